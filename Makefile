@@ -1,0 +1,38 @@
+# Two commands do everything, set-up included:  make table3   make test
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: table3 test check format clean
+
+table3: $(VENV)/.installed ## all twenty rows of the paper's Table 3, at pocket scale, and the table
+	$(BIN)/etude sweep sweeps/table3.yaml scale=pocket
+	$(BIN)/etude report table3
+
+test: $(VENV)/.installed-dev ## every test
+	$(BIN)/python -m pytest -n 2
+
+check: $(VENV)/.installed-dev ## format, lint, types, and the direction of imports
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit("étude needs Python 3.11 or newer; this is " + sys.version.split()[0] + ": make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV)

@@ -1,0 +1,44 @@
+"""Writing files so that a reader never sees half of one."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from etude.errors import UserError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary name beside `path`, renamed to it on success and removed on failure.
+
+    Raises:
+        UserError: the file cannot be written (a full disk, a missing permission).
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise UserError(
+            f"cannot write {path}: {error.strerror or error}; free some space or choose another place, "
+            "then start again: nothing that was finished is lost"
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` to `path`, whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` to `path` as JSON, whole or not at all."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")

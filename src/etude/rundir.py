@@ -1,0 +1,106 @@
+"""The directory of one run: what lies in it and under which name.
+
+    runs/<study>/<arm>/seed<k>-<hash>/
+        config.yaml          the resolved config, frozen when the run was launched
+        overrides.txt        what was typed, one override a line
+        result.json          written last: its presence means that the run is finished
+        checkpoints/         last.ckpt
+        metrics.csv          one row a logged step
+        progress.json        where a live run stands, rewritten every few seconds
+        hypotheses.test.txt  the translations, one line a source line
+        tokenizer.model      the word pieces the model was trained with
+        environment.json     versions, git state, hardware
+        log.txt              what the run printed
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from etude.files import write_json
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """Paths and records of one run."""
+
+    path: Path
+
+    @property
+    def config_file(self) -> Path:
+        """The frozen config."""
+        return self.path / "config.yaml"
+
+    @property
+    def overrides_file(self) -> Path:
+        """What was typed."""
+        return self.path / "overrides.txt"
+
+    @property
+    def result_file(self) -> Path:
+        """Written last."""
+        return self.path / "result.json"
+
+    @property
+    def checkpoint(self) -> Path:
+        """The weights and all that training needs to go on."""
+        return self.path / "checkpoints" / "last.ckpt"
+
+    @property
+    def metrics_file(self) -> Path:
+        """Curves."""
+        return self.path / "metrics.csv"
+
+    @property
+    def progress_file(self) -> Path:
+        """Where a live run stands."""
+        return self.path / "progress.json"
+
+    @property
+    def tokenizer_file(self) -> Path:
+        """The sentencepiece model."""
+        return self.path / "tokenizer.model"
+
+    @property
+    def environment_file(self) -> Path:
+        """Versions, git state, hardware."""
+        return self.path / "environment.json"
+
+    @property
+    def log_file(self) -> Path:
+        """What the run printed."""
+        return self.path / "log.txt"
+
+    def hypotheses_file(self, split: str) -> Path:
+        """The translations of `split`, one line a source line."""
+        return self.path / f"hypotheses.{split}.txt"
+
+    @property
+    def finished(self) -> bool:
+        """A finished `result.json` is success; an exit code is not."""
+        return self.result_file.is_file()
+
+    def config(self) -> dict[str, Any]:
+        """The frozen config as plain data."""
+        return yaml.safe_load(self.config_file.read_text(encoding="utf-8"))
+
+    def result(self) -> dict[str, Any]:
+        """What the finished run found."""
+        return json.loads(self.result_file.read_text(encoding="utf-8"))
+
+    def progress(self) -> dict[str, Any] | None:
+        """Where the run stands, or None before its first step.
+
+        Keys: state ("training" | "evaluating"), step, max_steps, loss, tokens_per_second, seconds_left.
+        """
+        try:
+            return json.loads(self.progress_file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+
+    def write_result(self, result: dict[str, Any]) -> None:
+        """Say that the run is finished."""
+        write_json(self.result_file, result)
