@@ -1,0 +1,44 @@
+"""The arms of all studies, as Hydra sees them: `experiment=<study>/<arm>`."""
+
+from functools import cache
+from pathlib import Path
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from omegaconf import DictConfig, OmegaConf
+
+from etude.config.studies import load_study, study_names
+from etude.errors import UserError
+from etude.paths import found
+
+
+@cache
+def arm_names() -> frozenset[str]:
+    """`<study>/<arm>` for every arm of every study."""
+    return frozenset(f"{study}/{arm}" for study in study_names() for arm in load_study(study).arms)
+
+
+def arm_config(name: str) -> DictConfig:
+    """The overrides of the arm `<study>/<arm>` as a Hydra config: groups become its defaults list, values its body.
+
+    Raises:
+        UserError: an override of the arm is not one that a study can hold.
+    """
+    study, _, arm = name.partition("/")
+    defaults: list[dict[str, str] | str] = []
+    body = OmegaConf.create({"study": study, "arm": arm})
+    for override in OverridesParser.create().parse_overrides(load_study(study).arms[arm]):
+        key = override.get_key_element()
+        if override.is_sweep_override() or override.is_delete():
+            raise UserError(f"study {study}, arm {arm}: {override.input_line} is no plain key=value")
+        if _is_group(override):
+            defaults.append({f"override /{key.lstrip('+')}": str(override.value())})
+        else:
+            OmegaConf.update(body, key.lstrip("+"), override.value(), force_add=True)
+    return OmegaConf.merge({"defaults": [*defaults, "_self_"]}, body)  # type: ignore[return-value]
+
+
+def _is_group(override: Override) -> bool:
+    """`model/position=learned` and `model=big` choose a file; `model.heads=1` sets a value."""
+    path = Path(override.key_or_group)
+    return "." not in override.key_or_group and any((folder / path).is_dir() for folder in found("conf"))

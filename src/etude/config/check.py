@@ -1,0 +1,122 @@
+"""Is this config one that can run? Asked before anything heavy is imported."""
+
+from dataclasses import fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import InterpolationKeyError, InterpolationResolutionError, MissingMandatoryValue
+
+from etude.config.schema import Part, Run
+from etude.config.signature import signature
+from etude.errors import UserError, did_you_mean
+
+_OWN_KEYS = {"_target_", "_partial_", "_convert_", "_recursive_", "_args_"}
+_LEFT_TO_OTHERS = {"hydra", "choices"}
+
+
+def check(config: DictConfig, schema: type = Run) -> None:
+    """Every name, type and `_target_` of `config`, against the schema and the signatures.
+
+    Raises:
+        UserError: the first thing that is wrong: the key, what it should be, and the nearest valid name.
+    """
+    _check_section(config, schema, "")
+
+
+def _check_section(node: Any, schema: type, path: str) -> None:
+    if not isinstance(node, DictConfig):
+        raise UserError(f"{path} must be a section of keys, not {node!r}; {_slash_hint(path, node)}")
+    hints = get_type_hints(schema)
+    names = [field.name for field in fields(schema)]  # type: ignore[arg-type]
+    _no_others(node, names, path)
+    for name in names:
+        where = f"{path}.{name}" if path else name
+        if name not in node:
+            raise UserError(f"{where} is missing: the config must say it, for instance {where}=...")
+        _check_value(node, name, hints[name], where)
+
+
+def _check_value(parent: DictConfig, name: str, hint: Any, where: str) -> None:
+    value = _value(parent, name, where)
+    if value is None and NoneType in get_args(hint):
+        return
+    if hint is Part or Part in get_args(hint):
+        _check_part(value, where)
+    elif is_dataclass(hint):
+        _check_section(value, hint, where)  # type: ignore[arg-type]
+    elif not _conforms(value, hint):
+        raise UserError(f"{where} must be {_describe(hint)}, not {_show(value)}")
+
+
+def _check_part(node: Any, path: str) -> None:
+    if not isinstance(node, DictConfig):
+        raise UserError(f"{path} must be one of its variations, not {_show(node)}; {_slash_hint(path, node)}")
+    if "_target_" not in node:
+        raise UserError(f"{path} names no _target_: its YAML file must say which class it configures")
+    expected = signature(_value(node, "_target_", f"{path}._target_"))
+    _no_others(node, expected.keywords, path)
+    for name in expected.required:
+        if name not in node:
+            raise UserError(f"{path}.{name} is missing: {node._target_} needs it, and has no default to hide it")
+    for name, hint in expected.keywords.items():
+        if name in node:
+            _check_value(node, name, hint, f"{path}.{name}")
+
+
+def _value(parent: DictConfig, name: str, where: str) -> Any:
+    """One value with its interpolations resolved, or the sentence that says why there is none."""
+    try:
+        return parent[name]
+    except MissingMandatoryValue as error:
+        raise UserError(f"{where} is left open (???): say {where}=...") from error
+    except (InterpolationResolutionError, InterpolationKeyError) as error:
+        if isinstance(error.__cause__, UserError):
+            raise error.__cause__ from error
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{where} cannot be worked out: {reason}") from error
+
+
+def _no_others(node: DictConfig, names: Any, path: str) -> None:
+    for key in node:
+        if key not in names and key not in _OWN_KEYS and not (path == "" and key in _LEFT_TO_OTHERS):
+            where = f"{path}.{key}" if path else str(key)
+            raise UserError(f"{where} is not a key of {path or 'the config'}; {did_you_mean(str(key), names)}")
+
+
+def _slash_hint(path: str, value: Any) -> str:
+    """`model.position=rope` was typed where the group `model/position=rope` was meant."""
+    return f"to choose a variation write {path.replace('.', '/')}={value}"
+
+
+def _conforms(value: Any, hint: Any) -> bool:
+    if hint is Any:
+        return True
+    if isinstance(hint, UnionType):
+        return any(_conforms(value, option) for option in get_args(hint))
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if hint in (list, tuple):
+        return OmegaConf.is_list(value)
+    if hint is dict:
+        return OmegaConf.is_dict(value)
+    return isinstance(value, hint)
+
+
+_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word", NoneType: "null"}
+
+
+def _describe(hint: Any) -> str:
+    if isinstance(hint, UnionType):
+        return " or ".join(_describe(option) for option in get_args(hint))
+    if get_origin(hint) is Literal:
+        return f"one of {', '.join(map(str, get_args(hint)))}"
+    return _WORDS.get(hint, f"a {getattr(hint, '__name__', hint)}")
+
+
+def _show(value: Any) -> str:
+    return repr(OmegaConf.to_container(value)) if OmegaConf.is_config(value) else repr(value)

@@ -1,0 +1,28 @@
+"""Composing a config outside Hydra's own command line: for tests, plans and other programs."""
+
+from collections.abc import Sequence
+
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+from omegaconf import DictConfig
+
+from etude.config.explain import explain
+from etude.config.resolvers import register
+from etude.paths import shipped
+
+
+def compose(overrides: Sequence[str] = (), config_name: str = "train") -> DictConfig:
+    """The config that `etude train OVERRIDES` would see, Hydra's own node included.
+
+    Raises:
+        UserError: an override names what does not exist.
+    """
+    register()
+    try:
+        with initialize_config_dir(str(shipped("conf")), version_base="1.3", job_name=config_name):
+            return hydra_compose(config_name, list(overrides), return_hydra_config=True)
+    except Exception as error:
+        sentence = explain(error)
+        if sentence is None:
+            raise
+        raise sentence from error

@@ -1,0 +1,73 @@
+"""Hydra's and OmegaConf's errors, told as one sentence with the nearest valid name."""
+
+import re
+from pathlib import Path
+
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+from etude.errors import UserError, did_you_mean
+from etude.paths import found
+
+_NOT_IN_DEFAULTS = re.compile(r"Could not (?:override|delete) '([^']+)'")
+
+
+def explain(error: BaseException) -> UserError | None:
+    """The sentence for an error of composition, or None where this is no mistake in a config."""
+    for cause in _chain(error):
+        if isinstance(cause, UserError):
+            return cause
+        if isinstance(cause, MissingConfigException) and cause.options is not None:
+            return _missing_option(cause)
+        if isinstance(cause, OverrideParseException):
+            return UserError(
+                f"{cause.override!r} is no override: write key=value or group=name, and quote special characters "
+                f"({str(cause).splitlines()[0]})"
+            )
+        if isinstance(cause, OmegaConfBaseException) and "is not in struct" in str(cause):
+            return _unknown_key(cause)
+    if isinstance(error, HydraException):
+        return _unknown_group(error)
+    if isinstance(error, OmegaConfBaseException):
+        return UserError(f"{error.full_key or 'the config'}: {str(error).splitlines()[0]}")
+    return None
+
+
+def _chain(error: BaseException | None) -> list[BaseException]:
+    chain = []
+    while error is not None and error not in chain:
+        chain.append(error)
+        error = error.__cause__ or error.__context__
+    return chain
+
+
+def _missing_option(error: MissingConfigException) -> UserError:
+    """`model/position=rop`: the group is there, the option is not."""
+    missing = str(error.missing_cfg_file)
+    options = [str(option) for option in error.options or []]
+    group = next((g for g in _groups() if missing.startswith(f"{g}/")), "") if "/" in missing else ""
+    group = max((g for g in [*_groups(), "experiment"] if missing.startswith(f"{g}/")), key=len, default=group)
+    name = missing.removeprefix(f"{group}/")
+    return UserError(f"{group}={name}: there is no {name!r} in the group {group}; {did_you_mean(name, options)}")
+
+
+def _unknown_key(error: OmegaConfBaseException) -> UserError:
+    parent = error.parent_node
+    known = [str(key) for key in parent] if isinstance(parent, DictConfig) else []
+    section = str(error.full_key).rpartition(".")[0] or "the config"
+    return UserError(f"{error.full_key} is not a key of {section}; {did_you_mean(str(error.key), known)}")
+
+
+def _unknown_group(error: HydraException) -> UserError:
+    first = str(error).splitlines()[0]
+    match = _NOT_IN_DEFAULTS.search(first)
+    if match and "defaults list" in str(error):
+        return UserError(f"{match[1]} is not a config group; {did_you_mean(match[1], _groups())}")
+    return UserError(first)
+
+
+def _groups() -> list[str]:
+    """Every config group that a person can override."""
+    folders = {(root, path) for root in found("conf") for path in Path(root).rglob("*") if path.is_dir()}
+    return sorted({path.relative_to(root).as_posix() for root, path in folders})

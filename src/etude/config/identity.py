@@ -1,0 +1,52 @@
+"""A run is a function of its config: what identifies it, and the directory that follows from it."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from etude.config.check import check
+from etude.files import write_text
+from etude.rundir import RunDir
+
+# What cannot change a result: names, places, devices, loggers, and factors that act only through the numbers they made.
+_IMMATERIAL = ("study", "arm", "runs_dir", "cache_dir", "trainer", "logger", "scale", "choices", "data")
+
+
+def freeze(config: DictConfig) -> RunDir:
+    """Check a composed config, give it its directory, and write it there as it will be run.
+
+    Args:
+        config: as composed, Hydra's own node included.
+
+    Raises:
+        UserError: the config cannot run.
+    """
+    check(config)
+    plain = resolved(config)
+    directory = RunDir(Path(plain["runs_dir"]) / plain["study"] / plain["arm"] / f"seed{plain['seed']}-{run_id(plain)}")
+    if not directory.config_file.exists():
+        write_text(directory.overrides_file, "".join(f"{line}\n" for line in config.hydra.overrides.task))
+        write_text(directory.config_file, OmegaConf.to_yaml(OmegaConf.create(plain)))
+    return directory
+
+
+def resolved(config: DictConfig) -> dict[str, Any]:
+    """The config as plain data: interpolations worked out, group choices in `choices`, Hydra's own node left out."""
+    own = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+    OmegaConf.resolve(own)
+    plain: dict[str, Any] = OmegaConf.to_container(own)  # type: ignore[assignment]
+    choices = config.hydra.runtime.choices
+    return plain | {"choices": {k: v for k, v in sorted(choices.items()) if not k.startswith("hydra/")}}
+
+
+def run_id(config: dict[str, Any]) -> str:
+    """Ten hex digits that change exactly when the result may: the config less what is immaterial, plus the text."""
+    material = {key: value for key, value in config.items() if key not in _IMMATERIAL}
+    material["budget"] = {key: value for key, value in config["budget"].items() if key != "steps"}
+    material["text"] = instantiate(config["data"]).fingerprint()
+    canonical = json.dumps(material, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:10]

@@ -1,0 +1,86 @@
+"""What a run's config must hold, section by section: names and types, no defaults (those live in `conf/`).
+
+A `Part` is a node whose `_target_` names a class or function; its schema is that signature.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+class Part:
+    """A node that names its own class by `_target_`."""
+
+
+@dataclass
+class Scale:
+    """Factors on the paper's sizes."""
+
+    width: float
+    depth: float
+
+
+@dataclass
+class Budget:
+    """How long to train and on batches of how many tokens."""
+
+    steps: float
+    max_steps: int
+    warmup_steps: int
+    source_tokens: int
+    target_tokens: int
+    max_pieces: int
+    valid_every: int
+
+
+@dataclass
+class Model:
+    """Sizes, then the scientific axes."""
+
+    n_layers: int
+    d_model: int
+    d_ff: int
+    heads: int
+    d_k: int | None
+    d_v: int | None
+    dropout: float
+    attention_dropout: float
+    attention: Part
+    scale: Part
+    position: Part
+    norm: Part
+    residual: Part
+    feedforward: Part
+    tying: Part
+    init: Part
+
+
+@dataclass
+class Trainer:
+    """Where to train: nothing here may change the result."""
+
+    accelerator: Literal["auto", "cpu", "gpu", "cuda", "mps"]
+    devices: int
+    strategy: Literal["auto", "ddp"]
+
+
+@dataclass
+class Run:
+    """The whole config of `etude train`."""
+
+    study: str
+    arm: str
+    seed: int
+    precision: Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
+    runs_dir: str
+    cache_dir: str
+    scale: Scale
+    budget: Budget
+    model: Model
+    data: Part
+    tokenizer: Part
+    optimizer: Part
+    schedule: Part
+    loss: Part
+    decoding: Part
+    trainer: Trainer
+    logger: Part | None

@@ -1,0 +1,86 @@
+"""The signature of a `_target_`, read from its source without importing it (so that a check needs no torch)."""
+
+import ast
+import importlib.util
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from etude.errors import UserError, did_you_mean
+
+_NAMES = {"int": int, "float": float, "bool": bool, "str": str, "list": list, "dict": dict, "tuple": tuple}
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a config may and must give to a target.
+
+    By the project's rule YAML gives the keyword-only arguments; positional ones come from the code that calls the part.
+    """
+
+    keywords: dict[str, Any]  # name -> type; Any where the annotation is not a plain type
+    required: frozenset[str]
+
+
+@cache
+def signature(target: str) -> Signature:
+    """The keyword-only parameters of the class or function `target`, a dotted path.
+
+    Raises:
+        UserError: there is no such module or no such name in it.
+    """
+    module, _, name = target.rpartition(".")
+    tree = ast.parse(_source(module, target).read_text(encoding="utf-8"))
+    found = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    if name not in found:
+        raise UserError(f"_target_: {target} names nothing in {module}; {did_you_mean(name, found)}")
+    return _read(found[name], found)
+
+
+def _source(module: str, target: str) -> Path:
+    try:
+        spec = importlib.util.find_spec(module) if module else None
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        raise UserError(f"_target_: {target} cannot be found: write package.module.Name of something that is installed")
+    return Path(spec.origin)
+
+
+def _read(node: ast.ClassDef | ast.FunctionDef, module: dict[str, Any]) -> Signature:
+    if isinstance(node, ast.FunctionDef):
+        return _from_arguments(node.args)
+    for child in node.body:
+        if isinstance(child, ast.FunctionDef) and child.name == "__init__":
+            return _from_arguments(child.args)
+    fields = [child for child in node.body if isinstance(child, ast.AnnAssign) and isinstance(child.target, ast.Name)]
+    if fields and any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list):
+        types = {field.target.id: _type(field.annotation) for field in fields}  # type: ignore[union-attr]
+        return Signature(types, frozenset(f.target.id for f in fields if f.value is None))  # type: ignore[union-attr]
+    for base in node.bases:  # an inherited __init__, where the base stands in the same file
+        if isinstance(base, ast.Name) and base.id in module:
+            return _read(module[base.id], module)
+    return Signature({}, frozenset())
+
+
+def _from_arguments(arguments: ast.arguments) -> Signature:
+    types = {argument.arg: _type(argument.annotation) for argument in arguments.kwonlyargs}
+    defaults = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return Signature(types, frozenset(argument.arg for argument, default in defaults if default is None))
+
+
+def _type(annotation: ast.expr | None) -> Any:
+    """The plain types `int`, `float | None`, `list[str]`, `Literal[...]`; anything else is Any."""
+    if isinstance(annotation, ast.Name):
+        return _NAMES.get(annotation.id, Any)
+    if isinstance(annotation, ast.Constant) and annotation.value is None:
+        return None
+    if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
+        left, right = _type(annotation.left), _type(annotation.right)
+        return Any if Any in (left, right) else left | right
+    if isinstance(annotation, ast.Subscript):
+        if isinstance(annotation.value, ast.Name) and annotation.value.id == "Literal":
+            return Literal[ast.literal_eval(annotation.slice)]
+        return _type(annotation.value)
+    return Any

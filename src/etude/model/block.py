@@ -1,0 +1,73 @@
+"""One layer of the encoder and one of the decoder (section 3.1). Neither asks which variation it holds."""
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from etude.model.cache import NO_CACHE, FixedCache, GrowingCache, NoCache
+from etude.model.position import NO_POSITION, Position
+
+Factory = Callable[..., nn.Module]
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward."""
+
+    def __init__(self, *, attention: Factory, feedforward: Factory, residual: Factory) -> None:
+        super().__init__()
+        self.attention, self.around_attention = attention(), residual()
+        self.feedforward, self.around_feedforward = feedforward(), residual()
+
+    def forward(self, x: Tensor, mask: Tensor, position: Position) -> Tensor:
+        """(B, S, D) to (B, S, D); mask (B, 1, 1, S) is True at real tokens."""
+        x = self.around_attention(x, lambda h: self.attention(h, h, mask, position))
+        return self.around_feedforward(x, self.feedforward)
+
+
+class LayerCache:
+    """What one decoder layer remembers between decoding steps."""
+
+    def __init__(self, own: NoCache, memory: NoCache) -> None:
+        self.own, self.memory = own, memory
+
+    @classmethod
+    def empty(cls) -> "LayerCache":
+        """To decode step by step."""
+        return cls(GrowingCache(), FixedCache())
+
+    def select(self, rows: Tensor) -> None:
+        """Keep `rows` (R',) of the batch, in that order."""
+        self.own.select(rows)
+        self.memory.select(rows)
+
+
+NO_LAYER_CACHE = LayerCache(NO_CACHE, NO_CACHE)
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, attention to the encoder's output, then feed-forward."""
+
+    def __init__(self, *, attention: Factory, feedforward: Factory, residual: Factory) -> None:
+        super().__init__()
+        self.attention, self.around_attention = attention(), residual()
+        self.cross_attention, self.around_cross_attention = attention(), residual()
+        self.feedforward, self.around_feedforward = feedforward(), residual()
+
+    def forward(
+        self, x: Tensor, mask: Tensor, position: Position, memory: Tensor, memory_mask: Tensor, cache: LayerCache
+    ) -> Tensor:
+        """(B, T, D) to (B, T, D).
+
+        Args:
+            x: (B, T, D), the new target positions.
+            mask: (T, positions so far), True where looking is allowed.
+            position: the decoder's position scheme.
+            memory: (B, S, D), the encoder's output.
+            memory_mask: (B, 1, 1, S), True at real source tokens.
+            cache: what is remembered between decoding steps.
+        """
+        x = self.around_attention(x, lambda h: self.attention(h, h, mask, position, cache.own))
+        x = self.around_cross_attention(
+            x, lambda h: self.cross_attention(h, memory, memory_mask, NO_POSITION, cache.memory)
+        )
+        return self.around_feedforward(x, self.feedforward)

@@ -1,0 +1,67 @@
+"""What one attention layer remembers between decoding steps.
+
+Attention asks its cache for keys and values and never asks which kind it holds: training remembers nothing, decoder
+self-attention grows by one position a step, attention to the encoder is computed once.
+"""
+
+from collections.abc import Callable
+
+from torch import Tensor, cat
+
+KeysValues = tuple[Tensor, Tensor]  # (B, H, S, K) and (B, H, S, V per head)
+
+
+class NoCache:
+    """Training and encoding: the whole sequence is there at once."""
+
+    length = 0  # positions already seen, so that the first new one knows where it stands
+
+    def read(self, project: Callable[[], KeysValues]) -> KeysValues:
+        """Keys and values of all positions."""
+        return project()
+
+    def select(self, rows: Tensor) -> None:
+        """Nothing to keep."""
+
+
+class GrowingCache(NoCache):
+    """Decoder self-attention: earlier positions are kept, the new one is appended."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._kept: KeysValues | None = None
+
+    def read(self, project: Callable[[], KeysValues]) -> KeysValues:
+        """Keys and values of all positions so far, the new ones included."""
+        keys, values = project()
+        if self._kept is not None:
+            keys, values = cat([self._kept[0], keys], dim=2), cat([self._kept[1], values], dim=2)
+        self._kept = keys, values
+        self.length = keys.size(2)
+        return self._kept
+
+    def select(self, rows: Tensor) -> None:
+        """Keep `rows` (R',) of the batch, in that order; a row may be repeated."""
+        if self._kept is not None:
+            self._kept = self._kept[0].index_select(0, rows), self._kept[1].index_select(0, rows)
+
+
+class FixedCache(NoCache):
+    """Attention to the encoder: computed at the first step, the same ever after."""
+
+    def __init__(self) -> None:
+        self._kept: KeysValues | None = None
+
+    def read(self, project: Callable[[], KeysValues]) -> KeysValues:
+        """Keys and values of the source."""
+        if self._kept is None:
+            self._kept = project()
+        return self._kept
+
+    def select(self, rows: Tensor) -> None:
+        """Keep `rows` (R',) of the batch, in that order; a row may be repeated."""
+        if self._kept is not None:
+            self._kept = self._kept[0].index_select(0, rows), self._kept[1].index_select(0, rows)
+
+
+NO_CACHE = NoCache()

@@ -1,0 +1,56 @@
+"""Word embeddings and the projection to logits (section 3.4), and which of the three matrices are one."""
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class Embedding(nn.Module):
+    """Three V x D matrices, or fewer where they are tied. Inputs are multiplied by sqrt(D)."""
+
+    def __init__(self, source: nn.Embedding, target: nn.Embedding, output: nn.Embedding) -> None:
+        super().__init__()
+        # Set as attributes one by one: where two are the same module, PyTorch counts and saves its weights once.
+        self.source_table, self.target_table, self.output_table = source, target, output
+        self.factor = source.embedding_dim**0.5
+
+    def source(self, tokens: Tensor) -> Tensor:
+        """(B, S) to (B, S, D)."""
+        return self.source_table(tokens) * self.factor
+
+    def target(self, tokens: Tensor) -> Tensor:
+        """(B, T) to (B, T, D)."""
+        return self.target_table(tokens) * self.factor
+
+    def logits(self, x: Tensor) -> Tensor:
+        """(B, T, D) to (B, T, V)."""
+        return F.linear(x, self.output_table.weight)
+
+
+def _table(vocab_size: int, d_model: int) -> nn.Embedding:
+    """V x D, drawn from N(0, 1/D): unit variance after the factor sqrt(D), and small logits where it is the output."""
+    table = nn.Embedding(vocab_size, d_model)
+    nn.init.normal_(table.weight, std=d_model**-0.5)
+    return table
+
+
+class TiedAll(Embedding):
+    """One matrix for source, target and output, as in section 3.4 (Press and Wolf 2017)."""
+
+    def __init__(self, vocab_size: int, *, d_model: int) -> None:
+        table = _table(vocab_size, d_model)
+        super().__init__(table, table, table)
+
+
+class TiedDecoder(Embedding):
+    """One matrix for target and output, another for the source."""
+
+    def __init__(self, vocab_size: int, *, d_model: int) -> None:
+        table = _table(vocab_size, d_model)
+        super().__init__(_table(vocab_size, d_model), table, table)
+
+
+class Untied(Embedding):
+    """Three matrices."""
+
+    def __init__(self, vocab_size: int, *, d_model: int) -> None:
+        super().__init__(*(_table(vocab_size, d_model) for _ in range(3)))

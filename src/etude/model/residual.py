@@ -1,0 +1,43 @@
+"""How a sub-layer is wrapped: the residual connection, its dropout, and where the norm stands (sections 3.1 and 5.4)."""
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from etude.model.dropout import Dropout
+
+Sublayer = Callable[[Tensor], Tensor]
+
+
+class PostNorm(nn.Module):
+    """`LayerNorm(x + Dropout(Sublayer(x)))`, as the paper has it (section 3.1); no norm after the last layer."""
+
+    def __init__(self, norm: nn.Module, *, dropout: float) -> None:
+        super().__init__()
+        self.norm = norm
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        """(B, T, D) to (B, T, D)."""
+        return self.norm(x + self.dropout(sublayer(x)))
+
+    def closing(self) -> nn.Module:
+        """What stands after the last layer of a stack: nothing, its output is normalised."""
+        return nn.Identity()
+
+
+class PreNorm(nn.Module):
+    """`x + Dropout(Sublayer(LayerNorm(x)))`, and one norm after the last layer (Xiong et al. 2020)."""
+
+    def __init__(self, norm: nn.Module, *, dropout: float) -> None:
+        super().__init__()
+        self.norm = norm
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        """(B, T, D) to (B, T, D)."""
+        return x + self.dropout(sublayer(self.norm(x)))
+
+    def closing(self) -> nn.Module:
+        """What stands after the last layer of a stack: a norm, or the sum of all sub-layers would never meet one."""
+        return self.norm
