@@ -29,6 +29,12 @@ class RunDir:
 
     path: Path
 
+    @classmethod
+    def at(cls, path: str) -> "RunDir":
+        """The run in the directory `path`, or the one that a checkpoint at `path` belongs to."""
+        given = Path(path)
+        return cls(given.parent.parent if given.suffix == ".ckpt" else given)
+
     @property
     def config_file(self) -> Path:
         """The frozen config."""

@@ -84,3 +84,22 @@ class Run:
     decoding: Part
     trainer: Trainer
     logger: Part | None
+
+
+@dataclass
+class Evaluate:
+    """The config of `etude evaluate`."""
+
+    run: str
+    split: Literal["valid", "test"]
+    device: str
+    decoding: Part
+
+
+@dataclass
+class Translate:
+    """The config of `etude translate`."""
+
+    run: str
+    device: str
+    decoding: Part

@@ -1,5 +1,40 @@
-"""Dropout (section 5.4)."""
+"""Dropout (Srivastava et al. 2014; the paper's section 5.4)."""
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
 
-Dropout = nn.Dropout
+_LEVELS = 1 << 16  # values of a 16-bit random number
+
+
+class Dropout(nn.Module):
+    """Zero each element with probability `p` while training and divide the rest by 1 - p.
+
+    On CPU, drawing one random number an element takes a third of a training step of a small Transformer. There four
+    elements share a 64-bit draw: each gets 16 bits of its own, so `p` is rounded to a multiple of 1/65536, and the
+    divisor with it, which keeps the expectation exact. On other devices this is `torch.nn.functional.dropout`.
+
+    Raises:
+        ValueError: p is not in [0, 1).
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        if not 0 <= p < 1:
+            raise ValueError(f"a dropout probability must lie in [0, 1), not {p}")
+        self.p = p
+        self._kept = round((1 - p) * _LEVELS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Any shape, unchanged in evaluation."""
+        if not self.training or self._kept == _LEVELS:
+            return x
+        if x.device.type != "cpu":
+            return F.dropout(x, self.p)
+        draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+        keep = draws.view(torch.int16)[: x.numel()].view(x.shape) < self._kept - _LEVELS // 2
+        return (x * keep).mul_(_LEVELS / self._kept)
+
+    def extra_repr(self) -> str:
+        """For printing a model."""
+        return f"p={self.p}"

@@ -1,0 +1,207 @@
+"""The verbs of `etude`. Nothing heavy is imported before the verb is known and its config has been checked."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from etude.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+HELP = """étude: study the Transformer one change at a time.
+
+usage: etude VERB [arguments]
+
+  train      train and evaluate one model           etude train model.heads=4 scale=pocket
+  sweep      run a sweep file, every run at once    etude sweep sweeps/table3.yaml scale=pocket
+  report     the table of a study                   etude report table3
+  evaluate   perplexity and BLEU of a trained run   etude evaluate run=runs/... decoding.beam=8
+  translate  lines from stdin to stdout             etude translate run=runs/... < in.en > out.de
+  prepare    download and tokenise a corpus         etude prepare data=multi30k_en_de
+
+`etude VERB --help` says what each takes. Behind train, evaluate, translate and prepare stand Hydra overrides and
+Hydra's own flags: --cfg job, --info, -m for a multirun; `eval "$(etude -sc install=bash)"` completes with the tab key.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run one verb. Exit status: 0 done, 1 a run failed, 2 a mistake that the message says how to mend."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        _dispatch(words)
+    except UserError as error:
+        _fail(str(error), 2)
+    except KeyboardInterrupt:
+        _fail("interrupted; the same command goes on from the last checkpoint", 130)
+    except BrokenPipeError:  # whoever read our output has left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:
+        _explained(error)
+    sys.exit(0)
+
+
+def _dispatch(words: list[str]) -> None:
+    if not words or words[0] in ("-h", "--help", "help"):
+        sys.stdout.write(HELP)
+    elif words[0] == "--version":
+        from etude import __version__
+
+        sys.stdout.write(f"etude {__version__}\n")
+    elif words[0] in ("-sc", "--shell-completion"):
+        _complete(words)
+    elif words[0] in VERBS:
+        VERBS[words[0]](words[1:])
+    else:
+        raise UserError(f"{words[0]!r} is no verb of etude; {did_you_mean(words[0], VERBS)}")
+
+
+def _explained(error: Exception) -> NoReturn:
+    """One sentence for what the config layer can explain, and for a sweep with failed runs; else a bug's traceback."""
+    from etude.config.explain import explain
+    from etude.sweep import SweepFailed
+
+    if isinstance(error, SweepFailed):
+        _fail(str(error), 1)
+    sentence = explain(error)
+    if sentence is None:
+        raise error
+    _fail(str(sentence), 2)
+
+
+def _fail(message: str, status: int) -> NoReturn:
+    sys.stderr.write(f"etude: {message}\n")
+    sys.exit(status)
+
+
+def _hydra(verb: str, config_name: str, task: "Callable[[DictConfig], None]", words: list[str]) -> None:
+    """Hydra's own command line, its errors left to us."""
+    import hydra
+
+    from etude.config.resolvers import register
+    from etude.paths import shipped
+
+    register()
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    sys.argv = [f"etude {verb}", *words]
+    hydra.main(config_path=str(shipped("conf")), config_name=config_name, version_base="1.3")(task)()
+
+
+def _with_hydra_node(config: "DictConfig") -> "DictConfig":
+    """The config as composed: inside a job Hydra hides its own node."""
+    from hydra.core.hydra_config import HydraConfig
+    from omegaconf import open_dict
+
+    with open_dict(config):
+        config.hydra = HydraConfig.get()
+    return config
+
+
+def _train(words: list[str]) -> None:
+    def task(config: "DictConfig") -> None:
+        from etude.config.identity import freeze
+
+        run = freeze(_with_hydra_node(config))
+        if run.finished:
+            sys.stderr.write("already finished, nothing to do\n")
+            result = run.result()
+        else:
+            from etude.logs import logging_to
+            from etude.train import train
+
+            logging_to(run.log_file)
+            result = train(run)
+        test = result["test"]
+        sys.stdout.write(
+            f"{run.path}\n"
+            f"parameters {result['parameters']:,}  steps {result['steps']:,}  training {result['seconds']:.0f} s\n"
+            f"test perplexity {test['perplexity']:.2f}  BLEU {test['bleu']:.2f}  ({test['signature']})\n"
+        )
+
+    _hydra("train", "train", task, words)
+
+
+def _prepare(words: list[str]) -> None:
+    def task(config: "DictConfig") -> None:
+        from etude.config.check import check
+        from etude.config.identity import resolved
+        from etude.prepare import prepare
+
+        check(_with_hydra_node(config))
+        sys.stdout.write(prepare(resolved(config)))
+
+    _hydra("prepare", "train", task, words)
+
+
+def _evaluate(words: list[str]) -> None:
+    def task(config: "DictConfig") -> None:
+        from etude.config.check import check
+        from etude.config.identity import resolved
+        from etude.config.schema import Evaluate
+
+        check(_with_hydra_node(config), Evaluate)
+        from etude.evaluate import evaluate
+
+        sys.stdout.write(evaluate(resolved(config)))
+
+    _hydra("evaluate", "evaluate", task, words)
+
+
+def _translate(words: list[str]) -> None:
+    def task(config: "DictConfig") -> None:
+        from etude.config.check import check
+        from etude.config.identity import resolved
+        from etude.config.schema import Translate
+
+        check(_with_hydra_node(config), Translate)
+        from etude.translate import translate
+
+        translate(resolved(config), sys.stdin.buffer, sys.stdout)
+
+    _hydra("translate", "translate", task, words)
+
+
+def _sweep(words: list[str]) -> None:
+    from etude.sweep.sweepfile import sweep_overrides
+
+    if not words or words[0] in ("-h", "--help"):
+        sys.stdout.write(
+            "usage: etude sweep FILE [key=value ...]\n\n"
+            "Runs every combination in FILE (a W&B sweep file, method grid), each run in a process of its own and as\n"
+            "many at once as there are cores. Finished runs are skipped, half-finished ones go on. Overrides hold for\n"
+            "all runs: etude sweep sweeps/table3.yaml scale=pocket seed=1,2,3 hydra.launcher.workers=2\n"
+        )
+        return
+    _train(["-m", *sweep_overrides(words[0], words[1:])])
+
+
+def _report(words: list[str]) -> None:
+    from etude.report.command import report
+
+    report(words)
+
+
+def _complete(words: list[str]) -> None:
+    """Tab completion: Hydra completes what stands behind the verb, with the verb taken out of the line."""
+    line, point = os.environ.get("COMP_LINE", ""), int(os.environ.get("COMP_POINT", "0") or 0)
+    program, _, rest = line.partition(" ")
+    verb, space, behind = rest.lstrip().partition(" ")
+    if "query" in "".join(words) and not space:
+        sys.stdout.write("\n".join(name for name in VERBS if name.startswith(verb)))
+        return
+    os.environ["COMP_LINE"] = f"{program} {behind}"
+    os.environ["COMP_POINT"] = str(max(0, point - len(verb) - 1))
+    config_name = verb if verb in ("evaluate", "translate") else "train"
+    _hydra(verb or "train", config_name, lambda config: None, words)
+
+
+VERBS: dict[str, Callable[[list[str]], None]] = {
+    "train": _train,
+    "sweep": _sweep,
+    "report": _report,
+    "evaluate": _evaluate,
+    "translate": _translate,
+    "prepare": _prepare,
+}

@@ -1,0 +1,186 @@
+"""Batches that hold a budget of tokens, and whose contents are a function of (seed, number) alone (paper, section 5.1).
+
+Rows of like length go together, so that little of a batch is padding. Which lengths meet is fixed by the data; which
+rows of those lengths, and in which order the batches come, changes with (seed, epoch). An epoch therefore always has
+the same number of batches, and any batch can be made again without those before it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.utils.data import IterableDataset
+
+from etude.data.splits import TokenSplit
+from etude.data.tokenizer import BOS, EOS, PAD
+from etude.errors import UserError
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentences to translate and their translations, padded to a rectangle on each side.
+
+    Attributes:
+        source: (B, S) int64, pieces + EOS + PAD
+        source_mask: (B, S) bool, True where `source` is a token and not padding
+        target_in: (B, T) int64, BOS + pieces + PAD
+        target_out: (B, T) int64, pieces + EOS + PAD: at each place what follows `target_in`
+        target_tokens: the tokens of `target_out` that are not padding, EOS counted
+        rows: (B,) the rows of the split, on the CPU
+    """
+
+    source: torch.Tensor
+    source_mask: torch.Tensor
+    target_in: torch.Tensor
+    target_out: torch.Tensor
+    target_tokens: int
+    rows: Rows
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The same batch on `device`."""
+        return replace(
+            self,
+            source=self.source.to(device),
+            source_mask=self.source_mask.to(device),
+            target_in=self.target_in.to(device),
+            target_out=self.target_out.to(device),
+        )
+
+
+def collate(split: TokenSplit, rows: Rows) -> Batch:
+    """The batch of some rows of a split."""
+    source, target_out = split.sources.padded(rows), split.targets.padded(rows)
+    target_in = np.roll(target_out, 1, axis=1)
+    target_in[target_in == EOS] = PAD
+    target_in[:, 0] = BOS
+    return Batch(
+        source=torch.from_numpy(source),
+        source_mask=torch.from_numpy(source != PAD),
+        target_in=torch.from_numpy(target_in),
+        target_out=torch.from_numpy(target_out),
+        target_tokens=int(split.target_lengths[rows].sum()),
+        rows=rows,
+    )
+
+
+def token_batches(
+    source_lengths: Rows, target_lengths: Rows, *, source_tokens: int, target_tokens: int, seed: int, epoch: int
+) -> list[Rows]:
+    """The rows of every batch of an epoch; each row is in exactly one.
+
+    Args:
+        source_lengths, target_lengths: tokens in each row, EOS counted, (rows,)
+        source_tokens, target_tokens: no batch's rows times its longest line exceeds these, on either side
+        seed, epoch: what the order depends on; both at least 0
+
+    Raises:
+        UserError: a single row exceeds a budget.
+    """
+    generator = np.random.default_rng([seed, epoch])
+    shuffled = generator.permutation(len(source_lengths))
+    batches = _packed(shuffled, source_lengths, target_lengths, source_tokens, target_tokens)
+    return [batches[index] for index in generator.permutation(len(batches))]
+
+
+def evaluation_batches(split: TokenSplit, *, source_tokens: int, target_tokens: int) -> list[Batch]:
+    """Every row of a split exactly once, from short to long.
+
+    Raises:
+        UserError: as `token_batches`.
+    """
+    rows = np.arange(len(split))
+    batches = _packed(rows, split.source_lengths, split.target_lengths, source_tokens, target_tokens)
+    return [collate(split, batch) for batch in batches]
+
+
+class BatchStream(IterableDataset[Batch]):
+    """The endless training batches of one process, from any step on.
+
+    Step k of process `rank` is batch `k * world_size + rank` of the epochs laid end to end. So all processes take
+    equally many batches, and resuming needs a step number and nothing else.
+
+    Args:
+        split: the rows to draw from
+        source_tokens, target_tokens, seed: see `token_batches`
+        start: the first step to yield
+        rank, world_size: which process this is, and of how many
+    """
+
+    def __init__(
+        self,
+        split: TokenSplit,
+        *,
+        source_tokens: int,
+        target_tokens: int,
+        seed: int,
+        start: int,
+        rank: int,
+        world_size: int,
+    ) -> None:
+        self.split = split
+        self.source_tokens, self.target_tokens, self.seed = source_tokens, target_tokens, seed
+        self.start, self.rank, self.world_size = start, rank, world_size
+        self._epoch = 0
+        self._batches = self._rows_of_epoch(0)
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """Batches that hold every row once, over all processes."""
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return map(self.batch, count(self.start))
+
+    def batch(self, step: int) -> Batch:
+        """The batch of one step of this process."""
+        epoch, index = divmod(step * self.world_size + self.rank, len(self._batches))
+        if epoch != self._epoch:
+            self._epoch, self._batches = epoch, self._rows_of_epoch(epoch)
+        return collate(self.split, self._batches[index])
+
+    def _rows_of_epoch(self, epoch: int) -> list[Rows]:
+        return token_batches(
+            self.split.source_lengths,
+            self.split.target_lengths,
+            source_tokens=self.source_tokens,
+            target_tokens=self.target_tokens,
+            seed=self.seed,
+            epoch=epoch,
+        )
+
+
+def _packed(
+    rows: Rows, source_lengths: Rows, target_lengths: Rows, source_tokens: int, target_tokens: int
+) -> list[Rows]:
+    """Sort rows by length and cut them where a budget is full. Rows of equal lengths keep their order.
+
+    Sorted by target length; within one target length by source length, upwards and downwards in turn, so that the
+    source lengths do not jump where the target length changes.
+    """
+    _check_budget("source", source_lengths, source_tokens)
+    _check_budget("target", target_lengths, target_tokens)
+    sources, targets = source_lengths[rows], target_lengths[rows]
+    order = np.lexsort((np.where(targets % 2, -sources, sources), targets))
+    cuts = []
+    first = longest_source = longest_target = 0
+    for place, (source, target) in enumerate(zip(sources[order].tolist(), targets[order].tolist(), strict=True)):
+        longest_source, longest_target = max(longest_source, source), max(longest_target, target)
+        height = place - first + 1
+        if height * longest_source > source_tokens or height * longest_target > target_tokens:
+            cuts.append(place)
+            first, longest_source, longest_target = place, source, target
+    return np.split(rows[order], cuts)
+
+
+def _check_budget(side: str, lengths: Rows, tokens: int) -> None:
+    longest = int(lengths.max())
+    if longest > tokens:
+        raise UserError(
+            f"budget.{side}_tokens={tokens} cannot hold the longest {side} line, which has {longest} tokens; "
+            f"set it to at least {longest}, or lower budget.max_pieces"
+        )

@@ -1,0 +1,65 @@
+"""The prepared text as Lightning wants it."""
+
+from collections.abc import Iterator
+
+from lightning import LightningDataModule
+
+from etude.data.batching import Batch, BatchStream, evaluation_batches
+from etude.data.store import TokenStore
+
+
+class TranslationData(LightningDataModule):
+    """Training batches without end, and the validation text once.
+
+    The loaders are plain iterables of batches: making one is cheaper than handing it over from a worker process, and
+    a `DataLoader` would draw from torch's global generator, which must not depend on how often a run was resumed.
+
+    Args:
+        store: the prepared text
+        source_tokens, target_tokens: the budget of a batch, padding counted
+        seed: what the order of the batches depends on
+        start_step: the first training batch of each process; set it before a run is resumed
+    """
+
+    def __init__(
+        self, store: TokenStore, *, source_tokens: int, target_tokens: int, seed: int, start_step: int
+    ) -> None:
+        super().__init__()
+        self.store = store
+        self.source_tokens, self.target_tokens = source_tokens, target_tokens
+        self.seed = seed
+        self.start_step = start_step
+
+    def train_dataloader(self) -> BatchStream:
+        """The stream of this process, from `start_step` on."""
+        return BatchStream(
+            self.store.split("train"),
+            source_tokens=self.source_tokens,
+            target_tokens=self.target_tokens,
+            seed=self.seed,
+            start=self.start_step,
+            rank=self.trainer.global_rank if self.trainer else 0,
+            world_size=self.trainer.world_size if self.trainer else 1,
+        )
+
+    def val_dataloader(self) -> "Whole":
+        """The validation text, from short to long."""
+        split = self.store.split("valid")
+        return Whole(evaluation_batches(split, source_tokens=self.source_tokens, target_tokens=self.target_tokens))
+
+
+class Whole:
+    """Batches that every process goes through whole, so that a mean over them needs no exchange.
+
+    Lightning takes a bare list for several loaders, and would divide a `DataLoader` among the processes, repeating
+    batches to make the parts equal.
+    """
+
+    def __init__(self, batches: list[Batch]) -> None:
+        self.batches = batches
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return iter(self.batches)

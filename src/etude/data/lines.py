@@ -1,0 +1,83 @@
+"""Reading text line by line, plain or gzipped, with every complaint naming file and line."""
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import zip_longest
+from pathlib import Path
+from typing import IO
+
+from etude.data.corpus import Pair
+from etude.errors import UserError, did_you_mean
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of a UTF-8 file, plain or gzipped (told by its first bytes), without their ends.
+
+    Only a line feed ends a line, so that two parallel files stay in step; what else Unicode takes for a line break
+    becomes a space. A byte-order mark is dropped.
+
+    Raises:
+        UserError: the file is missing, unreadable, empty, or not UTF-8 (with the line number).
+    """
+    number = 0
+    with _opened(path) as file:
+        for number, raw in enumerate(file, start=1):
+            try:
+                line = raw.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise UserError(
+                    f"{path}, line {number}: byte {raw[error.start]:#04x} is not valid UTF-8; save the file as UTF-8"
+                ) from error
+            yield " ".join((line.removeprefix("\ufeff") if number == 1 else line).splitlines())
+    if number == 0:
+        raise UserError(f"{path} is empty; give a file with one sentence a line")
+
+
+def parallel_lines(source: Path, target: Path) -> Iterator[Pair]:
+    """The pairs of two files that translate each other line by line.
+
+    Raises:
+        UserError: as `read_lines`; or the files differ in their number of lines (both are named).
+    """
+    sources, targets = read_lines(source), read_lines(target)
+    for number, (left, right) in enumerate(zip_longest(sources, targets), start=1):
+        if left is None or right is None:
+            longer = number + sum(1 for _ in (targets if left is None else sources))
+            counts = (number - 1, longer) if left is None else (longer, number - 1)
+            raise UserError(
+                f"{source} has {counts[0]} lines but {target} has {counts[1]}; "
+                "line k of one must be the translation of line k of the other"
+            )
+        yield left.strip(), right.strip()
+
+
+def content_sum(path: Path) -> str:
+    """The SHA-256 of a file's content; gzipped or not, the same text has the same sum.
+
+    Raises:
+        UserError: the file is missing or unreadable.
+    """
+    with _opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # GzipFile reads as well
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    try:
+        with path.open("rb") as file:
+            if file.peek(2)[:2] == b"\x1f\x8b":
+                with gzip.open(file) as unpacked:
+                    yield unpacked
+            else:
+                yield file
+    except FileNotFoundError as error:
+        folder = path.parent
+        near = (
+            did_you_mean(path.name, [p.name for p in folder.iterdir()]) if folder.is_dir() else f"nor a folder {folder}"
+        )
+        raise UserError(f"there is no file {path}; {near}") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"cannot read {path}: {error}") from error

@@ -1,0 +1,167 @@
+"""Text turned into numbers once, and shared by every run that wants the same numbers.
+
+cache_dir/<16 hexadecimal digits>/       a hash of the corpus, the tokenizer's config and the limits
+    train.source.pieces.npy  …ends.npy   the word pieces, memory-mapped (the same for target, valid, test)
+    valid.source.txt  valid.target.txt   the text that valid was made from (the same for test)
+    tokenizer.model
+    meta.json                            counts and file sizes; written last
+"""
+
+import json
+import logging
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from etude.data.corpus import SPLITS, Corpus, digest
+from etude.data.splits import Limits, TokenSplit, read_text, told, write_split
+from etude.data.tokenizer import Bpe, Tokenizer
+from etude.errors import UserError
+from etude.files import write_json
+
+__all__ = ["Limits", "TokenSplit", "TokenStore", "prepare"]
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1
+"""Raise it when the files or the rules change: older stores are then made anew."""
+
+
+class TokenStore:
+    """A finished store, opened for reading.
+
+    Attributes:
+        path: its folder
+        meta: what `meta.json` says
+        vocab_size: V, the number of pieces
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the store in the folder `path`.
+
+        Raises:
+            UserError: there is none, or it is incomplete.
+        """
+        meta = _meta(path)
+        if meta is None:
+            raise UserError(f"there is no complete token store in {path}; run `etude prepare`")
+        self.path = path
+        self.meta = meta
+        self.vocab_size: int = meta["vocab_size"]
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The vocabulary that the text was cut with."""
+        return Tokenizer(self.path / "tokenizer.model")
+
+    def split(self, name: str) -> TokenSplit:
+        """The pieces of "train", "valid" or "test"."""
+        return TokenSplit(self.path, name)
+
+    def text(self, name: str) -> tuple[list[str], list[str]]:
+        """The source lines and the references of "valid" or "test", row by row, as they were written."""
+        return read_text(self.path, name)
+
+
+def prepare(corpus: Corpus, tokenizer: Bpe, cache_dir: Path, limits: Limits) -> TokenStore:
+    """The store for this corpus, vocabulary and limits: opened if it is there, made first if not.
+
+    Many processes may ask at once: one makes it, the others wait. One that is killed leaves nothing that counts.
+
+    Raises:
+        UserError: from the corpus or the tokenizer; a split without a usable pair; a full disk.
+    """
+    key = {"format": FORMAT, "corpus": corpus.fingerprint(), "tokenizer": asdict(tokenizer), "limits": asdict(limits)}
+    path = cache_dir.expanduser() / digest(key)
+    if _meta(path) is None:
+        with _explaining_disk_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with _waiting(_lock(path)):
+                if _meta(path) is None:
+                    _make(path, corpus, tokenizer, limits, key)
+    return TokenStore(path)
+
+
+def _make(path: Path, corpus: Corpus, tokenizer: Bpe, limits: Limits, key: dict[str, Any]) -> None:
+    """Build the store beside its place, then move it there. The caller holds the lock of `path`."""
+    _remove_leftovers(path)
+    began = time.monotonic()
+    corpus.fetch()
+    building = _building(path)
+    building.mkdir()
+    try:
+        logger.info("learning %d word pieces", tokenizer.vocab_size)
+        model = building / "tokenizer.model"
+        model.write_bytes(tokenizer.train(chain.from_iterable(filter(all, corpus.pairs("train")))))
+        pieces = Tokenizer(model)
+        splits = {name: write_split(building, name, corpus.pairs(name), pieces, limits) for name in SPLITS}
+        sizes = {file.name: file.stat().st_size for file in sorted(building.iterdir())}
+        meta = {**key, "vocab_size": len(pieces), "splits": splits, "files": sizes}
+        write_json(building / "meta.json", meta)
+        shutil.rmtree(path, ignore_errors=True)
+        building.rename(path)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    summary = "; ".join(f"{name} {told(counts)}" for name, counts in splits.items())
+    logger.info("prepared in %.1f s: %s; %d pieces; %s", time.monotonic() - began, summary, len(pieces), path)
+
+
+def _meta(path: Path) -> dict[str, Any] | None:
+    """What `meta.json` says, or None where the store is missing or torn."""
+    try:
+        meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+        whole = all((path / name).stat().st_size == size for name, size in meta["files"].items())
+    except (OSError, ValueError, KeyError):
+        return None
+    return meta if whole else None
+
+
+def _lock(path: Path) -> FileLock:
+    return FileLock(path.with_name(f".{path.name}.lock"))
+
+
+def _building(path: Path) -> Path:
+    return path.with_name(f".{path.name}.building")
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove what dead processes were building: the folders whose lock nobody else holds."""
+    for leftover in path.parent.glob(".*.building"):
+        final = path.with_name(leftover.name.removeprefix(".").removesuffix(".building"))
+        try:
+            with nullcontext() if final == path else _lock(final).acquire(timeout=0):
+                shutil.rmtree(leftover, ignore_errors=True)
+        except Timeout:
+            logger.debug("%s is being built by another process", final)
+
+
+@contextmanager
+def _waiting(lock: FileLock) -> Iterator[None]:
+    """Hold `lock`, saying so where another process has it."""
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        logger.info("waiting for another process that prepares the same data")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _explaining_disk_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"cannot prepare {path}: {error}; free some space or set cache_dir to another place, then start again"
+        ) from error

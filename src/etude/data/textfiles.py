@@ -1,0 +1,148 @@
+"""`data=files`: a user's own text, as two parallel files or one TSV, plain or gzipped.
+
+Where no validation or test text is given, `holdout` pairs for each are taken out of the training text. They are the
+pairs whose source sentences have the smallest hashes: the choice looks random, is the same on every machine, and one
+line more or less in the files moves at most one pair. A source sentence that is held out occurs in no other split:
+its repetitions are left out altogether.
+"""
+
+import hashlib
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from heapq import nsmallest
+from pathlib import Path
+from typing import NamedTuple
+
+from etude.data.corpus import Corpus, Pair, digest
+from etude.data.lines import content_sum, parallel_lines, read_lines
+from etude.errors import UserError
+
+logger = logging.getLogger(__name__)
+
+
+class Parallel(NamedTuple):
+    """Two files, line k of one the translation of line k of the other."""
+
+    source: Path
+    target: Path
+
+    def pairs(self) -> Iterator[Pair]:
+        """Every pair, in the order of the files."""
+        return parallel_lines(self.source, self.target)
+
+
+class Tsv(NamedTuple):
+    """One file whose first two columns are source and target; further columns are not read."""
+
+    file: Path
+
+    def pairs(self) -> Iterator[Pair]:
+        """Every pair, in the order of the file; an empty line is a blank pair.
+
+        Raises:
+            UserError: a line has another number of columns than the first, or fewer than two.
+        """
+        columns = 0
+        for number, line in enumerate(read_lines(self.file), start=1):
+            if not line.strip():
+                yield "", ""
+                continue
+            cells = line.split("\t")
+            columns = columns or len(cells)
+            if len(cells) != columns or columns < 2:
+                raise UserError(
+                    f"{self.file}, line {number}: {len(cells)} column{'s' * (len(cells) != 1)} where "
+                    f"{columns if columns > 1 else 'at least 2'} are due; write source, tab, target on each line"
+                )
+            yield cells[0].strip(), cells[1].strip()
+
+
+class FilesCorpus(Corpus):
+    """Text files of the user's own.
+
+    Args:
+        source, target: two parallel training files, or null
+        tsv: one training file with source and target in two columns, or null
+        valid, test: the same three keys for the other splits; all null means: hold pairs out of the training text
+        holdout: how many pairs to hold out for each split that has no files
+        languages: the codes of source and target
+        vocab_size: pieces in the shared vocabulary
+    """
+
+    def __init__(
+        self,
+        *,
+        source: str | None,
+        target: str | None,
+        tsv: str | None,
+        valid: Mapping[str, str | None],
+        test: Mapping[str, str | None],
+        holdout: int,
+        languages: Sequence[str],
+        vocab_size: int,
+    ) -> None:
+        train = {"source": source, "target": target, "tsv": tsv}
+        self._files = {"train": train, "valid": dict(valid), "test": dict(test)}
+        self.holdout = holdout
+        self.languages = (languages[0], languages[1])
+        self.vocab_size = vocab_size
+
+    def fingerprint(self) -> str:
+        """A hash of what the files hold, read as a stream."""
+        sums = {split: [content_sum(path) for path in text] for split, text in self._texts.items()}
+        return digest([sums, self.holdout if len(sums) < 3 else 0])
+
+    def pairs(self, split: str) -> Iterator[Pair]:
+        """The pairs of `split`, in the order of the files that they come from."""
+        if split in self._texts and (split != "train" or len(self._texts) == 3):
+            return self._texts[split].pairs()
+        return self._divided(split)
+
+    @cached_property
+    def _texts(self) -> dict[str, Parallel | Tsv]:
+        """The files of each split that has some."""
+        texts: dict[str, Parallel | Tsv] = {}
+        for split, named in self._files.items():
+            given = {key: Path(name).expanduser() for key, name in named.items() if name is not None}
+            if given.keys() == {"tsv"}:
+                texts[split] = Tsv(given["tsv"])
+            elif given.keys() == {"source", "target"}:
+                texts[split] = Parallel(given["source"], given["target"])
+            elif given or split == "train":
+                key = "data" if split == "train" else f"data.{split}"
+                raise UserError(f"data=files needs {key}.source and {key}.target, two files, or {key}.tsv alone")
+        return texts
+
+    def _divided(self, split: str) -> Iterator[Pair]:
+        """The pairs of the training files that belong to `split` once some are held out."""
+        held_out = self._held_out
+        met: set[int] = set()
+        for source, target in self._texts["train"].pairs():
+            key = _hash(source)
+            if split == "train":
+                if key not in held_out:
+                    yield source, target
+            elif held_out.get(key) == split and key not in met and target:
+                met.add(key)
+                yield source, target
+
+    @cached_property
+    def _held_out(self) -> dict[int, str]:
+        """Which source sentences, by hash, belong to a split that has no files."""
+        lacking = [split for split in self._files if split not in self._texts]
+        wanted = self.holdout * len(lacking)
+        sentences = {_hash(source) for source, target in self._texts["train"].pairs() if source and target}
+        if not 0 < 2 * wanted <= len(sentences):
+            raise UserError(
+                f"data.holdout={self.holdout} takes {wanted} pairs for {' and '.join(lacking)} out of the "
+                f"{len(sentences)} different ones of the training text; set it to a number from 1 to "
+                f"{len(sentences) // (2 * len(lacking))}, or give files ({', '.join(f'data.{s}.tsv' for s in lacking)})"
+            )
+        chosen = nsmallest(wanted, sentences)
+        logger.info("holding out %d pairs of the training text for %s", wanted, " and ".join(lacking))
+        return {key: lacking[rank // self.holdout] for rank, key in enumerate(chosen)}
+
+
+def _hash(sentence: str) -> int:
+    return int.from_bytes(hashlib.blake2b(sentence.encode(), digest_size=8).digest())

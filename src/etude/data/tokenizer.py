@@ -1,0 +1,137 @@
+"""Word pieces: training a shared byte-pair vocabulary, and turning text into pieces and back (paper, section 5.1).
+
+Pieces are learned from the text of both languages together, so that one embedding matrix serves both (section 3.4).
+White space of any kind and length counts as one space. Beyond that the text is taken as it is written
+(`normalization: identity`): a normalised target side, with its ligatures and full-width letters replaced, could never
+reproduce the reference that BLEU compares it with.
+"""
+
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from etude.errors import UserError, did_you_mean
+
+PAD, BOS, EOS, UNK = 0, 1, 2, 3
+
+NORMALIZATIONS = ("identity", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bpe:
+    """How to learn a vocabulary with sentencepiece's byte-pair encoding.
+
+    Args:
+        vocab_size: pieces in all, PAD, BOS, EOS and UNK included
+        character_coverage: the share of all characters that get a piece of their own; the rest becomes UNK
+        normalization: sentencepiece's name for what is done to the text first
+    """
+
+    vocab_size: int
+    character_coverage: float
+    normalization: str
+
+    def train(self, text: Iterable[str]) -> bytes:
+        """Learn the pieces of `text`; the same text gives the same bytes.
+
+        Returns:
+            the sentencepiece model, as it is written to a file
+
+        Raises:
+            UserError: the text cannot fill the vocabulary, or needs a larger one for its characters alone.
+        """
+        import sentencepiece
+
+        if self.normalization not in NORMALIZATIONS:
+            hint = did_you_mean(self.normalization, NORMALIZATIONS)
+            raise UserError(f"tokenizer.normalization={self.normalization} is unknown: {hint}")
+        model = io.BytesIO()
+        failures: list[Exception] = []
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=_guarded(text, failures),
+                model_writer=model,
+                model_type="bpe",
+                vocab_size=self.vocab_size,
+                character_coverage=self.character_coverage,
+                normalization_rule_name=self.normalization,
+                pad_id=PAD,
+                bos_id=BOS,
+                eos_id=EOS,
+                unk_id=UNK,
+                num_threads=1,  # more make the order of merges, and so the bytes, depend on chance
+                max_sentence_length=1_000_000,  # bytes; sentencepiece skips longer ones without a word
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            raise (failures[0] if failures else self._explained(str(error))) from error
+        if failures:
+            raise failures[0]
+        return model.getvalue()
+
+    def _explained(self, message: str) -> UserError:
+        """What sentencepiece means."""
+        size = f"tokenizer.vocab_size={self.vocab_size}"
+        if most := re.search(r"size too high.*<= (\d+)", message):
+            return UserError(
+                f"{size} is more than this text can fill: it has {most[1]} pieces; "
+                f"set tokenizer.vocab_size to at most {most[1]}, or give more text"
+            )
+        if least := re.search(r"smaller than required_chars. \d+ vs (\d+)", message):
+            return UserError(
+                f"{size} is too small for the characters of this text: set tokenizer.vocab_size to at least "
+                f"{least[1]}, or lower tokenizer.character_coverage"
+            )
+        return UserError(
+            f"no vocabulary can be learned from this text (is every pair blank?): sentencepiece says {message!r}"
+        )
+
+
+class Tokenizer:
+    """A learned vocabulary: text to pieces and back."""
+
+    def __init__(self, model_file: Path) -> None:
+        """Load a sentencepiece model.
+
+        Raises:
+            UserError: the file is missing or is no such model.
+        """
+        import sentencepiece
+
+        self.model_file = model_file
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self._processor.LoadFromSerializedProto(model_file.read_bytes())
+        except (OSError, RuntimeError) as error:
+            raise UserError(f"{model_file} is not a tokenizer model ({error}); prepare the data again") from error
+
+    def __len__(self) -> int:
+        """The number of pieces, V, the four special ones included."""
+        return self._processor.get_piece_size()
+
+    def encode(self, text: str) -> list[int]:
+        """The pieces of one line, without BOS and EOS; an empty list for a blank one."""
+        return self._processor.encode(_spaced(text))
+
+    def encode_all(self, lines: Iterable[str]) -> list[list[int]]:
+        """The pieces of many lines, faster than one by one."""
+        return self._processor.encode([_spaced(line) for line in lines])
+
+    def decode(self, pieces: Sequence[int]) -> str:
+        """The text of some pieces; PAD, BOS and EOS are nothing, UNK is " ⁇ "."""
+        return self._processor.decode([int(piece) for piece in pieces])
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _guarded(text: Iterable[str], failures: list[Exception]) -> Iterator[str]:
+    """`text`, keeping what goes wrong in it: sentencepiece would report it as its own error, or not at all."""
+    try:
+        for line in text:
+            yield _spaced(line)
+    except Exception as error:
+        failures.append(error)

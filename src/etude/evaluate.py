@@ -1,0 +1,30 @@
+"""`etude evaluate`: a trained run on its validation or test set, with any decoding."""
+
+from typing import Any
+
+from etude import build
+from etude.evaluation.bleu import bleu
+from etude.evaluation.perplexity import negative_log_likelihood, perplexity
+from etude.logs import logging_to
+from etude.rundir import RunDir
+
+
+def evaluate(config: dict[str, Any]) -> str:
+    """Perplexity per word piece and sacreBLEU of one split, for the terminal.
+
+    Raises:
+        UserError: there is no such run, or its checkpoint is missing or torn.
+    """
+    logging_to(None)
+    trained, transformer, tokenizer = build.trained(RunDir.at(config["run"]))
+    transformer.to(build.device(config["device"]))
+    store, split = build.token_store(trained), config["split"]
+    batches = build.evaluation_batches(trained, store.split(split))
+    nats, tokens = negative_log_likelihood(transformer, batches)
+    sources, references = store.text(split)
+    search = build.make(config["decoding"])
+    score = bleu(build.translator(trained, transformer, tokenizer, search).translate(sources), references)
+    return (
+        f"{split} perplexity {perplexity(nats, tokens):.2f}  BLEU {score.score:.2f}  "
+        f"({score.signature}, {score.sentences:,} sentences)\n"
+    )

@@ -1,0 +1,22 @@
+"""`etude prepare`: download a corpus and tokenise it, once, before any run needs it."""
+
+from typing import Any
+
+from etude import build
+from etude.logs import logging_to
+
+
+def prepare(config: dict[str, Any]) -> str:
+    """Make the token store of a config.
+
+    Returns:
+        What there is now, for the terminal.
+
+    Raises:
+        UserError: the corpus cannot be had or does not fit the config.
+    """
+    logging_to(None)
+    store = build.token_store(config)
+    lines = [f"{store.path}", f"{store.vocab_size:,} word pieces"]
+    lines += [f"{name:6} {len(store.split(name)):>9,} pairs" for name in ("train", "valid", "test")]
+    return "\n".join(lines) + "\n"

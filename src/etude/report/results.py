@@ -1,0 +1,166 @@
+"""Reading what the runs of a study left in `runs/`, and telling apart what must not be averaged."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from etude.config.studies import Study, value_at
+from etude.errors import UserError, did_you_mean
+from etude.rundir import RunDir
+
+# What says which run it is, or cannot change what it finds. The text a run met is known by its store.
+_NOT_A_SETTING = {"experiment", "study", "arm", "seed", "hydra", "runs_dir", "cache_dir", "trainer", "logger"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run. `result` is empty while it is not finished."""
+
+    run_dir: RunDir
+    arm: str
+    seed: int
+    config: dict[str, Any]
+    result: dict[str, Any]
+    typed: dict[str, str]  # what was typed besides arm and seed: group or key -> choice
+    setting: dict[str, str]  # all that was chosen besides arm and seed, typed or not
+    changed: float  # when it last wrote, in seconds since the epoch
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is a result."""
+        return bool(self.result)
+
+    def chosen(self, key: str) -> str:
+        """What was chosen for a group or a config key, as it is typed."""
+        choice = self.config.get("choices", {}).get(key, value_at(self.config, key))
+        return self.setting.get(key, _text(choice))
+
+    def differs_only_in_seed(self, other: "Run") -> bool:
+        """Whether this run and another of its arm may be averaged: the same config but for the seed, the same text."""
+
+        def material(run: Run) -> tuple[Any, ...]:
+            config = {
+                key: value for key, value in run.config.items() if key not in _NOT_A_SETTING | {"data", "choices"}
+            }
+            return config, run.result.get("store")
+
+        return material(self) == material(other)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The runs that one table may hold, all of one setting, and what was left out of it."""
+
+    runs: list[Run]  # finished, the baseline's first; those of one arm differ in their seeds alone
+    unfinished: list[Run]
+    notes: list[str]
+
+
+def read_runs(study: Study, runs_dir: Path) -> tuple[list[Run], list[str]]:
+    """Every run of the study, and a sentence for each that could not be read."""
+    touched = {override.split("=")[0] for overrides in study.arms.values() for override in overrides}
+    runs, notes = [], []
+    for config_file in sorted((runs_dir / study.name).glob("*/seed*/config.yaml")):
+        run_dir = RunDir(config_file.parent)
+        if run_dir.path.parent.name not in study.arms:
+            notes.append(f"Left out: {run_dir.path}, for the study has no arm {run_dir.path.parent.name}.")
+            continue
+        try:
+            runs.append(_read(run_dir, touched))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
+            notes.append(f"Left out: {run_dir.path}, which cannot be read ({type(error).__name__}).")
+    return runs, notes
+
+
+def select(study: Study, runs: Sequence[Run], where: Mapping[str, str]) -> Selection:
+    """The runs of one setting: the one with most arms, the newest of equals.
+
+    Args:
+        study: the study.
+        runs: its runs, at least one of them finished.
+        where: what the setting must be, such as {"scale": "pocket"}; of what the arms change, the baseline's counts.
+
+    Raises:
+        UserError: no finished run is as `where` asks.
+    """
+    groups: dict[tuple[tuple[str, str], ...], list[Run]] = {}
+    for run in sorted(runs, key=lambda run: run.arm != study.baseline):
+        if run.finished:
+            groups.setdefault(tuple(sorted(run.setting.items())), []).append(run)
+    first = {key: group[0] for key, group in groups.items()}
+    fitting = [key for key, run in first.items() if all(run.chosen(k) == value for k, value in where.items())]
+    if not fitting:
+        raise UserError(_nothing_fits(list(first.values()), where))
+    best = max(fitting, key=lambda k: (len({run.arm for run in groups[k]}), max(run.changed for run in groups[k])))
+    setting = groups[best][0].setting
+    notes = [_left_out(study, group, setting) for key, group in groups.items() if key != best]
+    newest = {run.arm: run for run in sorted(groups[best], key=lambda run: run.changed)}
+    chosen = [run for run in groups[best] if run.differs_only_in_seed(newest[run.arm])]
+    if older := len(groups[best]) - len(chosen):
+        notes.append(f"Left out: {_count(older)} of a config or a text that a newer run of the same arm no longer has.")
+    unfinished = [run for run in runs if not run.finished and run.setting == setting]
+    return Selection(chosen, unfinished, notes)
+
+
+def _read(run_dir: RunDir, touched: Collection[str]) -> Run:
+    config, result = run_dir.config(), run_dir.result() if run_dir.finished else {}
+    file = run_dir.result_file if run_dir.finished else run_dir.config_file
+    typed = _typed(run_dir.overrides_file.read_text(encoding="utf-8").splitlines())
+    setting = typed | _free(config.get("choices", {}), touched)
+    if result:
+        for key in ("test.perplexity", "test.bleu", "test.sentences", "parameters", "steps"):
+            float(value_at(result, key))  # the table cannot do without
+    changed = file.stat().st_mtime
+    return Run(run_dir, run_dir.path.parent.name, int(config["seed"]), config, result, typed, setting, changed)
+
+
+def _free(choices: Mapping[str, Any], touched: Collection[str]) -> dict[str, str]:
+    """The choices in groups that no arm touches."""
+    return {
+        group: _text(choice)
+        for group, choice in choices.items()
+        if group not in _NOT_A_SETTING and not any(f"{group}/".startswith(f"{key}/") for key in touched)
+    }
+
+
+def _typed(overrides: Iterable[str]) -> dict[str, str]:
+    """What was typed, less what is no setting."""
+    typed = {}
+    for override in overrides:
+        key, _, value = override.partition("=")
+        key = key.lstrip("+~")
+        if re.split(r"[./]", key)[0] not in _NOT_A_SETTING and not key.startswith("data."):
+            typed[key] = value
+    return typed
+
+
+def _nothing_fits(runs: Sequence[Run], where: Mapping[str, str]) -> str:
+    for key, value in where.items():
+        there = {run.chosen(key) for run in runs}
+        if there == {_text(None)}:
+            known = {name for run in runs for name in (*run.setting, *run.config.get("choices", {}))}
+            return f"{key}={value}: the runs know no {key}; {did_you_mean(key, known)}"
+        if value not in there:
+            return f"no finished run has {key}={value}; {did_you_mean(value, there)}"
+    return f"no finished run has {' and '.join(f'{key}={value}' for key, value in where.items())} at once"
+
+
+def _left_out(study: Study, group: Sequence[Run], setting: Mapping[str, str]) -> str:
+    theirs = group[0].setting
+    other = [f"{key}={theirs[key]}" for key in sorted(theirs) if theirs[key] != setting.get(key)]
+    if other:
+        return f"Left out: {_count(len(group))} of another setting: etude report {study.name} {' '.join(other)}"
+    missing = [f"{key}={setting[key]}" for key in sorted(setting) if key not in theirs]
+    return f"Left out: {_count(len(group))} without {' '.join(missing)}."
+
+
+def _count(runs: int) -> str:
+    return "1 run" if runs == 1 else f"{runs} runs"
+
+
+def _text(value: Any) -> str:
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

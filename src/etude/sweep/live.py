@@ -1,0 +1,149 @@
+"""How a sweep stands: a table that fills in as runs finish, or plain lines where nobody watches."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from etude.config.studies import value_at
+from etude.sweep.job import Job, State
+
+logger = logging.getLogger(__name__)
+
+_STYLES = {"finished": "green", "skipped": "dim", "waiting": "dim", "failed": "bold red", "stopped": "yellow"}
+_IMPORTANCE = [State.RUNNING, State.FAILED, State.STOPPED, State.FINISHED, State.WAITING, State.SKIPPED]
+_FIGURES = ("step", "loss", "tokens/s", "left", "PPL", "BLEU", "params")
+_AROUND = 3  # lines that the table needs beside its rows
+
+
+class Screen(Protocol):
+    """What a sweep tells whoever watches it."""
+
+    def started(self, job: Job) -> None:
+        """`job` has begun."""
+
+    def ended(self, job: Job) -> None:
+        """`job` is finished or has failed."""
+
+    def refresh(self) -> None:
+        """Time has passed."""
+
+
+@contextmanager
+def screen(jobs: Sequence[Job], console: Console | None = None) -> Iterator[Screen]:
+    """The live table where `console` (standard output unless told) is a terminal, else one line for each event."""
+    console = console or Console()
+    if not console.is_terminal:
+        yield Lines(jobs)
+        return
+    with Live(console=console, auto_refresh=False) as live:
+        shown = LiveTable(jobs, live)
+        try:
+            yield shown
+        finally:
+            shown.refresh(whole=True)
+
+
+class Lines:
+    """One line when a run starts and one when it ends."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self._jobs = jobs
+        skipped = sum(job.state is State.SKIPPED for job in jobs)
+        logger.info("runs: %d, finished before: %d", len(jobs), skipped)
+
+    def started(self, job: Job) -> None:
+        """One line."""
+        logger.info("%s: started", job.name)
+
+    def ended(self, job: Job) -> None:
+        """One line; for a failure the last lines of the log too."""
+        if job.state is State.FAILED:
+            logger.error("%s", job.failure())
+            return
+        done = sum(job.state in (State.FINISHED, State.SKIPPED) for job in self._jobs)
+        _, figures = _standing(job)
+        scores = f"PPL {figures['PPL']}, BLEU {figures['BLEU']}"
+        took = duration(job.ended - job.started)
+        logger.info("%s: finished in %s, %s (%d of %d)", job.name, took, scores, done, len(self._jobs))
+
+    def refresh(self) -> None:
+        """Nothing: time passes in silence."""
+
+
+class LiveTable:
+    """A row a run; failures are told above the table as they happen."""
+
+    def __init__(self, jobs: Sequence[Job], live: Live) -> None:
+        self._jobs = jobs
+        self._live = live
+
+    def started(self, job: Job) -> None:
+        """The table shows it."""
+
+    def ended(self, job: Job) -> None:
+        """The table shows it, and a failure is told at once."""
+        if job.state is State.FAILED:
+            self._live.console.print(Text(job.failure(), style="red"))
+
+    def refresh(self, whole: bool = False) -> None:
+        """Draw the table anew: all of it if `whole`, else what fits on the screen."""
+        room = len(self._jobs) if whole else self._live.console.height - _AROUND
+        self._live.update(sweep_table(self._jobs, room), refresh=True)
+
+
+def sweep_table(jobs: Sequence[Job], room: int) -> Table:
+    """The state of every job; where there is `room` for fewer rows, of those that matter most now."""
+    table = Table(box=None, header_style="bold", caption_justify="left", pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("run", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    for header in _FIGURES:
+        table.add_column(header, justify="right", no_wrap=True)
+    by_importance = sorted(jobs, key=lambda job: (_IMPORTANCE.index(job.state), -job.ended))
+    shown = set(by_importance[: max(room, 1)])
+    for job in jobs:
+        if job in shown:
+            state, figures = _standing(job)
+            table.add_row(job.name, Text(state, _STYLES.get(state, "cyan")), *(figures.get(h, "") for h in _FIGURES))
+    counts = {state: sum(job.state is state for job in jobs) for state in _IMPORTANCE}
+    table.caption = Text(", ".join(f"{count} {state}" for state, count in counts.items() if count), "dim")
+    return table
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds as a person reads them: 0:42, 12:05, 3:02:41."""
+    if seconds is None:
+        return ""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _standing(job: Job) -> tuple[str, dict[str, str]]:
+    """The word for a job's state, and its figures by column."""
+    if job.state in (State.FINISHED, State.SKIPPED):
+        result = job.run_dir.result()
+        return job.state, {
+            "step": _number(result.get("steps"), 0),
+            "PPL": _number(value_at(result, "test.perplexity"), 2),
+            "BLEU": _number(value_at(result, "test.bleu"), 1),
+            "params": _number(result.get("parameters"), 0),
+        }
+    if job.state is not State.RUNNING:
+        return job.state, {}
+    now = job.progress()
+    return now.get("state", "starting"), {
+        "step": f"{now.get('step', 0):,}/{now.get('max_steps', job.max_steps):,}",
+        "loss": _number(now.get("loss"), 3),
+        "tokens/s": _number(now.get("tokens_per_second"), 0),
+        "left": duration(now.get("seconds_left")),
+    }
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:,.{digits}f}"

@@ -1,0 +1,90 @@
+"""The LightningModule: what a training step is. It knows no architecture."""
+
+from collections.abc import Callable
+from typing import Any
+
+from lightning import LightningModule
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+
+from etude.data.batching import Batch
+from etude.evaluation.perplexity import perplexity
+from etude.training.randomness import reseed
+
+
+class TranslationModule(LightningModule):
+    """Trains a model that maps (source, source_mask, target_in) to logits (B, T, V).
+
+    Args:
+        model: any such module.
+        loss: sums over the real tokens of (logits, targets).
+        likelihood: the same without smoothing, for perplexity.
+        optimizer: given parameters, makes an optimizer whose rate is one.
+        schedule: the learning rate of update 1, 2, ...
+        seed: of dropout, together with the step and the rank.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        loss: Callable[[Tensor, Tensor], Tensor],
+        likelihood: Callable[[Tensor, Tensor], Tensor],
+        optimizer: Callable[..., Optimizer],
+        schedule: Callable[[int], float],
+        seed: int,
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.loss, self.likelihood = loss, likelihood
+        self.make_optimizer, self.schedule = optimizer, schedule
+        self.seed = seed
+        self.tokens = 0  # real target tokens trained on so far
+        self._nats, self._counted = 0.0, 0
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Logits (B, T, V) of a batch."""
+        return self.model(batch.source, batch.source_mask, batch.target_in)
+
+    def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
+        """What dropout draws in this step depends on nothing but (seed, step, rank)."""
+        reseed(self.seed, self.global_step, self.global_rank)
+
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        """The mean loss of a target token, in nats."""
+        self.tokens += batch.target_tokens
+        return self.loss(self(batch), batch.target_out) / batch.target_tokens
+
+    def on_validation_epoch_start(self) -> None:
+        """A fresh count."""
+        self._nats, self._counted = 0.0, 0
+
+    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        """Add up the unsmoothed negative log-likelihood."""
+        self._nats += float(self.likelihood(self(batch), batch.target_out))
+        self._counted += batch.target_tokens
+
+    @property
+    def validation_loss(self) -> float:
+        """Unsmoothed nats a word piece in the last validation."""
+        return self._nats / self._counted
+
+    @property
+    def validation_perplexity(self) -> float:
+        """Of a word piece, in the last validation."""
+        return perplexity(self._nats, self._counted)
+
+    def configure_optimizers(self) -> Any:
+        """One schedule step an update."""
+        optimizer = self.make_optimizer(self.parameters())
+        schedule = LambdaLR(optimizer, lambda update: self.schedule(update + 1))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """The token count travels with the weights."""
+        checkpoint["tokens"] = self.tokens
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """And comes back with them."""
+        self.tokens = checkpoint["tokens"]

@@ -1,0 +1,16 @@
+"""Fixtures for the whole suite."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def multi30k_root() -> Path:
+    """A folder with the files of Multi30k: $ETUDE_MULTI30K, or `shared/data/multi30k` beside the checkout."""
+    beside = Path(__file__).parents[2] / "shared" / "data" / "multi30k"
+    root = Path(os.environ.get("ETUDE_MULTI30K") or beside)
+    if not (root / "train.en.gz").is_file():
+        pytest.skip("needs Multi30k: set ETUDE_MULTI30K to a folder with its .gz files")
+    return root

@@ -1,0 +1,66 @@
+"""Small corpora to test with."""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from etude.data.corpus import Corpus, Pair, digest
+from etude.data.splits import Limits
+from etude.data.store import TokenStore, prepare
+from etude.data.tokenizer import Bpe
+
+
+class ListCorpus(Corpus):
+    """Pairs given as lists; counts how often it was asked for them."""
+
+    languages = ("en", "xx")
+    vocab_size = 60
+
+    def __init__(self, **splits: list[Pair]) -> None:
+        self.splits = splits
+        self.fetched = 0
+        self.asked: list[str] = []
+
+    def fingerprint(self) -> str:
+        return digest(self.splits)
+
+    def fetch(self) -> None:
+        self.fetched += 1
+
+    def pairs(self, split: str) -> Iterator[Pair]:
+        self.asked.append(split)
+        return iter(self.splits[split])
+
+
+def sentences(count: int, seed: int) -> list[Pair]:
+    """Sentences of one to twelve words and their letters reversed."""
+    words = ["the", "a", "small", "big", "cat", "dog", "bird", "sees", "hears", "likes", "never", "today", "house"]
+    generator = random.Random(seed)
+    lines = [" ".join(generator.choices(words, k=generator.randint(1, 12))) for _ in range(count)]
+    return [(line, line[::-1]) for line in lines]
+
+
+@pytest.fixture
+def make_corpus() -> Callable[..., ListCorpus]:
+    """A corpus of 300, 20 and 20 pairs, or with some of the splits given."""
+
+    def make(**splits: list[Pair]) -> ListCorpus:
+        sizes = {"train": 300, "valid": 20, "test": 20}
+        return ListCorpus(**{name: splits.get(name, sentences(size, size)) for name, size in sizes.items()})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def bpe() -> Bpe:
+    return Bpe(vocab_size=60, character_coverage=1.0, normalization="identity")
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory, bpe: Bpe) -> TokenStore:
+    """A prepared store, for reading only."""
+    splits = {"train": sentences(300, 300), "valid": sentences(20, 1), "test": sentences(20, 2)}
+    cache: Path = tmp_path_factory.mktemp("cache")
+    return prepare(ListCorpus(**splits), bpe, cache, Limits(max_pieces=64))

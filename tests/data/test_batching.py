@@ -1,0 +1,164 @@
+from collections.abc import Iterator
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hydra.utils import instantiate
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+
+from etude.data.batching import Batch, BatchStream, collate, evaluation_batches, token_batches
+from etude.data.splits import Limits
+from etude.data.store import TokenStore, prepare
+from etude.data.tokenizer import BOS, EOS, PAD, Bpe
+from etude.errors import UserError
+from etude.paths import shipped
+
+LENGTHS = st.lists(st.tuples(st.integers(2, 30), st.integers(2, 30)), min_size=1, max_size=80)
+BUDGET = {"source_tokens": 60, "target_tokens": 60}
+
+
+def sides(lengths: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    return tuple(np.array(lengths, dtype=np.int64).T)
+
+
+def stream(store: TokenStore, *, start: int = 0, rank: int = 0, world_size: int = 1, seed: int = 1) -> BatchStream:
+    split = store.split("train")
+    return BatchStream(
+        split, source_tokens=400, target_tokens=400, seed=seed, start=start, rank=rank, world_size=world_size
+    )
+
+
+def rows_of(batches: Iterator[Batch], count: int) -> list[list[int]]:
+    return [batch.rows.tolist() for batch in islice(batches, count)]
+
+
+@settings(deadline=None, max_examples=100)
+@given(LENGTHS, st.integers(0, 5), st.integers(0, 5), st.integers(30, 200), st.integers(30, 200))
+def test_every_row_is_in_one_batch_and_no_batch_exceeds_its_budgets(
+    lengths: list[tuple[int, int]], seed: int, epoch: int, source_tokens: int, target_tokens: int
+) -> None:
+    source, target = sides(lengths)
+    batches = token_batches(
+        source, target, source_tokens=source_tokens, target_tokens=target_tokens, seed=seed, epoch=epoch
+    )
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    for rows in batches:
+        assert len(rows) * source[rows].max() <= source_tokens
+        assert len(rows) * target[rows].max() <= target_tokens
+
+
+@settings(deadline=None, max_examples=50)
+@given(LENGTHS, st.integers(0, 5))
+def test_an_epoch_always_has_as_many_batches(lengths: list[tuple[int, int]], epoch: int) -> None:
+    first, other = (token_batches(*sides(lengths), **BUDGET, seed=1, epoch=number) for number in (0, epoch))
+    assert len(first) == len(other)
+
+
+def test_the_order_is_a_function_of_seed_and_epoch_and_differs_with_either() -> None:
+    lengths = sides([(2 + n % 7, 2 + n % 5) for n in range(400)])
+
+    def order(seed: int, epoch: int) -> list[list[int]]:
+        return [rows.tolist() for rows in token_batches(*lengths, **BUDGET, seed=seed, epoch=epoch)]
+
+    assert order(1, 2) == order(1, 2)
+    assert len({str(order(seed, epoch)) for seed in range(3) for epoch in range(3)}) == 9
+
+
+def test_rows_of_equal_length_meet_different_companions_in_each_epoch() -> None:
+    lengths = sides([(5, 5)] * 200)
+    met = [
+        {frozenset(rows.tolist()) for rows in token_batches(*lengths, **BUDGET, seed=1, epoch=epoch)}
+        for epoch in range(2)
+    ]
+    assert not met[0] & met[1]
+
+
+@pytest.mark.parametrize(("side", "longest"), [("source", (61, 5)), ("target", (5, 61))])
+def test_a_row_longer_than_the_budget_is_an_error_that_names_the_key(side: str, longest: tuple[int, int]) -> None:
+    complaint = rf"budget\.{side}_tokens=60 .* 61 tokens; set it to at least 61, or lower budget\.max_pieces"
+    with pytest.raises(UserError, match=complaint):
+        token_batches(*sides([(5, 5), longest]), **BUDGET, seed=1, epoch=0)
+
+
+def test_a_batch_holds_the_rows_shifted_masked_and_padded(store: TokenStore) -> None:
+    split = store.split("train")
+    rows = np.array([7, 0, 299, 5])
+    batch = collate(split, rows)
+    sources, targets = ([list(map(int, side[row])) for row in rows] for side in (split.sources, split.targets))
+
+    def padded(lines: list[list[int]]) -> list[list[int]]:
+        return [line + [PAD] * (max(map(len, lines)) - len(line)) for line in lines]
+
+    assert batch.source.tolist() == padded([[*line, EOS] for line in sources])
+    assert batch.source_mask.tolist() == [[piece != PAD for piece in line] for line in batch.source.tolist()]
+    assert batch.target_in.tolist() == padded([[BOS, *line] for line in targets])
+    assert batch.target_out.tolist() == padded([[*line, EOS] for line in targets])
+    assert batch.target_tokens == sum(len(line) + 1 for line in targets)
+    assert batch.rows.tolist() == rows.tolist()
+    tensors = batch.source, batch.source_mask, batch.target_in, batch.target_out
+    assert [tensor.dtype for tensor in tensors] == [torch.int64, torch.bool, torch.int64, torch.int64]
+
+
+def test_a_batch_moves_to_a_device_whole(store: TokenStore) -> None:
+    batch = collate(store.split("train"), np.array([1, 2]))
+    moved = batch.to(torch.device("meta"))
+    assert {getattr(moved, side).device.type for side in ("source", "source_mask", "target_in", "target_out")} == {
+        "meta"
+    }
+    assert (moved.target_tokens, moved.rows.tolist()) == (batch.target_tokens, [1, 2])
+    assert batch.source.device.type == "cpu"
+
+
+def test_a_stream_goes_through_every_row_once_an_epoch_and_never_ends(store: TokenStore) -> None:
+    batches = stream(store)
+    size = batches.batches_per_epoch
+    assert size > 5
+    seen = rows_of(iter(batches), 3 * size)
+    epochs = [seen[:size], seen[size : 2 * size], seen[2 * size :]]
+    assert all(sorted(chain.from_iterable(epoch)) == list(range(300)) for epoch in epochs)
+    assert epochs[0] != epochs[1] != epochs[2]
+
+
+@pytest.mark.parametrize("start", [1, 10, 100])
+def test_a_stream_that_starts_late_goes_on_as_the_one_that_did_not(store: TokenStore, start: int) -> None:
+    assert rows_of(iter(stream(store, start=start)), 20) == rows_of(iter(stream(store)), start + 20)[start:]
+
+
+def test_any_batch_can_be_made_alone_and_in_any_order(store: TokenStore) -> None:
+    batches = stream(store)
+    steps = [90, 3, 47, 3, 0]
+    in_order = rows_of(iter(stream(store)), 91)
+    assert [batches.batch(step).rows.tolist() for step in steps] == [in_order[step] for step in steps]
+
+
+@pytest.mark.parametrize("world_size", [2, 3, 4])
+def test_processes_share_the_batches_of_one_between_them(store: TokenStore, world_size: int) -> None:
+    alone = rows_of(iter(stream(store)), 20 * world_size)
+    ranks = [rows_of(iter(stream(store, rank=rank, world_size=world_size)), 20) for rank in range(world_size)]
+    assert [rows for step in zip(*ranks, strict=True) for rows in step] == alone
+
+
+def test_evaluation_goes_through_every_row_once_from_short_to_long(store: TokenStore) -> None:
+    split = store.split("valid")
+    batches = evaluation_batches(split, source_tokens=200, target_tokens=200)
+    assert len(batches) > 1
+    rows = np.concatenate([batch.rows for batch in batches])
+    assert sorted(rows.tolist()) == list(range(len(split)))
+    assert (np.diff(split.target_lengths[rows]) >= 0).all()
+    assert sum(batch.target_tokens for batch in batches) == split.target_lengths.sum()
+
+
+@pytest.mark.parametrize("language", ["de", "fr"])
+def test_nine_tenths_of_multi30k_batches_are_real_tokens(multi30k_root: Path, tmp_path: Path, language: str) -> None:
+    config = OmegaConf.load(shipped("conf") / "data" / f"multi30k_en_{language}.yaml")
+    corpus = instantiate(OmegaConf.merge(config, {"root": str(multi30k_root), "download_dir": ""}))
+    bpe = Bpe(vocab_size=10_000, character_coverage=1.0, normalization="identity")
+    split = prepare(corpus, bpe, tmp_path, Limits(max_pieces=128)).split("train")
+    lengths = split.source_lengths, split.target_lengths
+    batches = token_batches(*lengths, source_tokens=2000, target_tokens=2000, seed=1, epoch=0)
+    places = sum(len(rows) * side[rows].max() for rows in batches for side in lengths)
+    assert sum(side.sum() for side in lengths) / places >= 0.9

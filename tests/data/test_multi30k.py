@@ -1,0 +1,117 @@
+import gzip
+import hashlib
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+
+from etude.data.corpus import SPLITS
+from etude.data.multi30k import Multi30k
+from etude.errors import UserError
+from etude.paths import shipped
+
+LANGUAGES = ["de", "fr"]
+
+
+def from_config(language: str, cache: Path, **given: object) -> Multi30k:
+    """`data=multi30k_en_<language>` with what is given set."""
+    config = OmegaConf.load(shipped("conf") / "data" / f"multi30k_en_{language}.yaml")
+    return instantiate(OmegaConf.merge({"cache_dir": str(cache)}, {"data": config}, {"data": given}).data)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the six files, two short lines in each."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for name in ("train", "val", "test_2016_flickr"):
+        for language in ("en", "de"):
+            (folder / f"{name}.{language}.gz").write_bytes(gzip.compress(f"{name} {language}\n2\n".encode(), mtime=0))
+    return folder
+
+
+def small(folder: Path, cache: Path, **given: object) -> Multi30k:
+    """Multi30k whose pinned sums are those of `folder`."""
+    sums = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir()}
+    return from_config("de", cache, **{"sums": sums, **given})
+
+
+@pytest.mark.parametrize("target", LANGUAGES)
+def test_the_real_corpus_has_its_published_size(multi30k_root: Path, tmp_path: Path, target: str) -> None:
+    corpus = from_config(target, tmp_path, root=str(multi30k_root))
+    assert corpus.languages == ("en", target)
+    counts = [sum(1 for source, translation in corpus.pairs(split) if source and translation) for split in SPLITS]
+    assert counts == [29_000, 1_014, 1_000]
+    assert next(corpus.pairs("test"))[0] == "A man in an orange hat starring at something."
+
+
+def test_the_fingerprint_needs_no_data_and_tells_the_languages_apart(tmp_path: Path) -> None:
+    prints = {from_config(target, tmp_path / "nothing", root=None).fingerprint() for target in LANGUAGES}
+    assert len(prints) == 2
+    assert all(len(fingerprint) == 16 for fingerprint in prints)
+
+
+def test_the_fingerprint_does_not_depend_on_where_the_files_lie(tmp_path: Path) -> None:
+    here, there = (from_config("de", tmp_path, root=root).fingerprint() for root in (None, "elsewhere"))
+    assert here == there
+
+
+@pytest.mark.parametrize("target", LANGUAGES)
+def test_exactly_the_files_in_use_are_pinned(tmp_path: Path, target: str) -> None:
+    names = {f"{split}.{language}.gz" for split in ("train", "val", "test_2016_flickr") for language in ("en", target)}
+    corpus = from_config(target, tmp_path)
+    assert corpus.sums.keys() == names
+    assert corpus.url.startswith("https://")
+
+
+def test_fetching_downloads_the_files_and_then_they_are_read(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        corpus = small(folder, tmp_path / "cache", root=None, url=f"http://127.0.0.1:{server.server_port}/")
+        corpus.fetch()
+        server.shutdown()
+        thread.join()
+    corpus.fetch()  # nothing left to ask for
+    assert list(corpus.pairs("valid")) == [("val en", "val de"), ("2", "2")]
+    assert (tmp_path / "cache" / "downloads" / "multi30k" / "train.en.gz").is_file()
+
+
+def test_a_folder_of_the_users_is_read_and_nothing_is_downloaded(folder: Path, tmp_path: Path) -> None:
+    corpus = small(folder, tmp_path / "cache", root=str(folder), url="http://127.0.0.1:1")
+    corpus.fetch()
+    assert next(corpus.pairs("test")) == ("test_2016_flickr en", "test_2016_flickr de")
+
+
+def test_a_file_that_is_not_the_published_one_is_refused_and_left_alone(folder: Path, tmp_path: Path) -> None:
+    corpus = small(folder, tmp_path / "cache", root=str(folder))
+    changed = folder / "val.de.gz"
+    changed.write_bytes(gzip.compress(b"changed\n2\n"))
+    with pytest.raises(
+        UserError, match=r"val\.de\.gz is not the file it should be: expected SHA-256 \w{64}, got \w{64}"
+    ):
+        list(corpus.pairs("valid"))
+    assert changed.is_file()
+
+
+@pytest.mark.parametrize(("root", "way_out"), [(None, "etude prepare"), ("files", r"data\.root must hold")])
+def test_a_missing_file_is_an_error_with_the_way_out(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str | None, way_out: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    corpus = small(folder, tmp_path / "cache", root=root)
+    (folder / "train.de.gz").unlink()
+    with pytest.raises(UserError, match=rf"there is no .*train.*gz; .*{way_out}"):
+        list(corpus.pairs("train"))
+
+
+def test_a_language_without_sums_names_the_key(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"data\.sums has no SHA-256 for train\.cs\.gz"):
+        from_config("de", tmp_path, target="cs").fingerprint()

@@ -1,0 +1,161 @@
+import errno
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from filelock import FileLock
+
+from etude.data.corpus import Pair
+from etude.data.splits import Limits
+from etude.data.store import TokenStore, prepare
+from etude.data.tokenizer import Bpe
+from etude.errors import UserError
+
+LIMITS = Limits(max_pieces=64)
+
+
+def left_in(cache: Path) -> list[str]:
+    return sorted(file.name for file in cache.iterdir() if file.suffix != ".lock")
+
+
+def test_a_second_call_opens_what_the_first_one_made(make_corpus: Callable, bpe: Bpe, tmp_path: Path) -> None:
+    corpus, again = make_corpus(), make_corpus()
+    first = prepare(corpus, bpe, tmp_path, LIMITS)
+    second = prepare(again, bpe, tmp_path, LIMITS)
+    assert first.path == second.path == TokenStore(first.path).path
+    assert left_in(tmp_path) == [first.path.name]
+    assert (corpus.fetched, again.fetched, again.asked) == (1, 0, [])
+    assert len(first.path.name) == 16
+    assert first.vocab_size == len(first.tokenizer) == 60
+
+
+def test_the_address_follows_text_tokenizer_and_limits(make_corpus: Callable, bpe: Bpe, tmp_path: Path) -> None:
+    one_pair = {"train": [("the cat", "tac eht")] * 50}
+    others = [
+        (make_corpus(**one_pair), Bpe(vocab_size=20, character_coverage=1.0, normalization="identity"), LIMITS),
+        (make_corpus(), bpe, LIMITS),
+        (make_corpus(), Bpe(vocab_size=61, character_coverage=1.0, normalization="identity"), LIMITS),
+        (make_corpus(), Bpe(vocab_size=60, character_coverage=1.0, normalization="nfkc"), LIMITS),
+        (make_corpus(), bpe, Limits(max_pieces=63)),
+    ]
+    paths = {prepare(corpus, tokenizer, tmp_path, limits).path for corpus, tokenizer, limits in others}
+    assert len(paths) == len(others)
+
+
+def test_the_same_store_is_made_byte_for_byte_anywhere(make_corpus: Callable, bpe: Bpe, tmp_path: Path) -> None:
+    one, two = (prepare(make_corpus(), bpe, tmp_path / place, LIMITS).path for place in "ab")
+    assert one.name == two.name
+    assert {f.name: f.read_bytes() for f in one.iterdir()} == {f.name: f.read_bytes() for f in two.iterdir()}
+
+
+@pytest.mark.parametrize("damage", ["missing meta", "torn meta", "missing file", "torn file"])
+def test_a_damaged_store_is_recognised_and_made_again(
+    make_corpus: Callable, bpe: Bpe, tmp_path: Path, damage: str
+) -> None:
+    path = prepare(make_corpus(), bpe, tmp_path, LIMITS).path
+    file = path / ("meta.json" if "meta" in damage else "train.target.pieces.npy")
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    if "missing" in damage:
+        file.unlink()
+    with pytest.raises(UserError, match=r"no complete token store .*etude prepare"):
+        TokenStore(path)
+    assert prepare(make_corpus(), bpe, tmp_path, LIMITS).path == path
+    assert file.read_bytes() == whole
+
+
+@pytest.mark.parametrize("killed_at", [0, 7, 19])
+def test_being_killed_halfway_leaves_nothing(
+    make_corpus: Callable, bpe: Bpe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: int
+) -> None:
+    corpus = make_corpus()
+
+    def killed(split: str) -> Iterator[Pair]:
+        for number, pair in enumerate(corpus.splits[split]):
+            if split == "valid" and number == killed_at:
+                raise KeyboardInterrupt
+            yield pair
+
+    with monkeypatch.context() as patch:
+        patch.setattr(corpus, "pairs", killed)
+        with pytest.raises(KeyboardInterrupt):
+            prepare(corpus, bpe, tmp_path, LIMITS)
+    assert left_in(tmp_path) == []
+    assert len(prepare(corpus, bpe, tmp_path, LIMITS).split("valid")) == 20
+
+
+def test_what_dead_processes_left_is_removed_and_what_living_ones_build_is_not(
+    make_corpus: Callable, bpe: Bpe, tmp_path: Path
+) -> None:
+    path = prepare(make_corpus(), bpe, tmp_path / "elsewhere", LIMITS).path
+    cache = tmp_path / "cache"
+    dead, living, own = (cache / f".{name}.building" for name in ("d" * 16, "a" * 16, path.name))
+    for folder in (dead, living, own):
+        folder.mkdir(parents=True)
+        (folder / "tokenizer.model").touch()
+    with FileLock(cache / f".{'a' * 16}.lock"):
+        prepare(make_corpus(), bpe, cache, LIMITS)
+    assert left_in(cache) == [living.name, path.name]
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(
+    make_corpus: Callable, bpe: Bpe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for place in (np, "save"), (Path, "write_text"), (Path, "write_bytes"):
+        with monkeypatch.context() as patch:
+            patch.setattr(*place, full)
+            with pytest.raises(UserError, match="No space left on device"):
+                prepare(make_corpus(), bpe, tmp_path, LIMITS)
+        assert left_in(tmp_path) == []
+
+
+def test_a_cache_that_cannot_be_written_names_the_key(make_corpus: Callable, bpe: Bpe, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"cannot prepare .*set cache_dir to another place"):
+        prepare(make_corpus(), bpe, tmp_path / "file", LIMITS)
+
+
+SCRIPT = """
+import logging, sys
+from pathlib import Path
+from etude.data.splits import Limits
+from etude.data.store import prepare
+from etude.data.textfiles import FilesCorpus
+from etude.data.tokenizer import Bpe
+logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
+none = {"source": None, "target": None, "tsv": None}
+corpus = FilesCorpus(**{**none, "tsv": sys.argv[1]}, valid=none, test=none, holdout=50, languages="ab", vocab_size=60)
+bpe = Bpe(vocab_size=60, character_coverage=1.0, normalization="identity")
+assert len(prepare(corpus, bpe, Path(sys.argv[2]), Limits(max_pieces=64)).split("valid")) == 50
+assert "torch" not in sys.modules
+"""
+
+
+def test_of_many_processes_one_prepares_and_none_needs_torch(make_corpus: Callable, tmp_path: Path) -> None:
+    tsv = tmp_path / "text.tsv"
+    tsv.write_text("".join(f"{n} {s}\t{t}\n" for n, (s, t) in enumerate(make_corpus().splits["train"])))
+    command = [sys.executable, "-c", SCRIPT, str(tsv), str(tmp_path / "cache")]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    printed = [process.communicate()[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert sum("prepared in" in text for text in printed) == 1
+
+
+def test_a_process_that_waits_says_so(
+    make_corpus: Callable, bpe: Bpe, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = prepare(make_corpus(), bpe, tmp_path / "elsewhere", LIMITS).path
+    other = FileLock(tmp_path / f".{path.name}.lock")
+    other.acquire()
+    logger = logging.getLogger("etude.data.store")
+    monkeypatch.setattr(logger, "info", lambda message, *_: other.release() if "waiting" in message else None)
+    assert prepare(make_corpus(), bpe, tmp_path, LIMITS).path.name == path.name
+    assert not other.is_locked

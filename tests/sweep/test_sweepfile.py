@@ -1,0 +1,118 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from etude.config.studies import load_study
+from etude.errors import UserError
+from etude.paths import shipped
+from etude.sweep.sweepfile import quoted, sweep_overrides
+
+PARSER = OverridesParser.create()
+
+
+def write(path: Path, parameters: Any, **more: Any) -> str:
+    path.write_text(yaml.safe_dump({"program": "etude", "method": "grid", "parameters": parameters} | more))
+    return str(path)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(st.one_of(st.sampled_from("\\'\"$,={}[]() :a1/.+-@%\n"), st.characters(codec="utf-8")), max_size=12))
+def test_a_quoted_word_is_read_back_by_hydra_as_one_value_and_the_same(text: str) -> None:
+    override = PARSER.parse_override(f"key={quoted(text)}")
+    value = override.value()
+    assert not override.is_sweep_override()
+    # What YAML holds as "1e-5" is a number, on W&B's command lines as on ours.
+    assert value == text or not isinstance(value, str)
+
+
+@given(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.lists(st.integers())))
+def test_a_quoted_number_keeps_its_value_and_type(value: Any) -> None:
+    read = PARSER.parse_override(f"key={quoted(value)}").value()
+    assert read == value
+    assert type(read) is type(value)
+
+
+def test_parameters_become_one_multirun(tmp_path: Path) -> None:
+    parameters = {
+        "experiment": {"values": ["table3/base", "table3/A1"]},
+        "model.dropout": {"value": 0.2},
+        "seed": {"values": [1, 2]},
+    }
+    assert set(sweep_overrides(write(tmp_path / "s.yaml", parameters))) == {
+        "experiment=table3/base,table3/A1",
+        "model.dropout=0.2",
+        "seed=1,2",
+    }
+
+
+def test_what_the_command_adds_is_kept(tmp_path: Path) -> None:
+    file = write(tmp_path / "s.yaml", {"seed": {"value": 1}}, command=["${env}", "etude", "train", "scale=small"])
+    assert sweep_overrides(file) == ["seed=1", "scale=small"]
+
+
+@pytest.mark.parametrize("typed", ["seed=7,8", "++seed=7", "+seed=7", "~seed"])
+def test_what_the_user_types_wins_over_the_file(typed: str, tmp_path: Path) -> None:
+    file = write(tmp_path / "s.yaml", {"seed": {"values": [1, 2]}, "experiment": {"value": "table3/base"}})
+    assert sweep_overrides(file, [typed, "scale=pocket"]) == ["experiment=table3/base", typed, "scale=pocket"]
+
+
+def test_a_longer_key_is_another_key(tmp_path: Path) -> None:
+    file = write(tmp_path / "s.yaml", {"model.d_k": {"value": 2}})
+    assert sweep_overrides(file, ["model=base"]) == ["model.d_k=2", "model=base"]
+
+
+def test_the_table3_sweep_names_every_arm_of_the_study_once() -> None:
+    content = yaml.safe_load((shipped("sweeps") / "table3.yaml").read_text())
+    assert content["parameters"]["experiment"]["values"] == [f"table3/{arm}" for arm in load_study("table3").arms]
+    assert content["command"] == ["${env}", "etude", "train", "${args_no_hyphens}"]
+
+
+@pytest.mark.parametrize("name", ["sweeps/smoke.yaml", "smoke.yaml", "smoke"])
+def test_shipped_sweeps_are_found_from_anywhere(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert sweep_overrides(name) == ["experiment=table3/base,table3/A1", "budget=smoke", "seed=1"]
+
+
+def test_a_missing_file_is_answered_with_the_nearest_names(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no sweep file sweeps/tabel3\.yaml: did you mean table3\.yaml"):
+        sweep_overrides("sweeps/tabel3.yaml")
+
+
+def test_what_is_not_yaml_is_told_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("method: grid\nparameters: [1\nmore: 2\n")
+    with pytest.raises(UserError, match=r"s\.yaml, line 3: this is not YAML"):
+        sweep_overrides(str(file))
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("just words", "needs parameters"),
+        ("method: grid", "needs parameters"),
+        ("method: grid\nparameters: {}", "needs parameters"),
+        ("method: bayes\nparameters: {seed: {value: 1}}", "method is 'bayes'"),
+        ("method: grid\nparameters: {seed: 1}", r"parameters\.seed needs values"),
+        ("method: grid\nparameters: {seed: {min: 1, max: 3}}", r"parameters\.seed needs values"),
+        ("method: grid\nparameters: {seed: {values: []}}", r"parameters\.seed\.values must be a list"),
+        ("method: grid\nparameters: {seed: {values: 3}}", r"parameters\.seed\.values must be a list"),
+        ("method: grid\nparameters: {model: {parameters: {heads: {value: 1}}}}", r"nested keys are written a\.b\.c"),
+        ("method: grid\nparameters: {model: {value: {heads: 1}}}", r"write each of its keys as model\.name"),
+        ("method: grid\nparameters: {1: {value: 1}}", "1 is no config key"),
+        ("method: grid\nparameters: {seed: {value: 1}, seed: {value: 2}}", "line 2: seed already stands in line 2"),
+    ],
+)
+def test_a_file_that_is_no_sweep_is_refused_with_the_key(content: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(content)
+    with pytest.raises(UserError, match=told):
+        sweep_overrides(str(tmp_path / "s.yaml"))
+
+
+def test_what_only_wandb_can_do_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    sweep_overrides(write(tmp_path / "s.yaml", {"seed": {"value": 1}}, early_terminate={"type": "hyperband"}))
+    assert "early_terminate works with W&B's agents only" in caplog.text
