@@ -99,7 +99,9 @@ def device(name: str) -> torch.device:
         wanted = torch.device("cuda" if name == "auto" and torch.cuda.is_available() else name.replace("auto", "cpu"))
         torch.zeros(1, device=wanted)
     except (RuntimeError, AssertionError) as error:
-        raise UserError(f"device={name} is not to be had here: {did_you_mean(name, ['auto', 'cpu', 'cuda'])}") from error
+        raise UserError(
+            f"device={name} is not to be had here: {did_you_mean(name, ['auto', 'cpu', 'cuda'])}"
+        ) from error
     return wanted
 
 

@@ -1,16 +1,16 @@
 """The directory of one run: what lies in it and under which name.
 
-    runs/<study>/<arm>/seed<k>-<hash>/
-        config.yaml          the resolved config, frozen when the run was launched
-        overrides.txt        what was typed, one override a line
-        result.json          written last: its presence means that the run is finished
-        checkpoints/         last.ckpt
-        metrics.csv          one row a logged step
-        progress.json        where a live run stands, rewritten every few seconds
-        hypotheses.test.txt  the translations, one line a source line
-        tokenizer.model      the word pieces the model was trained with
-        environment.json     versions, git state, hardware
-        log.txt              what the run printed
+runs/<study>/<arm>/seed<k>-<hash>/
+    config.yaml          the resolved config, frozen when the run was launched
+    overrides.txt        what was typed, one override a line
+    result.json          written last: its presence means that the run is finished
+    checkpoints/         last.ckpt
+    metrics.csv          one row a logged step
+    progress.json        where a live run stands, rewritten every few seconds
+    hypotheses.test.txt  the translations, one line a source line
+    tokenizer.model      the word pieces the model was trained with
+    environment.json     versions, git state, hardware
+    log.txt              what the run printed
 """
 
 import json

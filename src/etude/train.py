@@ -24,6 +24,7 @@ from etude.evaluation.bleu import bleu
 from etude.evaluation.perplexity import negative_log_likelihood, perplexity
 from etude.files import write_json, write_text
 from etude.logs import logging_to, quiet_libraries
+from etude.model.transformer import Transformer
 from etude.rundir import RunDir
 from etude.training.allocator import keep_large_blocks
 from etude.training.checkpoints import Checkpoints, read_checkpoint
@@ -53,14 +54,16 @@ def train(run: RunDir) -> dict[str, Any]:
     shutil.copyfile(store.tokenizer.model_file, run.tokenizer_file)
     write_json(run.environment_file, environment())
     torch.manual_seed(config["seed"])
-    module = build.training_module(config, build.model(config, store.vocab_size))
+    transformer = build.model(config, store.vocab_size)
+    module = build.training_module(config, transformer)
     loggers: list[Logger] = build.make(config["logger"], run, config) if config["logger"] else []
     done, result = False, {}
     try:
         progress = ProgressFile(run.progress_file, config["budget"]["max_steps"])
         seconds, device = _fit(run, config, module, store, loggers, progress)
         progress.evaluating()
-        result = _evaluate(run, config, module, store, device) | {"seconds": round(seconds, 1)}
+        result = _evaluate(run, config, transformer.to(device), store)
+        result |= {"tokens": module.tokens, "seconds": round(seconds, 1), "finished": True}
         done = True
     finally:
         finish(loggers, _summary(result), exit_code=0 if done else 1)
@@ -118,11 +121,8 @@ def _fit(
     return records.seconds, trainer.strategy.root_device
 
 
-def _evaluate(
-    run: RunDir, config: dict[str, Any], module: TranslationModule, store: TokenStore, device: torch.device
-) -> dict[str, Any]:
+def _evaluate(run: RunDir, config: dict[str, Any], transformer: Transformer, store: TokenStore) -> dict[str, Any]:
     """Perplexity of the validation and test sets, BLEU of the test set; the hypotheses go to their file."""
-    transformer = module.model.to(device)
     likelihoods = {}
     for name in ("valid", "test"):
         batches = build.evaluation_batches(config, store.split(name))
@@ -142,14 +142,11 @@ def _evaluate(
         "id": run.path.name.rpartition("-")[2],
         "parameters": sum(parameter.numel() for parameter in transformer.parameters()),
         "steps": config["budget"]["max_steps"],
-        "tokens": module.tokens,
         "valid": likelihoods["valid"],
-        "test": likelihoods["test"]
-        | {"bleu": score.score, "signature": score.signature, "sentences": score.sentences},
+        "test": likelihoods["test"] | {"bleu": score.score, "signature": score.signature, "sentences": score.sentences},
         "decoding_seconds": round(decoding_seconds, 2),
         "vocabulary": store.vocab_size,
         "store": store.path.name,
-        "finished": True,
     }
 
 

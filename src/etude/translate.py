@@ -29,4 +29,6 @@ def _decoded(lines: Iterable[bytes]) -> Iterator[str]:
         try:
             yield line.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
-            raise UserError(f"standard input, line {number}: not UTF-8 text; convert it, with iconv for instance") from error
+            raise UserError(
+                f"standard input, line {number}: not UTF-8 text; convert it, with iconv for instance"
+            ) from error

@@ -3,13 +3,16 @@
 Hydra imports this file at every start: what is heavy is imported when a sweep is launched.
 """
 
+import logging
 from collections.abc import Sequence
 
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.utils import JobReturn, JobStatus, setup_globals
+from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, open_dict
+
+logger = logging.getLogger(__name__)
 
 
 class SlotsLauncher(Launcher):
@@ -26,6 +29,10 @@ class SlotsLauncher(Launcher):
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Called by Hydra; the task function is not used: each run is a process that reads its frozen config."""
+        from etude.logs import logging_to
+
+        logging_to(None)
+        logger.info("composing the config of every run")
         self.hydra_context = hydra_context
         self.config = config
 
@@ -37,10 +44,8 @@ class SlotsLauncher(Launcher):
             SweepFailed: some runs failed; the others are finished.
         """
         from etude.config.identity import freeze
-        from etude.logs import logging_to
         from etude.sweep.slots import run_side_by_side, slots
 
-        setup_globals()
         at_once = slots(self.workers, self.threads)
         outside = HydraConfig.instance().cfg
         run_dirs = []
@@ -53,7 +58,6 @@ class SlotsLauncher(Launcher):
                 run_dirs.append(freeze(config))
         finally:
             HydraConfig.instance().cfg = outside
-        logging_to(None)
         run_side_by_side(run_dirs, workers=at_once, threads=self.threads)
         return [
             JobReturn(overrides=list(overrides), working_dir=str(run_dir.path), status=JobStatus.COMPLETED)

@@ -68,6 +68,13 @@ def test_the_order_is_a_function_of_seed_and_epoch_and_differs_with_either() -> 
     assert len({str(order(seed, epoch)) for seed in range(3) for epoch in range(3)}) == 9
 
 
+def test_batches_come_in_another_order_each_epoch_and_not_from_short_to_long() -> None:
+    lengths = sides([(n, n) for n in range(2, 40)])
+    epochs = [[rows[0] for rows in token_batches(*lengths, **BUDGET, seed=1, epoch=epoch)] for epoch in range(2)]
+    assert sorted(epochs[0]) == sorted(epochs[1])
+    assert epochs[0] != epochs[1] != sorted(epochs[1])
+
+
 def test_rows_of_equal_length_meet_different_companions_in_each_epoch() -> None:
     lengths = sides([(5, 5)] * 200)
     met = [

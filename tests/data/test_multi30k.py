@@ -58,6 +58,7 @@ def test_the_fingerprint_needs_no_data_and_tells_the_languages_apart(tmp_path: P
 def test_the_fingerprint_does_not_depend_on_where_the_files_lie(tmp_path: Path) -> None:
     here, there = (from_config("de", tmp_path, root=root).fingerprint() for root in (None, "elsewhere"))
     assert here == there
+    assert from_config("de", tmp_path, root="").root is None
 
 
 @pytest.mark.parametrize("target", LANGUAGES)

@@ -41,8 +41,8 @@ def test_the_same_text_gives_the_same_bytes() -> None:
 def test_the_special_pieces_come_first_and_occur_in_no_text(tokenizer: Tokenizer) -> None:
     assert len(tokenizer) == 60
     assert (PAD, BOS, EOS, UNK) == (0, 1, 2, 3)
-    assert min(tokenizer.encode("<s> </s> <pad> the cat"), default=0) >= UNK
-    assert tokenizer.encode("Ω") == [tokenizer.encode("a Ω")[-1]] or UNK in tokenizer.encode("Ω")
+    assert min(tokenizer.encode("<s> </s> <pad> the cat")) >= UNK
+    assert tokenizer.encode("Ω")[-1] == UNK
 
 
 words = st.text(alphabet=ALPHABET, min_size=1, max_size=12)
@@ -102,12 +102,13 @@ def test_text_without_words_is_an_error(text: list[str]) -> None:
         bpe(60).train(text)
 
 
-def test_an_error_in_the_text_is_told_as_itself() -> None:
+@pytest.mark.parametrize("lines", [0, 1, len(TEXT)])
+def test_an_error_in_the_text_is_told_as_itself(lines: int) -> None:
     def broken() -> Iterator[str]:
-        yield from TEXT
-        raise UserError("line 21 is broken")
+        yield from TEXT[:lines]
+        raise UserError("the next line is broken")
 
-    with pytest.raises(UserError, match="line 21 is broken"):
+    with pytest.raises(UserError, match="the next line is broken"):
         bpe(60).train(broken())
 
 

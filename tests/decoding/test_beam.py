@@ -182,6 +182,12 @@ def test_the_search_goes_on_after_the_first_finished_hypothesis(table_model: Any
     assert first.tokens == ()
 
 
+def test_greedy_search_is_done_when_the_end_is_most_probable(table_model: Any) -> None:
+    chain = {(): {EOS: 0.55, 4: 0.45}, (4,): {4: 1.0}, (4, 4): {4: 1.0}, (4, 4, 4): {EOS: 1.0}}
+    hypotheses = searched(ladder(table_model, chain), BeamSearch(beam=1, alpha=2.0, max_extra=3), 1)[0]
+    assert [h.tokens for h in hypotheses] == [()]
+
+
 def test_a_finished_hypothesis_is_not_dropped_while_others_go_on(table_model: Any) -> None:
     chain = {(): {EOS: 0.4, 4: 0.35, 5: 0.25}, (4,): {4: 0.6, 5: 0.4}, (5,): {4: 0.5, 5: 0.5}}
     chain |= {(a, b): {EOS: 1.0} for a in (4, 5) for b in (4, 5)}
@@ -233,6 +239,14 @@ def test_hopeless_hypotheses_leave_the_batch(table_model: Any) -> None:
 def test_a_model_gone_astray_yields_the_empty_hypothesis(table_model: Any, value: float) -> None:
     model = table_model(torch.full((1, 5**3, 5), value))
     assert searched(model, BeamSearch(beam=2, alpha=0.6, max_extra=2), 1) == [[Hypothesis((), -math.inf, -math.inf)]]
+
+
+def test_a_hypothesis_gone_astray_does_not_take_the_others_along(table_model: Any) -> None:
+    model = ladder(table_model, {(): {4: 0.6, 5: 0.4}, (4,): {EOS: 1.0}, (5,): {EOS: 1.0}})
+    model.logits[0, 4 - EOS] = math.nan
+    hypotheses = searched(model, BeamSearch(beam=2, alpha=0.6, max_extra=3), 1)[0]
+    assert hypotheses[0].tokens == (5,)
+    assert all(math.isfinite(hypothesis.score) for hypothesis in hypotheses)
 
 
 @pytest.mark.parametrize(("key", "value"), [("beam", 0), ("alpha", -0.1), ("alpha", math.nan), ("max_extra", -1)])

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from etude.data.tokenizer import EOS, Bpe, Tokenizer
+from etude.data.tokenizer import EOS, PAD, Bpe, Tokenizer
 from etude.decoding.beam import BeamSearch
 from etude.decoding.translator import Translator
 
@@ -40,7 +40,8 @@ class CopyModel(nn.Module):
     def start(self, source: Tensor, source_mask: Tensor) -> CopyState:
         assert not self.training
         assert not torch.is_grad_enabled()
-        assert source_mask.equal(source != 0)
+        assert source_mask.equal(source != PAD)
+        assert (source == EOS).sum(dim=1).eq(1).all()
         self.shapes.append(source.shape)
         return CopyState(source)
 

@@ -28,7 +28,7 @@ def _check_section(node: Any, schema: type, path: str) -> None:
     if not isinstance(node, DictConfig):
         raise UserError(f"{path} must be a section of keys, not {node!r}; {_slash_hint(path, node)}")
     hints = get_type_hints(schema)
-    names = [field.name for field in fields(schema)]  # type: ignore[arg-type]
+    names = [field.name for field in fields(schema)]
     _no_others(node, names, path)
     for name in names:
         where = f"{path}.{name}" if path else name
@@ -80,7 +80,7 @@ def _value(parent: DictConfig, name: str, where: str) -> Any:
 def _no_others(node: DictConfig, names: Any, path: str) -> None:
     for key in node:
         if key not in names and key not in _OWN_KEYS and not (path == "" and key in _LEFT_TO_OTHERS):
-            where = f"{path}.{key}" if path else str(key)
+            where = f"{path}.{key!s}" if path else str(key)
             raise UserError(f"{where} is not a key of {path or 'the config'}; {did_you_mean(str(key), names)}")
 
 

@@ -43,7 +43,9 @@ def _head_size(size: Any, name: str, *, _root_: DictConfig) -> Any:
         return size
     d_model, heads = _root_.model.d_model, _root_.model.heads
     if not isinstance(d_model, int) or not isinstance(heads, int) or heads < 1:
-        raise UserError(f"model.{name} is left open, and model.d_model={d_model} / model.heads={heads} does not give it")
+        raise UserError(
+            f"model.{name} is left open, and model.d_model={d_model} / model.heads={heads} does not give it"
+        )
     if d_model % heads:
         raise UserError(
             f"model.heads={heads} does not divide model.d_model={d_model}, and model.{name} is left open: "

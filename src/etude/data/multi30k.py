@@ -40,8 +40,8 @@ class Multi30k(Corpus):
     ) -> None:
         self.languages = (source, target)
         self.vocab_size = vocab_size
-        self.root = root
-        self.folder = Path(download_dir if root is None else root).expanduser()
+        self.root = root or None  # an empty environment variable names no folder
+        self.folder = Path(self.root or download_dir).expanduser()
         self.url = url.rstrip("/")
         self.sums = dict(sums)
 

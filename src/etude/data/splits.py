@@ -7,7 +7,7 @@
 So no line has more than `max_pieces` pieces, and with EOS or BOS no sequence is longer than `max_pieces + 1`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -64,7 +64,7 @@ def read_text(folder: Path, name: str) -> tuple[list[str], list[str]]:
     return source, target
 
 
-def write_split(folder: Path, name: str, pairs: Iterator[Pair], tokenizer: Tokenizer, limits: Limits) -> dict[str, int]:
+def write_split(folder: Path, name: str, pairs: Iterable[Pair], tokenizer: Tokenizer, limits: Limits) -> dict[str, int]:
     """Tokenise one split, and keep the text of valid and test beside the pieces.
 
     Returns:
@@ -76,7 +76,8 @@ def write_split(folder: Path, name: str, pairs: Iterator[Pair], tokenizer: Token
     sides = PiecesWriter(), PiecesWriter()
     text: list[Pair] = []
     counts = {"pairs": 0, "blank": 0, "dropped": 0, "cut": 0}
-    for chunk in iter(lambda: list(islice(pairs, CHUNK)), []):
+    rest = iter(pairs)
+    for chunk in iter(lambda: list(islice(rest, CHUNK)), []):
         encoded = (tokenizer.encode_all(lines) for lines in zip(*chunk, strict=True))
         for pair, *both in zip(chunk, *encoded, strict=True):
             fate = _fate(name, max(map(len, both)), min(map(len, both)), limits)

@@ -102,6 +102,7 @@ def _make(path: Path, corpus: Corpus, tokenizer: Bpe, limits: Limits, key: dict[
         model = building / "tokenizer.model"
         model.write_bytes(tokenizer.train(chain.from_iterable(filter(all, corpus.pairs("train")))))
         pieces = Tokenizer(model)
+        logger.info("tokenising %s", ", ".join(SPLITS))
         splits = {name: write_split(building, name, corpus.pairs(name), pieces, limits) for name in SPLITS}
         sizes = {file.name: file.stat().st_size for file in sorted(building.iterdir())}
         meta = {**key, "vocab_size": len(pieces), "splits": splits, "files": sizes}

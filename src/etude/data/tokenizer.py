@@ -66,7 +66,8 @@ class Bpe:
                 minloglevel=2,
             )
         except RuntimeError as error:
-            raise (failures[0] if failures else self._explained(str(error))) from error
+            if not failures:
+                raise self._explained(str(error)) from error
         if failures:
             raise failures[0]
         return model.getvalue()

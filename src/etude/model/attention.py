@@ -27,7 +27,9 @@ class MultiHeadAttention(nn.Module):
         self.output = nn.Linear(heads * d_v, d_model, bias=bias)
         self.dropout = Dropout(dropout)
 
-    def forward(self, x: Tensor, context: Tensor, mask: Tensor, position: Position, cache: NoCache = NO_CACHE) -> Tensor:
+    def forward(
+        self, x: Tensor, context: Tensor, mask: Tensor, position: Position, cache: NoCache = NO_CACHE
+    ) -> Tensor:
         """Let each of `x` look at `context`.
 
         Args:

@@ -1,13 +1,14 @@
 """One layer of the encoder and one of the decoder (section 3.1). Neither asks which variation it holds."""
 
 from collections.abc import Callable
+from typing import Any
 
 from torch import Tensor, nn
 
 from etude.model.cache import NO_CACHE, FixedCache, GrowingCache, NoCache
 from etude.model.position import NO_POSITION, Position
 
-Factory = Callable[..., nn.Module]
+Factory = Callable[..., Any]  # makes a part; every layer gets its own
 
 
 class EncoderLayer(nn.Module):

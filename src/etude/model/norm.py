@@ -11,7 +11,7 @@ class LayerNorm(nn.LayerNorm):
 
 
 class RmsNorm(nn.RMSNorm):
-    """Root-mean-square normalisation (Zhang and Sennrich 2019): `gain * x / sqrt(mean(x^2) + eps)`; no mean, no bias."""
+    """Root-mean-square normalisation (Zhang and Sennrich 2019): `gain * x / sqrt(mean(x^2) + eps)`."""
 
     def __init__(self, *, d_model: int, eps: float) -> None:
         super().__init__(d_model, eps=eps)

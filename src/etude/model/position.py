@@ -46,7 +46,9 @@ class Sinusoidal(Position):
     def __init__(self, causal: bool, *, d_model: int) -> None:
         super().__init__(causal)
         if d_model % 2:
-            raise ValueError(f"sinusoidal positions come in pairs of sine and cosine: d_model must be even, not {d_model}")
+            raise ValueError(
+                f"sinusoidal positions come in pairs of sine and cosine: d_model must be even, not {d_model}"
+            )
         self.d_model = d_model
         self.register_buffer("table", self._sinusoids(128), persistent=False)
 

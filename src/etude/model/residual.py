@@ -1,4 +1,4 @@
-"""How a sub-layer is wrapped: the residual connection, its dropout, and where the norm stands (sections 3.1 and 5.4)."""
+"""How a sub-layer is wrapped: the residual connection, its dropout, where the norm stands (sections 3.1 and 5.4)."""
 
 from collections.abc import Callable
 

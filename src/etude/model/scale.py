@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 
 class SqrtDk(nn.Module):
-    """Scores divided by sqrt(d_k), equation (1): keeps their variance at one when queries and keys have unit variance."""
+    """Scores divided by sqrt(d_k), equation (1): their variance is one where that of queries and keys is."""
 
     def __init__(self, *, d_k: int) -> None:
         super().__init__()

@@ -7,6 +7,8 @@ from torch import Tensor, nn
 
 from etude.model.block import NO_LAYER_CACHE, DecoderLayer, EncoderLayer, Factory, LayerCache
 from etude.model.dropout import Dropout
+from etude.model.embedding import Embedding
+from etude.model.position import Position
 
 
 class Transformer(nn.Module):
@@ -47,13 +49,14 @@ class Transformer(nn.Module):
             "feedforward": feedforward,
             "residual": lambda: residual(norm()),
         }
-        self.embedding = tying(vocab_size)
+        self.embedding: Embedding = tying(vocab_size)
         self.dropout = Dropout(dropout)
-        self.source_position = position(False)
-        self.target_position = position(True)
+        self.source_position: Position = position(False)
+        self.target_position: Position = position(True)
         self.encoder = nn.ModuleList(EncoderLayer(**parts) for _ in range(n_layers))
         self.decoder = nn.ModuleList(DecoderLayer(**parts) for _ in range(n_layers))
-        self.after_encoder, self.after_decoder = residual(norm()).closing(), residual(norm()).closing()
+        self.after_encoder: nn.Module = residual(norm()).closing()
+        self.after_decoder: nn.Module = residual(norm()).closing()
         init(self)
 
     def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor) -> Tensor:

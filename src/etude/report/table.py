@@ -58,7 +58,8 @@ def _table(rows: Rows, gap: int) -> Table:
     for column in rows.columns:
         header = Text("\n".join([*column.header.split(" ", 1), column.whose] if column.whose else [column.header]))
         justify: JustifyMethod = "left" if column.words else "right"
-        table.add_column(header, justify=justify, overflow="fold", style=_STYLES.get(column.whose, ""))
+        style = _STYLES.get(column.whose, "")
+        table.add_column(header, justify=justify, no_wrap=not column.words, overflow="fold", style=style)
     for row, following in zip(rows.rows, [*rows.rows[1:], None], strict=True):
         last = following is None or following.group != row.group
         table.add_row(*row.cells, end_section=last, style="" if row.run else "dim")

@@ -93,9 +93,9 @@ def run_side_by_side(
     failed = [job for job in jobs if job.state is State.FAILED]
     if failed:
         told = "\n\n".join(job.failure() for job in failed)
+        others = "the others are finished" if len(failed) < len(jobs) else "none is finished"
         raise SweepFailed(
-            f"{len(failed)} of {len(jobs)} runs failed:\n\n{told}\n\n"
-            "The others are finished; the same command runs only these again."
+            f"{len(failed)} of {len(jobs)} runs failed:\n\n{told}\n\n{others}; the same command runs only these again"
         )
 
 

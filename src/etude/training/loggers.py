@@ -17,9 +17,7 @@ def tensorboard(run: RunDir, config: dict[str, Any]) -> list[Logger]:
     return [TensorBoardLogger(run.path, name="tensorboard", version="")]
 
 
-def wandb(
-    run: RunDir, config: dict[str, Any], *, mode: str, project: str, entity: str | None
-) -> list[Logger]:
+def wandb(run: RunDir, config: dict[str, Any], *, mode: str, project: str, entity: str | None) -> list[Logger]:
     """Weights & Biases, under the run's own id, so that a resumed run goes on with its curve.
 
     Settings that keep data through a kill (every row is flushed within a second) and never hang (bounded waits).

@@ -68,8 +68,7 @@ class Records(Callback):
     def on_validation_end(self, trainer: Trainer, module: TranslationModule) -> None:  # type: ignore[override]
         """Write a row for the validation."""
         self._send(
-            self._row(module)
-            | {"valid_loss": module.validation_loss, "valid_perplexity": module.validation_perplexity}
+            self._row(module) | {"valid_loss": module.validation_loss, "valid_perplexity": module.validation_perplexity}
         )
         self._window += time.perf_counter() - self._validation
 

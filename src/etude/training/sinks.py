@@ -131,7 +131,9 @@ class Bar:
             TextColumn("training"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("loss {task.fields[loss]:.3f}  valid ppl {task.fields[ppl]:.2f}  {task.fields[rate]:,.0f} tokens/s"),
+            TextColumn(
+                "loss {task.fields[loss]:.3f}  valid ppl {task.fields[ppl]:.2f}  {task.fields[rate]:,.0f} tokens/s"
+            ),
             TimeRemainingColumn(),
             console=console,
             disable=not console.is_terminal,

@@ -1,0 +1,101 @@
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from etude.rundir import RunDir
+
+STUDY = """
+title: "Heads and positions"
+baseline: base
+arms:
+  base: []
+  A1: [model.heads=1]
+  A2: [model.heads=4]
+  E1: [model/position=learned]
+  long: [budget.max_steps=300]
+columns: {h: model.heads, positions: choices.model/position, steps: budget.max_steps}
+"""
+PAPER = """
+source: "Someone 2017, Table 9"
+test_set: "the development set"
+arms:
+  base: {ppl: 4.92, bleu: 25.8, params_M: 65}
+  A1: {ppl: 5.29, bleu: 24.9, params_M: null}
+"""
+ARMS: dict[str, dict[str, Any]] = {
+    "base": {},
+    "A1": {"heads": 1},
+    "A2": {"heads": 4},
+    "E1": {"position": "learned"},
+    "long": {"max_steps": 300},
+}
+
+
+@pytest.fixture
+def runs_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty `runs`, where the study `heads` is known."""
+    study = tmp_path / "experiments" / "heads"
+    study.mkdir(parents=True)
+    (study / "study.yaml").write_text(STUDY)
+    (study / "paper.yaml").write_text(PAPER)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def make_run(runs_dir: Path) -> Callable[..., RunDir]:
+    """Fabricates a run of the study `heads`; later ones are newer."""
+    clock = 1_700_000_000
+
+    def make(
+        arm: str,
+        seed: int = 1,
+        *,
+        ppl: float = 3.0,
+        bleu: float = 40.0,
+        scale: str = "pocket",
+        typed: tuple[str, ...] = (),
+        finished: bool = True,
+        store: str = "s0",
+        rate: float = 1.0,
+        logger: str = "wandb",
+    ) -> RunDir:
+        nonlocal clock
+        clock += 60
+        change = ARMS[arm]
+        steps = change.get("max_steps", 100)
+        run = RunDir(runs_dir / "heads" / arm / f"seed{seed}-{clock:010}")
+        run.path.mkdir(parents=True)
+        position = change.get("position", "sinusoidal")
+        config = {
+            "model": {"heads": change.get("heads", 8), "position": {"_target_": position}},
+            "budget": {"steps": 0.1, "max_steps": steps, "target_tokens": 2000},
+            "schedule": {"factor": rate},
+            "seed": seed,
+            "choices": {
+                "data": "grammar",
+                "scale": scale,
+                "budget": scale,
+                "model": "base",
+                "model/position": position,
+                "logger": logger,
+                "experiment": f"heads/{arm}",
+            },
+        }
+        run.config_file.write_text(yaml.safe_dump(config))
+        overrides = [f"experiment=heads/{arm}", f"seed={seed}", f"scale={scale}", f"logger={logger}", *typed]
+        run.overrides_file.write_text("".join(f"{override}\n" for override in overrides))
+        os.utime(run.config_file, (clock, clock))
+        if finished:
+            test = {"perplexity": ppl, "bleu": bleu, "sentences": 1000, "tokens": 12345, "signature": "nrefs:1|tok:13a"}
+            result = {"parameters": 526_123, "steps": steps, "test": test, "store": store, "finished": True}
+            run.result_file.write_text(json.dumps(result))
+            os.utime(run.result_file, (clock, clock))
+        return run
+
+    return make

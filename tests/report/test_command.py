@@ -1,0 +1,59 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from etude.errors import UserError
+from etude.report.command import report
+from etude.rundir import RunDir
+
+Make = Callable[..., RunDir]
+
+
+def test_it_reads_runs_where_the_config_says_unless_told_otherwise(
+    runs_dir: Path, make_run: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run("base", bleu=43.21)
+    report(["heads"])
+    assert "43.2" in capsys.readouterr().out
+    runs_dir.rename(runs_dir.with_name("elsewhere"))
+    report(["heads", "runs_dir=elsewhere", "scale=pocket"])
+    assert "43.2" in capsys.readouterr().out
+
+
+def test_what_goes_into_a_pipe_has_all_the_columns(
+    make_run: Make, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    make_run("base")
+    report(["heads"])
+    assert "h=8" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["--markdown", "out.md"], ["--markdown=out.md"]])
+def test_markdown_goes_to_a_file(
+    words: list[str], runs_dir: Path, make_run: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run("base")
+    report(["heads", *words])
+    assert (runs_dir.parent / "out.md").read_text().startswith("**Heads and positions**\n\n| arm | h |")
+    assert capsys.readouterr().out == ""
+
+
+def test_help_names_the_studies(runs_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report(["--help"])
+    studies = capsys.readouterr().out.partition("Studies: ")[2].strip().split(", ")
+    assert {"heads", "table3"} <= set(studies)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["heads", "--markdwn", "x"], "did you mean --markdown"),
+        (["heads", "pocket"], "'pocket' is not key=value"),
+        (["heads", "--markdown"], "--markdown needs the name of a file"),
+    ],
+)
+def test_words_it_does_not_understand_are_told(words: list[str], told: str, runs_dir: Path) -> None:
+    with pytest.raises(UserError, match=told):
+        report(words)

@@ -1,0 +1,259 @@
+import io
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from etude.errors import UserError
+from etude.report import Report, report
+from etude.rundir import RunDir
+
+Make = Callable[..., RunDir]
+
+
+def table(runs_dir: Path, **where: str) -> dict[str, dict[str, str]]:
+    """The report of `heads` as cells by arm and header."""
+    rows = report("heads", runs_dir, where).rows
+    headers = [f"{column.header} {column.whose}".strip() for column in rows.columns]
+    return {row.cells[0]: dict(zip(headers, row.cells, strict=True)) for row in rows.rows}
+
+
+def notes(runs_dir: Path, **where: str) -> str:
+    return "\n".join(report("heads", runs_dir, where).rows.notes)
+
+
+def printed(made: Report, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(made)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_ours_stands_beside_the_papers_and_cells_are_blank_where_as_in_the_baseline(
+    runs_dir: Path, make_run: Make
+) -> None:
+    make_run("base", ppl=3.214, bleu=45.61)
+    make_run("A1", ppl=3.5, bleu=44.0)
+    make_run("E1")
+    rows = table(runs_dir)
+    assert rows["base"] == {
+        "arm": "base",
+        "h": "8",
+        "positions": "sinusoidal",
+        "steps": "100",
+        "PPL ours": "3.21",
+        "PPL paper": "4.92",
+        "BLEU ours": "45.6",
+        "BLEU paper": "25.8",
+        "params ×10⁶ ours": "0.526",
+        "params ×10⁶ paper": "65",
+    }
+    assert [rows["A1"][header] for header in ("h", "positions", "steps")] == ["1", "", ""]
+    assert [rows["E1"][header] for header in ("h", "positions", "steps")] == ["", "learned", ""]
+    assert (rows["A1"]["PPL paper"], rows["A1"]["params ×10⁶ paper"], rows["E1"]["PPL paper"]) == ("5.29", "", "")
+
+
+def test_an_arm_that_was_not_run_says_so_and_one_that_is_not_finished_too(runs_dir: Path, make_run: Make) -> None:
+    make_run("base")
+    make_run("A2", finished=False)
+    rows = table(runs_dir)
+    assert (rows["A1"]["PPL ours"], rows["A2"]["PPL ours"]) == ("not run", "begun")
+    assert rows["A1"]["BLEU ours"] == "–"
+    assert "Not finished yet: A2 (seed 1)." in notes(runs_dir)
+
+
+def test_without_the_baseline_every_cell_is_written_out(runs_dir: Path, make_run: Make) -> None:
+    make_run("A1")
+    assert [table(runs_dir)["A1"][header] for header in ("h", "positions", "steps")] == ["1", "sinusoidal", "100"]
+
+
+def test_several_seeds_give_mean_sample_deviation_and_their_number(runs_dir: Path, make_run: Make) -> None:
+    scores = [40.1, 41.7, 44.4]
+    for seed, bleu in enumerate(scores, start=1):
+        make_run("base", seed, bleu=bleu)
+    make_run("A1", bleu=39.0)
+    rows = table(runs_dir)
+    assert rows["base"]["BLEU ours"] == f"{statistics.mean(scores):.1f} ± {statistics.stdev(scores):.1f}"
+    assert (rows["base"]["seeds"], rows["A1"]["seeds"], rows["A2"]["seeds"]) == ("3", "1", "")
+    assert rows["A1"]["BLEU ours"] == "39.0"
+    assert "seed 1, 2, 3" in notes(runs_dir)
+
+
+def test_a_run_that_diverged_is_shown_as_it_is(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", 1, ppl=float("inf"))
+    make_run("base", 2, ppl=2.0)
+    assert table(runs_dir)["base"]["PPL ours"] == "inf ± nan"
+
+
+def test_another_budget_than_the_baselines_is_footnoted(runs_dir: Path, make_run: Make) -> None:
+    make_run("base")
+    make_run("A1")
+    make_run("long")
+    rows = table(runs_dir)
+    assert rows["long¹"]["steps"] == "300"
+    assert "A1" in rows
+    assert "¹ Not an equal comparison: budget.max_steps 300 (baseline: 100)." in notes(runs_dir)
+    assert "100 to 300 steps" in notes(runs_dir)
+
+
+def test_another_text_than_the_baselines_is_footnoted(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", store="old")
+    make_run("A1", store="new")
+    assert "A1¹" in table(runs_dir)
+    assert "store new (baseline: old)" in notes(runs_dir)
+
+
+def test_the_conditions_of_the_numbers_stand_below_the_table(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", typed=("model.dropout=0.3",))
+    told = notes(runs_dir)
+    for fact in (
+        "data=grammar, scale=pocket, budget=pocket, model.dropout=0.3; 100 steps; seed 1; tested on 1,000 sentences",
+        "sacreBLEU: nrefs:1|tok:13a",
+        "Paper: Someone 2017, Table 9; the development set.",
+    ):
+        assert fact in told
+
+
+def test_settings_are_never_mixed_the_most_complete_is_shown_and_the_rest_can_be_asked_for(
+    runs_dir: Path, make_run: Make
+) -> None:
+    make_run("base", bleu=10.0)
+    make_run("A1", bleu=11.0)
+    make_run("base", bleu=30.0, scale="small")
+    make_run("base", bleu=50.0, typed=("model.dropout=0.3",))
+    assert [table(runs_dir)[arm]["BLEU ours"] for arm in ("base", "A1", "A2")] == ["10.0", "11.0", "–"]
+    assert table(runs_dir, scale="small")["base"]["BLEU ours"] == "30.0"
+    assert table(runs_dir, **{"model.dropout": "0.3"})["base"]["BLEU ours"] == "50.0"
+    told = notes(runs_dir)
+    assert "Left out: 1 run of another setting: etude report heads budget=small scale=small" in told
+    assert "Left out: 1 run of another setting: etude report heads model.dropout=0.3" in told
+    assert "Left out: 2 runs without model.dropout=0.3." in notes(runs_dir, **{"model.dropout": "0.3"})
+
+
+def test_of_two_equally_complete_settings_the_newest_is_shown(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", scale="small", bleu=1.0)
+    make_run("base", scale="pocket", bleu=2.0)
+    assert table(runs_dir)["base"]["BLEU ours"] == "2.0"
+
+
+def test_a_filter_on_what_arms_change_looks_at_the_baseline(runs_dir: Path, make_run: Make) -> None:
+    make_run("A1")
+    make_run("base")
+    assert table(runs_dir, **{"model.heads": "8"})["A1"]["h"] == "1"
+
+
+def test_what_cannot_change_a_result_does_not_part_runs(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", 1, logger="none")
+    make_run("base", 2, logger="wandb")
+    assert table(runs_dir)["base"]["seeds"] == "2"
+
+
+@pytest.mark.parametrize("change", [{"rate": 2.0}, {"store": "other"}])
+def test_seeds_of_an_edited_config_or_text_are_not_averaged_with_older_ones(
+    change: dict[str, float], runs_dir: Path, make_run: Make
+) -> None:
+    make_run("base", 1, bleu=10.0)
+    make_run("base", 2, bleu=10.0)
+    make_run("base", 1, bleu=20.0, **change)
+    assert table(runs_dir)["base"]["BLEU ours"] == "20.0"
+    assert "Left out: 2 runs of a config or a text that a newer run of the same arm no longer has." in notes(runs_dir)
+
+
+def test_a_torn_run_and_one_of_a_forgotten_arm_are_left_out_and_named(runs_dir: Path, make_run: Make) -> None:
+    make_run("base")
+    torn = make_run("A1")
+    torn.result_file.write_text("{")
+    headless = make_run("A2")
+    headless.result_file.write_text('{"finished": true}')
+    forgotten = runs_dir / "heads" / "Z9" / "seed1-0"
+    forgotten.mkdir(parents=True)
+    (forgotten / "config.yaml").write_text("{}")
+    assert table(runs_dir)["A1"]["PPL ours"] == "not run"
+    told = notes(runs_dir)
+    for path in (torn.path, headless.path):
+        assert f"Left out: {path}, which cannot be read" in told
+    assert "the study has no arm Z9" in told
+
+
+def test_no_finished_run_is_one_sentence_with_the_command(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", finished=False)
+    with pytest.raises(
+        UserError, match=r"holds no finished run of heads; .* etude train -m 'experiment=glob\(heads/\*\)'"
+    ):
+        report("heads", runs_dir, {})
+    with pytest.raises(UserError, match=r"etude sweep sweeps/table3\.yaml"):
+        report("table3", runs_dir, {})
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ({"scale": "smal"}, "no finished run has scale=smal; did you mean small"),
+        ({"scal": "small"}, "the runs know no scal; did you mean scale"),
+        ({"scale": "small", "budget": "pocket"}, "no finished run has scale=small and budget=pocket at once"),
+    ],
+)
+def test_a_filter_that_nothing_meets_is_told_with_what_there_is(
+    where: dict[str, str], told: str, runs_dir: Path, make_run: Make
+) -> None:
+    make_run("base")
+    make_run("base", scale="small")
+    with pytest.raises(UserError, match=told):
+        report("heads", runs_dir, where)
+
+
+def test_an_unknown_study_is_answered_with_its_neighbour(runs_dir: Path) -> None:
+    with pytest.raises(UserError, match="did you mean heads"):
+        report("head", runs_dir, {})
+
+
+@pytest.mark.parametrize("width", [72, 80, 100, 160])
+def test_no_cell_is_cut_off_however_narrow_the_terminal(width: int, runs_dir: Path, make_run: Make) -> None:
+    for seed in (1, 2):
+        make_run("base", seed, ppl=3.0 + seed)
+        make_run("E1", seed)
+    text = printed(report("heads", runs_dir, {}), width)
+    assert "…" not in text
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= width
+    for cell in ("4.50 ± 0.71", "25.8", "0.526", "not run"):
+        assert cell in text
+
+
+def test_a_wide_terminal_has_the_papers_columns_and_a_narrow_one_names_the_changes(
+    runs_dir: Path, make_run: Make
+) -> None:
+    make_run("base")
+    make_run("A1")
+    made = report("heads", runs_dir, {})
+    wide, narrow = printed(made, 160), printed(made, 60)
+    assert "positions" in wide.splitlines()[3]
+    assert "h=1" in narrow
+    assert "h=1" not in wide
+
+
+def test_rules_part_the_groups_of_arms(runs_dir: Path, make_run: Make) -> None:
+    make_run("base")
+    lines = printed(report("heads", runs_dir, {}), 120).splitlines()
+    shown = ["rule" if set(line) <= set("─ ") and line.strip() else line.split(" ")[0] for line in lines[4:12]]
+    assert shown == ["rule", "base", "rule", "A1", "A2", "rule", "E1", "rule"]
+
+
+def test_markdown_holds_the_same_cells(runs_dir: Path, make_run: Make) -> None:
+    make_run("base")
+    make_run("A1")
+    made = report("heads", runs_dir, {})
+    lines = made.markdown().splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    assert cells[2:] == [row.cells for row in made.rows.rows]
+    assert {len(row) for row in cells} == {len(made.rows.columns)}
+    assert all(note in lines for note in made.rows.notes)
+
+
+def test_the_report_imports_neither_torch_nor_hydra() -> None:
+    code = "import sys, etude.report.command; print({'torch', 'hydra', 'omegaconf'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
