@@ -1,5 +1,6 @@
 """`etude translate`: a filter from lines to lines."""
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
@@ -7,6 +8,8 @@ from etude import build
 from etude.errors import UserError
 from etude.logs import logging_to
 from etude.rundir import RunDir
+
+_CHUNK = 512  # lines that are batched together
 
 
 def translate(config: dict[str, Any], lines: Iterable[bytes], out: TextIO) -> None:
@@ -19,16 +22,28 @@ def translate(config: dict[str, Any], lines: Iterable[bytes], out: TextIO) -> No
     trained, transformer, tokenizer = build.trained(RunDir.at(config["run"]))
     transformer.to(build.device(config["device"]))
     translator = build.translator(trained, transformer, tokenizer, build.make(config["decoding"]))
-    for translation in translator.translate_stream(_decoded(lines)):
+    text = _Decoded(lines)
+    for translation in translator.translate_stream(text, chunk=1 if sys.stdin.isatty() else _CHUNK):
         out.write(f"{translation}\n")
         out.flush()
+    if text.failure:
+        raise text.failure
 
 
-def _decoded(lines: Iterable[bytes]) -> Iterator[str]:
-    for number, line in enumerate(lines, start=1):
-        try:
-            yield line.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise UserError(
-                f"standard input, line {number}: not UTF-8 text; convert it, with iconv for instance"
-            ) from error
+class _Decoded:
+    """Lines of UTF-8 text, up to the first that is not; that one's sentence waits until the others are answered."""
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self.lines = lines
+        self.failure: UserError | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        for number, line in enumerate(self.lines, start=1):
+            try:
+                text = line.decode("utf-8")
+            except UnicodeDecodeError:
+                self.failure = UserError(
+                    f"standard input, line {number}: not UTF-8 text; convert it, with iconv for instance"
+                )
+                return
+            yield text.rstrip("\r\n")

@@ -27,6 +27,10 @@ def explain(error: BaseException) -> UserError | None:
             )
         if isinstance(cause, OmegaConfBaseException) and "is not in struct" in str(cause):
             return _unknown_key(cause)
+        if isinstance(cause, ValueError) and str(cause).startswith("Config group override must be"):
+            return UserError(
+                f"a config group takes the name of one of its files, not a number ({', '.join(_groups())})"
+            )
     if isinstance(error, HydraException):
         return _unknown_group(error)
     if isinstance(error, OmegaConfBaseException):
@@ -46,13 +50,14 @@ def _missing_option(error: MissingConfigException) -> UserError:
     """`model/position=rop`: the group is there, the option is not."""
     missing = str(error.missing_cfg_file)
     options = [str(option) for option in error.options or []]
-    group = next((g for g in _groups() if missing.startswith(f"{g}/")), "") if "/" in missing else ""
-    group = max((g for g in [*_groups(), "experiment"] if missing.startswith(f"{g}/")), key=len, default=group)
+    group = max((group for group in [*_groups(), "experiment"] if missing.startswith(f"{group}/")), key=len, default="")
     name = missing.removeprefix(f"{group}/")
     return UserError(f"{group}={name}: there is no {name!r} in the group {group}; {did_you_mean(name, options)}")
 
 
 def _unknown_key(error: OmegaConfBaseException) -> UserError:
+    if "/" in str(error.full_key):
+        return UserError(f"{error.full_key} is not a config group; {did_you_mean(str(error.full_key), _groups())}")
     parent = error.parent_node
     known = [str(key) for key in parent] if isinstance(parent, DictConfig) else []
     section = str(error.full_key).rpartition(".")[0] or "the config"

@@ -33,9 +33,12 @@ def signature(target: str) -> Signature:
     module, _, name = target.rpartition(".")
     tree = ast.parse(_source(module, target).read_text(encoding="utf-8"))
     found = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    passed_on = _passed_on(tree)
+    if name in passed_on:
+        return signature(passed_on[name])
     if name not in found:
-        raise UserError(f"_target_: {target} names nothing in {module}; {did_you_mean(name, found)}")
-    return _read(found[name], found)
+        raise UserError(f"_target_: {target} names nothing in {module}; {did_you_mean(name, [*found, *passed_on])}")
+    return _read(found[name], found, passed_on)
 
 
 def _source(module: str, target: str) -> Path:
@@ -48,7 +51,13 @@ def _source(module: str, target: str) -> Path:
     return Path(spec.origin)
 
 
-def _read(node: ast.ClassDef | ast.FunctionDef, module: dict[str, Any]) -> Signature:
+def _passed_on(tree: ast.Module) -> dict[str, str]:
+    """Names that a module imports from elsewhere, and their full paths."""
+    nodes = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module and not node.level]
+    return {alias.asname or alias.name: f"{node.module}.{alias.name}" for node in nodes for alias in node.names}
+
+
+def _read(node: ast.ClassDef | ast.FunctionDef, module: dict[str, Any], passed_on: dict[str, str]) -> Signature:
     if isinstance(node, ast.FunctionDef):
         return _from_arguments(node.args)
     for child in node.body:
@@ -58,9 +67,11 @@ def _read(node: ast.ClassDef | ast.FunctionDef, module: dict[str, Any]) -> Signa
     if fields and any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list):
         types = {field.target.id: _type(field.annotation) for field in fields}  # type: ignore[union-attr]
         return Signature(types, frozenset(f.target.id for f in fields if f.value is None))  # type: ignore[union-attr]
-    for base in node.bases:  # an inherited __init__, where the base stands in the same file
+    for base in node.bases:  # an inherited __init__
         if isinstance(base, ast.Name) and base.id in module:
-            return _read(module[base.id], module)
+            return _read(module[base.id], module, passed_on)
+        if isinstance(base, ast.Name) and passed_on.get(base.id, "").startswith("etude."):
+            return signature(passed_on[base.id])
     return Signature({}, frozenset())
 
 

@@ -36,11 +36,6 @@ class LayerCache:
         """To decode step by step."""
         return cls(GrowingCache(), FixedCache())
 
-    def select(self, rows: Tensor) -> None:
-        """Keep `rows` (R',) of the batch, in that order."""
-        self.own.select(rows)
-        self.memory.select(rows)
-
 
 NO_LAYER_CACHE = LayerCache(NO_CACHE, NO_CACHE)
 

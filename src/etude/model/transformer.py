@@ -110,10 +110,17 @@ class DecoderState:
 
     def __init__(self, memory: Tensor, source_mask: Tensor, n_layers: int) -> None:
         self.memory, self.source_mask = memory, source_mask
+        self._sentence = torch.arange(memory.size(0), device=memory.device)  # of each row
         self.caches = [LayerCache.empty() for _ in range(n_layers)]
 
     def select(self, rows: Tensor) -> None:
         """Keep `rows` (R',) in that order, in place; a row may be repeated (beams) or left out (finished sentences)."""
-        self.memory, self.source_mask = self.memory.index_select(0, rows), self.source_mask.index_select(0, rows)
+        sentence = self._sentence[rows]
+        same = torch.equal(sentence, self._sentence)  # beams of one sentence change places: their source stays
+        self._sentence = sentence
+        if not same:
+            self.memory, self.source_mask = self.memory.index_select(0, rows), self.source_mask.index_select(0, rows)
         for cache in self.caches:
-            cache.select(rows)
+            cache.own.select(rows)
+            if not same:
+                cache.memory.select(rows)

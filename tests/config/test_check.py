@@ -1,0 +1,100 @@
+"""What a person may get wrong in a config, each told as one sentence with the way out."""
+
+import subprocess
+import sys
+
+import pytest
+
+from etude.config.check import check
+from etude.config.compose import compose
+from etude.config.identity import freeze
+from etude.config.schema import Run
+from etude.errors import UserError
+
+MISTAKES = {
+    "a misspelt key": (["model.haeds=4"], r"model.haeds is not a key of model; did you mean heads"),
+    "a misspelt section": (["modle.heads=4"], r"modle is not a key of the config; did you mean model"),
+    "a misspelt group": (
+        ["model/positon=learned"],
+        r"model/positon is not a config group; did you mean model/position",
+    ),
+    "a misspelt value": (["model/position=lerned"], r"no 'lerned' in the group model/position; did you mean learned"),
+    "a misspelt top-level value": (["data=gramar"], r"no 'gramar' in the group data; did you mean grammar"),
+    "a misspelt arm": (["experiment=table3/A9"], r"no 'table3/A9' in the group experiment; did you mean .*table3/A"),
+    "an added key": (["+model.colour=3"], r"model.colour is not a key of model"),
+    "a key added to a part": (["+model.position.colour=3"], r"model.position.colour is not a key of model.position"),
+    "a word for a whole number": (["model.n_layers=six"], r"model.n_layers must be a whole number, not 'six'"),
+    "a word for heads": (["model.heads=four"], r"model.heads must be a whole number, not 'four'"),
+    "a fraction for a whole number": (["budget.max_steps=2.5"], r"budget.max_steps must be a whole number, not 2.5"),
+    "a word for a number": (["model.dropout=much"], r"model.dropout must be a number, not 'much'"),
+    "truth for a number": (["loss.smoothing=true"], r"loss.smoothing must be a number, not True"),
+    "a number for a word": (["study=3"], r"study must be a word, not 3"),
+    "a number for truth": (["model.attention.bias=2"], r"model.attention.bias must be true or false, not 2"),
+    "a list for a number": (["seed=[1,2]"], r"seed must be a whole number, not \[1, 2\]"),
+    "an unknown choice": (["precision=bf16"], r"precision must be one of 32-true, bf16-mixed"),
+    "a dot for a slash": (["model.position=learned"], r"to choose a variation write model/position=learned"),
+    "a section for a value": (["budget=7"], r"a config group takes the name of one of its files, not a number"),
+    "heads that do not divide": (["model.heads=7"], r"model.heads=7 does not divide model.d_model=64.*model.d_k=9"),
+    "null for a size": (["model.d_ff=null"], r"model.d_ff must be a whole number, not None"),
+    "a missing key": (["~model.d_ff"], r"model.d_ff is missing"),
+    "a missing key of a part": (["~model.norm.eps"], r"model.norm.eps is missing.*no default to hide it"),
+    "a class that is not there": (
+        ["model.norm._target_=etude.model.norm.LayerNrom"],
+        r"etude.model.norm.LayerNrom names nothing in etude.model.norm; did you mean LayerNorm",
+    ),
+    "a module that is not there": (["model.norm._target_=nowhere.Norm"], r"nowhere.Norm cannot be found"),
+    "no override at all": (["model.heads"], r"model.heads"),
+    "a broken override": (["model.heads=[1"], r"is no override: write key=value"),
+    "an interpolation to nowhere": (["model.d_ff=${model.width}"], r"model.d_ff cannot be worked out: .*model.width"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_in_one_sentence_with_the_way_out(mistake):
+    overrides, sentence = MISTAKES[mistake]
+    with pytest.raises(UserError, match=sentence) as caught:
+        check(compose(overrides))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        [],
+        ["scale=full"],
+        ["model=big", "scale=small"],
+        ["model.d_k=3", "model.heads=7", "model.d_v=2"],
+        ["experiment=table3/E1", "precision=bf16-mixed"],
+        ["logger=none", "data=files", "data.tsv=a.tsv"],
+        ["data=multi30k_en_fr", "decoding=greedy", "trainer=ddp"],
+    ],
+)
+def test_sound_configs_pass(overrides):
+    check(compose(overrides))
+
+
+def test_a_whole_number_may_stand_for_a_number():
+    check(compose(["model.dropout=0"]))
+
+
+def test_what_is_typed_is_taken_as_it_is_at_any_scale():
+    assert compose(["scale=pocket", "model.d_model=512"]).model.d_model == 512
+
+
+def test_checking_needs_no_torch():
+    program = (
+        "import sys; from etude.config.compose import compose; from etude.config.check import check; "
+        "check(compose(['experiment=table3/B1'])); sys.exit('torch' in sys.modules or 'lightning' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_refused_config_leaves_nothing_behind(tmp_path):
+    with pytest.raises(UserError):
+        freeze(compose([f"runs_dir={tmp_path}/runs", "model.heads=7"]))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_section_of_the_composed_config_is_in_the_schema():
+    names = set(compose()) - {"hydra"}
+    assert names == set(Run.__dataclass_fields__)

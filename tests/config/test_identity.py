@@ -1,0 +1,85 @@
+"""A run is a function of its config: what changes its identity, and what must not."""
+
+import pytest
+import yaml
+
+from etude.config.compose import compose
+from etude.config.identity import freeze, resolved, run_id
+
+BASE = ["data=files", "data.holdout=2", "budget=smoke"]
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    (tmp_path / "a.tsv").write_text("".join(f"line {k}\tzeile {k}\n" for k in range(9)))
+    return [f"data.tsv={tmp_path / 'a.tsv'}", f"runs_dir={tmp_path / 'runs'}", *BASE]
+
+
+def identity(overrides: list[str]) -> str:
+    return run_id(resolved(compose(overrides)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "seed=2",
+        "model.heads=2",
+        "model/position=learned",
+        "precision=bf16-mixed",
+        "budget.max_steps=11",
+        "decoding.beam=2",
+        "loss.smoothing=0.2",
+        "tokenizer.vocab_size=77",
+        "schedule.factor=2.0",
+    ],
+)
+def test_what_may_change_the_result_changes_the_identity(corpus, change):
+    assert identity([*corpus, change]) != identity(corpus)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "study=other",
+        "arm=other",
+        "trainer=cpu",
+        "logger=none",
+        "logger.project=x",
+        "cache_dir=/elsewhere",
+        "runs_dir=r",
+    ],
+)
+def test_names_places_devices_and_loggers_do_not(corpus, change):
+    assert identity([*corpus, change]) == identity(corpus)
+
+
+def test_the_text_counts_and_not_where_it_lies(corpus, tmp_path):
+    before = identity(corpus)
+    (tmp_path / "b.tsv").write_bytes((tmp_path / "a.tsv").read_bytes())
+    assert identity([*corpus, f"data.tsv={tmp_path / 'b.tsv'}"]) == before
+    (tmp_path / "a.tsv").write_text((tmp_path / "a.tsv").read_text() + "one more\tnoch eine\n")
+    assert identity(corpus) != before
+
+
+def test_the_same_sizes_reached_by_another_way_are_the_same_run(corpus):
+    assert identity([*corpus, "scale=pocket", "model.d_model=64"]) == identity([*corpus, "scale=pocket"])
+
+
+def test_a_run_is_filed_by_study_arm_and_seed_with_its_frozen_config(corpus, tmp_path):
+    run = freeze(compose([*corpus, "experiment=table3/A1", "seed=5"]))
+    identifier = run.path.name.removeprefix("seed5-")
+    assert run.path == tmp_path / "runs" / "table3" / "A1" / f"seed5-{identifier}"
+    frozen = yaml.safe_load(run.config_file.read_text())
+    assert run_id(frozen) == identifier
+    assert frozen["model"]["heads"] == 1
+    assert frozen["model"]["attention"]["d_k"] == 64
+    assert frozen["choices"]["model/position"] == "sinusoidal"
+    assert "hydra" not in frozen
+    assert "experiment=table3/A1" in run.overrides_file.read_text().splitlines()
+
+
+def test_freezing_again_changes_nothing(corpus):
+    first = freeze(compose(corpus))
+    before = first.config_file.stat().st_mtime_ns
+    assert freeze(compose([*corpus, "logger=none"])).path == first.path
+    assert first.config_file.stat().st_mtime_ns == before

@@ -1,0 +1,235 @@
+"""The command line as a person meets it: verbs, exit statuses, and what is left on disk."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+SMALL = ["data=files", "data.tsv=pairs.tsv", "data.holdout=8", "tokenizer.vocab_size=40", "budget=smoke"]
+
+
+def etude(
+    *words: str, cwd: Path, text: str | bytes = b"", env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess:
+    """Run `etude WORDS`; output as text."""
+    done = subprocess.run(
+        [sys.executable, "-m", "etude", *words],
+        cwd=cwd,
+        input=text.encode() if isinstance(text, str) else text,
+        capture_output=True,
+        env=os.environ | {"ETUDE_CACHE": str(cwd / "cache"), "OMP_NUM_THREADS": "1"} | (env or {}),
+        check=False,
+        timeout=300,
+    )
+    done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
+    return done
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """An empty folder with a small parallel text: letters to themselves."""
+    folder = tmp_path_factory.mktemp("place")
+    rows = ["".join(f" {'abcdefgh'[(k * j) % 8]}" for j in range(1, 3 + k % 7)).strip() for k in range(1, 400)]
+    rows = [f"{row} {'abcdefgh'[k % 8]}{'abcdefgh'[k // 8 % 8]}" for k, row in enumerate(rows)]
+    (folder / "pairs.tsv").write_text("".join(f"{row}\t{row}\n" for row in rows))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(place) -> Path:
+    """The directory of a finished smoke run."""
+    done = etude("train", *SMALL, "logger=wandb", cwd=place)
+    assert done.returncode == 0, done.stderr
+    return place / done.stdout.splitlines()[0]
+
+
+def test_help_answers_in_well_under_a_second_per_verb(place):
+    for words in (["--help"], ["train", "--help"]):
+        durations = []
+        for _ in range(3):
+            started = time.perf_counter()
+            done = etude(*words, cwd=place)
+            durations.append(time.perf_counter() - started)
+            assert done.returncode == 0
+        assert "etude" in done.stdout
+        assert min(durations) < 3, "a heavy import has crept in"
+
+
+def test_help_imports_no_torch(place):
+    program = """
+import sys, runpy
+sys.argv = ["etude", "train", "--help"]
+try:
+    runpy.run_module("etude", run_name="__main__")
+except SystemExit:
+    pass
+assert not {"torch", "lightning", "wandb"} & set(sys.modules), "heavy"
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=place, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+@pytest.mark.slow
+def test_a_run_leaves_the_records_that_the_design_promises(trained):
+    names = {path.name for path in trained.iterdir()}
+    promised = (
+        "config.yaml overrides.txt result.json checkpoints metrics.csv hypotheses.test.txt environment.json log.txt"
+    )
+    assert set(promised.split()) <= names
+    result = json.loads((trained / "result.json").read_text())
+    assert result["finished"]
+    assert result["steps"] == 10
+    assert result["test"]["sentences"] == 8
+    assert "tok:13a" in result["test"]["signature"]
+    assert len((trained / "hypotheses.test.txt").read_text().splitlines()) == 8
+    assert json.loads((trained / "environment.json").read_text())["packages"]["torch"]
+
+
+@pytest.mark.slow
+def test_weights_and_biases_is_offline_by_default_and_keeps_the_runs_own_id(trained):
+    [offline] = (trained / "wandb").glob("offline-run-*")
+    assert offline.name.endswith(trained.name.rpartition("-")[2])
+
+
+@pytest.mark.slow
+def test_a_finished_run_is_not_computed_again(trained, place):
+    before = (trained / "result.json").stat().st_mtime_ns
+    done = etude("train", *SMALL, "logger=none", cwd=place)
+    assert "already finished" in done.stderr
+    assert done.stdout.splitlines()[0] == str(trained.relative_to(place))
+    assert (trained / "result.json").stat().st_mtime_ns == before
+
+
+@pytest.mark.slow
+def test_evaluate_finds_what_the_run_found(trained, place):
+    done = etude("evaluate", f"run={trained}", cwd=place)
+    result = json.loads((trained / "result.json").read_text())
+    assert f"test perplexity {result['test']['perplexity']:.2f}  BLEU {result['test']['bleu']:.2f}" in done.stdout
+
+
+@pytest.mark.slow
+def test_translate_answers_line_for_line_and_blank_for_blank(trained, place):
+    done = etude("translate", f"run={trained}", "decoding.max_extra=5", cwd=place, text="a b c\n\n   \nh g\n")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.split("\n")
+    assert len(lines) == 5
+    assert lines[1] == lines[2] == lines[4] == ""
+
+
+@pytest.mark.slow
+def test_translate_names_the_line_that_is_not_utf8(trained, place):
+    done = etude("translate", f"run={trained}", cwd=place, text=b"a b\n\xff\xfe\n")
+    assert done.returncode == 2
+    assert "standard input, line 2: not UTF-8" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_missing_or_torn_checkpoint_is_one_sentence(trained, place, tmp_path):
+    done = etude("translate", "run=nowhere", cwd=place)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "nowhere is not the directory of a run" in done.stderr
+    copy = tmp_path / "run"
+    copy.mkdir()
+    for name in ("config.yaml", "tokenizer.model"):
+        (copy / name).write_bytes((trained / name).read_bytes())
+    done = etude("evaluate", f"run={copy}", cwd=place)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "there is no checkpoint" in done.stderr
+    (copy / "checkpoints").mkdir()
+    (copy / "checkpoints" / "last.ckpt").write_bytes((trained / "checkpoints" / "last.ckpt").read_bytes()[:5000])
+    done = etude("evaluate", f"run={copy}", cwd=place)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "is not a whole checkpoint" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_one_sentence_and_the_run_goes_on_later(place, tmp_path):
+    """The file size limit stands in for a full disk: the first checkpoint does not fit."""
+    command = f"ulimit -f 200; exec {sys.executable} -m etude train {' '.join(SMALL)} seed=9 logger=none"
+    environment = os.environ | {"ETUDE_CACHE": str(place / "cache"), "OMP_NUM_THREADS": "1"}
+    full = subprocess.run(["bash", "-c", command], cwd=place, capture_output=True, env=environment, check=False)
+    assert full.returncode == 2, full.stderr.decode()
+    assert "cannot write" in full.stderr.decode().splitlines()[-1]
+    assert "Traceback" not in full.stderr.decode()
+    done = etude("train", *SMALL, "seed=9", "logger=none", cwd=place)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_to_the_same_weights(place):
+    """Straight through against killed after a checkpoint and started again: the same numbers to the last bit."""
+    import torch
+
+    words = [*SMALL, "budget.max_steps=60", "budget.valid_every=10", "logger=none", "model.dropout=0.1"]
+    straight = etude("train", *words, "seed=3", "runs_dir=straight", cwd=place)
+    assert straight.returncode == 0, straight.stderr
+    environment = os.environ | {"ETUDE_CACHE": str(place / "cache"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "etude", "train", *words, "seed=3", "runs_dir=killed"]
+    process = subprocess.Popen(
+        command, cwd=place, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    while process.poll() is None and not list((place / "killed").rglob("last.ckpt")):
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert not list((place / "killed").rglob("result.json")), "it finished before it could be killed"
+    again = etude("train", *words, "seed=3", "runs_dir=killed", cwd=place)
+    assert again.returncode == 0, again.stderr
+    assert "going on from step" in again.stderr
+    one, other = (place / straight.stdout.splitlines()[0], place / again.stdout.splitlines()[0])
+    weights = [torch.load(run / "checkpoints/last.ckpt", weights_only=True)["state_dict"] for run in (one, other)]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    results = [json.loads((run / "result.json").read_text()) for run in (one, other)]
+    assert results[0]["test"] == results[1]["test"]
+    assert results[0]["tokens"] == results[1]["tokens"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["trian"], "'trian' is no verb of etude; did you mean train"),
+        (["train", "model.haeds=4"], "model.haeds is not a key of model; did you mean heads"),
+        (["train", "model/position=lerned"], "no 'lerned' in the group model/position; did you mean learned"),
+        (["train", "model.n_layers=six"], "model.n_layers must be a whole number, not 'six'"),
+        (["train", "data=files"], "data"),
+        (["train", "-m", "model.heads=7,8"], "model.heads=7 does not divide model.d_model=64"),
+        (["sweep", "nothing.yaml"], "nothing.yaml"),
+        (["report", "tabel3"], "there is no study 'tabel3'"),
+        (["translate"], "run"),
+        (["evaluate", "run=x", "split=train"], "split must be one of valid, test"),
+        (["train", "model.d_model=63", "model.heads=9", *SMALL], "d_model must be even, not 63"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_status_2(place, words, sentence):
+    done = etude(*words, cwd=place)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert sentence in done.stderr
+    assert done.stderr.startswith("etude: ") or "\netude: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_hydras_own_flags_keep_working(place):
+    job = etude("train", "--cfg", "job", "experiment=table3/B1", cwd=place)
+    assert "d_k: 2" in etude("train", "--cfg", "job", "--resolve", "experiment=table3/B1", cwd=place).stdout
+    assert "arm: B1" in job.stdout
+    assert "SlotsLauncher" in etude("train", "--info", "plugins", cwd=place).stdout
+    assert "study://" in etude("train", "--info", "searchpath", cwd=place).stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("etude tr", ["train", "translate"]),
+        ("etude train model/pos", ["model/position="]),
+        ("etude train model/position=si", ["model/position=sinusoidal"]),
+        ("etude train model.d_f", ["model.d_ff="]),
+    ],
+)
+def test_the_tab_key_completes_verbs_groups_and_keys(place, line, expected):
+    env = {"COMP_LINE": line, "COMP_POINT": str(len(line))}
+    done = etude("-sc", "query=bash", cwd=place, env=env)
+    assert done.stdout.split() == expected

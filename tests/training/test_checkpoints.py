@@ -1,0 +1,59 @@
+"""Checkpoints: nothing in them is executed, and a torn one is told as one sentence."""
+
+import pickle
+
+import pytest
+import torch
+
+from etude.errors import UserError
+from etude.training.checkpoints import model_weights, read_checkpoint
+
+
+def test_a_missing_checkpoint_names_the_way_out(tmp_path):
+    with pytest.raises(UserError, match=r"there is no checkpoint at .*last.ckpt: train the run first"):
+        read_checkpoint(tmp_path / "last.ckpt")
+
+
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"PK\x03\x04 torn"])
+def test_a_torn_checkpoint_is_recognised(tmp_path, content):
+    path = tmp_path / "last.ckpt"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="is not a whole checkpoint"):
+        read_checkpoint(path)
+
+
+def test_half_a_checkpoint_is_recognised(tmp_path):
+    path = tmp_path / "last.ckpt"
+    torch.save({"state_dict": {"model.weight": torch.randn(200, 200)}}, path)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(UserError, match="is not a whole checkpoint"):
+        read_checkpoint(path)
+
+
+def test_a_strangers_pickle_is_not_executed(tmp_path):
+    marker = tmp_path / "executed"
+
+    class Evil:
+        def __reduce__(self) -> tuple:
+            return marker.touch, ()
+
+    path = tmp_path / "last.ckpt"
+    path.write_bytes(pickle.dumps({"state_dict": Evil()}))
+    with pytest.raises(UserError):
+        read_checkpoint(path)
+    torch.save({"state_dict": Evil()}, path)
+    with pytest.raises(UserError):
+        read_checkpoint(path)
+    assert not marker.exists()
+
+
+def test_something_else_that_torch_saved_is_refused(tmp_path):
+    path = tmp_path / "last.ckpt"
+    torch.save({"weights": torch.ones(2)}, path)
+    with pytest.raises(UserError, match="holds no weights under 'state_dict'"):
+        read_checkpoint(path)
+
+
+def test_the_models_weights_are_the_modules_without_the_prefix():
+    weight = torch.ones(2)
+    assert model_weights({"state_dict": {"model.a.b": weight, "other": weight}}) == {"a.b": weight}
