@@ -6,7 +6,7 @@ A person is an index into six forms: I, you, he/she/it, we, you (plural), they.
 import re
 from dataclasses import dataclass
 
-THIRD_SINGULAR = 2
+THIRD_SINGULAR, THIRD_PLURAL = 2, 5
 
 BE = {"present": ("am", "are", "is", "are", "are", "are"), "past": ("was", "were", "was", "were", "were", "were")}
 
@@ -15,11 +15,29 @@ _ENDS_IN_CONSONANT_Y = re.compile(r"[^aeiou]y$")
 _DOUBLES_ITS_CONSONANT = re.compile(r"^[^aeiou]*[aeiou][bdgmnprt]$")
 _IRREGULAR_THIRD = {"have": "has", "be": "is"}
 
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_ONES = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +74,10 @@ class EnglishVerb:
 def verb(entry: str) -> EnglishVerb:
     """Inflect a dictionary entry: "call", "see/saw/seen", "pick|up", "look for", "wake/woke/woken up"."""
     head, separator, rest = re.fullmatch(r"([^ |]+)([ |]?)(.*)", entry).groups()  # type: ignore[union-attr]
-    base, past, participle = head.split("/") if "/" in head else (head, _past(head), _past(head))
+    base, *given = head.split("/")
+    past, participle, gerund = given + [_past(base), _past(base), _gerund(base)][len(given) :]
     third = _IRREGULAR_THIRD.get(base, plural(base))
-    return EnglishVerb(base, third, past, participle, _gerund(base), rest, separator == "|")
+    return EnglishVerb(base, third, past, participle, gerund, rest, separator == "|")
 
 
 def plural(word: str) -> str:

@@ -70,9 +70,9 @@ _IRREGULAR_PRESENT = {
 _NO_GE = re.compile(r"be|emp|ent|er|ge|ver|zer|.*ieren$")
 _NEEDS_E = re.compile(r"([dt]|[^aeiouäöülrhmn][mn])$")
 
-_ONES = "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf".split()
+_ONES = ["null", "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf", "zwölf"]
 _IRREGULAR_TEENS = {16: "sechzehn", 17: "siebzehn"}
-_TENS = "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig".split()
+_TENS = ["zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from etude.data.grammar.words import (
 
 _GENDER = {"der": "m", "die": "f", "das": "n"}
 _PERSON = {"1 singular": 0, "2 singular": 1, "3 singular": 2, "1 plural": 3, "2 plural": 4, "3 plural": 5}
-_WIDTH = 4
+_WIDTH = 5
 
 
 class Entries:
@@ -59,7 +59,7 @@ def nouns(entries: Entries) -> list[Noun]:
 
 
 def _noun(entries: Entries, section: str, rank: int, columns: list[str]) -> Noun:
-    word, other, further, where = columns
+    word, other, further, where, _ = columns
     singular, _, plural = word.partition("/")
     article, lemma, *rest = re.split(r" |, ", other)
     stem, _, weak_ending = lemma.partition("+")
@@ -77,32 +77,35 @@ def _noun(entries: Entries, section: str, rank: int, columns: list[str]) -> Noun
 
 def _whereabouts(column: str) -> Whereabouts:
     (at, to), (wo, wohin) = (pair.split("/") for pair in column.split())
-    return Whereabouts((at, to), (wo, wohin))
+    return Whereabouts(Wording(at, wo), Wording(to, wohin))
 
 
 def verbs(entries: Entries) -> list[Verb]:
     """Every section "verb <frame>"."""
     return [
         Verb(
-            english=english.verb(word.removeprefix("~")),
+            english=english.verb(word.lstrip("~!")),
             german=german.verb(other),
             frame=frame,
             subjects=entries.classes(subjects),
             objects=entries.classes(objects),
-            state=word.startswith("~"),
+            places=entries.classes(places),
+            lasting=word.startswith("~"),
+            deliberate=word[0] not in "~!",
             weight=zipf(rank),
         )
-        for frame, rank, (word, other, subjects, objects) in entries.of("verb")
+        for frame, rank, (word, other, subjects, objects, places) in entries.of("verb")
     ]
 
 
 def adjectives(entries: Entries) -> list[Adjective]:
     """The section "adjectives"; "teuer/teur": with and without ending."""
     read = []
-    for _, rank, (word, other, classes, _) in entries.of("adjectives"):
+    for _, rank, (word, other, classes, *_) in entries.of("adjectives"):
         predicate, _, stem = other.partition("/")
         forms = german.adjective(stem or predicate)
-        read.append(Adjective(word, predicate, forms, entries.classes(classes), zipf(rank)))
+        lasting = word.startswith("~")
+        read.append(Adjective(word.removeprefix("~"), predicate, forms, entries.classes(classes), lasting, zipf(rank)))
     return read
 
 
@@ -114,7 +117,7 @@ def names(entries: Entries) -> list[Name]:
 def pronouns(entries: Entries, section: str) -> list[PersonalPronoun]:
     """Forms by case, "|" for a space within one; then person, number and gender."""
     read = []
-    for _, _, (word, other, features, _) in entries.of(section):
+    for _, _, (word, other, features, *_) in entries.of(section):
         ours, theirs = (
             {case: form.replace("|", " ") for case, form in zip(german.CASES, column.split(), strict=True)}
             for column in (word, other)
@@ -127,11 +130,12 @@ def pronouns(entries: Entries, section: str) -> list[PersonalPronoun]:
 def determiners(entries: Entries, section: str) -> list[Determiner]:
     """ "this/these ; dies weak ; definite"; "-" where English has no such number."""
     read = []
-    for _, _, (word, other, features, _) in entries.of(section):
+    for _, _, (word, other, features, *_) in entries.of(section):
         singular, plural = (None if form == "-" else form for form in word.split("/"))
         stem, declension = other.split()
         forms = german.determiner(stem, declension)
-        read.append(Determiner(singular, plural, forms, declension, features == "definite", stem == "kein"))
+        definite, possessive = "definite" in features, "possessive" in features
+        read.append(Determiner(singular, plural, forms, declension, definite, possessive, stem == "kein"))
     return read
 
 
@@ -142,7 +146,9 @@ def modals(entries: Entries) -> list[Modal]:
         for _, _, (word, other, *_) in entries.of(section):
             infinitive, *forms = other.split()
             finite = (
-                {"present": german.present(infinitive, forms[0])} if forms else {"present": german.preterite(infinitive)}
+                {"present": german.present(infinitive, forms[0])}
+                if forms
+                else {"present": german.preterite(infinitive)}
             )
             if len(forms) == 2:
                 finite["past"] = german.preterite(forms[1])
@@ -156,4 +162,4 @@ def modals(entries: Entries) -> list[Modal]:
 
 def wordings(entries: Entries, section: str) -> list[Wording]:
     """Words without inflection; the third column holds tenses, or classes."""
-    return [Wording(word, other, entries.classes(third)) for _, _, (word, other, third, _) in entries.of(section)]
+    return [Wording(word, other, entries.classes(third)) for _, _, (word, other, third, *_) in entries.of(section)]

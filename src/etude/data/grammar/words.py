@@ -23,8 +23,8 @@ class Wording:
 class Whereabouts:
     """The prepositions of a place: where something is ("at", "an") and where it goes ("to", "zu")."""
 
-    english: tuple[str, str]
-    german: tuple[str, str]
+    at: Wording
+    to: Wording
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,14 +42,22 @@ class Noun:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verb:
-    """A verb; `subjects` and `objects` are the classes it takes; a `state` has no manner and no progressive."""
+    """A verb, and the classes it takes as subject, object and place.
+
+    Attributes:
+        frame: the section it stands in
+        lasting: a state, which has no progressive
+        deliberate: done in some manner
+    """
 
     english: EnglishVerb
     german: GermanVerb
     frame: str
     subjects: Classes
     objects: Classes
-    state: bool
+    places: Classes
+    lasting: bool
+    deliberate: bool
     weight: float
 
 
@@ -74,6 +82,7 @@ class Adjective:
     predicate: str
     german: Mapping[str, Forms]
     classes: Classes
+    lasting: bool
     weight: float
 
 
@@ -103,6 +112,8 @@ class Determiner:
         singular, plural: in English; None where it has no such number, "" where English says nothing
         german: form by agreement and case
         declension: that of the adjective that follows in German
+        definite: whether it points to something known
+        possessive: whether it tells whose it is
         negative: whether it is German "kein", so that the clause needs no "nicht"
     """
 
@@ -111,4 +122,5 @@ class Determiner:
     german: Forms
     declension: str
     definite: bool
+    possessive: bool
     negative: bool
