@@ -87,6 +87,7 @@ def _fit(
         store,
         source_tokens=budget["source_tokens"],
         target_tokens=budget["target_tokens"],
+        length_noise=budget["length_noise"],
         seed=config["seed"],
         start_step=start,
     )

@@ -18,7 +18,7 @@ from etude.errors import UserError
 from etude.paths import shipped
 
 LENGTHS = st.lists(st.tuples(st.integers(2, 30), st.integers(2, 30)), min_size=1, max_size=80)
-BUDGET = {"source_tokens": 60, "target_tokens": 60}
+BUDGET = {"source_tokens": 60, "target_tokens": 60, "length_noise": 2.0}
 
 
 def sides(lengths: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -28,7 +28,14 @@ def sides(lengths: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
 def stream(store: TokenStore, *, start: int = 0, rank: int = 0, world_size: int = 1, seed: int = 1) -> BatchStream:
     split = store.split("train")
     return BatchStream(
-        split, source_tokens=400, target_tokens=400, seed=seed, start=start, rank=rank, world_size=world_size
+        split,
+        source_tokens=400,
+        target_tokens=400,
+        length_noise=2.0,
+        seed=seed,
+        start=start,
+        rank=rank,
+        world_size=world_size,
     )
 
 
@@ -43,7 +50,13 @@ def test_every_row_is_in_one_batch_and_no_batch_exceeds_its_budgets(
 ) -> None:
     source, target = sides(lengths)
     batches = token_batches(
-        source, target, source_tokens=source_tokens, target_tokens=target_tokens, seed=seed, epoch=epoch
+        source,
+        target,
+        source_tokens=source_tokens,
+        target_tokens=target_tokens,
+        length_noise=2.0,
+        seed=seed,
+        epoch=epoch,
     )
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
     for rows in batches:
@@ -166,6 +179,6 @@ def test_nine_tenths_of_multi30k_batches_are_real_tokens(multi30k_root: Path, tm
     bpe = Bpe(vocab_size=10_000, character_coverage=1.0, normalization="identity")
     split = prepare(corpus, bpe, tmp_path, Limits(max_pieces=128)).split("train")
     lengths = split.source_lengths, split.target_lengths
-    batches = token_batches(*lengths, source_tokens=2000, target_tokens=2000, seed=1, epoch=0)
+    batches = token_batches(*lengths, source_tokens=2000, target_tokens=2000, length_noise=4.0, seed=1, epoch=0)
     places = sum(len(rows) * side[rows].max() for rows in batches for side in lengths)
     assert sum(side.sum() for side in lengths) / places >= 0.9

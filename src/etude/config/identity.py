@@ -46,7 +46,7 @@ def resolved(config: DictConfig) -> dict[str, Any]:
 def run_id(config: dict[str, Any]) -> str:
     """Ten hex digits that change exactly when the result may: the config less what is immaterial, plus the text."""
     material = {key: value for key, value in config.items() if key not in _IMMATERIAL}
-    material["budget"] = {key: value for key, value in config["budget"].items() if key != "steps"}
+    material["budget"] = {key: value for key, value in config["budget"].items() if key not in ("steps", "rate")}
     material["text"] = instantiate(config["data"]).fingerprint()
     canonical = json.dumps(material, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:10]

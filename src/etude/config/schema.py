@@ -26,8 +26,10 @@ class Budget:
     steps: float
     max_steps: int
     warmup_steps: int
+    rate: float
     source_tokens: int
     target_tokens: int
+    length_noise: float
     max_pieces: int
     valid_every: int
 

@@ -1,7 +1,8 @@
 """Batches that hold a budget of tokens, and whose contents are a function of (seed, number) alone (paper, section 5.1).
 
-Rows of like length go together, so that little of a batch is padding. Which lengths meet is fixed by the data; which
-rows of those lengths, and in which order the batches come, changes with (seed, epoch). An epoch therefore always has
+Rows of like length go together, so that little of a batch is padding. They do so with some noise: batches in which every
+sentence has one length and one kind mislead the optimizer from step to step. Which lengths meet depends on the seed;
+which rows of those lengths, and in which order the batches come, changes with the epoch. An epoch therefore always has
 the same number of batches, and any batch can be made again without those before it.
 """
 
@@ -69,13 +70,21 @@ def collate(split: TokenSplit, rows: Rows) -> Batch:
 
 
 def token_batches(
-    source_lengths: Rows, target_lengths: Rows, *, source_tokens: int, target_tokens: int, seed: int, epoch: int
+    source_lengths: Rows,
+    target_lengths: Rows,
+    *,
+    source_tokens: int,
+    target_tokens: int,
+    length_noise: float,
+    seed: int,
+    epoch: int,
 ) -> list[Rows]:
     """The rows of every batch of an epoch; each row is in exactly one.
 
     Args:
         source_lengths, target_lengths: tokens in each row, EOS counted, (rows,)
         source_tokens, target_tokens: no batch's rows times its longest line exceeds these, on either side
+        length_noise: target lengths that differ by up to so many tokens are not told apart
         seed, epoch: what the order depends on; both at least 0
 
     Raises:
@@ -83,7 +92,8 @@ def token_batches(
     """
     generator = np.random.default_rng([seed, epoch])
     shuffled = generator.permutation(len(source_lengths))
-    batches = _packed(shuffled, source_lengths, target_lengths, source_tokens, target_tokens)
+    rows = _placed(shuffled, source_lengths, target_lengths, length_noise, seed)
+    batches = _packed(rows, source_lengths, target_lengths, source_tokens, target_tokens)
     return [batches[index] for index in generator.permutation(len(batches))]
 
 
@@ -93,8 +103,8 @@ def evaluation_batches(split: TokenSplit, *, source_tokens: int, target_tokens: 
     Raises:
         UserError: as `token_batches`.
     """
-    rows = np.arange(len(split))
-    batches = _packed(rows, split.source_lengths, split.target_lengths, source_tokens, target_tokens)
+    order = np.lexsort((split.source_lengths, split.target_lengths))
+    batches = _packed(order, split.source_lengths, split.target_lengths, source_tokens, target_tokens)
     return [collate(split, batch) for batch in batches]
 
 
@@ -106,7 +116,7 @@ class BatchStream(IterableDataset[Batch]):
 
     Args:
         split: the rows to draw from
-        source_tokens, target_tokens, seed: see `token_batches`
+        source_tokens, target_tokens, length_noise, seed: see `token_batches`
         start: the first step to yield
         rank, world_size: which process this is, and of how many
     """
@@ -117,13 +127,15 @@ class BatchStream(IterableDataset[Batch]):
         *,
         source_tokens: int,
         target_tokens: int,
+        length_noise: float,
         seed: int,
         start: int,
         rank: int,
         world_size: int,
     ) -> None:
         self.split = split
-        self.source_tokens, self.target_tokens, self.seed = source_tokens, target_tokens, seed
+        self.source_tokens, self.target_tokens = source_tokens, target_tokens
+        self.length_noise, self.seed = length_noise, seed
         self.start, self.rank, self.world_size = start, rank, world_size
         self._epoch = 0
         self._batches = self._rows_of_epoch(0)
@@ -149,32 +161,50 @@ class BatchStream(IterableDataset[Batch]):
             self.split.target_lengths,
             source_tokens=self.source_tokens,
             target_tokens=self.target_tokens,
+            length_noise=self.length_noise,
             seed=self.seed,
             epoch=epoch,
         )
 
 
+def _placed(shuffled: Rows, source_lengths: Rows, target_lengths: Rows, length_noise: float, seed: int) -> Rows:
+    """The rows from short to long.
+
+    Sorted by target length, give or take the noise; within that by source length, upwards and downwards in turn, so
+    that the source lengths do not jump where the target length changes. Places are made once for a seed, each for a row
+    of certain lengths; whichever rows have those lengths take them, in the order of `shuffled`.
+    """
+    noise = np.random.default_rng(seed).uniform(0, length_noise, len(target_lengths))
+    lengths = np.floor(target_lengths + noise)
+    places = np.lexsort((np.where(lengths % 2, -source_lengths, source_lengths), lengths))
+    placed = np.empty_like(places)
+    placed[_by_lengths(places, source_lengths, target_lengths)] = shuffled[
+        _by_lengths(shuffled, source_lengths, target_lengths)
+    ]
+    return placed
+
+
+def _by_lengths(rows: Rows, source_lengths: Rows, target_lengths: Rows) -> Rows:
+    """Indices that sort `rows` by both lengths and leave those that agree in their order."""
+    return np.lexsort((target_lengths[rows], source_lengths[rows]))
+
+
 def _packed(
     rows: Rows, source_lengths: Rows, target_lengths: Rows, source_tokens: int, target_tokens: int
 ) -> list[Rows]:
-    """Sort rows by length and cut them where a budget is full. Rows of equal lengths keep their order.
-
-    Sorted by target length; within one target length by source length, upwards and downwards in turn, so that the
-    source lengths do not jump where the target length changes.
-    """
+    """Cut rows, in the order given, where a budget is full."""
     _check_budget("source", source_lengths, source_tokens)
     _check_budget("target", target_lengths, target_tokens)
     sources, targets = source_lengths[rows], target_lengths[rows]
-    order = np.lexsort((np.where(targets % 2, -sources, sources), targets))
     cuts = []
     first = longest_source = longest_target = 0
-    for place, (source, target) in enumerate(zip(sources[order].tolist(), targets[order].tolist(), strict=True)):
+    for place, (source, target) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
         longest_source, longest_target = max(longest_source, source), max(longest_target, target)
         height = place - first + 1
         if height * longest_source > source_tokens or height * longest_target > target_tokens:
             cuts.append(place)
             first, longest_source, longest_target = place, source, target
-    return np.split(rows[order], cuts)
+    return np.split(rows, cuts)
 
 
 def _check_budget(side: str, lengths: Rows, tokens: int) -> None:

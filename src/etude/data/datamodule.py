@@ -17,17 +17,25 @@ class TranslationData(LightningDataModule):
     Args:
         store: the prepared text
         source_tokens, target_tokens: the budget of a batch, padding counted
+        length_noise: lengths that differ by up to so many tokens are not told apart
         seed: what the order of the batches depends on
         start_step: the first training batch of each process; set it before a run is resumed
     """
 
     def __init__(
-        self, store: TokenStore, *, source_tokens: int, target_tokens: int, seed: int, start_step: int
+        self,
+        store: TokenStore,
+        *,
+        source_tokens: int,
+        target_tokens: int,
+        length_noise: float,
+        seed: int,
+        start_step: int,
     ) -> None:
         super().__init__()
         self.store = store
         self.source_tokens, self.target_tokens = source_tokens, target_tokens
-        self.seed = seed
+        self.length_noise, self.seed = length_noise, seed
         self.start_step = start_step
 
     def train_dataloader(self) -> BatchStream:
@@ -36,6 +44,7 @@ class TranslationData(LightningDataModule):
             self.store.split("train"),
             source_tokens=self.source_tokens,
             target_tokens=self.target_tokens,
+            length_noise=self.length_noise,
             seed=self.seed,
             start=self.start_step,
             rank=self.trainer.global_rank if self.trainer else 0,

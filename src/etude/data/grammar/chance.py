@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 def zipf(rank: int) -> float:
     """The weight of the word at `rank` (0 is the most frequent): Zipf's law as Mandelbrot flattened its top."""
-    return 1 / (rank + 2)
+    return (rank + 2) ** -1.5
 
 
 class Pool(Generic[T]):

@@ -42,13 +42,13 @@ class SentenceDrawer:
         self._phrases = PhraseDrawer(lexicon, selection, random)
         self._clauses = ClauseDrawer(self._phrases)
         kinds: dict[Callable[[], Sentence], int] = {
-            self._statement: 42,
-            self._complex: 20,
-            self._described: 12,
-            self._question: 9,
-            self._report: 8,
-            self._compound: 5,
-            self._existence: 3,
+            self._statement: 62,
+            self._complex: 13,
+            self._described: 7,
+            self._question: 8,
+            self._report: 6,
+            self._compound: 2,
+            self._existence: 2,
             self._weather: 1,
         }
         self._kinds = Pool(list(kinds), kinds.values())
