@@ -86,7 +86,17 @@ def _hydra(verb: str, config_name: str, task: "Callable[[DictConfig], None]", wo
     register()
     os.environ["HYDRA_FULL_ERROR"] = "1"
     sys.argv = [f"etude {verb}", *words]
-    hydra.main(config_path=str(shipped("conf")), config_name=config_name, version_base="1.3")(task)()
+    mistakes: list[UserError] = []
+
+    def job(config: "DictConfig") -> None:
+        try:
+            task(config)
+        except UserError as mistake:  # Hydra would print a line of its own before passing it on
+            mistakes.append(mistake)
+
+    hydra.main(config_path=str(shipped("conf")), config_name=config_name, version_base="1.3")(job)()
+    if mistakes:
+        raise mistakes[0]
 
 
 def _with_hydra_node(config: "DictConfig") -> "DictConfig":

@@ -1,7 +1,7 @@
-"""Batches that hold a budget of tokens, and whose contents are a function of (seed, number) alone (paper, section 5.1).
+"""Batches that hold a budget of tokens, and whose contents are a function of (seed, number) alone (section 5.1).
 
-Rows of like length go together, so that little of a batch is padding. They do so with some noise: batches in which every
-sentence has one length and one kind mislead the optimizer from step to step. Which lengths meet depends on the seed;
+Rows of like length go together, so that little of a batch is padding. They do so with some noise: batches in which all
+sentences have one length and one kind mislead the optimizer from step to step. Which lengths meet depends on the seed;
 which rows of those lengths, and in which order the batches come, changes with the epoch. An epoch therefore always has
 the same number of batches, and any batch can be made again without those before it.
 """
