@@ -24,7 +24,7 @@ format: $(VENV)/.installed-dev
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("étude needs Python 3.11 or newer; this is " + sys.version.split()[0] + ": make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "no virtual environment: install python3-venv, then make again"; exit 1; }
 
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable .

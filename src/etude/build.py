@@ -14,7 +14,7 @@ from etude.data.store import Limits, TokenSplit, TokenStore, prepare
 from etude.data.tokenizer import PAD, Tokenizer
 from etude.decoding.beam import BeamSearch
 from etude.decoding.translator import Translator
-from etude.errors import UserError, did_you_mean
+from etude.errors import UserError
 from etude.model.transformer import Transformer
 from etude.rundir import RunDir
 from etude.training.checkpoints import model_weights, read_checkpoint
@@ -99,9 +99,7 @@ def device(name: str) -> torch.device:
         wanted = torch.device("cuda" if name == "auto" and torch.cuda.is_available() else name.replace("auto", "cpu"))
         torch.zeros(1, device=wanted)
     except (RuntimeError, AssertionError) as error:
-        raise UserError(
-            f"device={name} is not to be had here: {did_you_mean(name, ['auto', 'cpu', 'cuda'])}"
-        ) from error
+        raise UserError(f"device={name} is not to be had here: say device=cpu, or auto") from error
     return wanted
 
 

@@ -1,5 +1,6 @@
 """The verbs of `etude`. Nothing heavy is imported before the verb is known and its config has been checked."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -33,8 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _dispatch(words)
     except UserError as error:
         _fail(str(error), 2)
-    except KeyboardInterrupt:
-        _fail("interrupted; the same command goes on from the last checkpoint", 130)
+    except KeyboardInterrupt as stop:
+        _fail("; ".join(["interrupted", *map(str, stop.args)]), 130)
     except BrokenPipeError:  # whoever read our output has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -65,6 +66,8 @@ def _explained(error: Exception) -> NoReturn:
 
     if isinstance(error, SweepFailed):
         _fail(str(error), 1)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+        _fail(f"{error.filename or 'a file'}: {error.strerror}; make room or choose another place, then start again", 2)
     sentence = explain(error)
     if sentence is None:
         raise error
@@ -142,7 +145,7 @@ def _prepare(words: list[str]) -> None:
         check(_with_hydra_node(config))
         sys.stdout.write(prepare(resolved(config)))
 
-    _hydra("prepare", "train", task, words)
+    _hydra("prepare", "train", task, [*words, "hydra/launcher=basic"])  # the sweep's own launcher would train
 
 
 def _evaluate(words: list[str]) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from etude import build
+from etude.errors import UserError
 from etude.evaluation.bleu import bleu
 from etude.evaluation.perplexity import negative_log_likelihood, perplexity
 from etude.logs import logging_to
@@ -19,6 +20,10 @@ def evaluate(config: dict[str, Any]) -> str:
     trained, transformer, tokenizer = build.trained(RunDir.at(config["run"]))
     transformer.to(build.device(config["device"]))
     store, split = build.token_store(trained), config["split"]
+    if store.tokenizer.model_file.read_bytes() != tokenizer.model_file.read_bytes():
+        raise UserError(
+            f"the text has changed since {config['run']} was trained: its word pieces are no longer the same"
+        )
     batches = build.evaluation_batches(trained, store.split(split))
     nats, tokens = negative_log_likelihood(transformer, batches)
     sources, references = store.text(split)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from etude import build
+from etude.data.splits import told
 from etude.logs import logging_to
 
 
@@ -18,5 +19,5 @@ def prepare(config: dict[str, Any]) -> str:
     logging_to(None)
     store = build.token_store(config)
     lines = [f"{store.path}", f"{store.vocab_size:,} word pieces"]
-    lines += [f"{name:6} {len(store.split(name)):>9,} pairs" for name in ("train", "valid", "test")]
+    lines += [f"{name:6} {told(counts)}" for name, counts in store.meta["splits"].items()]
     return "\n".join(lines) + "\n"

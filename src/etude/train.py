@@ -7,12 +7,16 @@ import logging
 import shutil
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 from lightning import Trainer
 from lightning.pytorch.loggers import Logger
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from rich.console import Console
 
 from etude import build
@@ -22,7 +26,7 @@ from etude.environment import environment
 from etude.errors import UserError
 from etude.evaluation.bleu import bleu
 from etude.evaluation.perplexity import negative_log_likelihood, perplexity
-from etude.files import write_json, write_text
+from etude.files import replacing, write_json, write_text
 from etude.logs import logging_to, quiet_libraries
 from etude.model.transformer import Transformer
 from etude.rundir import RunDir
@@ -34,6 +38,8 @@ from etude.training.records import Records
 from etude.training.sinks import Bar, LoggerSink, LogSink, MetricsFile, ProgressFile, Sink
 
 log = logging.getLogger(__name__)
+
+_RESUMABLE = "the same command goes on from the last checkpoint"
 
 
 def train(run: RunDir) -> dict[str, Any]:
@@ -47,16 +53,36 @@ def train(run: RunDir) -> dict[str, Any]:
     """
     if run.finished:
         return run.result()
+    with _alone(run):
+        return _train(run)
+
+
+@contextmanager
+def _alone(run: RunDir) -> Iterator[None]:
+    """No other process works on the run meanwhile; the lock dies with its owner.
+
+    Raises:
+        UserError: another process has it.
+    """
+    try:
+        with FileLock(run.path / ".lock", timeout=0):
+            yield
+    except Timeout as error:
+        raise UserError(f"another process is training {run.path}: wait for it, or stop it first") from error
+
+
+def _train(run: RunDir) -> dict[str, Any]:
     quiet_libraries()
     keep_large_blocks()
     config = run.config()
     store = build.token_store(config)
-    shutil.copyfile(store.tokenizer.model_file, run.tokenizer_file)
+    with replacing(run.tokenizer_file) as temporary:
+        shutil.copyfile(store.tokenizer.model_file, temporary)
     write_json(run.environment_file, environment())
     torch.manual_seed(config["seed"])
     transformer = build.model(config, store.vocab_size)
     module = build.training_module(config, transformer)
-    loggers: list[Logger] = build.make(config["logger"], run, config) if config["logger"] else []
+    loggers: list[Logger] = build.make(config["logger"], run, config)
     done, result = False, {}
     try:
         progress = ProgressFile(run.progress_file, config["budget"]["max_steps"])
@@ -64,10 +90,10 @@ def train(run: RunDir) -> dict[str, Any]:
         progress.evaluating()
         result = _evaluate(run, config, transformer.to(device), store)
         result |= {"tokens": module.tokens, "seconds": round(seconds, 1), "finished": True}
+        run.write_result(result)
         done = True
     finally:
         finish(loggers, _summary(result), exit_code=0 if done else 1)
-    run.write_result(result)
     return result
 
 
@@ -95,30 +121,34 @@ def _fit(
     sinks: list[Sink] = [MetricsFile(run.metrics_file, start), progress, LogSink(steps), bar]
     sinks += [LoggerSink(logger) for logger in loggers]
     records = Records(sinks, every=min(50, max(1, steps // 50)), max_steps=steps)
-    trainer = Trainer(
-        accelerator=config["trainer"]["accelerator"],
-        devices=config["trainer"]["devices"],
-        strategy=config["trainer"]["strategy"],
-        precision=config["precision"],
-        max_steps=steps,
-        max_epochs=-1,
-        val_check_interval=budget["valid_every"],
-        check_val_every_n_epoch=None,
-        num_sanity_val_steps=0,
-        logger=loggers,
-        callbacks=[records, Checkpoints(run.checkpoint)],
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        default_root_dir=run.path,
-        use_distributed_sampler=False,
-    )
+    try:
+        trainer = Trainer(
+            accelerator=config["trainer"]["accelerator"],
+            devices=1,
+            precision=config["precision"],
+            max_steps=steps,
+            max_epochs=-1,
+            val_check_interval=budget["valid_every"],
+            check_val_every_n_epoch=None,
+            num_sanity_val_steps=0,
+            logger=loggers,
+            callbacks=[records, Checkpoints(run.checkpoint)],
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            default_root_dir=run.path,
+        )
+    except (MisconfigurationException, ValueError) as error:
+        raise UserError(f"trainer or precision does not fit this machine: {error}; trainer=cpu always does") from error
     if start:
         log.info("going on from step %d of %d", start, steps)
-    with bar.progress:
-        trainer.fit(module, data, ckpt_path=run.checkpoint if start else None, weights_only=True)
+    try:
+        with bar.progress:
+            trainer.fit(module, data, ckpt_path=run.checkpoint if start else None, weights_only=True)
+    except SystemExit as stop:  # how Lightning ends on Ctrl-C
+        raise KeyboardInterrupt(_RESUMABLE) from stop
     if trainer.global_step < steps:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(_RESUMABLE)
     return records.seconds, trainer.strategy.root_device
 
 

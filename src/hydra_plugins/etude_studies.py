@@ -45,7 +45,9 @@ class StudySource(ConfigSource):
     def is_group(self, config_path: str) -> bool:
         """`experiment` and `experiment/<study>`."""
         path = config_path.strip("/")
-        return path in ("", GROUP) or any(name.startswith(f"{self._name(path)}/") for name in arm_names())
+        if path in ("", GROUP):
+            return True
+        return path.startswith(f"{GROUP}/") and any(name.startswith(f"{self._name(path)}/") for name in arm_names())
 
     def is_config(self, config_path: str) -> bool:
         """`experiment/<study>/<arm>`."""

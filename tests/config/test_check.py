@@ -66,7 +66,7 @@ def test_a_mistake_is_told_in_one_sentence_with_the_way_out(mistake):
         ["model.d_k=3", "model.heads=7", "model.d_v=2"],
         ["experiment=table3/E1", "precision=bf16-mixed"],
         ["logger=none", "data=files", "data.tsv=a.tsv"],
-        ["data=multi30k_en_fr", "decoding=greedy", "trainer=ddp"],
+        ["data=multi30k_en_fr", "decoding=greedy", "trainer=gpu"],
     ],
 )
 def test_sound_configs_pass(overrides):

@@ -78,8 +78,16 @@ def test_a_run_is_filed_by_study_arm_and_seed_with_its_frozen_config(corpus, tmp
     assert "experiment=table3/A1" in run.overrides_file.read_text().splitlines()
 
 
-def test_freezing_again_changes_nothing(corpus):
+def test_a_run_that_is_not_finished_takes_what_is_immaterial_from_the_newest_command(corpus):
     first = freeze(compose(corpus))
-    before = first.config_file.stat().st_mtime_ns
+    assert first.config()["logger"]["_target_"].endswith("wandb")
     assert freeze(compose([*corpus, "logger=none"])).path == first.path
-    assert first.config_file.stat().st_mtime_ns == before
+    assert first.config()["logger"]["_target_"].endswith("none")
+
+
+def test_freezing_a_finished_run_changes_nothing(corpus):
+    run = freeze(compose(corpus))
+    run.write_result({})
+    before = run.config_file.stat().st_mtime_ns
+    assert freeze(compose([*corpus, "logger=none"])).path == run.path
+    assert run.config_file.stat().st_mtime_ns == before

@@ -84,10 +84,10 @@ def test_every_line_is_written_as_a_sentence_of_4_to_22_words(configured: dict[s
             assert 4 <= len(text.split()) <= 22, text
 
 
-def test_sentences_have_about_nine_words(configured: dict[str, list[Pair]]) -> None:
+def test_sentences_have_about_eight_words(configured: dict[str, list[Pair]]) -> None:
     for side in (0, 1):
         lengths = [len(pair[side].split()) for pair in configured["train"]]
-        assert 8.5 < sum(lengths) / len(lengths) < 11
+        assert 7.5 < sum(lengths) / len(lengths) < 9.5
 
 
 def test_words_are_about_as_frequent_as_zipf_says(configured: dict[str, list[Pair]]) -> None:

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -57,3 +58,17 @@ def test_help_names_the_studies(runs_dir: Path, capsys: pytest.CaptureFixture[st
 def test_words_it_does_not_understand_are_told(words: list[str], told: str, runs_dir: Path) -> None:
     with pytest.raises(UserError, match=told):
         report(words)
+
+
+def test_a_picture_shows_what_the_terminal_would(
+    runs_dir: Path, make_run: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run("base")
+    report(["heads", "--svg", "out.svg"])
+    picture = ElementTree.fromstring((runs_dir.parent / "out.svg").read_text())
+    assert picture.tag.endswith("svg")
+    assert "base" in "".join(picture.itertext())
+    assert "http" not in (runs_dir.parent / "out.svg").read_text().replace("http://www.w3.org/2000/svg", "").replace(
+        "https://www.textualize.io", ""
+    ), "it asks another server for something"
+    assert capsys.readouterr().out == ""

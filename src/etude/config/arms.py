@@ -1,7 +1,6 @@
 """The arms of all studies, as Hydra sees them: `experiment=<study>/<arm>`."""
 
 from functools import cache
-from pathlib import Path
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -9,7 +8,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from etude.config.studies import load_study, study_names
 from etude.errors import UserError
-from etude.paths import found
+from etude.paths import shipped
 
 
 @cache
@@ -40,5 +39,4 @@ def arm_config(name: str) -> DictConfig:
 
 def _is_group(override: Override) -> bool:
     """`model/position=learned` and `model=big` choose a file; `model.heads=1` sets a value."""
-    path = Path(override.key_or_group)
-    return "." not in override.key_or_group and any((folder / path).is_dir() for folder in found("conf"))
+    return "." not in override.key_or_group and (shipped("conf") / override.key_or_group).is_dir()

@@ -1,14 +1,13 @@
 """Hydra's and OmegaConf's errors, told as one sentence with the nearest valid name."""
 
 import re
-from pathlib import Path
 
-from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from hydra.errors import HydraException, InstantiationException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from etude.errors import UserError, did_you_mean
-from etude.paths import found
+from etude.paths import shipped
 
 _NOT_IN_DEFAULTS = re.compile(r"Could not (?:override|delete) '([^']+)'")
 
@@ -31,7 +30,7 @@ def explain(error: BaseException) -> UserError | None:
             return UserError(
                 f"a config group takes the name of one of its files, not a number ({', '.join(_groups())})"
             )
-    if isinstance(error, HydraException):
+    if isinstance(error, HydraException) and not isinstance(error, InstantiationException):
         return _unknown_group(error)
     if isinstance(error, OmegaConfBaseException):
         return UserError(f"{error.full_key or 'the config'}: {str(error).splitlines()[0]}")
@@ -74,5 +73,5 @@ def _unknown_group(error: HydraException) -> UserError:
 
 def _groups() -> list[str]:
     """Every config group that a person can override."""
-    folders = {(root, path) for root in found("conf") for path in Path(root).rglob("*") if path.is_dir()}
-    return sorted({path.relative_to(root).as_posix() for root, path in folders})
+    root = shipped("conf")
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_dir())

@@ -9,6 +9,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from etude.config.check import check
+from etude.config.rules import check_rules
 from etude.files import write_text
 from etude.rundir import RunDir
 
@@ -26,9 +27,12 @@ def freeze(config: DictConfig) -> RunDir:
         UserError: the config cannot run.
     """
     check(config)
+    check_rules(config)
     plain = resolved(config)
-    directory = RunDir(Path(plain["runs_dir"]) / plain["study"] / plain["arm"] / f"seed{plain['seed']}-{run_id(plain)}")
-    if not directory.config_file.exists():
+    directory = RunDir(
+        Path(plain["runs_dir"]).expanduser() / plain["study"] / plain["arm"] / f"seed{plain['seed']}-{run_id(plain)}"
+    )
+    if not directory.finished:  # what is immaterial may have changed: another place of the data, another logger
         write_text(directory.overrides_file, "".join(f"{line}\n" for line in config.hydra.overrides.task))
         write_text(directory.config_file, OmegaConf.to_yaml(OmegaConf.create(plain)))
     return directory

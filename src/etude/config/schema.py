@@ -61,8 +61,6 @@ class Trainer:
     """Where to train: nothing here may change the result."""
 
     accelerator: Literal["auto", "cpu", "gpu", "cuda", "mps"]
-    devices: int
-    strategy: Literal["auto", "ddp"]
 
 
 @dataclass
@@ -85,7 +83,7 @@ class Run:
     loss: Part
     decoding: Part
     trainer: Trainer
-    logger: Part | None
+    logger: Part
 
 
 @dataclass

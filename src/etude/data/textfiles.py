@@ -85,6 +85,8 @@ class FilesCorpus(Corpus):
         train = {"source": source, "target": target, "tsv": tsv}
         self._files = {"train": train, "valid": dict(valid), "test": dict(test)}
         self.holdout = holdout
+        if len(languages) != 2:
+            raise UserError(f"data.languages={list(languages)} must name two, source and target, such as [en,de]")
         self.languages = (languages[0], languages[1])
         self.vocab_size = vocab_size
 

@@ -1,6 +1,7 @@
-"""`etude report`: the table of a study, in the terminal or as a Markdown file."""
+"""`etude report`: the table of a study, in the terminal, as Markdown, or as a picture."""
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,16 +12,19 @@ from etude.config.studies import read_yaml, study_names
 from etude.errors import UserError, did_you_mean
 from etude.files import write_text
 from etude.paths import shipped
+from etude.report import Report
 from etude.report import report as make_report
 
-HELP = """usage: etude report STUDY [key=value ...] [--markdown FILE]
+HELP = """usage: etude report STUDY [key=value ...] [--markdown FILE] [--svg FILE]
 
 The table of a study, ours beside the paper's. Runs of different settings never share a table: the setting with the
 most arms is shown, or the one that key=value selects, such as scale=small or data=multi30k_en_de.
 
   runs_dir=DIR      where the runs lie
   --markdown FILE   write the table as Markdown instead of printing it
+  --svg FILE        write a picture of what the terminal would show instead of printing it
 """
+_WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # a picture should not ask a server for its letters
 _PIPE_WIDTH = 120  # columns, where nobody says how wide the paper is
 
 
@@ -33,25 +37,36 @@ def report(words: Sequence[str]) -> None:
     if not words or words[0] in ("-h", "--help"):
         sys.stdout.write(HELP + f"\nStudies: {', '.join(study_names())}\n")
         return
-    study, file = words[0], None
+    study = words[0]
+    files = dict.fromkeys(("--markdown", "--svg"), "")
     where: dict[str, str] = {}
     rest = iter(words[1:])
     for word in rest:
         key, equals, value = word.partition("=")
-        if key == "--markdown":
-            file = value or next(rest, "")
-            if not file:
-                raise UserError("--markdown needs the name of a file to write to")
+        if key in files:
+            files[key] = value or next(rest, "")
+            if not files[key]:
+                raise UserError(f"{key} needs the name of a file to write to")
         elif equals and not key.startswith("-"):
             where[key] = value
         else:
-            raise UserError(f"report: {word!r} is not key=value; {did_you_mean(word, ['--markdown', '--help'])}")
+            raise UserError(f"report: {word!r} is not key=value; {did_you_mean(word, [*files, '--help'])}")
     runs_dir = where.pop("runs_dir", None) or read_yaml(shipped("conf") / "train.yaml")["runs_dir"]
     made = make_report(study, Path(runs_dir), where)
-    if file:
-        write_text(Path(file), made.markdown())
-        return
-    console = Console()
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = _PIPE_WIDTH
-    console.print(made)
+    if files["--markdown"]:
+        write_text(Path(files["--markdown"]), made.markdown())
+    if files["--svg"]:
+        write_text(Path(files["--svg"]), _picture(made, f"etude report {study}"))
+    if not any(files.values()):
+        console = Console()
+        if not console.is_terminal and "COLUMNS" not in os.environ:
+            console.width = _PIPE_WIDTH
+        console.print(made)
+
+
+def _picture(made: Report, title: str) -> str:
+    """What a terminal would show, as SVG."""
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        console = Console(record=True, width=_PIPE_WIDTH, file=nowhere)
+        console.print(made)
+    return _WEB_FONT.sub("", console.export_svg(title=title))

@@ -1,10 +1,14 @@
 """Where else curves may go. Tables never depend on them: `metrics.csv` and `result.json` are the truth."""
 
-from typing import Any
+import logging
+from typing import Any, Literal
 
 from lightning.pytorch.loggers import Logger, TensorBoardLogger, WandbLogger
 
+from etude.errors import UserError
 from etude.rundir import RunDir
+
+log = logging.getLogger(__name__)
 
 
 def none(run: RunDir, config: dict[str, Any]) -> list[Logger]:
@@ -13,22 +17,49 @@ def none(run: RunDir, config: dict[str, Any]) -> list[Logger]:
 
 
 def tensorboard(run: RunDir, config: dict[str, Any]) -> list[Logger]:
-    """TensorBoard files beside the run's own."""
-    return [TensorBoardLogger(run.path, name="tensorboard", version="")]
+    """TensorBoard files beside the run's own.
+
+    Raises:
+        UserError: TensorBoard is not installed.
+    """
+    try:
+        return [TensorBoardLogger(run.path, name="tensorboard", version="")]
+    except ModuleNotFoundError as error:
+        raise UserError("logger=tensorboard needs TensorBoard: pip install 'etude[tensorboard]'") from error
 
 
-def wandb(run: RunDir, config: dict[str, Any], *, mode: str, project: str, entity: str | None) -> list[Logger]:
+def wandb(
+    run: RunDir, config: dict[str, Any], *, mode: Literal["offline", "online"], project: str, entity: str | None
+) -> list[Logger]:
     """Weights & Biases, under the run's own id, so that a resumed run goes on with its curve.
 
-    Settings that keep data through a kill (every row is flushed within a second) and never hang (bounded waits).
+    Where the server cannot be reached, or knows no key, the run goes on offline and says so.
     """
+    from wandb.errors import Error
+
+    logger = _wandb_logger(run, config, offline=mode == "offline", project=project, entity=entity)
+    try:
+        _ = logger.experiment  # connects
+    except Error as error:
+        reason = str(error).splitlines()[0]
+        log.warning(
+            "W&B cannot be reached (%s); logging offline, `wandb sync %s/wandb/*` sends it later", reason, run.path
+        )
+        logger = _wandb_logger(run, config, offline=True, project=project, entity=entity)
+    return [logger]
+
+
+def _wandb_logger(
+    run: RunDir, config: dict[str, Any], *, offline: bool, project: str, entity: str | None
+) -> WandbLogger:
+    """Settings that keep data through a kill (rows are flushed within a second) and never hang (waits are bounded)."""
     from wandb import Settings
 
     identity = run.path.name.rpartition("-")[2]
-    logger = WandbLogger(
+    return WandbLogger(
         name=f"{config['arm']}-seed{config['seed']}",
         save_dir=run.path,
-        offline=mode == "offline",
+        offline=offline,
         id=identity,
         project=project,
         entity=entity,
@@ -46,14 +77,16 @@ def wandb(run: RunDir, config: dict[str, Any], *, mode: str, project: str, entit
             console="off",
         ),
     )
-    return [logger]
 
 
 def finish(loggers: list[Logger], summary: dict[str, Any], exit_code: int) -> None:
-    """Close the loggers; a failed run must not show as finished."""
+    """Close the loggers; a failed run must not show as finished. Their troubles are no reason to lose a result."""
     for logger in loggers:
-        if isinstance(logger, WandbLogger):
-            logger.experiment.summary.update(summary)
-            logger.experiment.finish(exit_code=exit_code)
-        else:
-            logger.finalize("success" if exit_code == 0 else "failed")
+        try:
+            if isinstance(logger, WandbLogger):
+                logger.experiment.summary.update(summary)
+                logger.experiment.finish(exit_code=exit_code)
+            else:
+                logger.finalize("success" if exit_code == 0 else "failed")
+        except Exception as error:
+            log.warning("%s could not be closed: %s", type(logger).__name__, error)

@@ -1,0 +1,63 @@
+"""What types cannot say: ranges, names, and parts that must fit each other. Each rule names the key and the way out."""
+
+import re
+from typing import Any
+
+from omegaconf import DictConfig
+
+from etude.errors import UserError
+
+_AT_LEAST = {
+    "seed": 0,
+    "model.n_layers": 1,
+    "model.d_model": 1,
+    "model.d_ff": 1,
+    "model.heads": 1,
+    "model.d_k": 1,
+    "model.d_v": 1,
+    "budget.max_steps": 1,
+    "budget.warmup_steps": 1,
+    "budget.source_tokens": 1,
+    "budget.target_tokens": 1,
+    "budget.length_noise": 0,
+    "budget.max_pieces": 1,
+    "budget.valid_every": 1,
+}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+def check_rules(config: DictConfig) -> None:
+    """The rules of a training run whose names and types are right.
+
+    Raises:
+        UserError: the first rule that is broken.
+    """
+    for key, least in _AT_LEAST.items():
+        value = _at(config, key)
+        if value is not None and value < least:
+            raise UserError(f"{key} must be at least {least}, not {value}")
+    for key in ("study", "arm"):
+        if not _NAME.fullmatch(config[key]):
+            raise UserError(f"{key}={config[key]} cannot name a folder; use letters, digits, '_', '-' and '.'")
+    _positions_suffice(config)
+
+
+def _positions_suffice(config: DictConfig) -> None:
+    """A table of positions must hold the longest source with its end, and the longest translation of it."""
+    table, pieces, extra = (_at(config, key) for key in _LENGTHS)
+    if table is not None and extra is not None and table < pieces + 1 + extra:
+        needed = pieces + 1 + extra
+        raise UserError(
+            f"model.position.max_length={table} is shorter than a translation may become, budget.max_pieces={pieces} "
+            f"+ 1 + decoding.max_extra={extra}: say model.position.max_length={needed}, or lower the others"
+        )
+
+
+_LENGTHS = ("model.position.max_length", "budget.max_pieces", "decoding.max_extra")
+
+
+def _at(config: DictConfig, key: str) -> Any:
+    value: Any = config
+    for name in key.split("."):
+        value = value.get(name) if isinstance(value, DictConfig) else None
+    return value
