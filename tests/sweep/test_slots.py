@@ -147,7 +147,10 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="
 def test_an_interrupted_sweep_leaves_nothing_running(number: signal.Signals, make_run: Make) -> None:
     runs = [make_run(arm) for arm in ("polite", "stubborn", "never_started")]
     sweep = subprocess.Popen(
-        [sys.executable, "-c", SWEEP, *(str(run.path) for run in runs)], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", SWEEP, *(str(run.path) for run in runs)],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # where the tests run under nohup, it is ignored
     )
     files = [run.path / "pids" for run in runs[:2]]
     deadline = time.monotonic() + 20
