@@ -96,6 +96,34 @@ def test_weights_and_biases_is_offline_by_default_and_keeps_the_runs_own_id(trai
 
 
 @pytest.mark.slow
+def test_an_unreachable_server_sends_the_run_offline_and_does_not_stop_it(place):
+    env = {"WANDB_BASE_URL": "http://127.0.0.1:9", "WANDB_API_KEY": "0" * 40}
+    done = etude("train", *SMALL, "seed=12", "logger.mode=online", cwd=place, env=env)
+    assert done.returncode == 0, done.stderr
+    assert "logging offline, `wandb sync" in done.stderr
+    assert list((place / done.stdout.splitlines()[0] / "wandb").glob("offline-run-*"))
+
+
+@pytest.mark.slow
+def test_two_processes_do_not_train_one_run(place):
+    environment = os.environ | {"ETUDE_CACHE": str(place / "cache"), "OMP_NUM_THREADS": "1"}
+    words = [*SMALL, "seed=13", "logger=none", "budget.max_steps=5000"]
+    first = subprocess.Popen(
+        [sys.executable, "-m", "etude", "train", *words, "runs_dir=twice"], cwd=place, env=environment
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not list((place / "twice").rglob("progress.json")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        second = etude("train", *words, "runs_dir=twice", cwd=place)
+    finally:
+        first.kill()
+        first.wait()
+    assert second.returncode == 2
+    assert "another process is training" in second.stderr
+
+
+@pytest.mark.slow
 def test_a_finished_run_is_not_computed_again(trained, place):
     before = (trained / "result.json").stat().st_mtime_ns
     done = etude("train", *SMALL, "logger=none", cwd=place)
@@ -200,6 +228,9 @@ def test_a_killed_run_goes_on_to_the_same_weights(place):
         (["sweep", "nothing.yaml"], "nothing.yaml"),
         (["report", "tabel3"], "there is no study 'tabel3'"),
         (["translate"], "run"),
+        (["train", "logger.mode=disabled"], "logger.mode must be one of offline, online, not 'disabled'"),
+        (["train", "budget.max_steps=-1"], "budget.max_steps must be at least 1, not -1"),
+        (["train", "data=files", "data.tsv=pairs.tsv", "data.languages=[en]"], "data.languages=['en'] must name two"),
         (["evaluate", "run=x", "split=train"], "split must be one of valid, test"),
         (["train", "model.d_model=63", "model.heads=9", *SMALL], "d_model must be even, not 63"),
     ],

@@ -35,6 +35,7 @@ def wandb(
 
     Where the server cannot be reached, or knows no key, the run goes on offline and says so.
     """
+    from wandb import teardown
     from wandb.errors import Error
 
     logger = _wandb_logger(run, config, offline=mode == "offline", project=project, entity=entity)
@@ -45,6 +46,7 @@ def wandb(
         log.warning(
             "W&B cannot be reached (%s); logging offline, `wandb sync %s/wandb/*` sends it later", reason, run.path
         )
+        teardown()  # its service still holds the id
         logger = _wandb_logger(run, config, offline=True, project=project, entity=entity)
     return [logger]
 
