@@ -23,7 +23,7 @@ from etude.training.module import TranslationModule
 
 Config = dict[str, Any]
 
-_PARTS = ("position", "attention", "scale", "norm", "residual", "feedforward", "tying", "init")
+_PARTS = ("position", "attention", "scale", "kernel", "norm", "residual", "feedforward", "tying", "init")
 
 
 def make(node: Config, *positional: Any) -> Any:

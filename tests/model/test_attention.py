@@ -10,15 +10,15 @@ from torch import nn
 from torch.testing import assert_close
 
 from etude.model.attention import MultiHeadAttention
+from etude.model.kernel import Explicit
 from etude.model.position import NO_POSITION
 from etude.model.scale import SqrtDk, Unscaled
 
 
 def attention(d_model: int, heads: int, d_k: int, d_v: int, *, bias: bool = False) -> MultiHeadAttention:
     torch.manual_seed(5)
-    return MultiHeadAttention(
-        SqrtDk(d_k=d_k), d_model=d_model, heads=heads, d_k=d_k, d_v=d_v, bias=bias, dropout=0.0
-    ).double()
+    parts = SqrtDk(d_k=d_k), Explicit(dropout=0.0), False
+    return MultiHeadAttention(*parts, d_model=d_model, heads=heads, d_k=d_k, d_v=d_v, bias=bias).double()
 
 
 def by_hand(module: MultiHeadAttention, x: np.ndarray, context: np.ndarray, mask: np.ndarray, d_k: int) -> np.ndarray:

@@ -45,9 +45,11 @@ class Model:
     d_k: int | None
     d_v: int | None
     dropout: float
+    attention_bias: bool
     attention_dropout: float
     attention: Part
     scale: Part
+    kernel: Part
     position: Part
     norm: Part
     residual: Part

@@ -1,10 +1,8 @@
 """Attention (section 3.2): who looks at whom, and what is read there."""
 
-import torch
 from torch import Tensor, nn
 
 from etude.model.cache import NO_CACHE, KeysValues, NoCache
-from etude.model.dropout import Dropout
 from etude.model.position import Position
 
 
@@ -12,20 +10,34 @@ class MultiHeadAttention(nn.Module):
     """Multi-head attention (section 3.2.2): `Concat(head_1, ..., head_h) W_O`, each `softmax(Q K^T / sqrt(d_k)) V`.
 
     `d_k` and `d_v` are free of `d_model` and `heads`: W_Q and W_K are D x (H K), W_V is D x (H V), W_O is (H V) x D.
-    The scale is a module of its own (`model/scale`).
+
+    Args:
+        scale: of the scores (`model/scale`).
+        kernel: how the rest of equation (1) is computed (`model/kernel`).
+        crossing: whether this is attention from the decoder to the encoder.
     """
 
     def __init__(
-        self, scale: nn.Module, *, d_model: int, heads: int, d_k: int, d_v: int, bias: bool, dropout: float
+        self,
+        scale: nn.Module,
+        kernel: nn.Module,
+        crossing: bool,
+        *,
+        d_model: int,
+        heads: int,
+        d_k: int,
+        d_v: int,
+        bias: bool,
     ) -> None:
         super().__init__()
         self.heads = heads
         self.scale = scale
+        self.kernel = kernel
+        self.crossing = crossing
         self.queries = nn.Linear(d_model, heads * d_k, bias=bias)
         self.keys = nn.Linear(d_model, heads * d_k, bias=bias)
         self.values = nn.Linear(d_model, heads * d_v, bias=bias)
         self.output = nn.Linear(heads * d_v, d_model, bias=bias)
-        self.dropout = Dropout(dropout)
 
     def forward(
         self, x: Tensor, context: Tensor, mask: Tensor, position: Position, cache: NoCache = NO_CACHE
@@ -46,10 +58,7 @@ class MultiHeadAttention(nn.Module):
         keys, values = cache.read(lambda: self._keys_values(context, position, start))
         queries = position.turn(self._split(self.queries(x)), start)
         queries, keys = self.scale(queries, keys)
-        scores = position.score(queries @ keys.transpose(-2, -1), queries, start)
-        # The lowest finite number, not -inf: a row that may look nowhere stays finite instead of turning into NaN.
-        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-        read = self.dropout(scores.softmax(dim=-1)) @ values
+        read = self.kernel(queries, keys, values, mask, position.bias(queries, keys.size(2), start))
         return self.output(read.transpose(1, 2).flatten(2))
 
     def _keys_values(self, context: Tensor, position: Position, start: int) -> KeysValues:

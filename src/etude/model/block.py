@@ -16,7 +16,7 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, *, attention: Factory, feedforward: Factory, residual: Factory) -> None:
         super().__init__()
-        self.attention, self.around_attention = attention(), residual()
+        self.attention, self.around_attention = attention(crossing=False), residual()
         self.feedforward, self.around_feedforward = feedforward(), residual()
 
     def forward(self, x: Tensor, mask: Tensor, position: Position) -> Tensor:
@@ -45,8 +45,8 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, *, attention: Factory, feedforward: Factory, residual: Factory) -> None:
         super().__init__()
-        self.attention, self.around_attention = attention(), residual()
-        self.cross_attention, self.around_cross_attention = attention(), residual()
+        self.attention, self.around_attention = attention(crossing=False), residual()
+        self.cross_attention, self.around_cross_attention = attention(crossing=True), residual()
         self.feedforward, self.around_feedforward = feedforward(), residual()
 
     def forward(

@@ -2,7 +2,8 @@
 
 A position scheme may act in three places: on the embeddings, on queries and keys, and on the attention scores. The base
 class does nothing in each of them; a scheme overrides what it needs. One is built for the encoder and one for the
-decoder; attention from decoder to encoder is given `NO_POSITION`, since source and target share no axis.
+decoder, each shared by its layers unless it says otherwise. Attention from decoder to encoder is given `NO_POSITION`,
+since source and target share no axis: what is added to the embeddings reaches it, what acts on pairs does not.
 """
 
 import torch
@@ -24,9 +25,23 @@ class Position(nn.Module):
         """Queries or keys (B, H, T, K) of the positions start, start + 1, ..."""
         return x
 
-    def score(self, scores: Tensor, queries: Tensor, start: int) -> Tensor:
-        """Scores (B, H, T, S), given the scaled queries (B, H, T, K) of the positions start, start + 1, ..."""
-        return scores
+    def bias(self, queries: Tensor, length: int, start: int) -> Tensor | None:
+        """What is added to the scores: broadcastable to (B, H, T, S), or None for nothing.
+
+        Args:
+            queries: (B, H, T, K), scaled, of the positions start, start + 1, ...
+            length: S, the positions 0, 1, ... that are looked at.
+            start: the first query's position.
+        """
+        return None
+
+    def at_layer(self, n: int) -> "Position":
+        """The scheme as layer n = 0, 1, ... of the stack sees it."""
+        return self
+
+    def score_flops(self, pairs: int, d_k: int) -> int:
+        """Floating-point operations of the matrix products in `bias`, for `pairs` of a query and a key in each head."""
+        return 0
 
 
 NO_POSITION = Position(causal=False)

@@ -7,14 +7,15 @@ from torch import Tensor, nn
 from etude.model.dropout import Dropout
 
 Sublayer = Callable[[Tensor], Tensor]
+Norm = Callable[[], nn.Module]  # makes a norm of D-vectors; a wrapping takes as many as it needs
 
 
 class PostNorm(nn.Module):
     """`LayerNorm(x + Dropout(Sublayer(x)))`, as the paper has it (section 3.1); no norm after the last layer."""
 
-    def __init__(self, norm: nn.Module, *, dropout: float) -> None:
+    def __init__(self, norm: Norm, *, dropout: float) -> None:
         super().__init__()
-        self.norm = norm
+        self.norm = norm()
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
@@ -29,9 +30,9 @@ class PostNorm(nn.Module):
 class PreNorm(nn.Module):
     """`x + Dropout(Sublayer(LayerNorm(x)))`, and one norm after the last layer (Xiong et al. 2020)."""
 
-    def __init__(self, norm: nn.Module, *, dropout: float) -> None:
+    def __init__(self, norm: Norm, *, dropout: float) -> None:
         super().__init__()
-        self.norm = norm
+        self.norm = norm()
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:

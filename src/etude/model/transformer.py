@@ -19,10 +19,11 @@ class Transformer(nn.Module):
         n_layers: N, layers in the encoder and again in the decoder.
         dropout: P_drop on the sum of embedding and position (section 5.4).
         position: called with `causal`, once for the encoder and once for the decoder.
-        attention: called with a scale.
+        attention: called with a scale, a kernel, and whether it looks from the decoder at the encoder.
         scale: how attention scores are scaled.
+        kernel: how attention is computed.
         norm: a norm of D-vectors.
-        residual: called with a norm; wraps a sub-layer; its `closing()` stands after a stack.
+        residual: called with `norm`; wraps a sub-layer; its `closing()` stands after a stack.
         feedforward: the position-wise network.
         tying: called with `vocab_size`; the embeddings and the projection to logits.
         init: fills the weights.
@@ -37,6 +38,7 @@ class Transformer(nn.Module):
         position: Factory,
         attention: Factory,
         scale: Factory,
+        kernel: Factory,
         norm: Factory,
         residual: Factory,
         feedforward: Factory,
@@ -44,10 +46,10 @@ class Transformer(nn.Module):
         init: Callable[[nn.Module], None],
     ) -> None:
         super().__init__()
-        parts = {
-            "attention": lambda: attention(scale()),
+        parts: dict[str, Factory] = {
+            "attention": lambda crossing: attention(scale(), kernel(), crossing),
             "feedforward": feedforward,
-            "residual": lambda: residual(norm()),
+            "residual": lambda: residual(norm),
         }
         self.embedding: Embedding = tying(vocab_size)
         self.dropout = Dropout(dropout)
@@ -55,8 +57,8 @@ class Transformer(nn.Module):
         self.target_position: Position = position(True)
         self.encoder = nn.ModuleList(EncoderLayer(**parts) for _ in range(n_layers))
         self.decoder = nn.ModuleList(DecoderLayer(**parts) for _ in range(n_layers))
-        self.after_encoder: nn.Module = residual(norm()).closing()
-        self.after_decoder: nn.Module = residual(norm()).closing()
+        self.after_encoder: nn.Module = residual(norm).closing()
+        self.after_decoder: nn.Module = residual(norm).closing()
         init(self)
 
     def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor) -> Tensor:
@@ -81,8 +83,8 @@ class Transformer(nn.Module):
         """(B, S) and its mask to the encoder's output (B, S, D)."""
         x = self.dropout(self.source_position.embed(self.embedding.source(source), 0))
         mask = source_mask[:, None, None, :]
-        for layer in self.encoder:
-            x = layer(x, mask, self.source_position)
+        for n, layer in enumerate(self.encoder):
+            x = layer(x, mask, self.source_position.at_layer(n))
         return self.after_encoder(x)
 
     def start(self, source: Tensor, source_mask: Tensor) -> "DecoderState":
@@ -100,8 +102,8 @@ class Transformer(nn.Module):
         x = self.dropout(self.target_position.embed(self.embedding.target(tokens), start))
         mask = torch.ones(length, start + length, dtype=torch.bool, device=tokens.device).tril(start)
         memory_mask = source_mask[:, None, None, :]
-        for layer, cache in zip(self.decoder, caches, strict=True):
-            x = layer(x, mask, self.target_position, memory, memory_mask, cache)
+        for n, (layer, cache) in enumerate(zip(self.decoder, caches, strict=True)):
+            x = layer(x, mask, self.target_position.at_layer(n), memory, memory_mask, cache)
         return self.after_decoder(x)
 
 

@@ -1,0 +1,54 @@
+"""How attention is computed, once queries, keys, values and what is added to the scores are there. Not what it is."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from etude.model.dropout import Dropout
+
+
+class Explicit(nn.Module):
+    """Equation (1) step by step: scores, softmax, dropout on the weights, weighted sum."""
+
+    def __init__(self, *, dropout: float) -> None:
+        super().__init__()
+        self.dropout = Dropout(dropout)
+
+    def forward(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, bias: Tensor | None) -> Tensor:
+        """What each query reads.
+
+        Args:
+            queries: (B, H, T, K), scaled.
+            keys: (B, H, S, K), scaled.
+            values: (B, H, S, V).
+            mask: broadcastable to (B, H, T, S); True where looking is allowed.
+            bias: broadcastable to (B, H, T, S), added to the scores; None: nothing.
+
+        Returns:
+            (B, H, T, V).
+        """
+        return self.dropout(weights(queries, keys, mask, bias)) @ values
+
+
+class Sdpa(nn.Module):
+    """The same function in one call, `scaled_dot_product_attention`, which need not keep the weights."""
+
+    def __init__(self, *, dropout: float) -> None:
+        super().__init__()
+        self.p = dropout
+
+    def forward(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, bias: Tensor | None) -> Tensor:
+        """As in `Explicit`."""
+        added = torch.zeros((), dtype=queries.dtype, device=queries.device) if bias is None else bias.to(queries.dtype)
+        added = torch.where(mask, added, torch.finfo(queries.dtype).min)
+        p = self.p if self.training else 0.0
+        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=added, dropout_p=p, scale=1.0)
+
+
+def weights(queries: Tensor, keys: Tensor, mask: Tensor, bias: Tensor | None) -> Tensor:
+    """How much each query reads of each key: (B, H, T, S), each row summing to one. Arguments as in `Explicit`."""
+    scores = queries @ keys.transpose(-2, -1)
+    if bias is not None:
+        scores = scores + bias
+    # The lowest finite number, not -inf: a row that may look nowhere stays finite instead of turning into NaN.
+    return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1)
