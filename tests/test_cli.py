@@ -232,7 +232,9 @@ def test_a_killed_run_goes_on_to_the_same_weights(place):
         (["train", "budget.max_steps=-1"], "budget.max_steps must be at least 1, not -1"),
         (["train", "data=files", "data.tsv=pairs.tsv", "data.languages=[en]"], "data.languages=['en'] must name two"),
         (["evaluate", "run=x", "split=train"], "split must be one of valid, test"),
-        (["train", "model.d_model=63", "model.heads=9", *SMALL], "d_model must be even, not 63"),
+        (["train", "model.d_model=63", "model.heads=9", *SMALL], "and d_model=63 is odd: say model.d_model=64"),
+        (["train", "model.heads=7"], "etude: model.heads=7 does not divide model.d_model=64"),
+        (["plan", "model.headz=7"], "model.headz is not a key of model; did you mean heads"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_status_2(place, words, sentence):
@@ -256,7 +258,7 @@ def test_hydras_own_flags_keep_working(place):
     [
         ("etude tr", ["train", "translate"]),
         ("etude train model/pos", ["model/position="]),
-        ("etude train model/position=si", ["model/position=sinusoidal"]),
+        ("etude train model/position=le", ["model/position=learned"]),
         ("etude train model.d_f", ["model.d_ff="]),
     ],
 )

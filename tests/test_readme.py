@@ -1,14 +1,24 @@
-"""The documents keep their promises: commands that exist, values that exist, files that exist."""
+"""The documents keep their promises: commands that exist and run, values that exist, files that exist.
 
+`make` and `pip` lines are run by whoever runs this: CI calls `make check` and `make test`, and they install.
+"""
+
+import os
 import re
 import shlex
+import subprocess
+import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+import yaml
 
 from etude.cli import VERBS
+from etude.config.axes import renew
 from etude.config.check import check
 from etude.config.compose import compose
+from etude.config.studies import load_study, study_names
 from etude.paths import shipped
 from etude.sweep.sweepfile import sweep_overrides
 
@@ -56,13 +66,8 @@ def test_every_command_of_the_readme_is_understood(command, monkeypatch):
         check(config)
 
 
-def test_the_table_of_axes_lists_what_conf_holds():
-    rows = dict(re.findall(r"^\| `([a-z/]+)` \| (.*?) \| `?\w", README, flags=re.MULTILINE))
-    for group, values in rows.items():
-        files = {path.stem for path in (shipped("conf") / group).glob("*.yaml")}
-        assert set(re.findall(r"`(\w+)`", values)) == files, group
-    axes = {f"model/{path.name}" for path in (shipped("conf") / "model").iterdir() if path.is_dir()} - {"model/init"}
-    assert axes <= set(rows)
+def test_the_table_of_axes_is_what_conf_holds():
+    assert renew(README) == README, "conf/ has changed: python -m etude.config.axes README.md"
 
 
 @pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "experiments/table3/README.md"])
@@ -70,3 +75,99 @@ def test_every_file_that_a_document_links_to_is_there(document):
     folder = (ROOT / document).parent
     for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / document).read_text(encoding="utf-8")):
         assert target.startswith("https://") or (folder / target).exists(), target
+
+
+def cut_down(folder: Path, text: str) -> None:
+    """Every study again in `folder`, with its baseline and the arms that `text` names, or one more."""
+    for study in map(load_study, study_names()):
+        others = [arm for arm in study.arms if arm != study.baseline]
+        named = [arm for arm in others if re.search(rf"{study.name}/{re.escape(arm)}\b", text)] or others[:1]
+        arms = {arm: study.arms[arm] for arm in (study.baseline, *named)}
+        own = {"title": study.title, "baseline": study.baseline, "arms": arms, "columns": study.columns}
+        (folder / study.name).mkdir(parents=True)
+        (folder / study.name / "study.yaml").write_text(yaml.safe_dump(own, allow_unicode=True, sort_keys=False))
+        if study.paper.arms:
+            paper = asdict(study.paper) | {"arms": {arm: study.paper.arms.get(arm, {}) for arm in arms}}
+            (folder / study.name / "paper.yaml").write_text(yaml.safe_dump(paper, allow_unicode=True))
+
+
+def smallest(verb: str, words: list[str]) -> list[str]:
+    """What is appended to a command so that it is done in seconds."""
+    own_text = "data=files" in words
+    pairs = ["data.holdout=8"] if own_text else [f"data.{split}_pairs={n}" for split, n in PAIRS.items()]
+    training = ["budget=smoke", "logger=none", "decoding.max_extra=5", f"data.vocab_size={40 if own_text else 300}"]
+    if verb == "sweep" and words[0].endswith(".yaml"):
+        [arms] = [word for word in sweep_overrides(words[0]) if word.startswith("experiment=")]
+        there = [arm for arm in arms.removeprefix("experiment=").split(",") if arm in known_arms()]
+        training += [f"experiment={','.join(there)}"]
+    return {"train": [*training, *pairs], "sweep": [*training, *pairs], "prepare": ["data.vocab_size=300"]}.get(
+        verb, []
+    )
+
+
+PAIRS = {"train": 300, "valid": 8, "test": 8}
+PROMISED = {  # of what is printed
+    "train": r"test perplexity \d.* BLEU \d|finished in .* \((\d+) of \1\)",
+    "sweep": r"finished in .* \((\d+) of \1\)",
+    "evaluate": r"^test perplexity \d.* BLEU \d",
+    "report": r"^base .*\d\.\d(?s:.*)^A1 .*\d\.\d",
+    "translate": r"\A.*\n\Z",  # one line, blank from a model that has learned nothing yet
+    "prepare": r"^300 word pieces\ntrain +29,?000 pairs",
+    "plan": "parameters",
+    "show": "parameters",
+    "diff": "parameters|no difference",
+}
+
+
+def known_arms() -> list[str]:
+    """The arms of all studies, as they are where one stands."""
+    return [f"{study}/{arm}" for study in study_names() for arm in load_study(study).arms]
+
+
+def typed(line: str, folder: Path) -> None:
+    """Type a command of a document, made small, into a shell in `folder`."""
+    for prefix in re.findall(r"(runs/\S*)\.\.\.", line):
+        runs = sorted(folder.glob("runs/*/*/*/result.json"), key=lambda file: file.stat().st_mtime)
+        line = line.replace(f"{prefix}...", next(str(f.parent) for f in runs if f"/{prefix}" in str(f)))
+    _, verb, *words = shlex.split(line.split("| ")[-1])
+    shell = f'set -o pipefail; etude() {{ {sys.executable} -m etude "$@"; }}; '
+    environment = os.environ | {"ETUDE_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
+    command = f"{shell} {line} {shlex.join(smallest(verb, words))}"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, capture_output=True, text=True, env=environment, check=False, timeout=300
+    )
+    assert done.returncode == 0, f"{line}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+    printed = done.stdout + done.stderr
+    assert re.search(PROMISED.get(verb, "."), printed, flags=re.MULTILINE), f"{line}\n{printed}"
+
+
+def etude_lines(document: str) -> list[str]:
+    lines = commands((ROOT / document).read_text(encoding="utf-8"))
+    return [line for line in lines if "etude " in line and not line.startswith(("make", "pip"))]
+
+
+@pytest.mark.slow
+def test_every_command_of_the_documents_runs_as_it_is_typed(tmp_path, monkeypatch):
+    """In order, in an empty folder: as typed, with overrides behind it that make it small."""
+    lines = [line for document in ("README.md", "CONTRIBUTING.md") for line in etude_lines(document)]
+    cut_down(tmp_path / "experiments", "\n".join(lines))
+    monkeypatch.chdir(tmp_path)
+    for language in ("en", "de"):
+        (tmp_path / f"my.{language}").write_text("".join(f"{n * 7919:o} {n * n:o}\n" for n in range(300)))
+    for line in lines:
+        if "path/to/multi30k" not in line:
+            typed(line, tmp_path)
+    first = min(tmp_path.glob("runs/*/*/*/result.json"), key=lambda file: file.stat().st_mtime).parent
+    listing = README.split("seed<k>-<hash>/\n")[1].split("```")[0]
+    promised = re.findall(r"[\w./]+\.(?:yaml|json|txt|csv|ckpt)", listing)
+    assert len(promised) > 5
+    assert not [name for name in promised if not (first / name).is_file()]
+
+
+@pytest.mark.slow
+def test_the_command_on_multi30k_runs_as_it_is_typed(tmp_path, monkeypatch, multi30k_root):
+    monkeypatch.chdir(tmp_path)
+    for line in etude_lines("README.md"):
+        if "path/to/multi30k" in line:
+            typed(line.replace("path/to/multi30k", shlex.quote(str(multi30k_root))), tmp_path)

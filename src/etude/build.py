@@ -1,25 +1,31 @@
-"""From a frozen config to objects. The one place that knows which part takes which."""
+"""From a frozen config to objects. The one place that knows which part takes which.
+
+Lightning takes longer to import than a plan to make, so what needs it imports it late.
+"""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
+from torch.overrides import TorchFunctionMode
 
 from etude.config.explain import explain
-from etude.data import batching
+from etude.data import batching, store
 from etude.data.batching import Batch
-from etude.data.store import Limits, TokenSplit, TokenStore, prepare
-from etude.data.tokenizer import PAD, Tokenizer
+from etude.data.corpus import Corpus
+from etude.data.store import Limits, TokenSplit, TokenStore
+from etude.data.tokenizer import PAD, Bpe, Tokenizer
 from etude.decoding.beam import BeamSearch
 from etude.decoding.translator import Translator
 from etude.errors import UserError
 from etude.model.transformer import Transformer
 from etude.rundir import RunDir
-from etude.training.checkpoints import model_weights, read_checkpoint
 from etude.training.loss import LabelSmoothing
-from etude.training.module import TranslationModule
+
+if TYPE_CHECKING:
+    from etude.training.module import TranslationModule
 
 Config = dict[str, Any]
 
@@ -44,22 +50,70 @@ def make(node: Config, *positional: Any) -> Any:
 
 def token_store(config: Config) -> TokenStore:
     """The corpus of the config as numbers: made once, shared by all runs."""
+    return store.prepare(*_text(config))
+
+
+def prepared_store(config: Config) -> TokenStore | None:
+    """The same where it has been made already, else None."""
+    return store.prepared(*_text(config))
+
+
+def _text(config: Config) -> tuple[Corpus, Bpe, Path, Limits]:
+    """What a store is made from."""
     corpus, tokenizer = make(config["data"]), make(config["tokenizer"])
-    return prepare(corpus, tokenizer, Path(config["cache_dir"]), Limits(max_pieces=config["budget"]["max_pieces"]))
+    return corpus, tokenizer, Path(config["cache_dir"]), Limits(max_pieces=config["budget"]["max_pieces"])
 
 
 def model(config: Config, vocab_size: int) -> Transformer:
-    """The Transformer of the config, with fresh weights."""
+    """The Transformer of the config, with fresh weights.
+
+    Args:
+        config: of the run.
+        vocab_size: how many pieces the tokenizer has; `model.vocabulary`, where it is set, asks for more rows.
+
+    Raises:
+        UserError: a part refuses its sizes, or `model.vocabulary` is too small.
+    """
     sizes = config["model"]
+    rows = sizes["vocabulary"] or vocab_size
+    if rows < vocab_size:
+        raise UserError(
+            f"model.vocabulary={rows} has no room for the {vocab_size} pieces of the tokenizer: "
+            f"say model.vocabulary=null, or data.vocab_size={rows}"
+        )
     try:
         parts = {name: instantiate(sizes[name]) for name in _PARTS}
-        return Transformer(vocab_size, n_layers=sizes["n_layers"], dropout=sizes["dropout"], **parts)
+        return Transformer(rows, n_layers=sizes["n_layers"], dropout=sizes["dropout"], **parts)
     except ValueError as error:
         raise UserError(f"this model cannot be built: {error}") from error
 
 
-def training_module(config: Config, transformer: Transformer) -> TranslationModule:
+def shapes(config: Config) -> Transformer:
+    """The model of the config with shapes and no memory (on the meta device), for as many pieces as the data asks for.
+
+    It is built on the processor, where memory that nobody writes to is not taken: creating numbers on the meta device
+    would import a compiler first.
+
+    Raises:
+        UserError: a part refuses its sizes.
+    """
+    with _Uninitialised():
+        return model(config, config["data"]["vocab_size"]).to("meta")
+
+
+class _Uninitialised(TorchFunctionMode):
+    """Leaves out `torch.nn.init`: what has no memory needs no values."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(function, "__module__", "") == torch.nn.init.__name__:
+            return (kwargs or {}).get("tensor", args[0] if args else None)
+        return function(*args, **(kwargs or {}))
+
+
+def training_module(config: Config, transformer: Transformer) -> "TranslationModule":
     """What Lightning trains."""
+    from etude.training.module import TranslationModule
+
     return TranslationModule(
         transformer,
         loss=make(config["loss"], PAD),
@@ -109,13 +163,18 @@ def trained(run: RunDir) -> tuple[Config, Transformer, Tokenizer]:
     Raises:
         UserError: the directory holds no run, or its checkpoint is missing or torn.
     """
+    from etude.training.averaging import final_weights
+
     if not run.config_file.is_file():
         raise UserError(f"{run.path} is not the directory of a run: it has no config.yaml; name one under runs/")
-    config, checkpoint = run.config(), read_checkpoint(run.checkpoint)
+    config = run.config()
+    weights = final_weights(run, config)
     tokenizer = Tokenizer(run.tokenizer_file)
     transformer = model(config, len(tokenizer))
     try:
-        transformer.load_state_dict(model_weights(checkpoint))
+        transformer.load_state_dict(weights)
     except RuntimeError as error:
-        raise UserError(f"{run.checkpoint} does not fit the model of {run.config_file}: train the run again") from error
+        raise UserError(
+            f"{run.checkpoint.parent} does not fit the model of {run.config_file}: train the run again"
+        ) from error
     return config, transformer.eval(), tokenizer

@@ -17,6 +17,9 @@ usage: etude VERB [arguments]
 
   train      train and evaluate one model           etude train model.heads=4 scale=pocket
   sweep      run a sweep file, every run at once    etude sweep sweeps/table3.yaml scale=pocket
+  plan       what runs will take and cost           etude plan table3 scale=full device=a100
+  show       the model of a config as a tree        etude show model/position=rope
+  diff       what two configs do differently        etude diff table3/base table3/A1
   report     the table of a study                   etude report table3
   evaluate   perplexity and BLEU of a trained run   etude evaluate run=runs/... decoding.beam=8
   translate  lines from stdin to stdout             etude translate run=runs/... < in.en > out.de
@@ -131,6 +134,7 @@ def _train(words: list[str]) -> None:
             f"{run.path}\n"
             f"parameters {result['parameters']:,}  steps {result['steps']:,}  training {result['seconds']:.0f} s\n"
             f"test perplexity {test['perplexity']:.2f}  BLEU {test['bleu']:.2f}  ({test['signature']})\n"
+            f"test BLEU by the paper's recipe {test['paper_bleu']:.2f}  ({test['paper_signature']})\n"
         )
 
     _hydra("train", "train", task, words)
@@ -181,13 +185,41 @@ def _sweep(words: list[str]) -> None:
 
     if not words or words[0] in ("-h", "--help"):
         sys.stdout.write(
-            "usage: etude sweep FILE [key=value ...]\n\n"
-            "Runs every combination in FILE (a W&B sweep file, method grid), each run in a process of its own and as\n"
-            "many at once as there are cores. Finished runs are skipped, half-finished ones go on. Overrides hold for\n"
-            "all runs: etude sweep sweeps/table3.yaml scale=pocket seed=1,2,3 hydra.launcher.workers=2\n"
+            "usage: etude sweep FILE|STUDY [key=value ...]\n\n"
+            "Runs every combination in FILE (a W&B sweep file, method grid) or every arm of STUDY, each run in a\n"
+            "process of its own and as many at once as there are cores. Finished runs are skipped, half-finished ones\n"
+            "go on. Overrides hold for all runs:\n\n"
+            "  etude sweep sweeps/table3.yaml scale=pocket seed=1,2,3 hydra.launcher.workers=2\n"
         )
         return
     _train(["-m", *sweep_overrides(words[0], words[1:])])
+
+
+def _plan(words: list[str]) -> None:
+    from etude.plan.command import HELP as PLAN_HELP
+    from etude.plan.command import plan
+
+    if words and words[0] in ("-h", "--help"):
+        sys.stdout.write(PLAN_HELP)
+    elif words and "=" not in words[0] and not words[0].startswith("-"):
+        from etude.sweep.sweepfile import sweep_overrides
+
+        options = [word for word in words[1:] if word.startswith(("--", "device="))]
+        plan([*sweep_overrides(words[0], [word for word in words[1:] if word not in options]), *options])
+    else:
+        plan(words)
+
+
+def _show(words: list[str]) -> None:
+    from etude.show.command import show
+
+    show(words)
+
+
+def _diff(words: list[str]) -> None:
+    from etude.show.diff import diff
+
+    diff(words)
 
 
 def _report(words: list[str]) -> None:
@@ -213,6 +245,9 @@ def _complete(words: list[str]) -> None:
 VERBS: dict[str, Callable[[list[str]], None]] = {
     "train": _train,
     "sweep": _sweep,
+    "plan": _plan,
+    "show": _show,
+    "diff": _diff,
     "report": _report,
     "evaluate": _evaluate,
     "translate": _translate,

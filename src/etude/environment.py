@@ -8,7 +8,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-_PACKAGES = ("etude", "torch", "lightning", "hydra-core", "omegaconf", "sentencepiece", "sacrebleu", "numpy", "wandb")
+_PACKAGES = (
+    "etude",
+    "torch",
+    "lightning",
+    "hydra-core",
+    "omegaconf",
+    "sentencepiece",
+    "sacrebleu",
+    "sacremoses",
+    "numpy",
+    "wandb",
+)
 
 
 def environment() -> dict[str, Any]:

@@ -5,13 +5,14 @@ from typing import Any
 from etude import build
 from etude.errors import UserError
 from etude.evaluation.bleu import bleu
+from etude.evaluation.paper_bleu import paper_bleu
 from etude.evaluation.perplexity import negative_log_likelihood, perplexity
 from etude.logs import logging_to
 from etude.rundir import RunDir
 
 
 def evaluate(config: dict[str, Any]) -> str:
-    """Perplexity per word piece and sacreBLEU of one split, for the terminal.
+    """Perplexity per word piece, sacreBLEU and the paper's own BLEU of one split, for the terminal.
 
     Raises:
         UserError: there is no such run, or its checkpoint is missing or torn.
@@ -28,8 +29,11 @@ def evaluate(config: dict[str, Any]) -> str:
     nats, tokens = negative_log_likelihood(transformer, batches)
     sources, references = store.text(split)
     search = build.make(config["decoding"])
-    score = bleu(build.translator(trained, transformer, tokenizer, search).translate(sources), references)
+    hypotheses = build.translator(trained, transformer, tokenizer, search).translate(sources)
+    score = bleu(hypotheses, references)
+    paper = paper_bleu(hypotheses, references, build.make(trained["data"]).languages[1])
     return (
         f"{split} perplexity {perplexity(nats, tokens):.2f}  BLEU {score.score:.2f}  "
         f"({score.signature}, {score.sentences:,} sentences)\n"
+        f"{split} BLEU by the paper's recipe {paper.score:.2f}  ({paper.signature})\n"
     )

@@ -4,7 +4,7 @@ runs/<study>/<arm>/seed<k>-<hash>/
     config.yaml          the resolved config, frozen when the run was launched
     overrides.txt        what was typed, one override a line
     result.json          written last: its presence means that the run is finished
-    checkpoints/         last.ckpt
+    checkpoints/         last.ckpt, and step-*.ckpt where they are averaged
     metrics.csv          one row a logged step
     progress.json        where a live run stands, rewritten every few seconds
     hypotheses.test.txt  the translations, one line a source line

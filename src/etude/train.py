@@ -25,13 +25,15 @@ from etude.data.store import TokenStore
 from etude.environment import environment
 from etude.errors import UserError
 from etude.evaluation.bleu import bleu
+from etude.evaluation.paper_bleu import paper_bleu
 from etude.evaluation.perplexity import negative_log_likelihood, perplexity
 from etude.files import replacing, write_json, write_text
 from etude.logs import logging_to, quiet_libraries
 from etude.model.transformer import Transformer
 from etude.rundir import RunDir
 from etude.training.allocator import keep_large_blocks
-from etude.training.checkpoints import Checkpoints, read_checkpoint
+from etude.training.averaging import KeepWeights, averaged_checkpoints, mean_weights
+from etude.training.checkpoints import Checkpoints, DirectIO, read_checkpoint
 from etude.training.loggers import finish
 from etude.training.module import TranslationModule
 from etude.training.records import Records
@@ -75,6 +77,7 @@ def _train(run: RunDir) -> dict[str, Any]:
     quiet_libraries()
     keep_large_blocks()
     config = run.config()
+    averaged = averaged_checkpoints(run, config)
     store = build.token_store(config)
     with replacing(run.tokenizer_file) as temporary:
         shutil.copyfile(store.tokenizer.model_file, temporary)
@@ -86,7 +89,9 @@ def _train(run: RunDir) -> dict[str, Any]:
     done, result = False, {}
     try:
         progress = ProgressFile(run.progress_file, config["budget"]["max_steps"])
-        seconds, device = _fit(run, config, module, store, loggers, progress)
+        seconds, device = _fit(run, config, module, store, loggers, progress, averaged)
+        if averaged:
+            transformer.load_state_dict(mean_weights([*averaged.values()]))
         progress.evaluating()
         result = _evaluate(run, config, transformer.to(device), store)
         result |= {"tokens": module.tokens, "seconds": round(seconds, 1), "finished": True}
@@ -104,11 +109,12 @@ def _fit(
     store: TokenStore,
     loggers: list[Logger],
     progress: ProgressFile,
+    averaged: dict[int, Path],
 ) -> tuple[float, torch.device]:
     """Train up to the budget; the seconds it took in all, and the device it ran on."""
     budget = config["budget"]
     steps = budget["max_steps"]
-    start = read_checkpoint(run.checkpoint)["global_step"] if run.checkpoint.exists() else 0
+    start = _start(run, averaged)
     data = TranslationData(
         store,
         source_tokens=budget["source_tokens"],
@@ -132,7 +138,8 @@ def _fit(
             check_val_every_n_epoch=None,
             num_sanity_val_steps=0,
             logger=loggers,
-            callbacks=[records, Checkpoints(run.checkpoint)],
+            callbacks=[records, KeepWeights(averaged), Checkpoints(run.checkpoint)],
+            plugins=[DirectIO()],
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,
@@ -152,8 +159,17 @@ def _fit(
     return records.seconds, trainer.strategy.root_device
 
 
+def _start(run: RunDir, averaged: dict[int, Path]) -> int:
+    """The step to go on from: the last checkpoint's, or 0 where one to be averaged with later ones has gone since."""
+    step = read_checkpoint(run.checkpoint)["global_step"] if run.checkpoint.exists() else 0
+    gone = [file for kept, file in averaged.items() if kept <= step and not file.exists()]
+    if gone:
+        log.warning("%s has gone, which is to be averaged with later ones: starting from the beginning", gone[0])
+    return 0 if gone else step
+
+
 def _evaluate(run: RunDir, config: dict[str, Any], transformer: Transformer, store: TokenStore) -> dict[str, Any]:
-    """Perplexity of the validation and test sets, BLEU of the test set; the hypotheses go to their file."""
+    """Perplexity of the validation and test sets, both BLEUs of the test set; the hypotheses go to their file."""
     likelihoods = {}
     for name in ("valid", "test"):
         batches = build.evaluation_batches(config, store.split(name))
@@ -166,6 +182,7 @@ def _evaluate(run: RunDir, config: dict[str, Any], transformer: Transformer, sto
     decoding_seconds = time.perf_counter() - started
     write_text(run.hypotheses_file("test"), "".join(f"{line}\n" for line in hypotheses))
     score = bleu(hypotheses, references)
+    paper = paper_bleu(hypotheses, references, build.make(config["data"]).languages[1])
     return {
         "study": config["study"],
         "arm": config["arm"],
@@ -174,7 +191,14 @@ def _evaluate(run: RunDir, config: dict[str, Any], transformer: Transformer, sto
         "parameters": sum(parameter.numel() for parameter in transformer.parameters()),
         "steps": config["budget"]["max_steps"],
         "valid": likelihoods["valid"],
-        "test": likelihoods["test"] | {"bleu": score.score, "signature": score.signature, "sentences": score.sentences},
+        "test": {
+            **likelihoods["test"],
+            "bleu": score.score,
+            "signature": score.signature,
+            "paper_bleu": paper.score,
+            "paper_signature": paper.signature,
+            "sentences": score.sentences,
+        },
         "decoding_seconds": round(decoding_seconds, 2),
         "vocabulary": store.vocab_size,
         "store": store.path.name,

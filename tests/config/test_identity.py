@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from etude.config.compose import compose
-from etude.config.identity import freeze, resolved, run_id
+from etude.config.identity import fingerprint, freeze, resolved, run_id
 
 BASE = ["data=files", "data.holdout=2", "budget=smoke"]
 
@@ -16,7 +16,8 @@ def corpus(tmp_path):
 
 
 def identity(overrides: list[str]) -> str:
-    return run_id(resolved(compose(overrides)))
+    config = resolved(compose(overrides))
+    return run_id(config, fingerprint(config))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_a_run_is_filed_by_study_arm_and_seed_with_its_frozen_config(corpus, tmp
     identifier = run.path.name.removeprefix("seed5-")
     assert run.path == tmp_path / "runs" / "table3" / "A1" / f"seed5-{identifier}"
     frozen = yaml.safe_load(run.config_file.read_text())
-    assert run_id(frozen) == identifier
+    assert run_id(frozen, fingerprint(frozen)) == identifier
     assert frozen["model"]["heads"] == 1
     assert frozen["model"]["attention"]["d_k"] == 64
     assert frozen["choices"]["model/position"] == "sinusoidal"

@@ -1,5 +1,7 @@
 """Ranges, names, and parts that must fit each other."""
 
+import re
+
 import pytest
 
 from etude.config.compose import compose
@@ -15,6 +17,9 @@ from etude.errors import UserError
         (["model.d_ff=-1"], "model.d_ff must be at least 1, not -1"),
         (["budget.max_steps=-1"], "budget.max_steps must be at least 1, not -1"),
         (["budget.valid_every=0"], "budget.valid_every must be at least 1, not 0"),
+        (["model.dropout=1.0"], r"model.dropout must lie in \[0, 1\), not 1.0"),
+        (["loss.smoothing=-0.1"], r"loss.smoothing must lie in \[0, 1\), not -0.1"),
+        (["model.attention.window=-1", "model/attention=local"], "model.attention.window must be at least 0, not -1"),
         (["arm=a/b"], "arm=a/b cannot name a folder"),
         (["study=.."], r"study=\.\. cannot name a folder"),
         (
@@ -33,3 +38,28 @@ def test_what_cannot_be_is_refused_by_name_with_the_way_out(overrides, sentence)
 )
 def test_sound_configs_pass(overrides):
     check_rules(compose(overrides))
+
+
+IMPOSSIBLE = {
+    "rope turns pairs of dimensions": ["model/position=rope", "model.d_k=7"],
+    "pairs of sine and cosine": ["model.d_model=65", "model.d_k=8", "model.d_v=8"],
+    "pairs of sine and cosine, in t2t's order": [
+        "model/position=sinusoidal_t2t",
+        "model.d_model=65",
+        "model.d_k=8",
+        "model.d_v=8",
+    ],
+    "more key heads than heads": ["model/attention=grouped_query", "model.heads=4", "model.attention.kv_heads=8"],
+    "key heads that do not divide the heads": ["model/attention=grouped_query", "model.attention.kv_heads=3"],
+    "a norm that nothing uses": ["model/residual=rezero"],
+    "fewer rows than pieces": ["model.vocabulary=100"],
+    "positions that end before the data": ["model/position=learned", "model.position.max_length=100"],
+}
+
+
+@pytest.mark.parametrize("overrides", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_an_impossible_combination_is_refused_and_the_way_out_is_one(overrides):
+    with pytest.raises(UserError) as refusal:
+        check_rules(compose(overrides))
+    (way_out,) = re.findall(r"say ([\w/.]+=\w+)", str(refusal.value))
+    check_rules(compose([*overrides, way_out]))

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from etude.config.studies import load_study, read_yaml, study_names, value_at
+from etude.config.studies import load_study, study_names, value_at
+from etude.config.yamlfile import read_yaml
 from etude.errors import UserError
 
 STUDY = "baseline: base\narms:\n  base: []\n  A1: [model.heads=1]\n"

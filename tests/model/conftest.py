@@ -1,29 +1,80 @@
-"""Tiny models out of `conf/`, one for every variation that it holds."""
+"""Tiny models out of `conf/`, one for every variation that it holds, and PyTorch's layers with their weights."""
 
+import re
 from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from etude import build
+from etude.config.check import check
 from etude.config.compose import compose
+from etude.config.identity import resolved
+from etude.config.rules import check_rules
+from etude.errors import UserError
 from etude.model.transformer import Transformer
 from etude.paths import shipped
 
 VOCABULARY = 40
-TINY = ("model.d_model=16", "model.d_ff=24", "model.heads=4", "model.n_layers=2", "model.dropout=0.1")
+SIZES = ("model.d_model=16", "model.d_ff=24", "model.heads=4", "model.n_layers=2", "model.dropout=0.1")
+TINY = (*SIZES, "model.vocabulary=null")  # null: as many rows as there are pieces, here 40
+
+_OFFER = re.compile(r"say (([\w/.]+)=[\w.]+)")
+
+
+def options(axis: str) -> list[str]:
+    """`model/position=rope` for every file of `conf/model/position`."""
+    return [f"model/{axis}={file.stem}" for file in sorted((shipped("conf") / "model" / axis).glob("*.yaml"))]
 
 
 def variations() -> list[str]:
-    """`model/position=rope` for every file of every axis of the model: a new YAML is tested on arrival."""
-    axes = sorted(folder for folder in (shipped("conf") / "model").iterdir() if folder.is_dir())
-    return [f"model/{axis.name}={file.stem}" for axis in axes for file in sorted(axis.glob("*.yaml"))]
+    """Every option of every axis of the model: a new YAML is tested on arrival."""
+    axes = sorted(folder.name for folder in (shipped("conf") / "model").iterdir() if folder.is_dir())
+    return [option for axis in axes for option in options(axis)]
+
+
+def pairs(*axes: tuple[str, str]) -> list[tuple[str, str]]:
+    """Every option of one axis with every option of another."""
+    return [(one, other) for first, second in axes for one in options(first) for other in options(second)]
+
+
+INTERACTING = (
+    ("position", "attention"),
+    ("position", "scale"),
+    ("attention", "scale"),
+    ("residual", "norm"),
+    ("residual", "feedforward"),
+)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that asks for `variation` runs once for each."""
+    """A test that asks for `variation` runs once for each; one that asks for `pair`, for each that may interact."""
     if "variation" in metafunc.fixturenames:
         metafunc.parametrize("variation", variations())
+    if "pair" in metafunc.fixturenames:
+        metafunc.parametrize("pair", pairs(*INTERACTING), ids=" ".join)
+
+
+@cache
+def composed(*overrides: str) -> dict[str, Any]:
+    """The config that these overrides give at tiny sizes, with what the rules ask for beside them.
+
+    ReZero goes without norms, say: the refusal of any other names the override that mends it, and it is taken.
+    """
+    config = compose([*TINY, *overrides])
+    check(config)
+    try:
+        check_rules(config)
+    except UserError as refusal:
+        chosen = {override.partition("=")[0] for override in overrides}
+        offers = [offer for offer, key in _OFFER.findall(str(refusal)) if key not in chosen]
+        if not offers:
+            raise
+        return composed(*overrides, offers[0])
+    return resolved(config)
 
 
 @pytest.fixture
@@ -32,18 +83,77 @@ def tiny() -> Callable[..., Transformer]:
 
     def make(*overrides: str) -> Transformer:
         torch.manual_seed(7)
-        composed = compose([*TINY, *overrides])
-        from etude.config.identity import resolved
-
-        return build.model(resolved(composed), VOCABULARY).eval()
+        return build.model(composed(*overrides), VOCABULARY).eval()
 
     return make
 
 
 @pytest.fixture
+def jittered(tiny: Callable[..., Transformer]) -> Callable[..., Transformer]:
+    """Builds a tiny model whose weights have left their start: a bias of zero or a gain of one would hide a mistake."""
+
+    def make(*overrides: str) -> Transformer:
+        model = tiny(*overrides)
+        generator = torch.Generator().manual_seed(13)
+        for parameter in model.parameters():
+            parameter.data.add_(0.1 * torch.randn(parameter.shape, generator=generator))
+        return model
+
+    return make
+
+
+@pytest.fixture
+def model(jittered: Callable[..., Transformer], variation: str) -> Transformer:
+    """The jittered model of a variation."""
+    return jittered(variation)
+
+
+@pytest.fixture
 def sentences() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Source (3, 7) whose rows have 7, 4 and 1 real tokens, its mask, and target_in (3, 5)."""
+    return some_sentences([7, 4, 1], 5)
+
+
+@pytest.fixture
+def longer_sentences() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Source (3, 12) whose rows have 12, 7 and 1 real tokens, its mask, and target_in (3, 9): more than a window."""
+    return some_sentences([12, 7, 1], 9)
+
+
+def some_sentences(lengths: list[int], target_length: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(11)
-    source = torch.randint(4, VOCABULARY, (3, 7), generator=generator)
-    mask = torch.arange(7) < torch.tensor([[7], [4], [1]])
-    return source.masked_fill(~mask, 0), mask, torch.randint(4, VOCABULARY, (3, 5), generator=generator)
+    source = torch.randint(4, VOCABULARY, (len(lengths), max(lengths)), generator=generator)
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    target = torch.randint(4, VOCABULARY, (len(lengths), target_length), generator=generator)
+    return source.masked_fill(~mask, 0), mask, target
+
+
+@pytest.fixture
+def pytorchs() -> Callable[..., nn.TransformerEncoderLayer | nn.TransformerDecoderLayer]:
+    """Makes PyTorch's own layer with the weights of one of ours, pre- or post-norm, in float32 or float64."""
+
+    def make(ours: nn.Module, *, pre: bool, activation: str = "relu") -> Any:
+        crossing = hasattr(ours, "cross_attention")
+        kind = nn.TransformerDecoderLayer if crossing else nn.TransformerEncoderLayer
+        d_ff, d_model = ours.feedforward.inner.weight.shape
+        sizes = {"d_model": d_model, "nhead": ours.attention.heads, "dim_feedforward": d_ff, "batch_first": True}
+        theirs = kind(**sizes, dropout=0.0, norm_first=pre, layer_norm_eps=1e-6, activation=activation)
+        theirs.to(ours.feedforward.inner.weight.dtype)
+        _copy_attention(theirs.self_attn, ours.attention)
+        arounds = [ours.around_attention, ours.around_feedforward]
+        if crossing:
+            _copy_attention(theirs.multihead_attn, ours.cross_attention)
+            arounds.insert(1, ours.around_cross_attention)
+        theirs.linear1.load_state_dict(ours.feedforward.inner.state_dict())
+        theirs.linear2.load_state_dict(ours.feedforward.outer.state_dict())
+        for number, around in enumerate(arounds, start=1):
+            getattr(theirs, f"norm{number}").load_state_dict(around.norm.state_dict())
+        return theirs.eval()
+
+    return make
+
+
+def _copy_attention(theirs: nn.MultiheadAttention, ours: nn.Module) -> None:
+    theirs.in_proj_weight.data = torch.cat([ours.queries.weight, ours.keys.weight, ours.values.weight]).detach()
+    theirs.in_proj_bias.data = torch.cat([ours.queries.bias, ours.keys.bias, ours.values.bias]).detach()
+    theirs.out_proj.load_state_dict(ours.output.state_dict())

@@ -1,15 +1,17 @@
-"""Multi-head attention against PyTorch's, and against a loop that follows the equations."""
+"""Each kind of attention against PyTorch's, and against a loop that follows the equations."""
 
 import math
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
 
-from etude.model.attention import MultiHeadAttention
+from etude.model.attention import GroupedQueryAttention, LocalAttention, MultiHeadAttention
+from etude.model.cache import GrowingCache
 from etude.model.kernel import Explicit
 from etude.model.position import NO_POSITION
 from etude.model.scale import SqrtDk, Unscaled
@@ -17,15 +19,17 @@ from etude.model.scale import SqrtDk, Unscaled
 
 def attention(d_model: int, heads: int, d_k: int, d_v: int, *, bias: bool = False) -> MultiHeadAttention:
     torch.manual_seed(5)
-    parts = SqrtDk(d_k=d_k), Explicit(dropout=0.0), False
-    return MultiHeadAttention(*parts, d_model=d_model, heads=heads, d_k=d_k, d_v=d_v, bias=bias).double()
+    return MultiHeadAttention(*parts(d_k), d_model=d_model, heads=heads, d_k=d_k, d_v=d_v, bias=bias).double()
+
+
+def parts(d_k: int, *, crossing: bool = False) -> tuple[nn.Module, nn.Module, bool]:
+    return SqrtDk(d_k=d_k), Explicit(dropout=0.0), crossing
 
 
 def by_hand(module: MultiHeadAttention, x: np.ndarray, context: np.ndarray, mask: np.ndarray, d_k: int) -> np.ndarray:
     """Equation (1) for one sentence, one head, one query at a time."""
-    wq, wk, wv, wo = (
-        part.weight.detach().numpy().T for part in (module.queries, module.keys, module.values, module.output)
-    )
+    projections = (module.queries, module.keys, module.values, module.output)
+    wq, wk, wv, wo = (part.weight.detach().numpy().T for part in projections)
     d_v = wv.shape[1] // module.heads
     rows = []
     for t in range(len(x)):
@@ -91,3 +95,91 @@ def test_sqrt_dk_gives_scores_of_unit_variance_that_unscaled_ones_lack(d_k):
     plain = queries @ keys.transpose(-1, -2)
     assert_close(scaled[0] @ scaled[1].transpose(-1, -2), plain / math.sqrt(d_k), atol=1e-4, rtol=1e-4)
     assert_close(unscaled[0] @ unscaled[1].transpose(-1, -2), plain)
+
+
+def grouped(kv_heads: int, *, heads: int = 4, bias: bool = True) -> GroupedQueryAttention:
+    torch.manual_seed(6)
+    sizes = {"d_model": 12, "heads": heads, "kv_heads": kv_heads, "d_k": 3, "d_v": 5}
+    return GroupedQueryAttention(*parts(3), **sizes, bias=bias).double()
+
+
+def repeated(projection: nn.Linear, kv_heads: int, times: int) -> dict[str, torch.Tensor]:
+    """The weights of a projection to `kv_heads` heads with each head written `times` times."""
+    state = projection.state_dict()
+    return {k: v.unflatten(0, (kv_heads, -1)).repeat_interleave(times, dim=0).flatten(0, 1) for k, v in state.items()}
+
+
+@pytest.mark.parametrize("kv_heads", [1, 2, 4])
+def test_grouped_queries_are_multi_head_attention_with_repeated_weights(kv_heads):
+    ours, plain = grouped(kv_heads), attention(12, 4, 3, 5, bias=True)
+    plain.queries.load_state_dict(ours.queries.state_dict())
+    plain.output.load_state_dict(ours.output.state_dict())
+    for name in ("keys", "values"):
+        getattr(plain, name).load_state_dict(repeated(getattr(ours, name), kv_heads, 4 // kv_heads))
+    x, context, mask = torch.randn(2, 5, 12).double(), torch.randn(2, 7, 12).double(), torch.rand(2, 1, 5, 7) < 0.7
+    assert_close(ours(x, context, mask, NO_POSITION), plain(x, context, mask, NO_POSITION))
+
+
+def test_as_many_key_heads_as_heads_are_multi_head_attention_weight_for_weight():
+    ours, plain = grouped(4), attention(12, 4, 3, 5, bias=True)
+    plain.load_state_dict(ours.state_dict())
+    x, mask = torch.randn(2, 5, 12).double(), torch.ones(5, 5, dtype=torch.bool)
+    assert torch.equal(ours(x, x, mask, NO_POSITION), plain(x, x, mask, NO_POSITION))
+
+
+@pytest.mark.parametrize("kv_heads", [1, 2])
+def test_key_heads_are_what_is_projected_and_what_a_cache_keeps(kv_heads):
+    module, cache = grouped(kv_heads), GrowingCache()
+    assert module.keys.weight.shape == (kv_heads * 3, 12)
+    assert module.values.weight.shape == (kv_heads * 5, 12)
+    x = torch.randn(2, 1, 12).double()
+    module(x, x, torch.ones(1, 1, dtype=torch.bool), NO_POSITION, cache)
+    keys, values = cache.read(lambda: (torch.empty(2, kv_heads, 0, 3), torch.empty(2, kv_heads, 0, 5)))
+    assert keys.shape == (2, kv_heads, 1, 3)
+    assert values.shape == (2, kv_heads, 1, 5)
+
+
+@pytest.mark.parametrize("kv_heads", [0, 3, 8])
+def test_key_heads_that_do_not_divide_the_heads_are_refused(kv_heads):
+    with pytest.raises(ValueError, match=f"kv_heads={kv_heads} must divide heads=4"):
+        grouped(kv_heads)
+
+
+def local(window: int, *, crossing: bool = False) -> LocalAttention:
+    torch.manual_seed(5)
+    sizes = {"d_model": 6, "heads": 2, "d_k": 3, "d_v": 4, "bias": False}
+    return LocalAttention(*parts(3, crossing=crossing), **sizes, window=window).double()
+
+
+@settings(max_examples=25, deadline=None)
+@given(window=st.integers(0, 9), length=st.integers(1, 8), seed=st.integers(0, 9))
+def test_local_attention_sees_what_stands_within_the_window_and_is_allowed(window, length, seed):
+    module, generator = local(window), np.random.default_rng(seed)
+    x = generator.normal(size=(length, 6))
+    allowed = (generator.random((length, length)) < 0.7) | np.eye(length, dtype=bool)
+    near = np.array([[abs(i - j) <= window for j in range(length)] for i in range(length)])
+    tokens = torch.tensor(x)[None]
+    ours = module(tokens, tokens, torch.tensor(allowed)[None, None], NO_POSITION)
+    assert_close(ours[0].detach().numpy(), by_hand(module, x, x, allowed & near, 3))
+
+
+def test_local_attention_to_the_encoder_sees_everything():
+    module, generator = local(1, crossing=True), np.random.default_rng(1)
+    x, context = generator.normal(size=(3, 6)), generator.normal(size=(8, 6))
+    everything = np.ones((3, 8), dtype=bool)
+    ours = module(torch.tensor(x)[None], torch.tensor(context)[None], torch.tensor(everything), NO_POSITION)
+    assert_close(ours[0].detach().numpy(), by_hand(module, x, context, everything, 3))
+
+
+def test_the_window_moves_along_with_cached_decoding():
+    module, cache, x = local(2), GrowingCache(), torch.randn(2, 7, 6).double()
+    whole = module(x, x, torch.ones(7, 7, dtype=torch.bool).tril(), NO_POSITION)
+    for step in range(7):
+        new = x[:, step : step + 1]
+        read = module(new, new, torch.ones(1, step + 1, dtype=torch.bool), NO_POSITION, cache)
+        assert_close(read, whole[:, step : step + 1])
+
+
+def test_a_negative_window_is_refused():
+    with pytest.raises(ValueError, match="window=-1 must be 0 or more"):
+        local(-1)

@@ -1,14 +1,34 @@
-"""What must hold for every variation of the model, whichever axes it comes from."""
+"""What must hold for every variation of the model, whichever axes it comes from.
+
+`model` is a tiny one of the variation with jittered weights, `exact` the same in float64, where what is equal but for
+rounding is equal to seven digits. The sentences are longer than a window of local attention.
+"""
 
 import pytest
 import torch
+from torch.nn import functional as F
 from torch.testing import assert_close
 
 from etude.data.tokenizer import PAD
 
 
-def test_future_target_tokens_do_not_change_past_logits(tiny, sentences, variation):
-    model, (source, mask, target) = tiny(variation), sentences
+@pytest.fixture
+def sentences(longer_sentences):
+    """Source (3, 12) with 12, 7 and 1 real tokens, its mask, and target_in (3, 9)."""
+    return longer_sentences
+
+
+@pytest.fixture
+def exact(model):
+    return model.double()
+
+
+def gradients(loss, parameters):
+    return torch.autograd.grad(loss, list(parameters), allow_unused=True, materialize_grads=True)
+
+
+def test_future_target_tokens_do_not_change_past_logits(model, sentences):
+    source, mask, target = sentences
     before = model(source, mask, target)
     changed = target.clone()
     changed[:, 3:] = (target[:, 3:] + 5) % 40
@@ -17,107 +37,146 @@ def test_future_target_tokens_do_not_change_past_logits(tiny, sentences, variati
     assert not torch.equal(before[:, 3:], after[:, 3:])
 
 
-def test_what_stands_in_the_padding_does_not_matter(tiny, sentences, variation):
-    model, (source, mask, target) = tiny(variation), sentences
+def test_what_stands_in_the_padding_does_not_matter(model, sentences):
+    source, mask, target = sentences
     garbage = torch.where(mask, source, 17)
     assert torch.equal(model(source, mask, target), model(garbage, mask, target))
 
 
-def test_more_padding_does_not_matter(tiny, sentences, variation):
-    model, (source, mask, target) = tiny(variation), sentences
-    wider = torch.nn.functional.pad(source, (0, 4), value=PAD)
-    wider_mask = torch.nn.functional.pad(mask, (0, 4), value=False)
-    assert_close(model(wider, wider_mask, target), model(source, mask, target), atol=1e-5, rtol=1e-5)
+def test_more_padding_does_not_matter(exact, sentences):
+    source, mask, target = sentences
+    wider, wider_mask = F.pad(source, (0, 4), value=PAD), F.pad(mask, (0, 4), value=False)
+    assert_close(exact(wider, wider_mask, target), exact(source, mask, target))
 
 
-def test_padding_behind_a_target_does_not_matter(tiny, sentences, variation):
-    model, (source, mask, target) = tiny(variation), sentences
-    longer = torch.nn.functional.pad(target, (0, 3), value=PAD)
-    assert_close(model(source, mask, longer)[:, :5], model(source, mask, target), atol=1e-5, rtol=1e-5)
+def test_padding_behind_a_target_does_not_matter(exact, sentences):
+    source, mask, target = sentences
+    longer = F.pad(target, (0, 3), value=PAD)
+    assert_close(exact(source, mask, longer)[:, :9], exact(source, mask, target))
 
 
-def test_a_wholly_padded_source_is_finite_and_leaves_the_others_alone(tiny, sentences, variation):
-    model, (source, mask, target) = tiny(variation), sentences
+def test_a_wholly_padded_source_is_finite_and_leaves_the_others_alone(exact, sentences):
+    source, mask, target = sentences
     blank = mask.clone()
     blank[1] = False
-    logits = model(source, blank, target)
-    logits.logsumexp(-1).sum().backward()
-    assert logits.isfinite().all()
-    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
-    assert_close(logits[[0, 2]], model(source, mask, target)[[0, 2]])
+    with_blank, without = exact(source, blank, target), exact(source, mask, target)
+    assert with_blank.isfinite().all()
+    assert_close(with_blank[[0, 2]], without[[0, 2]])
+    for parameter in gradients(with_blank.logsumexp(-1).sum(), exact.parameters()):
+        assert parameter.isfinite().all()
 
 
-def test_the_order_of_a_batch_does_not_matter(tiny, sentences, variation):
-    model, (source, mask, target) = tiny(variation), sentences
+def test_a_wholly_padded_source_does_not_change_what_the_others_teach(exact, sentences):
+    source, mask, target = sentences
+    blank = mask.clone()
+    blank[1] = False
+    taught = [exact(source, rows, target)[[0, 2]].logsumexp(-1).sum() for rows in (blank, mask)]
+    for with_blank, without in zip(*(gradients(loss, exact.parameters()) for loss in taught), strict=True):
+        assert_close(with_blank, without)
+
+
+def test_the_order_of_a_batch_does_not_matter(exact, sentences):
+    source, mask, target = sentences
     order = torch.tensor([2, 0, 1])
-    assert_close(model(source[order], mask[order], target[order]), model(source, mask, target)[order])
+    shuffled = exact(source[order], mask[order], target[order])
+    assert_close(shuffled, exact(source, mask, target)[order])
 
 
-def test_decoding_step_by_step_equals_decoding_at_once(tiny, sentences, variation):
-    model, (source, mask, target) = tiny(variation), sentences
-    whole = model(source, mask, target)
-    state = model.start(source, mask)
+def test_a_sentence_alone_gets_what_it_gets_in_its_batch(exact, sentences):
+    source, mask, target = sentences
+    alone = exact(source[1:2, :7], mask[1:2, :7], target[1:2])
+    assert_close(alone, exact(source, mask, target)[1:2])
+
+
+def test_decoding_step_by_step_equals_decoding_at_once(exact, sentences):
+    source, mask, target = sentences
+    whole = exact(source, mask, target)
+    state = exact.start(source, mask)
     for step in range(target.size(1)):
-        assert_close(model.step(target[:, step], state), whole[:, step], atol=1e-5, rtol=1e-5)
+        assert_close(exact.step(target[:, step], state), whole[:, step])
 
 
-def test_selected_rows_go_on_as_if_they_had_always_stood_there(tiny, sentences, variation):
-    model, (source, mask, target) = tiny(variation), sentences
+def test_selected_rows_go_on_as_if_they_had_always_stood_there(exact, sentences):
+    source, mask, target = sentences
     rows = torch.tensor([2, 0, 0])
-    state = model.start(source, mask)
-    model.step(target[:, 0], state)
+    state = exact.start(source, mask)
+    exact.step(target[:, 0], state)
     state.select(rows)
-    logits = model.step(target[rows, 1], state)
-    assert_close(logits, model(source, mask, target)[rows, 1], atol=1e-5, rtol=1e-5)
+    logits = exact.step(target[rows, 1], state)
+    assert_close(logits, exact(source[rows], mask[rows], target[rows, :2])[:, 1])
 
 
-def test_every_parameter_gets_a_gradient_that_is_finite(tiny, sentences, variation):
-    model, (source, mask, target) = tiny(variation), sentences
+def test_every_parameter_gets_a_gradient_that_is_finite(model, sentences):
     model.train()
-    model(source, mask, target).logsumexp(-1).sum().backward()
+    model(*sentences).logsumexp(-1).sum().backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
 
 
-def test_gradients_match_finite_differences(tiny, sentences, variation):
-    model, (source, mask, target) = tiny(variation).double(), sentences
-    weights = torch.randn(3, 5, 40, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+def test_gradients_match_finite_differences(exact, sentences):
+    generator = torch.Generator().manual_seed(3)
+    weights = torch.randn(3, 9, 40, dtype=torch.float64, generator=generator)
+    parameters = list(exact.parameters())
 
     def value() -> torch.Tensor:
-        return (model(source, mask, target).log_softmax(-1) * weights).sum()
+        return (exact(*sentences).log_softmax(-1) * weights).sum()
 
-    value().backward()
-    step = 1e-6
-    for name, parameter in model.named_parameters():
-        flat, gradient = parameter.data.view(-1), parameter.grad.view(-1)
-        place = int(gradient.abs().argmax())
+    slopes = gradients(value(), parameters)
+    step = 1e-8  # so small that hardly a ReLU changes its side meanwhile
+    for _ in range(4):  # along a direction that moves every weight at once, no gradient can be wrong unseen
+        direction = [torch.randn(p.shape, dtype=torch.float64, generator=generator) for p in parameters]
+        expected = sum((slope * along).sum() for slope, along in zip(slopes, direction, strict=True))
         with torch.no_grad():
-            flat[place] += step
+            torch._foreach_add_(parameters, direction, alpha=step)
             above = value()
-            flat[place] -= 2 * step
+            torch._foreach_add_(parameters, direction, alpha=-2 * step)
             below = value()
-            flat[place] += step
-        assert_close((above - below) / (2 * step), gradient[place], rtol=1e-4, atol=1e-5, msg=name)
+            torch._foreach_add_(parameters, direction, alpha=step)
+        assert_close((above - below) / (2 * step), expected, rtol=1e-5, atol=1e-4)
 
 
-def test_evaluation_draws_nothing_at_random(tiny, sentences, variation):
-    model, (source, mask, target) = tiny(variation), sentences
-    assert torch.equal(model(source, mask, target), model(source, mask, target))
+def test_evaluation_draws_nothing_at_random(model, sentences):
+    assert torch.equal(model(*sentences), model(*sentences))
 
 
-def test_training_draws_dropout_from_the_seed(tiny, sentences, variation):
-    model, (source, mask, target) = tiny(variation).train(), sentences
+def test_training_draws_dropout_from_the_seed(model, sentences):
+    model.train()
 
     def logits(seed: int) -> torch.Tensor:
         torch.manual_seed(seed)
-        return model(source, mask, target)
+        return model(*sentences)
 
     assert torch.equal(logits(1), logits(1))
     assert not torch.equal(logits(1), logits(2))
 
 
+def test_more_digits_give_the_same_logits(model, sentences):
+    single = model(*sentences)
+    double = model.double()(*sentences)
+    assert double.dtype == torch.float64
+    assert_close(single.double(), double, atol=1e-4, rtol=1e-4)
+
+
+def test_half_precision_gives_nearly_the_same_logits(model, sentences):
+    single = model(*sentences)
+    with torch.autocast("cpu", torch.bfloat16):
+        half = model(*sentences)
+    for gradient in gradients(half.float().logsumexp(-1).sum(), model.parameters()):
+        assert gradient.isfinite().all()
+    assert ((half - single).norm() / single.norm()).item() < 0.05
+
+
+def test_a_model_is_its_saved_weights(model, jittered, variation, sentences):
+    other = jittered(variation)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.zero_()
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(other(*sentences), model(*sentences))
+
+
 @pytest.mark.parametrize(("heads", "d_k", "d_v"), [(1, "null", "null"), (4, 3, 5), (8, 2, "null"), (3, 4, 4)])
 def test_heads_and_their_sizes_are_free_of_d_model(tiny, sentences, heads, d_k, d_v):
     model = tiny(f"model.heads={heads}", f"model.d_k={d_k}", f"model.d_v={d_v}")
-    assert model(*sentences).shape == (3, 5, 40)
+    assert model(*sentences).shape == (3, 9, 40)

@@ -1,61 +1,173 @@
-"""Position schemes against the equations, and what they can tell apart."""
-
-import math
+"""What position schemes can tell apart, in a layer and in the whole model."""
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from torch import Tensor, nn
 from torch.testing import assert_close
 
-from etude.model.position import Learned, NoPosition, Sinusoidal
+from etude.data.tokenizer import PAD
+from etude.model.attention import MultiHeadAttention
+from etude.model.cache import GrowingCache
+from etude.model.kernel import Explicit
+from etude.model.position import T5, Alibi, NoPosition, Position, Rotary, Shaw
+from etude.model.scale import SqrtDk
+from etude.model.transformer import DecoderState, Transformer
+from etude.paths import shipped
+
+ALL = sorted(file.stem for file in (shipped("conf") / "model" / "position").glob("*.yaml"))
+ABSOLUTE = ["learned", "sinusoidal", "sinusoidal_t2t"]
+RELATIVE = {
+    "rope": lambda causal: Rotary(causal, d_k=4, base=10000.0),
+    "alibi": lambda causal: Alibi(causal, heads=2),
+    "shaw": lambda causal: Shaw(causal, n_layers=1, d_k=4, clip=3),
+    "t5": lambda causal: T5(causal, heads=2, buckets=8, max_distance=12),
+}
+ORDER = torch.tensor([3, 1, 6, 0, 2, 5, 4])
+WHOLE = torch.ones(1, 7, dtype=torch.bool)
 
 
-@given(position=st.integers(0, 3000), pair=st.integers(0, 31))
-@settings(max_examples=60, deadline=None)
-def test_sinusoids_are_interleaved_as_the_paper_prints_them(position, pair):
-    added = Sinusoidal(False, d_model=64).embed(torch.zeros(1, 1, 64), position)[0, 0]
-    angle = position / 10000 ** (2 * pair / 64)
-    assert math.isclose(added[2 * pair].item(), math.sin(angle), abs_tol=1e-6)
-    assert math.isclose(added[2 * pair + 1].item(), math.cos(angle), abs_tol=1e-6)
+def stir(module: nn.Module) -> None:
+    """Move its parameters off their beginnings, where a table of zeros would hide what it does."""
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator))
 
 
-def test_sinusoids_refuse_an_odd_width():
-    with pytest.raises(ValueError, match="d_model must be even, not 7"):
-        Sinusoidal(False, d_model=7)
+def scheme(name: str, causal: bool) -> Position:
+    position = RELATIVE[name](causal)
+    stir(position)
+    return position.double().at_layer(0)
 
 
-def test_sinusoids_go_on_past_the_first_table():
-    position = Sinusoidal(False, d_model=8)
-    late = position.embed(torch.zeros(1, 1, 8), 1000)
-    assert_close(late[0, 0, :2], torch.tensor([math.sin(1000), math.cos(1000)]), atol=1e-5, rtol=0)
+def placed(model: Transformer) -> Transformer:
+    """The model with its position schemes stirred."""
+    stir(model.source_position)
+    stir(model.target_position)
+    return model
 
 
-@pytest.mark.parametrize("make", [lambda: Sinusoidal(True, d_model=8), lambda: Learned(True, d_model=8, max_length=20)])
-def test_embedding_from_a_start_continues_the_whole(make):
-    position, x = make(), torch.randn(2, 9, 8)
-    whole = position.embed(x, 0)
-    assert_close(position.embed(x[:, 4:], 4), whole[:, 4:])
+def attention() -> MultiHeadAttention:
+    torch.manual_seed(5)
+    return MultiHeadAttention(
+        SqrtDk(d_k=4), Explicit(dropout=0.0), False, d_model=8, heads=2, d_k=4, d_v=4, bias=False
+    ).double()
 
 
-def test_a_learned_table_refuses_what_lies_behind_it():
-    position = Learned(False, d_model=4, max_length=6)
-    position.embed(torch.zeros(1, 6, 4), 0)
-    with pytest.raises(ValueError, match=r"7 positions does not fit the learned table of 6.*model.position.max_length"):
-        position.embed(torch.zeros(1, 1, 4), 6)
+def random(*shape: int) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+@pytest.mark.parametrize("name", RELATIVE)
+def test_self_attention_depends_on_offsets_only(name):
+    layer, position, x, hidden = attention(), scheme(name, causal=False), random(2, 6, 8), random(2, 5, 8)
+    moved = torch.cat([hidden, x], dim=1)
+    mask = torch.arange(11) >= 5
+    there = layer(moved, moved, mask, position)[:, 5:]
+    assert_close(there, layer(x, x, torch.ones(6, dtype=torch.bool), position), atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", RELATIVE)
+def test_cached_self_attention_depends_on_offsets_only(name):
+    layer, position, x, hidden = attention(), scheme(name, causal=True), random(2, 6, 8), random(2, 5, 8)
+    past, cache = torch.ones(6, 6, dtype=torch.bool).tril(), GrowingCache()
+    layer(hidden, hidden, past[:5, :5], position, cache)
+    mask = torch.cat([torch.zeros(6, 5, dtype=torch.bool), past], dim=1)
+    assert_close(layer(x, x, mask, position, cache), layer(x, x, past, position), atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", RELATIVE)
+@pytest.mark.parametrize("causal", [False, True])
+def test_self_attention_sees_in_which_order_keys_stand(name, causal):
+    layer, position, x = attention(), scheme(name, causal), random(1, 7, 8)
+    # The last query looks back on all the others, two of which change places.
+    last, swapped = torch.arange(7) >= 6, torch.tensor([0, 4, 2, 3, 1, 5, 6])
+    everything = torch.ones(7, dtype=torch.bool)
+    here = layer(x, x, everything, position)[:, last]
+    there = layer(x[:, swapped], x[:, swapped], everything, position)[:, last]
+    assert (here - there).abs().max() > 1e-3
+    assert_close(
+        layer(x, x, everything, NoPosition(causal))[:, last],
+        layer(x[:, swapped], x[:, swapped], everything, NoPosition(causal))[:, last],
+    )
+
+
+@pytest.mark.parametrize("position", ["none", *RELATIVE])
+def test_padding_in_front_moves_nothing_where_offsets_are_all_that_counts(tiny, sentences, position):
+    model, (source, mask, target) = placed(tiny(f"model/position={position}")), sentences
+    moved, moved_mask = _padded_in_front(source, mask)
+    assert_close(model.encode(moved, moved_mask)[:, 4:], model.encode(source, mask), atol=1e-4, rtol=1e-4)
+    assert_close(model(moved, moved_mask, target), model(source, mask, target), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("position", ABSOLUTE)
+def test_padding_in_front_moves_sentences_that_know_where_they_stand(tiny, sentences, position):
+    model, (source, mask, target) = tiny(f"model/position={position}"), sentences
+    assert (model(*_padded_in_front(source, mask), target) - model(source, mask, target)).abs().max() > 0.01
 
 
 def test_without_positions_the_encoder_sees_a_bag_of_words(tiny, sentences):
     model, (source, _, _) = tiny("model/position=none"), sentences
-    order, mask = torch.tensor([3, 1, 6, 0, 2, 5, 4]), torch.ones(1, 7, dtype=torch.bool)
-    plain = model.encode(source[:1], mask)
-    assert_close(model.encode(source[:1, order], mask), plain[:, order], atol=1e-5, rtol=1e-5)
+    plain = model.encode(source[:1], WHOLE)
+    assert_close(model.encode(source[:1, ORDER], WHOLE), plain[:, ORDER], atol=1e-5, rtol=1e-5)
     assert isinstance(model.source_position, NoPosition)
 
 
-@pytest.mark.parametrize("position", ["sinusoidal", "learned"])
+@pytest.mark.parametrize("position", [*ABSOLUTE, *RELATIVE])
 def test_with_positions_the_encoder_sees_order(tiny, sentences, position):
-    model, (source, _, _) = tiny(f"model/position={position}"), sentences
-    order, mask = torch.tensor([3, 1, 6, 0, 2, 5, 4]), torch.ones(1, 7, dtype=torch.bool)
-    plain = model.encode(source[:1], mask)
-    assert (model.encode(source[:1, order], mask) - plain[:, order]).abs().max() > 0.01
+    model, (source, _, _) = placed(tiny(f"model/position={position}")), sentences
+    plain = model.encode(source[:1], WHOLE)
+    assert (model.encode(source[:1, ORDER], WHOLE) - plain[:, ORDER]).abs().max() > 0.01
+
+
+def test_alibi_sees_distance_in_the_encoder_but_not_direction(tiny, sentences):
+    model, (source, _, _) = tiny("model/position=alibi"), sentences
+    backwards = model.encode(source[:1].flip(1), WHOLE).flip(1)
+    assert_close(backwards, model.encode(source[:1], WHOLE), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("position", ["rope", "shaw", "t5"])
+def test_the_other_relative_schemes_see_direction_too(tiny, sentences, position):
+    model, (source, _, _) = placed(tiny(f"model/position={position}")), sentences
+    backwards = model.encode(source[:1].flip(1), WHOLE).flip(1)
+    assert (backwards - model.encode(source[:1], WHOLE)).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("position", ALL)
+def test_attention_to_the_encoder_has_no_axis_of_its_own(tiny, sentences, position):
+    model, (source, mask, target) = placed(tiny(f"model/position={position}")), sentences
+    memory = model.encode(source, mask)
+    straight = DecoderState(memory, mask, len(model.decoder))
+    mixed = DecoderState(memory[:, ORDER], mask[:, ORDER], len(model.decoder))
+    for step in range(3):
+        assert_close(model.step(target[:, step], mixed), model.step(target[:, step], straight), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("position", sorted(set(ALL) - {"learned"}))
+def test_schemes_without_a_limit_go_on_past_any_table(tiny, position):
+    model = placed(tiny(f"model/position={position}"))
+    source = torch.randint(4, 40, (1, 300), generator=torch.Generator().manual_seed(1))
+    assert model.encode(source, torch.ones_like(source, dtype=torch.bool)).isfinite().all()
+
+
+@pytest.mark.parametrize("kernel", ["explicit", "sdpa"])
+@pytest.mark.parametrize("position", ALL)
+def test_half_precision_stays_finite_and_near(tiny, sentences, position, kernel):
+    model, (source, mask, target) = tiny(f"model/position={position}", f"model/kernel={kernel}"), sentences
+    blank = mask.clone()
+    blank[1] = False
+    with torch.autocast("cpu", torch.bfloat16):
+        half = model(source, blank, target)
+    assert_close(half.float(), model(source, blank, target), atol=0.2, rtol=0.05)
+
+
+@pytest.mark.parametrize("name", RELATIVE)
+def test_what_is_made_on_the_way_is_made_where_the_queries_are(name):
+    position, queries = RELATIVE[name](False).to("meta").at_layer(0), torch.zeros(1, 2, 3, 4, device="meta")
+    assert position.turn(queries, 500).device.type == "meta"
+    bias = position.bias(queries, 503, 500)
+    assert bias is None or bias.device.type == "meta"
+
+
+def _padded_in_front(source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    return nn.functional.pad(source, (4, 0), value=PAD), nn.functional.pad(mask, (4, 0), value=False)

@@ -1,5 +1,6 @@
 """The whole model against PyTorch's layers, and its parameters against the formula."""
 
+import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
@@ -8,47 +9,21 @@ from etude import build
 from etude.config.compose import compose
 from etude.config.identity import resolved
 from etude.data.tokenizer import PAD
-from etude.model.transformer import Transformer
 
 
-def _copy_attention(theirs: nn.MultiheadAttention, ours: nn.Module) -> None:
-    theirs.in_proj_weight.data = torch.cat([ours.queries.weight, ours.keys.weight, ours.values.weight])
-    theirs.in_proj_bias.data = torch.cat([ours.queries.bias, ours.keys.bias, ours.values.bias])
-    theirs.out_proj.load_state_dict(ours.output.state_dict())
+def stack(kind, layers, closing, **options) -> nn.Module:
+    """PyTorch's encoder or decoder, made of these layers."""
+    made = kind(layers[0], len(layers), closing, **options)
+    made.layers = nn.ModuleList(layers)
+    return made.eval()
 
 
-def _copy_rest(theirs: nn.Module, ours: nn.Module, norms: list[nn.Module]) -> None:
-    theirs.linear1.load_state_dict(ours.feedforward.inner.state_dict())
-    theirs.linear2.load_state_dict(ours.feedforward.outer.state_dict())
-    for number, norm in enumerate(norms, start=1):
-        getattr(theirs, f"norm{number}").load_state_dict(norm.state_dict())
-
-
-def pytorch_twin(model: Transformer, *, pre: bool) -> tuple[nn.Module, nn.Module]:
-    """An encoder and a decoder of torch.nn with our weights."""
-    sizes = {"d_model": 16, "nhead": 4, "dim_feedforward": 24, "dropout": 0.0, "batch_first": True}
-    sizes |= {"norm_first": pre, "layer_norm_eps": 1e-6}
-    encoder_norm, decoder_norm = (nn.LayerNorm(16, eps=1e-6) if pre else None for _ in range(2))
-    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(**sizes), 2, encoder_norm, enable_nested_tensor=False)
-    decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(**sizes), 2, decoder_norm)
-    for theirs, ours in zip(encoder.layers, model.encoder, strict=True):
-        _copy_attention(theirs.self_attn, ours.attention)
-        _copy_rest(theirs, ours, [ours.around_attention.norm, ours.around_feedforward.norm])
-    for theirs, ours in zip(decoder.layers, model.decoder, strict=True):
-        _copy_attention(theirs.self_attn, ours.attention)
-        _copy_attention(theirs.multihead_attn, ours.cross_attention)
-        arounds = (ours.around_attention, ours.around_cross_attention, ours.around_feedforward)
-        _copy_rest(theirs, ours, [around.norm for around in arounds])
-    if pre:
-        encoder.norm.load_state_dict(model.after_encoder.state_dict())
-        decoder.norm.load_state_dict(model.after_decoder.state_dict())
-    return encoder.eval(), decoder.eval()
-
-
-def _assert_equals_pytorch(model: Transformer, sentences: tuple[torch.Tensor, ...], *, pre: bool) -> None:
-    for parameter in model.parameters():  # norms and biases start at ones and zeros, which would hide a swap
-        parameter.data.add_(0.1 * torch.randn_like(parameter))
-    encoder, decoder = pytorch_twin(model, pre=pre)
+@pytest.mark.parametrize("residual", ["post", "pre"])
+def test_the_model_is_pytorchs_stacks_between_its_embeddings(jittered, pytorchs, sentences, residual):
+    model, pre = jittered(f"model/residual={residual}", "model.attention.bias=true"), residual == "pre"
+    first, second = ([pytorchs(layer, pre=pre) for layer in ours] for ours in (model.encoder, model.decoder))
+    encoder = stack(nn.TransformerEncoder, first, model.after_encoder if pre else None, enable_nested_tensor=False)
+    decoder = stack(nn.TransformerDecoder, second, model.after_decoder if pre else None)
     source, mask, target = sentences
     embedding = model.embedding.source_table.weight
     x = model.source_position.embed(embedding[source] * 4.0, 0)  # sqrt(16) = 4
@@ -59,14 +34,13 @@ def _assert_equals_pytorch(model: Transformer, sentences: tuple[torch.Tensor, ..
     assert_close(model(source, mask, target), expected, atol=1e-5, rtol=1e-5)
 
 
-def test_post_norm_equals_pytorchs_layers(tiny, sentences):
-    model = tiny("model/residual=post", "model.attention.bias=true")
-    _assert_equals_pytorch(model, sentences, pre=False)
-
-
-def test_pre_norm_equals_pytorchs_layers_with_a_final_norm(tiny, sentences):
-    model = tiny("model/residual=pre", "model.attention.bias=true")
-    _assert_equals_pytorch(model, sentences, pre=True)
+@pytest.mark.parametrize(("residual", "closed"), [("post", False), ("pre", True), ("sandwich", True)])
+def test_a_stack_whose_sum_has_met_no_norm_ends_with_one_of_its_own(tiny, residual, closed):
+    model = tiny(f"model/residual={residual}")
+    closing = (model.after_encoder, model.after_decoder)
+    assert [isinstance(part, nn.LayerNorm) for part in closing] == [closed, closed]
+    inside = {id(part) for stack in (model.encoder, model.decoder) for part in stack.modules()}
+    assert not {id(part) for part in closing} & inside
 
 
 def parameters(overrides: list[str], vocabulary: int) -> int:

@@ -55,6 +55,16 @@ def test_what_the_command_adds_is_kept(tmp_path: Path) -> None:
     assert sweep_overrides(file) == ["seed=1", "scale=small"]
 
 
+def test_a_study_is_the_sweep_over_its_arms() -> None:
+    (overrides, seeds) = sweep_overrides("multi30k", ["seed=1,2"])
+    assert overrides == "experiment=" + ",".join(f"multi30k/{arm}" for arm in load_study("multi30k").arms)
+    assert seeds == "seed=1,2"
+
+
+def test_a_sweep_file_comes_before_a_study_of_its_name() -> None:
+    assert "seed=1" in sweep_overrides("table3")
+
+
 @pytest.mark.parametrize("typed", ["seed=7,8", "++seed=7", "+seed=7", "~seed"])
 def test_what_the_user_types_wins_over_the_file(typed: str, tmp_path: Path) -> None:
     file = write(tmp_path / "s.yaml", {"seed": {"values": [1, 2]}, "experiment": {"value": "table3/base"}})

@@ -4,9 +4,12 @@ import math
 
 import pytest
 import torch
+from hydra.utils import instantiate
 from hypothesis import given
 from hypothesis import strategies as st
 
+from etude.config.compose import compose
+from etude.config.identity import resolved
 from etude.training.module import TranslationModule
 from etude.training.optimizer import adam
 from etude.training.schedule import Noam
@@ -22,6 +25,21 @@ def test_the_base_model_peaks_where_the_paper_does():
     noam = Noam(d_model=512, warmup_steps=4000, factor=1.0)
     assert math.isclose(noam(4000), 6.987712429686843e-4)
     assert noam(3999) < noam(4000) > noam(4001)
+
+
+@pytest.mark.parametrize(
+    ("step", "rate"),
+    [
+        (1, 1.7469281074217107e-7),
+        (100, 1.7469281074217107e-5),
+        (4000, 6.987712429686843e-4),
+        (16_000, 3.4938562148434214e-4),  # four times the steps, half the rate
+        (100_000, 1.3975424859373686e-4),
+    ],
+)
+def test_the_full_budget_of_conf_gives_the_base_model_the_papers_rates(step, rate):
+    schedule = instantiate(resolved(compose(["scale=full"]))["schedule"])
+    assert math.isclose(schedule(step), rate)
 
 
 def test_the_first_update_is_step_one():

@@ -30,13 +30,13 @@ def arm_config(name: str) -> DictConfig:
         key = override.get_key_element()
         if override.is_sweep_override() or override.is_delete():
             raise UserError(f"study {study}, arm {arm}: {override.input_line} is no plain key=value")
-        if _is_group(override):
+        if is_group(override):
             defaults.append({f"override /{key.lstrip('+')}": str(override.value())})
         else:
             OmegaConf.update(body, key.lstrip("+"), override.value(), force_add=True)
     return OmegaConf.merge({"defaults": [*defaults, "_self_"]}, body)  # type: ignore[return-value]
 
 
-def _is_group(override: Override) -> bool:
+def is_group(override: Override) -> bool:
     """`model/position=learned` and `model=big` choose a file; `model.heads=1` sets a value."""
     return "." not in override.key_or_group and (shipped("conf") / override.key_or_group).is_dir()

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationKeyError, InterpolationResolutionError, MissingMandatoryValue
 
+from etude.config.explain import chain
 from etude.config.schema import Part, Run
 from etude.config.signature import signature
 from etude.errors import UserError, did_you_mean
@@ -71,8 +72,9 @@ def _value(parent: DictConfig, name: str, where: str) -> Any:
     except MissingMandatoryValue as error:
         raise UserError(f"{where} is left open (???): say {where}=...") from error
     except (InterpolationResolutionError, InterpolationKeyError) as error:
-        if isinstance(error.__cause__, UserError):
-            raise error.__cause__ from error
+        told = next((cause for cause in chain(error) if isinstance(cause, UserError)), None)
+        if told:
+            raise told from error  # a resolver of ours has said it already
         reason = str(error).splitlines()[0]
         raise UserError(f"{where} cannot be worked out: {reason}") from error
 

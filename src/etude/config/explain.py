@@ -14,7 +14,7 @@ _NOT_IN_DEFAULTS = re.compile(r"Could not (?:override|delete) '([^']+)'")
 
 def explain(error: BaseException) -> UserError | None:
     """The sentence for an error of composition, or None where this is no mistake in a config."""
-    for cause in _chain(error):
+    for cause in chain(error):
         if isinstance(cause, UserError):
             return cause
         if isinstance(cause, MissingConfigException) and cause.options is not None:
@@ -37,7 +37,8 @@ def explain(error: BaseException) -> UserError | None:
     return None
 
 
-def _chain(error: BaseException | None) -> list[BaseException]:
+def chain(error: BaseException | None) -> list[BaseException]:
+    """The error and all that it came from, the nearest first."""
     chain = []
     while error is not None and error not in chain:
         chain.append(error)

@@ -7,9 +7,11 @@ from typing import Any
 
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from etude.config.check import check
 from etude.config.rules import check_rules
+from etude.errors import UserError
 from etude.files import write_text
 from etude.rundir import RunDir
 
@@ -26,16 +28,29 @@ def freeze(config: DictConfig) -> RunDir:
     Raises:
         UserError: the config cannot run.
     """
-    check(config)
-    check_rules(config)
-    plain = resolved(config)
-    directory = RunDir(
-        Path(plain["runs_dir"]).expanduser() / plain["study"] / plain["arm"] / f"seed{plain['seed']}-{run_id(plain)}"
-    )
+    plain = sound(config)
+    directory = run_dir(plain, fingerprint(plain))
     if not directory.finished:  # what is immaterial may have changed: another place of the data, another logger
         write_text(directory.overrides_file, "".join(f"{line}\n" for line in config.hydra.overrides.task))
         write_text(directory.config_file, OmegaConf.to_yaml(OmegaConf.create(plain)))
     return directory
+
+
+def sound(config: DictConfig) -> dict[str, Any]:
+    """The resolved config, after every check.
+
+    Raises:
+        UserError: the config cannot run.
+    """
+    try:
+        plain = resolved(config)
+    except (OmegaConfBaseException, UserError):
+        check(config)  # key by key, which finds the one that cannot be worked out
+        raise
+    flat = OmegaConf.create(plain)  # checking is much faster where nothing is left to work out
+    check(flat)
+    check_rules(flat)
+    return plain
 
 
 def resolved(config: DictConfig) -> dict[str, Any]:
@@ -47,10 +62,26 @@ def resolved(config: DictConfig) -> dict[str, Any]:
     return plain | {"choices": {k: v for k, v in sorted(choices.items()) if not k.startswith("hydra/")}}
 
 
-def run_id(config: dict[str, Any]) -> str:
+def run_dir(config: dict[str, Any], text: str) -> RunDir:
+    """Where the run of a resolved config lies, given the fingerprint of its text."""
+    name = f"seed{config['seed']}-{run_id(config, text)}"
+    return RunDir(Path(config["runs_dir"]).expanduser() / config["study"] / config["arm"] / name)
+
+
+def fingerprint(config: dict[str, Any]) -> str:
+    """Of the text that a config trains and tests on.
+
+    Raises:
+        UserError: it cannot be had.
+    """
+    text: str = instantiate(config["data"]).fingerprint()
+    return text
+
+
+def run_id(config: dict[str, Any], text: str) -> str:
     """Ten hex digits that change exactly when the result may: the config less what is immaterial, plus the text."""
     material = {key: value for key, value in config.items() if key not in _IMMATERIAL}
     material["budget"] = {key: value for key, value in config["budget"].items() if key not in ("steps", "rate")}
-    material["text"] = instantiate(config["data"]).fingerprint()
+    material["text"] = text
     canonical = json.dumps(material, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:10]

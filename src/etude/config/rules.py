@@ -1,10 +1,10 @@
 """What types cannot say: ranges, names, and parts that must fit each other. Each rule names the key and the way out."""
 
 import re
-from typing import Any
 
 from omegaconf import DictConfig
 
+from etude.config.combinations import at, check_combinations
 from etude.errors import UserError
 
 _AT_LEAST = {
@@ -15,6 +15,8 @@ _AT_LEAST = {
     "model.heads": 1,
     "model.d_k": 1,
     "model.d_v": 1,
+    "averaging.checkpoints": 0,
+    "averaging.every": 1,
     "budget.max_steps": 1,
     "budget.warmup_steps": 1,
     "budget.source_tokens": 1,
@@ -22,7 +24,11 @@ _AT_LEAST = {
     "budget.length_noise": 0,
     "budget.max_pieces": 1,
     "budget.valid_every": 1,
+    "model.vocabulary": 1,
+    "model.attention.kv_heads": 1,
+    "model.attention.window": 0,
 }
+_SHARES = ("model.dropout", "model.attention_dropout", "loss.smoothing")  # from 0 up to, but not, 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -33,18 +39,23 @@ def check_rules(config: DictConfig) -> None:
         UserError: the first rule that is broken.
     """
     for key, least in _AT_LEAST.items():
-        value = _at(config, key)
+        value = at(config, key)
         if value is not None and value < least:
             raise UserError(f"{key} must be at least {least}, not {value}")
+    for key in _SHARES:
+        value = at(config, key)
+        if value is not None and not 0 <= value < 1:
+            raise UserError(f"{key} must lie in [0, 1), not {value}: the share of what is dropped or smoothed")
     for key in ("study", "arm"):
         if not _NAME.fullmatch(config[key]):
             raise UserError(f"{key}={config[key]} cannot name a folder; use letters, digits, '_', '-' and '.'")
     _positions_suffice(config)
+    check_combinations(config)
 
 
 def _positions_suffice(config: DictConfig) -> None:
     """A table of positions must hold the longest source with its end, and the longest translation of it."""
-    table, pieces, extra = (_at(config, key) for key in _LENGTHS)
+    table, pieces, extra = (at(config, key) for key in _LENGTHS)
     if table is not None and extra is not None and table < pieces + 1 + extra:
         needed = pieces + 1 + extra
         raise UserError(
@@ -54,10 +65,3 @@ def _positions_suffice(config: DictConfig) -> None:
 
 
 _LENGTHS = ("model.position.max_length", "budget.max_pieces", "decoding.max_extra")
-
-
-def _at(config: DictConfig, key: str) -> Any:
-    value: Any = config
-    for name in key.split("."):
-        value = value.get(name) if isinstance(value, DictConfig) else None
-    return value

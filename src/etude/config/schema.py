@@ -38,6 +38,7 @@ class Budget:
 class Model:
     """Sizes, then the scientific axes."""
 
+    vocabulary: int | None
     n_layers: int
     d_model: int
     d_ff: int
@@ -59,6 +60,14 @@ class Model:
 
 
 @dataclass
+class Averaging:
+    """How many checkpoints the final weights are the mean of, and how many steps lie between two."""
+
+    checkpoints: int
+    every: int
+
+
+@dataclass
 class Trainer:
     """Where to train: nothing here may change the result."""
 
@@ -77,6 +86,7 @@ class Run:
     cache_dir: str
     scale: Scale
     budget: Budget
+    averaging: Averaging
     model: Model
     data: Part
     tokenizer: Part

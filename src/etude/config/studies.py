@@ -4,12 +4,14 @@ An arm is the list of Hydra overrides that a person would type: the intervention
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from etude.config.axes import axes
+from etude.config.yamlfile import read_yaml
 from etude.errors import UserError, did_you_mean
 from etude.paths import found
 
@@ -52,19 +54,27 @@ def load_study(name: str) -> Study:
     folder = next((f / name for f in found("experiments") if (f / name / "study.yaml").is_file()), None)
     if name not in study_names() or folder is None:
         raise UserError(f"there is no study {name!r}: {did_you_mean(name, study_names())}")
+    files = (folder / "study.yaml", folder / "paper.yaml")
+    return _read(folder, tuple(file.stat().st_mtime_ns for file in files if file.is_file()))
+
+
+@cache
+def _read(folder: Path, changed: tuple[int, ...]) -> Study:
+    """The study in `folder`, read again when one of its files was `changed`."""
     file = folder / "study.yaml"
-    content = _mapping(file, allowed={"title", "baseline", "arms", "columns"}, needed=("baseline", "arms"))
+    content = _mapping(file, allowed={"title", "baseline", "arms", "each", "columns"}, needed=("baseline", "arms"))
     if not isinstance(content["arms"], dict) or not content["arms"]:
         raise UserError(f"{file}: arms must map the name of each arm to its list of overrides")
-    arms = {arm: _overrides(file, arm, listed) for arm, listed in content["arms"].items()}
+    written = {arm: _overrides(file, arm, listed) for arm, listed in content["arms"].items()}
+    arms = written | _one_for_each(file, content.get("each", []), written)
     baseline = str(content["baseline"])
     if baseline not in arms:
         raise UserError(f"{file}: baseline: the study has no arm {baseline!r}: {did_you_mean(baseline, arms)}")
     columns = content.get("columns") or {}
     if not isinstance(columns, dict) or not all(isinstance(text, str) for item in columns.items() for text in item):
         raise UserError(f"{file}: columns must map each printed header to a config key, such as h: model.heads")
-    title = str(content.get("title", name))
-    return Study(name, title, baseline, arms, columns, _paper(folder / "paper.yaml", arms))
+    title = str(content.get("title", folder.name))
+    return Study(folder.name, title, baseline, arms, columns, _paper(folder / "paper.yaml", arms))
 
 
 def value_at(config: dict[str, Any], key: str) -> Any:
@@ -78,6 +88,21 @@ def value_at(config: dict[str, Any], key: str) -> Any:
     for part in key.split("."):
         value = value.get(part) if isinstance(value, dict) else None
     return value
+
+
+def _one_for_each(file: Path, groups: Any, written: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """An arm `<axis>-<value>` for every value of the axes under `groups`, but for the defaults and those `written`."""
+    if not isinstance(groups, list):
+        raise UserError(f"{file}: each must be a list of config groups, such as [model]")
+    arms: dict[str, list[str]] = {}
+    for group in groups:
+        under = [axis for axis in axes() if axis.group.startswith(f"{group}/")]
+        if not under:
+            raise UserError(f"{file}: each: there are no axes under {group!r}; model has some")
+        for axis in under:
+            name = axis.group.removeprefix(f"{group}/")
+            arms |= {f"{name}-{value}": [f"{axis.group}={value}"] for value in axis.values if value != axis.default}
+    return {arm: overrides for arm, overrides in arms.items() if arm not in written}
 
 
 def _overrides(file: Path, arm: Any, listed: Any) -> list[str]:
@@ -116,35 +141,3 @@ def _mapping(file: Path, allowed: set[str], needed: tuple[str, ...]) -> dict[str
         if key not in content:
             raise UserError(f"{file}: the key {key!r} is missing")
     return content
-
-
-class _NoKeyTwice(yaml.SafeLoader):
-    """YAML in which a key written twice is a mistake, not the loss of what stood there first."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: dict[str, int] = {}
-        for key, _ in node.value:
-            word, line = str(key.value), key.start_mark.line + 1
-            if word in seen:
-                raise UserError(f"{self.name}, line {line}: {word} already stands in line {seen[word]}")
-            seen[word] = line
-        return super().construct_mapping(node, deep)
-
-
-def read_yaml(file: Path) -> Any:
-    """The content of a YAML file.
-
-    Raises:
-        UserError: it cannot be read or is not YAML (the line is named), or holds a key twice.
-    """
-    try:
-        with file.open(encoding="utf-8") as stream:
-            return yaml.load(stream, Loader=_NoKeyTwice)
-    except OSError as error:
-        raise UserError(f"cannot read {file}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{file} is not UTF-8 text") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        raise UserError(f"{file}{line}: this is not YAML: {getattr(error, 'problem', error)}") from error

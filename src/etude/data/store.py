@@ -27,7 +27,7 @@ from etude.data.tokenizer import Bpe, Tokenizer
 from etude.errors import UserError
 from etude.files import write_json
 
-__all__ = ["Limits", "TokenSplit", "TokenStore", "prepare"]
+__all__ = ["Limits", "TokenSplit", "TokenStore", "prepare", "prepared"]
 
 logger = logging.getLogger(__name__)
 
@@ -79,8 +79,7 @@ def prepare(corpus: Corpus, tokenizer: Bpe, cache_dir: Path, limits: Limits) -> 
     Raises:
         UserError: from the corpus or the tokenizer; a split without a usable pair; a full disk.
     """
-    key = {"format": FORMAT, "corpus": corpus.fingerprint(), "tokenizer": asdict(tokenizer), "limits": asdict(limits)}
-    path = cache_dir.expanduser() / digest(key)
+    key, path = _place(corpus, tokenizer, cache_dir, limits)
     if _meta(path) is None:
         with _explaining_disk_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -88,6 +87,22 @@ def prepare(corpus: Corpus, tokenizer: Bpe, cache_dir: Path, limits: Limits) -> 
                 if _meta(path) is None:
                     _make(path, corpus, tokenizer, limits, key)
     return TokenStore(path)
+
+
+def prepared(corpus: Corpus, tokenizer: Bpe, cache_dir: Path, limits: Limits) -> TokenStore | None:
+    """The store for this corpus, vocabulary and limits, or None where it has not been made.
+
+    Raises:
+        UserError: the corpus cannot be had.
+    """
+    _, path = _place(corpus, tokenizer, cache_dir, limits)
+    return None if _meta(path) is None else TokenStore(path)
+
+
+def _place(corpus: Corpus, tokenizer: Bpe, cache_dir: Path, limits: Limits) -> tuple[dict[str, Any], Path]:
+    """What a store is made from, and the folder that follows from it."""
+    key = {"format": FORMAT, "corpus": corpus.fingerprint(), "tokenizer": asdict(tokenizer), "limits": asdict(limits)}
+    return key, cache_dir.expanduser() / digest(key)
 
 
 def _make(path: Path, corpus: Corpus, tokenizer: Bpe, limits: Limits, key: dict[str, Any]) -> None:

@@ -121,8 +121,9 @@ class Tokenizer:
         return self._processor.encode([_spaced(line) for line in lines])
 
     def decode(self, pieces: Sequence[int]) -> str:
-        """The text of some pieces; PAD, BOS and EOS are nothing, UNK is " ⁇ "."""
-        return self._processor.decode([int(piece) for piece in pieces])
+        """The text of some pieces; PAD, BOS and EOS are nothing, UNK and numbers past the last piece are " ⁇ "."""
+        # A model may have more rows than there are pieces (`model.vocabulary`) and say one before it knows better.
+        return self._processor.decode([int(piece) if piece < len(self) else UNK for piece in pieces])
 
 
 def _spaced(text: str) -> str:

@@ -29,6 +29,18 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Bleu:
     """
     import sacrebleu
 
+    refuse_unequal(hypotheses, references)
+    metric = sacrebleu.BLEU()
+    score = metric.corpus_score(hypotheses, [references]).score
+    return Bleu(score, str(metric.get_signature()), len(hypotheses))
+
+
+def refuse_unequal(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    """Nothing is scored but lines against as many lines.
+
+    Raises:
+        UserError: there is nothing to compare, or the line counts differ.
+    """
     if len(hypotheses) != len(references):
         raise UserError(
             f"{len(hypotheses)} translations cannot be compared with {len(references)} references: "
@@ -36,6 +48,3 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Bleu:
         )
     if not hypotheses:
         raise UserError("BLEU of no lines is not defined: give at least one translation and its reference")
-    metric = sacrebleu.BLEU()
-    score = metric.corpus_score(hypotheses, [references]).score
-    return Bleu(score, str(metric.get_signature()), len(hypotheses))

@@ -1,15 +1,21 @@
-"""Attention (section 3.2): who looks at whom, and what is read there."""
+"""Attention (section 3.2): who looks at whom, and what is read there.
 
+All kinds share one course: project, let the position scheme turn queries and keys, scale, read. A kind says how many
+heads hold keys and values, and which of the allowed positions it really looks at.
+"""
+
+import torch
 from torch import Tensor, nn
 
 from etude.model.cache import NO_CACHE, KeysValues, NoCache
 from etude.model.position import Position
 
 
-class MultiHeadAttention(nn.Module):
-    """Multi-head attention (section 3.2.2): `Concat(head_1, ..., head_h) W_O`, each `softmax(Q K^T / sqrt(d_k)) V`.
+class Attention(nn.Module):
+    """What all kinds share: W_Q is D x (H K), W_K is D x (G K), W_V is D x (G V), W_O is (H V) x D.
 
-    `d_k` and `d_v` are free of `d_model` and `heads`: W_Q and W_K are D x (H K), W_V is D x (H V), W_O is (H V) x D.
+    G heads of keys and values serve H heads of queries, each of them H / G neighbouring ones. `d_k` and `d_v` are free
+    of `d_model` and `heads`.
 
     Args:
         scale: of the scores (`model/scale`).
@@ -25,18 +31,19 @@ class MultiHeadAttention(nn.Module):
         *,
         d_model: int,
         heads: int,
+        kv_heads: int,
         d_k: int,
         d_v: int,
         bias: bool,
     ) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.kv_heads = heads, kv_heads
         self.scale = scale
         self.kernel = kernel
         self.crossing = crossing
         self.queries = nn.Linear(d_model, heads * d_k, bias=bias)
-        self.keys = nn.Linear(d_model, heads * d_k, bias=bias)
-        self.values = nn.Linear(d_model, heads * d_v, bias=bias)
+        self.keys = nn.Linear(d_model, kv_heads * d_k, bias=bias)
+        self.values = nn.Linear(d_model, kv_heads * d_v, bias=bias)
         self.output = nn.Linear(heads * d_v, d_model, bias=bias)
 
     def forward(
@@ -55,15 +62,116 @@ class MultiHeadAttention(nn.Module):
             (B, T, D).
         """
         start = cache.length
-        keys, values = cache.read(lambda: self._keys_values(context, position, start))
-        queries = position.turn(self._split(self.queries(x)), start)
+        keys, values = map(self._shared, cache.read(lambda: self._keys_values(context, position, start)))
+        queries = position.turn(_split(self.queries(x), self.heads), start)
         queries, keys = self.scale(queries, keys)
-        read = self.kernel(queries, keys, values, mask, position.bias(queries, keys.size(2), start))
+        bias = position.bias(queries, keys.size(2), start)
+        read = self.kernel(queries, keys, values, self._visible(mask, queries, keys, start), bias)
         return self.output(read.transpose(1, 2).flatten(2))
 
     def _keys_values(self, context: Tensor, position: Position, start: int) -> KeysValues:
-        return position.turn(self._split(self.keys(context)), start), self._split(self.values(context))
+        """Of `context` alone, with G heads: what a cache keeps."""
+        keys, values = _split(self.keys(context), self.kv_heads), _split(self.values(context), self.kv_heads)
+        return position.turn(keys, start), values
 
-    def _split(self, x: Tensor) -> Tensor:
-        """(B, T, H K) to (B, H, T, K)."""
-        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+    def _shared(self, x: Tensor) -> Tensor:
+        """Keys or values (B, G, S, K) as each head of queries sees them: (B, H, S, K)."""
+        return x
+
+    def _visible(self, mask: Tensor, queries: Tensor, keys: Tensor, start: int) -> Tensor:
+        """Where looking is allowed and this kind looks, broadcastable to (B, H, T, S); queries begin at `start`."""
+        return mask
+
+
+class MultiHeadAttention(Attention):
+    """Multi-head attention (section 3.2.2): `Concat(head_1, ..., head_h) W_O`, each `softmax(Q K^T / sqrt(d_k)) V`."""
+
+    def __init__(
+        self,
+        scale: nn.Module,
+        kernel: nn.Module,
+        crossing: bool,
+        *,
+        d_model: int,
+        heads: int,
+        d_k: int,
+        d_v: int,
+        bias: bool,
+    ) -> None:
+        super().__init__(
+            scale, kernel, crossing, d_model=d_model, heads=heads, kv_heads=heads, d_k=d_k, d_v=d_v, bias=bias
+        )
+
+
+class GroupedQueryAttention(Attention):
+    """Groups of query heads share their keys and values (Ainslie et al. 2023).
+
+    One head of keys and values is multi-query attention (Shazeer 2019); as many as there are heads is multi-head
+    attention. The decoder's caches hold `kv_heads` heads.
+
+    Raises:
+        ValueError: `kv_heads` does not divide `heads`.
+    """
+
+    def __init__(
+        self,
+        scale: nn.Module,
+        kernel: nn.Module,
+        crossing: bool,
+        *,
+        d_model: int,
+        heads: int,
+        kv_heads: int,
+        d_k: int,
+        d_v: int,
+        bias: bool,
+    ) -> None:
+        if kv_heads < 1 or heads % kv_heads:
+            raise ValueError(f"kv_heads={kv_heads} must divide heads={heads}: each serves as many heads of queries")
+        super().__init__(
+            scale, kernel, crossing, d_model=d_model, heads=heads, kv_heads=kv_heads, d_k=d_k, d_v=d_v, bias=bias
+        )
+
+    def _shared(self, x: Tensor) -> Tensor:
+        return x.repeat_interleave(self.heads // self.kv_heads, dim=1)
+
+
+class LocalAttention(MultiHeadAttention):
+    """Restricted self-attention (section 4, Table 1): a position sees those within `window` of it, on either side.
+
+    Attention from the decoder to the encoder sees everything: source and target share no axis. The window is a mask, so
+    this shows what is lost by not looking far, and not what is saved.
+
+    Raises:
+        ValueError: `window` is negative.
+    """
+
+    def __init__(
+        self,
+        scale: nn.Module,
+        kernel: nn.Module,
+        crossing: bool,
+        *,
+        d_model: int,
+        heads: int,
+        d_k: int,
+        d_v: int,
+        bias: bool,
+        window: int,
+    ) -> None:
+        if window < 0:
+            raise ValueError(f"window={window} must be 0 or more: 0 lets a position see itself alone")
+        super().__init__(scale, kernel, crossing, d_model=d_model, heads=heads, d_k=d_k, d_v=d_v, bias=bias)
+        self.window = window
+
+    def _visible(self, mask: Tensor, queries: Tensor, keys: Tensor, start: int) -> Tensor:
+        if self.crossing:
+            return mask
+        at = torch.arange(start, start + queries.size(2), device=mask.device)
+        seen = torch.arange(keys.size(2), device=mask.device)
+        return mask & ((at[:, None] - seen).abs() <= self.window)
+
+
+def _split(x: Tensor, heads: int) -> Tensor:
+    """(B, T, H K) to (B, H, T, K)."""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)

@@ -3,6 +3,8 @@
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+TARGET_SPACES = 32  # rows of tensor2tensor's table of target languages and tasks
+
 
 class Embedding(nn.Module):
     """Three V x D matrices, or fewer where they are tied. Inputs are multiplied by sqrt(D)."""
@@ -54,3 +56,35 @@ class Untied(Embedding):
 
     def __init__(self, vocab_size: int, *, d_model: int) -> None:
         super().__init__(*(_table(vocab_size, d_model) for _ in range(3)))
+
+
+class TiedAllT2T(TiedAll):
+    """One matrix, as tensor2tensor had it in 2017: two of its rows are never read, and the source knows its target.
+
+    Padding and the start of the target enter as zero vectors (the targets were shifted right behind a zero), and a
+    learned vector for "the language to translate into" is added to every source position. Its table has 32 rows, of
+    which a single pair of languages uses one.
+
+    Args:
+        vocab_size: V.
+        silent: the pieces that enter as zero vectors: padding and start.
+    """
+
+    def __init__(self, vocab_size: int, *, d_model: int, silent: list[int]) -> None:
+        super().__init__(vocab_size, d_model=d_model)
+        self.target_space = nn.Embedding(TARGET_SPACES, d_model)
+        nn.init.normal_(self.target_space.weight, std=d_model**-0.5)
+        self.silent = silent
+
+    def source(self, tokens: Tensor) -> Tensor:
+        """(B, S) to (B, S, D)."""
+        return self._heard(tokens, super().source(tokens)) + self.target_space.weight[0]
+
+    def target(self, tokens: Tensor) -> Tensor:
+        """(B, T) to (B, T, D)."""
+        return self._heard(tokens, super().target(tokens))
+
+    def _heard(self, tokens: Tensor, x: Tensor) -> Tensor:
+        for piece in self.silent:
+            x = x.masked_fill((tokens == piece)[..., None], 0.0)
+        return x

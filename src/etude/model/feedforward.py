@@ -1,11 +1,14 @@
 """The position-wise feed-forward network (section 3.3)."""
 
+from abc import ABC, abstractmethod
+
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 
-class ReluFeedForward(nn.Module):
-    """`max(0, x W1 + b1) W2 + b2`, equation (2)."""
+class FeedForward(nn.Module, ABC):
+    """`activation(x W1 + b1) W2 + b2`, with `d_ff` inner units."""
 
     def __init__(self, *, d_model: int, d_ff: int) -> None:
         super().__init__()
@@ -14,4 +17,67 @@ class ReluFeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) to (B, T, D), each position by itself."""
-        return self.outer(F.relu(self.inner(x)))
+        return self.outer(self._activation(self.inner(x)))
+
+    @abstractmethod
+    def _activation(self, x: Tensor) -> Tensor:
+        """Element by element."""
+
+
+class ReluFeedForward(FeedForward):
+    """`max(0, x W1 + b1) W2 + b2`, equation (2)."""
+
+    def _activation(self, x: Tensor) -> Tensor:
+        return F.relu(x)
+
+
+class GeluFeedForward(FeedForward):
+    """`GELU(x W1 + b1) W2 + b2`, GELU(z) = z Phi(z) with the normal distribution itself (Hendrycks and Gimpel 2016)."""
+
+    def _activation(self, x: Tensor) -> Tensor:
+        return F.gelu(x)
+
+
+class GatedFeedForward(nn.Module, ABC):
+    """`(activation(x W) * x V) W2` without biases (Shazeer 2020).
+
+    Three matrices stand where there were two. Inner units are therefore two thirds of `d_ff`, rounded, so that as many
+    parameters and as much computation are compared.
+    """
+
+    def __init__(self, *, d_model: int, d_ff: int) -> None:
+        super().__init__()
+        units = round(2 * d_ff / 3)
+        self.gate = nn.Linear(d_model, units, bias=False)
+        self.inner = nn.Linear(d_model, units, bias=False)
+        self.outer = nn.Linear(units, d_model, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, D) to (B, T, D), each position by itself."""
+        return self.outer(self._activation(self.gate(x)) * self.inner(x))
+
+    @abstractmethod
+    def _activation(self, x: Tensor) -> Tensor:
+        """Element by element."""
+
+
+class SwigluFeedForward(GatedFeedForward):
+    """`(Swish(x W) * x V) W2`, Swish(z) = z sigmoid(z) (Shazeer 2020)."""
+
+    def _activation(self, x: Tensor) -> Tensor:
+        return F.silu(x)
+
+
+class GegluFeedForward(GatedFeedForward):
+    """`(GELU(x W) * x V) W2` (Shazeer 2020)."""
+
+    def _activation(self, x: Tensor) -> Tensor:
+        return F.gelu(x)
+
+
+class NoFeedForward(nn.Module):
+    """No network: the sub-layer adds zeros, and attention is all there is."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, D) to zeros (B, T, D)."""
+        return torch.zeros_like(x)

@@ -39,8 +39,13 @@ class Sdpa(nn.Module):
 
     def forward(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, bias: Tensor | None) -> Tensor:
         """As in `Explicit`."""
-        added = torch.zeros((), dtype=queries.dtype, device=queries.device) if bias is None else bias.to(queries.dtype)
-        added = torch.where(mask, added, torch.finfo(queries.dtype).min)
+        # A row that may look nowhere reads the mean of all, as in Explicit. It is asked for by a query of zeros and no
+        # mask: the backward pass of the fused kernels cannot tell weights apart in a row that is barred everywhere.
+        nowhere = ~mask.any(dim=-1, keepdim=True)
+        queries = queries.masked_fill(nowhere, 0.0)
+        zero = torch.zeros((), dtype=queries.dtype, device=queries.device)
+        barred = torch.where(nowhere, zero, torch.finfo(queries.dtype).min)
+        added = torch.where(mask, zero if bias is None else bias.to(queries.dtype), barred)
         p = self.p if self.training else 0.0
         return F.scaled_dot_product_attention(queries, keys, values, attn_mask=added, dropout_p=p, scale=1.0)
 

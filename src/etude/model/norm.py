@@ -15,3 +15,7 @@ class RmsNorm(nn.RMSNorm):
 
     def __init__(self, *, d_model: int, eps: float) -> None:
         super().__init__(d_model, eps=eps)
+
+
+class NoNorm(nn.Identity):
+    """No normalisation, for residual connections that do without (`model/residual=rezero`)."""

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from etude.config.studies import read_yaml, study_names
+from etude.config.studies import study_names
+from etude.config.yamlfile import read_yaml
 from etude.errors import UserError, did_you_mean
 from etude.files import write_text
 from etude.paths import shipped

@@ -1,4 +1,7 @@
-"""A W&B sweep file, read as the Hydra multirun it stands for: the same file runs with W&B's agents and without W&B."""
+"""A W&B sweep file, read as the Hydra multirun it stands for: the same file runs with W&B's agents and without W&B.
+
+A study stands for the sweep over all its arms.
+"""
 
 import logging
 import re
@@ -6,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from etude.config.studies import read_yaml
+from etude.config.studies import load_study, study_names
+from etude.config.yamlfile import read_yaml
 from etude.errors import UserError, did_you_mean
 from etude.paths import found
 
@@ -18,10 +22,10 @@ _ONLY_WANDB = ("early_terminate", "run_cap")
 
 
 def sweep_overrides(name: str, extra: Sequence[str] = ()) -> list[str]:
-    """The Hydra overrides, for a multirun, that the sweep file called `name` and the user's `extra` ones make together.
+    """The Hydra overrides, for a multirun, that the sweep called `name` and the user's `extra` ones make together.
 
     Args:
-        name: a path, or the name of a file in a `sweeps` folder, with or without `.yaml`.
+        name: a path, or the name of a file in a `sweeps` folder, with or without `.yaml`; or else of a study.
         extra: what was typed behind the file's name; it wins over the file where both speak of one key.
 
     Returns:
@@ -31,6 +35,16 @@ def sweep_overrides(name: str, extra: Sequence[str] = ()) -> list[str]:
         UserError: there is no such file, it is not a sweep file, or it asks for what only W&B can do.
     """
     file = _find(name)
+    if file is None:
+        overrides = [f"experiment={','.join(f'{name}/{arm}' for arm in load_study(name).arms)}"]
+    else:
+        overrides = _written(file)
+    typed = {_key(override) for override in extra}
+    return [override for override in overrides if _key(override) not in typed] + list(extra)
+
+
+def _written(file: Path) -> list[str]:
+    """What a sweep file says, as overrides."""
     content = read_yaml(file)
     if not isinstance(content, dict) or not isinstance(content.get("parameters"), dict) or not content["parameters"]:
         raise UserError(f"{file}: a sweep file needs parameters, such as  parameters: {{seed: {{values: [1, 2, 3]}}}}")
@@ -40,12 +54,11 @@ def sweep_overrides(name: str, extra: Sequence[str] = ()) -> list[str]:
         if key in content:
             logger.warning("%s: %s works with W&B's agents only; here every run is trained to its end", file, key)
     overrides = [_override(file, key, parameter) for key, parameter in content["parameters"].items()]
-    overrides += [part for part in content.get("command") or [] if "=" in str(part)]
-    typed = {_key(override) for override in extra}
-    return [override for override in overrides if _key(override) not in typed] + list(extra)
+    return overrides + [part for part in content.get("command") or [] if "=" in str(part)]
 
 
-def _find(name: str) -> Path:
+def _find(name: str) -> Path | None:
+    """The file, or None where `name` is a study."""
     named = Path(name)
     candidates = [named] + [
         folder / (named.name if named.suffix else f"{named.name}.yaml")
@@ -55,8 +68,11 @@ def _find(name: str) -> Path:
     for candidate in candidates:
         if candidate.is_file():
             return candidate
+    if name in study_names():
+        return None
     known = [file.name for folder in found("sweeps") for file in folder.glob("*.yaml")]
-    raise UserError(f"there is no sweep file {name}: {did_you_mean(named.name, known)} (in the folder sweeps)")
+    near = did_you_mean(named.name, [*known, *study_names()])
+    raise UserError(f"there is no sweep file {name}: {near} (a file in the folder sweeps, or a study)")
 
 
 def _override(file: Path, key: Any, parameter: Any) -> str:

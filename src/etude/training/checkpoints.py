@@ -5,9 +5,18 @@ from typing import Any
 
 import torch
 from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.plugins import TorchCheckpointIO
 
 from etude.errors import UserError
 from etude.files import replacing
+
+
+class DirectIO(TorchCheckpointIO):
+    """Writes a checkpoint straight to its file; Lightning's own way holds it in memory once more, or twice."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        """Save to a local path, which the caller moves to its place when it is whole."""
+        torch.save(checkpoint, path)
 
 
 class Checkpoints(Callback):

@@ -1,7 +1,12 @@
 """What training minimises (section 5.4)."""
 
+import math
+
+import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from etude.errors import UserError
 
 
 class LabelSmoothing:
@@ -25,10 +30,48 @@ class LabelSmoothing:
             logits: (B, T, V).
             targets: (B, T), `pad` where there is no token.
         """
+        return self._cross_entropy(logits, targets, self.smoothing)
+
+    def _cross_entropy(self, logits: Tensor, targets: Tensor, uniform: float) -> Tensor:
+        """Against 1 - uniform on the true piece and uniform / V on all; in single precision at least."""
         return F.cross_entropy(
-            logits.flatten(0, 1).float(),
+            logits.flatten(0, 1).to(torch.promote_types(logits.dtype, torch.float32)),
             targets.flatten(),
             ignore_index=self.pad,
-            label_smoothing=self.smoothing,
+            label_smoothing=uniform,
             reduction="sum",
         )
+
+
+class LabelSmoothingT2T(LabelSmoothing):
+    """As in the paper's published code: 1 - eps on the true piece, eps / (V - 1) on every other one, padding included.
+
+    The entropy of these targets is subtracted, so that a perfect model costs nothing: what is left is the divergence
+    KL(targets || model). The constant changes no gradient, only the figure.
+    """
+
+    def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """The loss summed over real tokens, in nats.
+
+        Args:
+            logits: (B, T, V).
+            targets: (B, T), `pad` where there is no token.
+
+        Raises:
+            UserError: eps is more than (V - 1) / V: the true piece would weigh less than any other.
+        """
+        vocab_size = logits.size(-1)
+        others = vocab_size - 1
+        uniform = self.smoothing * vocab_size / others  # the same targets, written as a mixture
+        if uniform > 1:
+            raise UserError(
+                f"loss.smoothing={self.smoothing} leaves the true piece less than any other of a vocabulary of "
+                f"{vocab_size}: lower it to {others / vocab_size:.3f} or less"
+            )
+        cost = self._cross_entropy(logits, targets, uniform)
+        return cost - (targets != self.pad).sum(dtype=cost.dtype) * self._entropy(others)
+
+    def _entropy(self, others: int) -> float:
+        """Of 1 - eps on one piece and eps / others on each of the others, in nats."""
+        eps = self.smoothing
+        return -(1 - eps) * math.log1p(-eps) + (eps * (math.log(others) - math.log(eps)) if eps else 0.0)

@@ -1,0 +1,85 @@
+"""What two configs do differently: the choices, the values that were written, and what follows from those."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Pair = tuple[Any, Any]  # before and after
+Config = Mapping[str, Any]
+
+_NAMES = ("study", "arm", "choices.experiment")  # what a run is called, not what it is
+_REFERENCE = re.compile(r"\$\{[\w.]+\}")
+
+
+class _Absent:
+    """There is no such key."""
+
+    def __repr__(self) -> str:
+        return "–"
+
+
+ABSENT = _Absent()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What changes from one config to another; keys are dotted, in the order of the configs."""
+
+    choices: dict[str, Pair]  # config group -> the names of its files
+    values: dict[str, Pair]  # written differently
+    consequences: dict[str, Pair]  # written alike, but worked out from something that differs
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return bool(self.choices or self.values or self.consequences)
+
+
+def difference(before: Config, after: Config, written: tuple[Config, Config] = ({}, {})) -> Difference:
+    """What changes from `before` to `after`.
+
+    Args:
+        before: a resolved config, with its group choices in `choices`.
+        after: another one.
+        written: both again, with their interpolations still standing; a value that is not there counts as written.
+
+    Returns:
+        The difference. Left out are the names of the runs, the classes that a choice brings with it, and plain copies
+        of other keys (`${model.d_model}`).
+    """
+    changes = [c for c in _changes((before, after, *written)) if c.key not in _NAMES]
+    choices = {c.key.removeprefix("choices."): c.pair for c in changes if c.key.startswith("choices.")}
+    told = tuple(f"{group.replace('/', '.')}._" for group in choices)  # model.position._target_
+    keys = [c for c in changes if not c.key.startswith(("choices.", *told))]
+    return Difference(
+        choices,
+        values={c.key: c.pair for c in keys if not c.follows},
+        consequences={c.key: c.pair for c in keys if c.follows and not _REFERENCE.fullmatch(str(c.written))},
+    )
+
+
+@dataclass(frozen=True)
+class _Change:
+    key: str
+    pair: Pair
+    written: Any
+    follows: bool
+
+
+def _changes(sides: tuple[Any, Any, Any, Any], path: str = "") -> Iterator[_Change]:
+    """Every leaf that differs, and every section that only one side has."""
+    before, after, written_before, written_after = sides
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
+        if _canonical(before) != _canonical(after):
+            follows = written_before is not ABSENT and _canonical(written_before) == _canonical(written_after)
+            yield _Change(path, (before, after), written_before, follows)
+        return
+    for key in [*before, *(key for key in after if key not in before)]:
+        below = tuple(side.get(key, ABSENT) if isinstance(side, Mapping) else ABSENT for side in sides)
+        yield from _changes(below, f"{path}.{key}" if path else str(key))  # type: ignore[arg-type]
+
+
+def _canonical(value: Any) -> str:
+    """As the run's identity sees it: 1 and 1.0 are two values."""
+    return json.dumps(value, sort_keys=True, default=repr)

@@ -1,0 +1,40 @@
+"""Reading YAML, with mistakes told as one sentence."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from etude.errors import UserError
+
+
+class _NoKeyTwice(yaml.SafeLoader):
+    """YAML in which a key written twice is a mistake, not the loss of what stood there first."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: dict[str, int] = {}
+        for key, _ in node.value:
+            word, line = str(key.value), key.start_mark.line + 1
+            if word in seen:
+                raise UserError(f"{self.name}, line {line}: {word} already stands in line {seen[word]}")
+            seen[word] = line
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(file: Path) -> Any:
+    """The content of a YAML file.
+
+    Raises:
+        UserError: it cannot be read or is not YAML (the line is named), or holds a key twice.
+    """
+    try:
+        with file.open(encoding="utf-8") as stream:
+            return yaml.load(stream, Loader=_NoKeyTwice)
+    except OSError as error:
+        raise UserError(f"cannot read {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file} is not UTF-8 text") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        raise UserError(f"{file}{line}: this is not YAML: {getattr(error, 'problem', error)}") from error

@@ -1,0 +1,1 @@
+"""What runs will cost, before anything is spent: `etude plan`."""

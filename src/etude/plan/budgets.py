@@ -1,0 +1,60 @@
+"""Do the arms of a study get the same? Where they do not, the override that would even it out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from etude import build
+from etude.plan.runs import RunPlan
+from etude.plan.size import Config
+
+
+@dataclass(frozen=True)
+class Gap:
+    """An arm whose budget is not the baseline's.
+
+    Attributes:
+        run: the arm.
+        what: "parameters" or "training FLOPs".
+        ratio: the arm's share of the baseline's.
+        override: what would match them, or None where nothing does.
+    """
+
+    run: RunPlan
+    what: str
+    ratio: float
+    override: str | None
+
+
+def gaps(runs: Sequence[RunPlan], baseline: RunPlan, tolerance: float) -> list[Gap]:
+    """Every arm that differs from the baseline by more than `tolerance`, a share of the baseline's."""
+    found = []
+    for run in {run.name: run for run in runs if run.name != baseline.name}.values():
+        ratio = run.parameters / baseline.parameters
+        if abs(ratio - 1) > tolerance:
+            found.append(Gap(run, "parameters", ratio, _matching_d_ff(run.config, run.parameters, baseline.parameters)))
+        ratio = run.training_flops / baseline.training_flops
+        if abs(ratio - 1) > tolerance:
+            steps = round(run.config["budget"]["max_steps"] / ratio)
+            found.append(Gap(run, "training FLOPs", ratio, f"budget.max_steps={steps}" if steps else None))
+    return found
+
+
+def _matching_d_ff(config: Config, parameters: int, wanted: int) -> str | None:
+    """The feed-forward width with which the model has as many parameters as are wanted, as near as a width comes."""
+    d_ff = config["model"]["d_ff"]
+    layers = 2 * config["model"]["n_layers"]
+    per_unit = layers * (_feedforward(config, 2 * d_ff) - _feedforward(config, d_ff)) / d_ff
+    if per_unit <= 0:
+        return None  # no feed-forward network to make up for it
+    width = round(d_ff + (wanted - parameters) / per_unit)
+    return f"model.d_ff={width}" if width >= 1 else None
+
+
+def _feedforward(config: Config, d_ff: int) -> int:
+    """Parameters of one feed-forward network of that width."""
+    node = config["model"]["feedforward"]
+    with torch.device("meta"):
+        network = build.make(node | {"d_ff": d_ff} if "d_ff" in node else node)
+    return sum(weight.numel() for weight in network.parameters())

@@ -1,0 +1,70 @@
+"""How fast a device trains and what it costs: `conf/devices.yaml`, or a short measurement on the machine at hand."""
+
+import time
+from dataclasses import dataclass
+
+import torch
+
+from etude import build
+from etude.config.yamlfile import read_yaml
+from etude.errors import UserError, did_you_mean
+from etude.paths import shipped
+from etude.plan.flops import training_flops
+from etude.plan.size import Config, size
+
+_SECONDS = 5.0  # that a measurement may take, beyond its first step
+_LENGTH = 25  # pieces of a source and of a target
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where the runs of a plan would go.
+
+    Attributes:
+        name: as it was asked for.
+        flops: floating-point operations a second that training reaches.
+        price: US dollars an hour.
+    """
+
+    name: str
+    flops: float
+    price: float
+
+
+def device(name: str) -> Device:
+    """The device called `name` in `conf/devices.yaml`.
+
+    Raises:
+        UserError: there is none.
+    """
+    known = read_yaml(shipped("conf") / "devices.yaml")
+    if name not in known:
+        raise UserError(f"device={name} is not in conf/devices.yaml; {did_you_mean(name, known)}")
+    rates = known[name]
+    return Device(name, rates["tflops"] * 1e12 * rates["share"], rates["price"])
+
+
+def measured(config: Config) -> Device:
+    """This machine, by timing real training steps of a config on random pieces."""
+    budget, pieces = config["budget"], config["data"]["vocab_size"]
+    where = build.device("auto")
+    module = build.training_module(config, build.model(config, pieces)).to(where)
+    optimizer = module.make_optimizer(module.parameters())
+    sentences = max(1, budget["target_tokens"] // _LENGTH)
+    tokens = torch.randint(4, pieces, (sentences, _LENGTH), device=where)
+
+    def step() -> None:
+        logits = module.model(tokens, torch.ones_like(tokens, dtype=torch.bool), tokens)
+        module.loss(logits, tokens).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if where.type == "cuda":
+            torch.cuda.synchronize(where)
+
+    step()  # the first one allocates
+    steps, began = 0, time.perf_counter()
+    while time.perf_counter() - began < _SECONDS:
+        step()
+        steps += 1
+    flops = steps * sentences * training_flops(size(config), _LENGTH, _LENGTH) / (time.perf_counter() - began)
+    return Device(f"this machine, measured: {flops / 1e9:,.0f} GFLOP/s", flops, 0.0)

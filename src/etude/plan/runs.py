@@ -1,0 +1,142 @@
+"""The plan of each run: what it will be, take and cost."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from etude import build
+from etude.config.identity import fingerprint, run_dir
+from etude.errors import UserError
+from etude.plan.device import Device
+from etude.plan.flops import decoding_flops, training_flops
+from etude.plan.memory import peak_memory
+from etude.plan.size import Config, Size, size
+
+ASSUMED = 25.0  # pieces of a sentence, the end token counted, where no prepared text says better
+
+
+@dataclass(frozen=True)
+class Text:
+    """What a plan knows of the text before any run.
+
+    Attributes:
+        fingerprint: None where the text is not there.
+        source: mean pieces of a source, the end token counted.
+        target: mean pieces of a target, the end token counted.
+        sentences: to translate at the end; None where they have not been counted.
+        prepared: whether the figures were counted; else they are assumed.
+    """
+
+    fingerprint: str | None
+    source: float
+    target: float
+    sentences: int | None
+    prepared: bool
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What one run will be, take and cost.
+
+    Attributes:
+        config: resolved.
+        parameters: weights of the model, shared ones counted once.
+        step_flops: floating-point operations of one optimizer step.
+        training_flops: of all steps.
+        decoding_flops: of translating the test set; None where nobody knows how long it is.
+        memory: bytes at the peak of training, on a processor.
+        tokens: target tokens trained on.
+        hours: of training and translating on the device.
+        price: of these hours, in US dollars.
+        state: "finished", "begun", "to do", or "?" where the text is missing, so that nobody can say.
+        text: what the figures rest on.
+    """
+
+    config: Config
+    parameters: int
+    step_flops: float
+    training_flops: float
+    decoding_flops: float | None
+    memory: float
+    tokens: int
+    hours: float
+    price: float
+    state: str
+    text: Text
+
+    @property
+    def name(self) -> str:
+        """`<study>/<arm>`."""
+        return f"{self.config['study']}/{self.config['arm']}"
+
+
+def plan(configs: Iterable[Config], device: Device) -> list[RunPlan]:
+    """The plan of each resolved config on a device. Nothing is trained, prepared or written."""
+    texts: dict[str, Text] = {}
+    sizes: dict[str, tuple[Size, float]] = {}
+    plans = []
+    for config in configs:
+        about_text = _key({name: config[name] for name in ("data", "tokenizer", "cache_dir", "budget")})
+        if about_text not in texts:
+            texts[about_text] = _text(config)
+        text = texts[about_text]
+        about_size = _key(config["model"] | {"text": about_text})
+        if about_size not in sizes:
+            batch = _batch(config, text)
+            of_model = size(config)
+            sizes[about_size] = of_model, peak_memory(config, of_model, *batch)
+        plans.append(_plan(config, text, *sizes[about_size], device))
+    return plans
+
+
+def _plan(config: Config, text: Text, of_model: Size, memory: float, device: Device) -> RunPlan:
+    sentences, source, target = _batch(config, text)
+    steps, beam = config["budget"]["max_steps"], config["decoding"]["beam"]
+    step = float(sentences * training_flops(of_model, source, target))
+    decoding = None
+    if text.sentences is not None:
+        decoding = float(text.sentences * decoding_flops(of_model, source, target, beam))
+    hours = (step * steps + (decoding or 0.0)) / device.flops / 3600
+    return RunPlan(
+        config,
+        of_model.parameters,
+        step,
+        step * steps,
+        decoding,
+        memory,
+        sentences * target * steps,
+        hours,
+        hours * device.price,
+        _state(config, text),
+        text,
+    )
+
+
+def _batch(config: Config, text: Text) -> tuple[int, int, int]:
+    """Sentences of a batch, pieces of each source, pieces of each target: as many as the budget of tokens holds."""
+    budget = config["budget"]
+    sentences = min(budget["source_tokens"] / text.source, budget["target_tokens"] / text.target)
+    return max(1, round(sentences)), round(text.source), round(text.target)
+
+
+def _text(config: Config) -> Text:
+    try:
+        store, known = build.prepared_store(config), fingerprint(config)
+    except UserError:
+        return Text(None, ASSUMED, ASSUMED, None, prepared=False)
+    if store is None:
+        return Text(known, ASSUMED, ASSUMED, config["data"].get("test_pairs"), prepared=False)
+    train, pairs = store.meta["splits"]["train"], store.meta["splits"]["train"]["pairs"]
+    source, target = (train[f"{side}_pieces"] / pairs + 1 for side in ("source", "target"))
+    return Text(known, source, target, store.meta["splits"]["test"]["pairs"], prepared=True)
+
+
+def _state(config: Config, text: Text) -> str:
+    if text.fingerprint is None:
+        return "?"
+    run = run_dir(config, text.fingerprint)
+    return "finished" if run.finished else "begun" if run.checkpoint.is_file() else "to do"
+
+
+def _key(node: Config) -> str:
+    return json.dumps(node, sort_keys=True, default=repr)

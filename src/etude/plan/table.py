@@ -1,0 +1,108 @@
+"""How a plan looks in a terminal."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from etude.plan.budgets import Gap
+from etude.plan.device import Device
+from etude.plan.runs import RunPlan
+
+_UNITS = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+
+
+def drawn(plans: Sequence[RunPlan], differences: Sequence[str], paper: Sequence[float | None], device: Device) -> Table:
+    """A row each, and what is still to do in the last."""
+    with_paper = any(number is not None for number in paper)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=len(plans) > 1, title=f"On {device.name}")
+    to_do = [plan for plan in plans if plan.state != "finished"]
+    table.add_column("run", footer=f"{len(to_do)} to do", no_wrap=True)
+    numbers: list[tuple[str, str]] = [("params\nM", "")]
+    numbers += [("paper\nM", "")] if with_paper else []
+    numbers += [
+        ("FLOP\na step", ""),
+        ("FLOP to\ntrain", magnitude(sum(plan.training_flops for plan in to_do))),
+        ("decode", magnitude(sum(plan.decoding_flops or 0 for plan in to_do))),
+        ("GB", ""),
+        ("tokens", magnitude(sum(plan.tokens for plan in to_do))),
+        ("hours", hours(sum(plan.hours for plan in to_do))),
+        ("US$", price(sum(plan.price for plan in to_do))),
+    ]
+    for header, footer in numbers:
+        table.add_column(header, footer=footer, justify="right", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    table.add_column("what differs", overflow="fold")
+    for plan, difference, printed in zip(plans, differences, paper, strict=True):
+        cells = [_name(plan, plans), f"{plan.parameters / 1e6:.2f}"]
+        cells += [f"{printed:g}" if printed is not None else ""] if with_paper else []
+        cells += [magnitude(plan.step_flops), magnitude(plan.training_flops), magnitude(plan.decoding_flops)]
+        cells += [f"{plan.memory / 1e9:.1f}", magnitude(plan.tokens), hours(plan.hours), price(plan.price)]
+        table.add_row(*cells, plan.state, difference)
+    return table
+
+
+def notes(plans: Sequence[RunPlan], found: Sequence[Gap], baseline: str, tolerance: float) -> list[str]:
+    """What the figures rest on, and which arms do not get what the baseline gets."""
+    lines = []
+    if missing := sorted({str(plan.config["choices"]["data"]) for plan in plans if not plan.text.prepared}):
+        length = plans[0].text.source if len(plans) == 1 else 25
+        lines.append(
+            f"Sentences are taken to be {length:.0f} pieces long: {', '.join(missing)} has not been prepared "
+            f"(etude prepare data={missing[0]})."
+        )
+    if found:
+        lines.append(f"Not the budget of {baseline}, by more than {tolerance:.0%}; what would even it out:")
+    for gap in found:
+        way = f"; {gap.override}" if gap.override else ""
+        lines.append(f"  {gap.run.config['arm']}: {gap.ratio:.2f} × the {gap.what}{way}")
+    return lines
+
+
+def as_json(plan: RunPlan, difference: str, printed: float | None) -> dict[str, Any]:
+    """The plan of a run for machines: plain numbers, no units but those in the names."""
+    return {
+        "study": plan.config["study"],
+        "arm": plan.config["arm"],
+        "seed": plan.config["seed"],
+        "state": plan.state,
+        "differs": difference,
+        "parameters": plan.parameters,
+        "paper_parameters_millions": printed,
+        "flops_per_step": plan.step_flops,
+        "training_flops": plan.training_flops,
+        "decoding_flops": plan.decoding_flops,
+        "peak_memory_bytes": plan.memory,
+        "steps": plan.config["budget"]["max_steps"],
+        "target_tokens": plan.tokens,
+        "hours": plan.hours,
+        "us_dollars": plan.price,
+        "lengths_counted": plan.text.prepared,
+    }
+
+
+def magnitude(number: float | None) -> str:
+    """Three digits and a unit: 1.23G."""
+    if not number:
+        return "?" if number is None else "0"
+    factor, unit = next((pair for pair in _UNITS if number >= pair[0]), _UNITS[-1])
+    return f"{number / factor:.3g}{unit}"
+
+
+def hours(number: float) -> str:
+    """Minutes where there are few: 0:02, 12:30."""
+    minutes = round(number * 60)
+    return f"{minutes // 60}:{minutes % 60:02d}"
+
+
+def price(number: float) -> str:
+    """Whole dollars where there are many."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.2f}" if number else "–"
+
+
+def _name(plan: RunPlan, plans: Sequence[RunPlan]) -> str:
+    several = len({other.config["seed"] for other in plans}) > 1
+    studies = len({other.config["study"] for other in plans}) > 1
+    name = plan.name if studies or len(plans) == 1 else plan.config["arm"]
+    return f"{name} seed {plan.config['seed']}" if several else name

@@ -1,0 +1,88 @@
+"""The modules of a model as a tree, with what each one weighs; layers that are alike are told once."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from torch import nn
+
+
+@dataclass(frozen=True)
+class Node:
+    """A module, or `times` modules in a row that are alike but for their values."""
+
+    name: str
+    kind: str  # its class
+    choice: str  # what chose it, such as "model/position=rope", or nothing
+    weights: tuple[str, ...]  # its own: "64×64", "bias 64"; those told elsewhere: "as source_table"
+    parameters: int  # of one of them, its children's included; what is shared counts where it stands first
+    children: tuple["Node", ...]
+    times: int = 1
+
+
+def anatomy(model: nn.Module, chosen: Mapping[type, str]) -> Node:
+    """The tree of `model`, which may be on the meta device.
+
+    Args:
+        model: of any kind.
+        chosen: class -> what chose it.
+    """
+    return _Anatomist(chosen).node("", model)
+
+
+class _Anatomist:
+    """Remembers what it has met, so that nothing shared is counted twice."""
+
+    def __init__(self, chosen: Mapping[type, str]) -> None:
+        self.chosen = chosen
+        self.met: dict[int, str] = {}  # id of a module or a parameter -> its path
+
+    def node(self, path: str, module: nn.Module) -> Node:
+        """The node of the module that stands at `path`."""
+        name, kind, choice = path.rpartition(".")[2], type(module).__name__, self.chosen.get(type(module), "")
+        if id(module) in self.met:
+            first = self.met[id(module)].removeprefix(path.removesuffix(name))  # of two side by side the name is enough
+            return Node(name, kind, choice, (f"as {first}",), 0, ())
+        self.met[id(module)] = path
+        weights, own = self._weights(path, module)
+        children = _folded([self.node(f"{path}.{name}".lstrip("."), child) for name, child in _children(module)])
+        parameters = own + sum(child.parameters * child.times for child in children)
+        if isinstance(module, nn.ModuleList) and len(children) == 1:
+            return replace(children[0], name=name)
+        return Node(name, kind, choice, weights, parameters, tuple(child for child in children if _tells(child)))
+
+    def _weights(self, path: str, module: nn.Module) -> tuple[tuple[str, ...], int]:
+        """The module's own weights in words, and how many parameters they are."""
+        told, count = [], 0
+        for name, weight in module.named_parameters(recurse=False, remove_duplicate=False):
+            if id(weight) in self.met:
+                told.append(f"{name} as {self.met[id(weight)]}")
+            else:
+                self.met[id(weight)] = f"{path}.{name}"
+                shape = "×".join(map(str, weight.shape)) or "1"
+                told.append(shape if name == "weight" else f"{name} {shape}")
+                count += weight.numel()
+        return tuple(told), count
+
+
+def _children(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """The modules right below, those that stand twice included."""
+    below = module.named_modules(remove_duplicate=False)
+    return ((name, child) for name, child in below if name and "." not in name)
+
+
+def _tells(node: Node) -> bool:
+    """Dropout and the like hold nothing, and nobody chose them."""
+    return bool(node.choice or node.weights or node.children)
+
+
+def _folded(nodes: Sequence[Node]) -> list[Node]:
+    """Of a list of layers, those in a row that are alike as one."""
+    folded: list[Node] = []
+    for node in nodes:
+        last = folded[-1] if folded else None
+        if node.name.isdigit() and last and replace(last, name=node.name, times=1) == node:
+            first = last.name.partition("–")[0]
+            folded[-1] = replace(last, name=f"{first}–{node.name}", times=last.times + 1)
+        else:
+            folded.append(node)
+    return folded

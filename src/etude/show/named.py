@@ -1,0 +1,97 @@
+"""What a person may name: a run directory, an arm of a study, overrides; and the config that each stands for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from etude.config.arms import arm_names
+from etude.config.check import check
+from etude.config.compose import compose
+from etude.config.identity import resolved
+from etude.config.rules import check_rules
+from etude.config.studies import load_study, study_names
+from etude.config.yamlfile import read_yaml
+from etude.errors import UserError, did_you_mean
+from etude.rundir import RunDir
+
+Config = dict[str, Any]
+
+_NO_RUN = "{} is not the directory of a run: it has no config.yaml; name one under runs/"
+
+
+@dataclass(frozen=True)
+class Named:
+    """A config and how it came to be."""
+
+    config: Config  # every value, with the group choices in `choices`
+    written: Config  # the same with its interpolations still standing, where they are known
+
+
+def named(words: Sequence[str]) -> Named:
+    """The config that the words stand for, checked unless it is a run's, which may be older than today's rules.
+
+    Args:
+        words: a run directory (`runs/...` or `run=runs/...`), or overrides, among which `table3/A1` is short for
+            `experiment=table3/A1`; none for the defaults.
+
+    Raises:
+        UserError: a word is none of these, or the config cannot run.
+    """
+    for word in words:
+        run = RunDir.at(word.removeprefix("run="))
+        if word.startswith("run=") or run.config_file.is_file():
+            if others := [other for other in words if other is not word]:
+                raise UserError(f"{word} is a run, whose config is fixed: leave out {' '.join(others)}")
+            return _of_run(run)
+    config = compose([_override(word) for word in words])
+    check(config)
+    check_rules(config)
+    return Named(resolved(config), _written(config))
+
+
+def _override(word: str) -> str:
+    if word in arm_names():
+        return f"experiment={word}"
+    if "=" in word or word.startswith("~"):
+        return word
+    if word in study_names():
+        raise UserError(f"{word} is a study: name one of its arms, such as {word}/{load_study(word).baseline}")
+    if Path(word).exists() or word.count("/") > 1:
+        raise UserError(_NO_RUN.format(word))
+    raise UserError(
+        f"{word!r} is neither the directory of a run, nor an arm of a study, nor key=value; "
+        f"{did_you_mean(word, arm_names())}"
+    )
+
+
+def _of_run(run: RunDir) -> Named:
+    """The frozen config of a run; what was written is known where composing its overrides again gives the same."""
+    if not run.config_file.is_file():
+        raise UserError(_NO_RUN.format(run.path))
+    config = read_yaml(run.config_file)
+    if not isinstance(config, dict) or not {"model", "data", "choices"} <= config.keys():
+        raise UserError(f"{run.config_file} is not the config of a run: the file is torn, train the run again")
+    try:
+        again = compose(run.overrides_file.read_text(encoding="utf-8").splitlines())
+        return Named(config, _where_same(config, resolved(again), _written(again)))
+    except (OSError, UserError):
+        return Named(config, {})
+
+
+def _written(config: DictConfig) -> Config:
+    plain = OmegaConf.to_container(OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"]))
+    return plain  # type: ignore[return-value]
+
+
+def _where_same(config: Config, again: Config, written: Config) -> Config:
+    """Of what is written, the part that still means what the config says."""
+    kept: Config = {}
+    for key in config.keys() & written.keys():
+        if isinstance(config[key], dict) and isinstance(written[key], dict):
+            kept[key] = _where_same(config[key], again[key], written[key])
+        elif config[key] == again[key]:
+            kept[key] = written[key]
+    return kept

@@ -1,0 +1,21 @@
+"""Where and how `etude show` and `etude diff` write."""
+
+import os
+from typing import Any
+
+from rich.console import Console
+
+_PIPE_WIDTH = 120  # columns, where nobody says how wide the paper is
+
+
+def console() -> Console:
+    """As wide as the terminal; plain and 120 columns wide in a pipe."""
+    made = Console(highlight=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = _PIPE_WIDTH
+    return made
+
+
+def told(value: Any) -> str:
+    """A value of a config as a person would type it."""
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

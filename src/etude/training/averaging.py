@@ -1,0 +1,80 @@
+"""Averaging the last checkpoints (section 6.1): the weights that a run ends with are their mean.
+
+`averaging.checkpoints: k` keeps the weights of the last step and of k - 1 before it, `averaging.every` steps apart, a
+file each. Which steps these are follows from the config alone, so that a run that was killed and goes on keeps the
+same ones. 0 keeps none: a run ends with the weights of its last step.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning import Callback, LightningModule, Trainer
+
+from etude.errors import UserError
+from etude.files import replacing
+from etude.rundir import RunDir
+from etude.training.checkpoints import model_weights, read_checkpoint
+
+
+def averaged_checkpoints(run: RunDir, config: Mapping[str, Any]) -> dict[int, Path]:
+    """The checkpoints whose mean a run ends with, step -> file, the oldest first; none where that is off.
+
+    Raises:
+        UserError: `averaging` does not fit into the run.
+    """
+    checkpoints, every = config["averaging"]["checkpoints"], config["averaging"]["every"]
+    max_steps = config["budget"]["max_steps"]
+    if checkpoints < 0 or every < 1:
+        raise UserError(f"averaging.checkpoints={checkpoints} must be at least 0, averaging.every={every} at least 1")
+    first = max_steps - (checkpoints - 1) * every
+    if first < 1:
+        raise UserError(
+            f"averaging.checkpoints={checkpoints}, {every} steps apart, reach back before the first of "
+            f"budget.max_steps={max_steps}: lower averaging.checkpoints or averaging.every"
+        )
+    folder = run.checkpoint.parent
+    return {step: folder / f"step-{step:08}.ckpt" for step in range(first, max_steps + 1, every)}
+
+
+class KeepWeights(Callback):
+    """Saves the weights of certain steps, each whole or not at all.
+
+    Args:
+        files: step -> where.
+    """
+
+    def __init__(self, files: Mapping[int, Path]) -> None:
+        self.files = files
+
+    def on_train_batch_end(
+        self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Save, before a validation of the same step saves the checkpoint from which a killed run goes on."""
+        if trainer.global_step in self.files:
+            with replacing(self.files[trainer.global_step]) as temporary:
+                trainer.save_checkpoint(temporary, weights_only=True)
+
+
+def mean_weights(files: Sequence[Path]) -> dict[str, torch.Tensor]:
+    """The mean of the model's weights in some checkpoints, summed in double precision in the order given.
+
+    Raises:
+        UserError: one of them is missing or torn.
+    """
+    total: dict[str, torch.Tensor] = {}
+    for file in files:
+        weights = model_weights(read_checkpoint(file))
+        # Not in place: of tied weights a checkpoint holds one tensor under several names.
+        total = {name: total[name] + value if total else value.double() for name, value in weights.items()}
+    return {name: (value / len(files)).to(weights[name].dtype) for name, value in total.items()}
+
+
+def final_weights(run: RunDir, config: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """The model's weights that a run ends with: the mean of its last checkpoints, or where that is off, the last.
+
+    Raises:
+        UserError: a checkpoint is missing, because the run has not got there yet or someone deleted it, or is torn.
+    """
+    return mean_weights([*averaged_checkpoints(run, config).values()] or [run.checkpoint])

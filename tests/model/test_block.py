@@ -1,0 +1,99 @@
+"""One layer of the encoder and one of the decoder against PyTorch's own, in what they give and in what they learn."""
+
+import itertools
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from etude.model.block import NO_LAYER_CACHE, LayerCache
+from etude.model.position import NO_POSITION, Position
+
+SAME_AS_PYTORCHS = list(itertools.product(("post", "pre"), ("relu", "gelu"), ("explicit", "sdpa")))
+
+
+@pytest.fixture(params=SAME_AS_PYTORCHS, ids="-".join)
+def model(jittered, request):
+    """A model whose layers PyTorch has too; `is_pre` and `activation` say which."""
+    residual, feedforward, kernel = request.param
+    parts = (f"model/residual={residual}", f"model/feedforward={feedforward}", f"model/kernel={kernel}")
+    made = jittered(*parts, "model.attention.bias=true").double()
+    made.is_pre, made.activation = residual == "pre", feedforward
+    return made
+
+
+def drawn(*shape):
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def learned(y, *learning):
+    """The gradients of inputs and weights, where every output counts differently."""
+    return torch.autograd.grad((y * drawn(*y.shape)).sum(), learning)
+
+
+def weights(linears):
+    return [linear.weight for linear in linears]
+
+
+REAL = torch.arange(6) < torch.tensor([6, 3])[:, None]  # (B, S)
+
+
+def test_an_encoder_layer_equals_pytorchs(model, pytorchs):
+    ours = model.encoder[0]
+    theirs = pytorchs(ours, pre=model.is_pre, activation=model.activation)
+    x = drawn(2, 6, 16).requires_grad_()
+    y, expected = ours(x, REAL[:, None, None, :], NO_POSITION), theirs(x, src_key_padding_mask=~REAL)
+    assert_close(y, expected)
+    own, others = (ours.feedforward.inner, ours.attention.output), (theirs.linear1, theirs.self_attn.out_proj)
+    assert_close(learned(y, x, *weights(own)), learned(expected, x, *weights(others)))
+
+
+def test_a_decoder_layer_equals_pytorchs(model, pytorchs):
+    ours = model.decoder[0]
+    theirs = pytorchs(ours, pre=model.is_pre, activation=model.activation)
+    x, memory = drawn(2, 5, 16).requires_grad_(), drawn(2, 6, 16).requires_grad_()
+    causal = torch.ones(5, 5, dtype=torch.bool).tril()
+    y = ours(x, causal, NO_POSITION, memory, REAL[:, None, None, :], NO_LAYER_CACHE)
+    expected = theirs(x, memory, tgt_mask=~causal, memory_key_padding_mask=~REAL)
+    assert_close(y, expected)
+    own = (ours.feedforward.outer, ours.attention.output, ours.cross_attention.output)
+    others = (theirs.linear2, theirs.self_attn.out_proj, theirs.multihead_attn.out_proj)
+    assert_close(learned(y, x, memory, *weights(own)), learned(expected, x, memory, *weights(others)))
+
+
+class Noting(Position):
+    """Does nothing, and notes what it was asked."""
+
+    def __init__(self):
+        super().__init__(causal=True)
+        self.asked = []
+
+    def turn(self, x, start):
+        self.asked.append(("turn", x.size(2)))
+        return x
+
+    def bias(self, queries, length, start):
+        self.asked.append(("bias", length))
+
+
+def test_positions_act_on_self_attention_and_not_on_attention_to_the_encoder(jittered):
+    model, position = jittered(), Noting()
+    source, target, causal = torch.randn(1, 4, 16), torch.randn(1, 3, 16), torch.ones(3, 3, dtype=torch.bool).tril()
+    everything = torch.ones(1, 1, 1, 4, dtype=torch.bool)
+    model.encoder[0](source, everything, position)
+    assert position.asked == [("turn", 4), ("turn", 4), ("bias", 4)]
+    position.asked.clear()
+    model.decoder[0](target, causal, position, source, everything, NO_LAYER_CACHE)
+    assert position.asked == [("turn", 3), ("turn", 3), ("bias", 3)]
+
+
+def test_a_cache_of_one_layer_projects_the_source_once(jittered):
+    layer, cache, memory = jittered().decoder[0], LayerCache.empty(), torch.randn(1, 4, 16)
+    calls = []
+    layer.cross_attention.keys.register_forward_hook(lambda *_: calls.append(1))
+    everything = torch.ones(1, 1, 1, 4, dtype=torch.bool)
+    for step in range(3):
+        seen = torch.ones(1, step + 1, dtype=torch.bool)
+        layer(torch.randn(1, 1, 16), seen, NO_POSITION, memory, everything, cache)
+    assert len(calls) == 1
+    assert cache.own.length == 3

@@ -1,0 +1,47 @@
+"""However attention is computed, every variation stays the same function: other kernels, and compiled code."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+MODERN = ("residual=pre", "norm=rms", "position=rope", "attention=grouped_query", "feedforward=swiglu")
+
+
+def logits_and_gradients(model, own, sentences):
+    """With the gradients of the weights `own`; `model` may be the compiled form of theirs."""
+    logits = model(*sentences)
+    return logits, torch.autograd.grad(logits.logsumexp(-1).sum(), own, materialize_grads=True)
+
+
+def test_one_call_of_pytorch_agrees_with_the_equation_step_by_step(model, jittered, variation, longer_sentences):
+    if variation.startswith("model/kernel="):
+        pytest.skip("a kernel cannot be combined with another one")
+    fused = jittered(variation, "model/kernel=sdpa").double()
+    fused.load_state_dict(model.state_dict())
+    blank = longer_sentences[1].clone()
+    blank[1] = False  # one source is nothing but padding
+    inputs = (longer_sentences[0], blank, longer_sentences[2])
+    explicit, by_pytorch = (logits_and_gradients(m, list(m.parameters()), inputs) for m in (model.double(), fused))
+    assert_close(by_pytorch, explicit)
+
+
+@pytest.mark.slow
+def test_the_whole_model_is_one_graph_that_agrees_with_the_model(jittered, variation, longer_sentences):
+    """Captured without a break and run as it is: what a compiler is given."""
+    model = jittered(variation, "model.n_layers=1").double()
+    torch._dynamo.reset()
+    graph = torch.compile(model, backend="eager", fullgraph=True)
+    own = list(model.parameters())
+    assert_close(logits_and_gradients(graph, own, longer_sentences), logits_and_gradients(model, own, longer_sentences))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parts", [(), MODERN], ids=["base", "modern"])
+def test_compiled_code_agrees_with_the_model(jittered, parts, longer_sentences):
+    model = jittered("model.n_layers=1", *(f"model/{part}" for part in parts)).double()
+    torch._dynamo.reset()
+    compiled = torch.compile(model, fullgraph=True)
+    own = list(model.parameters())
+    assert_close(
+        logits_and_gradients(compiled, own, longer_sentences), logits_and_gradients(model, own, longer_sentences)
+    )

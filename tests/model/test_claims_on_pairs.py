@@ -1,0 +1,39 @@
+"""The claims that two variations could break together though each keeps them alone."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from etude.errors import UserError
+from etude.model.attention import Attention
+from etude.model.kernel import Sdpa
+
+
+@pytest.fixture
+def model(jittered, pair):
+    """The jittered model of both variations; where they exclude each other there is none."""
+    try:
+        return jittered(*pair).double()
+    except UserError as refusal:
+        pytest.skip(str(refusal))
+
+
+def test_two_variations_keep_the_claims_together(model, longer_sentences):
+    source, mask, target = longer_sentences
+    whole = model(source, mask, target)
+
+    changed = target.clone()
+    changed[:, 3:] = (target[:, 3:] + 5) % 40
+    assert torch.equal(model(source, mask, changed)[:, :3], whole[:, :3]), "the future is seen"
+
+    garbage = torch.where(mask, source, 17)
+    assert torch.equal(model(garbage, mask, target), whole), "padding is seen"
+
+    state = model.start(source, mask)
+    for step in range(target.size(1)):
+        assert_close(model.step(target[:, step], state), whole[:, step], msg="cached decoding")
+
+    for part in model.modules():
+        if isinstance(part, Attention):
+            part.kernel = Sdpa(dropout=0.0)
+    assert_close(model(source, mask, target), whole, msg="another kernel")

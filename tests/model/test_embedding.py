@@ -1,0 +1,51 @@
+"""Embeddings: how many matrices there are, and which pieces are heard."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from etude.data.tokenizer import BOS, PAD
+from etude.model.embedding import TARGET_SPACES, TiedAll, TiedAllT2T, TiedDecoder, Untied
+
+V, D = 11, 6
+TOKENS = torch.tensor([[4, BOS, 9, PAD]])
+
+
+@pytest.mark.parametrize(("kind", "matrices"), [(TiedAll, 1), (TiedDecoder, 2), (Untied, 3)])
+def test_each_tying_holds_its_number_of_matrices(kind, matrices):
+    embedding = kind(V, d_model=D)
+    assert sum(parameter.numel() for parameter in embedding.parameters()) == matrices * V * D
+
+
+@pytest.mark.parametrize("kind", [TiedAll, TiedDecoder, Untied])
+def test_inputs_are_rows_times_the_root_of_d_model_and_logits_are_products_with_rows(kind):
+    embedding, x = kind(V, d_model=D), torch.randn(2, 3, D)
+    assert_close(embedding.source(TOKENS), embedding.source_table.weight[TOKENS] * D**0.5)
+    assert_close(embedding.target(TOKENS), embedding.target_table.weight[TOKENS] * D**0.5)
+    assert_close(embedding.logits(x), x @ embedding.output_table.weight.T)
+
+
+def t2t() -> TiedAllT2T:
+    torch.manual_seed(1)
+    return TiedAllT2T(V, d_model=D, silent=[PAD, BOS])
+
+
+def test_padding_and_start_enter_as_zero_vectors_as_published():
+    heard = t2t().target(TOKENS)[0]
+    assert torch.equal(heard[[1, 3]], torch.zeros(2, D))
+    assert (heard[[0, 2]] != 0).all()
+
+
+def test_the_source_carries_its_target_space_at_every_position_and_the_target_does_not():
+    embedding = t2t()
+    assert_close(embedding.source(TOKENS) - embedding.target(TOKENS), embedding.target_space.weight[:1].expand(1, 4, D))
+
+
+def test_the_published_embedding_has_a_table_of_target_spaces_more():
+    assert sum(parameter.numel() for parameter in t2t().parameters()) == (V + TARGET_SPACES) * D
+
+
+def test_silent_pieces_can_still_be_predicted():
+    embedding = t2t()
+    embedding.logits(torch.ones(1, 1, D))[..., PAD].sum().backward()
+    assert embedding.output_table.weight.grad[PAD].ne(0).all()

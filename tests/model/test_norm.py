@@ -1,0 +1,49 @@
+"""Norms against their formulas."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from etude.model.norm import LayerNorm, NoNorm, RmsNorm
+
+
+def drawn(kind, d_model, eps):
+    """A norm whose gain, and bias if it has one, are not those of the start."""
+    norm = kind(d_model=d_model, eps=eps).double()
+    for parameter in norm.parameters():
+        parameter.data.normal_(generator=torch.Generator().manual_seed(d_model))
+    return norm
+
+
+def inputs(d_model):
+    return torch.randn(2, 3, d_model, dtype=torch.float64, generator=torch.Generator().manual_seed(d_model)) * 3 + 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(d_model=st.integers(2, 40), eps=st.sampled_from([1e-6, 1e-2, 1.0]))
+def test_layer_normalisation_is_its_formula(d_model, eps):
+    norm, x = drawn(LayerNorm, d_model, eps), inputs(d_model)
+    mean, variance = x.mean(-1, keepdim=True), x.var(-1, keepdim=True, unbiased=False)
+    assert_close(norm(x), norm.weight * (x - mean) / (variance + eps).sqrt() + norm.bias)
+
+
+@settings(max_examples=25, deadline=None)
+@given(d_model=st.integers(2, 40), eps=st.sampled_from([1e-6, 1e-2, 1.0]))
+def test_root_mean_square_normalisation_is_its_formula(d_model, eps):
+    norm, x = drawn(RmsNorm, d_model, eps), inputs(d_model)
+    assert_close(norm(x), norm.weight * x / (x.square().mean(-1, keepdim=True) + eps).sqrt())
+    assert [name for name, _ in norm.named_parameters()] == ["weight"]
+
+
+@pytest.mark.parametrize("kind", [LayerNorm, RmsNorm])
+def test_a_norm_forgets_the_length_of_its_vector(kind):
+    norm, x = drawn(kind, 8, 1e-12), inputs(8)
+    assert_close(norm(100 * x), norm(x))
+
+
+def test_no_norm_gives_back_what_it_got():
+    x = inputs(8)
+    assert NoNorm()(x) is x
+    assert not list(NoNorm().parameters())

@@ -1,0 +1,99 @@
+"""The parameters of every variation, counted by a formula for each part."""
+
+import pytest
+import torch
+
+from etude import build
+from etude.config.compose import compose
+from etude.config.identity import resolved
+
+V = 40
+SIZES = ["model.d_model=12", "model.d_ff=20", "model.heads=4", "model.d_k=6", "model.d_v=5", "model.n_layers=3"]
+
+
+def attention(m, kv_heads):
+    """W_Q, W_K, W_V and W_O, and a bias for each unit where there are biases."""
+    units = (m["heads"] * m["attention"]["d_k"], kv_heads * (m["attention"]["d_k"] + m["attention"]["d_v"]))
+    read = m["heads"] * m["attention"]["d_v"]
+    return m["d_model"] * (sum(units) + read) + (sum(units) + m["d_model"]) * m["attention"]["bias"]
+
+
+def plain_network(m):
+    return 2 * m["d_model"] * m["d_ff"] + m["d_ff"] + m["d_model"]
+
+
+def gated_network(m):
+    return 3 * m["d_model"] * round(2 * m["d_ff"] / 3)
+
+
+def nothing(m):
+    return 0
+
+
+# Of one part: an attention, its scale, the positions of both stacks, one norm, one network, the tables.
+COUNTS = {
+    "attention": {
+        "multi_head": lambda m: attention(m, m["heads"]),
+        "local": lambda m: attention(m, m["heads"]),
+        "grouped_query": lambda m: attention(m, m["attention"]["kv_heads"]),
+    },
+    "scale": {
+        **dict.fromkeys(("sqrt_dk", "none", "dk", "sqrt_dmodel"), nothing),
+        "learned": lambda m: m["heads"],
+        "cosine": lambda m: 1,
+    },
+    "position": {
+        **dict.fromkeys(("sinusoidal", "sinusoidal_t2t", "none", "rope", "alibi"), nothing),
+        "learned": lambda m: 2 * m["position"]["max_length"] * m["d_model"],
+        "shaw": lambda m: 2 * m["n_layers"] * (2 * m["position"]["clip"] + 1) * m["attention"]["d_k"],
+        "t5": lambda m: 2 * m["heads"] * m["position"]["buckets"],
+    },
+    "norm": {"layer": lambda m: 2 * m["d_model"], "rms": lambda m: m["d_model"], "none": nothing},
+    "feedforward": {
+        **dict.fromkeys(("relu", "gelu"), plain_network),
+        **dict.fromkeys(("swiglu", "geglu"), gated_network),
+        "none": nothing,
+    },
+    "tying": {
+        "all": lambda m: V * m["d_model"],
+        "decoder": lambda m: 2 * V * m["d_model"],
+        "none": lambda m: 3 * V * m["d_model"],
+        "all_t2t": lambda m: (V + 32) * m["d_model"],
+    },
+}
+# Of a wrapping: how many norms it holds, how many numbers of its own, and how many norms close a stack.
+RESIDUALS = {"post": (1, 0, 0), "pre": (1, 0, 1), "sandwich": (2, 0, 1), "rezero": (0, 1, 0)}
+
+
+def by_formula(model, choices):
+    """The sum over the parts; a KeyError where a part has no formula here."""
+    of = {part: COUNTS[part][choices[f"model/{part}"]](model) for part in COUNTS}
+    norms, own, closing = RESIDUALS[choices["model/residual"]]
+    wrapping = norms * of["norm"] + own
+    attentive = of["attention"] + of["scale"]
+    encoder_layer = attentive + of["feedforward"] + 2 * wrapping
+    decoder_layer = 2 * attentive + of["feedforward"] + 3 * wrapping
+    layers = model["n_layers"] * (encoder_layer + decoder_layer)
+    return of["tying"] + of["position"] + layers + 2 * closing * of["norm"]
+
+
+def counted(config, device):
+    with torch.device(device):
+        return sum(parameter.numel() for parameter in build.model(config, V).parameters())
+
+
+@pytest.mark.parametrize("bias", ["true", "false"])
+def test_as_many_parameters_are_built_as_the_formula_counts(variation, bias):
+    config = resolved(compose([*SIZES, variation, f"model.attention.bias={bias}", "model.vocabulary=null"]))
+    try:
+        expected = by_formula(config["model"], config["choices"])
+    except KeyError:  # a variation of one's own: at least its shapes tell the truth before it is built
+        expected = counted(config, "meta")
+    assert counted(config, "cpu") == expected
+
+
+def test_a_norm_within_and_one_at_the_end_are_counted_for_every_pair_of_residual_and_norm():
+    for residual in RESIDUALS:
+        for norm in COUNTS["norm"]:
+            config = resolved(compose([*SIZES, f"model/residual={residual}", f"model/norm={norm}"]))
+            assert counted(config, "cpu") == by_formula(config["model"], config["choices"]), (residual, norm)

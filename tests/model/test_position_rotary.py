@@ -1,0 +1,91 @@
+"""Rotary positions against a turn of complex numbers."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from etude.model.position import Rotary
+
+
+def rope(d_k: int = 8, base: float = 10000.0) -> Rotary:
+    return Rotary(False, d_k=d_k, base=base).double()
+
+
+def by_hand(x: np.ndarray, position: int, base: float) -> np.ndarray:
+    """Each pair of components, as one complex number, turned by its angle."""
+    d_k = len(x)
+    turned = []
+    for i in range(d_k // 2):
+        number = complex(x[2 * i], x[2 * i + 1]) * np.exp(1j * position * base ** (-2 * i / d_k))
+        turned += [number.real, number.imag]
+    return np.array(turned)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    pairs=st.integers(1, 6), start=st.integers(0, 400), base=st.sampled_from([100.0, 10000.0]), seed=st.integers(0, 9)
+)
+def test_each_pair_turns_by_its_angle(pairs, start, base, seed):
+    x = np.random.default_rng(seed).normal(size=(3, 2 * pairs))
+    turned = rope(2 * pairs, base).turn(torch.tensor(x)[None, None], start)[0, 0]
+    expected = np.stack([by_hand(row, start + t, base) for t, row in enumerate(x)])
+    assert_close(turned.numpy(), expected, atol=1e-6, rtol=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(query=st.integers(0, 300), key=st.integers(0, 300), seed=st.integers(0, 9))
+def test_a_product_depends_on_the_offset_alone(query, key, seed):
+    q, k = np.random.default_rng(seed).normal(size=(2, 8))
+    position = rope()
+    here = position.turn(torch.tensor(q)[None, None, None], query) * position.turn(
+        torch.tensor(k)[None, None, None], key
+    )
+    theta = 10000 ** (-np.arange(4) / 4)
+    numbers = (q[::2] + 1j * q[1::2]) * np.conj(k[::2] + 1j * k[1::2]) * np.exp(1j * (query - key) * theta)
+    assert math.isclose(here.sum().item(), numbers.real.sum(), abs_tol=1e-5)
+
+
+def test_turning_keeps_lengths():
+    x = torch.randn(2, 3, 50, 8, dtype=torch.float64)
+    assert_close(rope().turn(x, 90).norm(dim=-1), x.norm(dim=-1), atol=1e-6, rtol=1e-6)
+
+
+def test_the_first_position_is_not_turned():
+    x = torch.randn(1, 1, 1, 8, dtype=torch.float64)
+    assert torch.equal(rope().turn(x, 0), x)
+
+
+def test_turning_from_a_start_continues_the_whole():
+    x, position = torch.randn(2, 3, 9, 8, dtype=torch.float64), rope()
+    assert torch.equal(position.turn(x[:, :, 4:], 4), position.turn(x, 0)[:, :, 4:])
+
+
+def test_late_positions_keep_their_digits():
+    x = torch.tensor([[[[1.0, 0.0]]]])
+    assert_close(
+        Rotary(False, d_k=2, base=10000.0).turn(x, 99_999)[0, 0, 0, 0].item(), math.cos(99_999), atol=1e-6, rtol=0
+    )
+
+
+def test_half_precision_in_half_precision_out():
+    x = torch.zeros(1, 1, 3, 8, dtype=torch.bfloat16)
+    assert Rotary(False, d_k=8, base=10000.0).turn(x, 0).dtype == torch.bfloat16
+
+
+def test_a_table_that_grew_in_inference_still_serves_training():
+    position = Rotary(False, d_k=8, base=10000.0)
+    with torch.inference_mode():
+        position.turn(torch.zeros(1, 1, 300, 8), 0)
+    x = torch.randn(1, 1, 200, 8, requires_grad=True)
+    position.turn(x, 0).square().sum().backward()
+    assert_close(x.grad, 2 * x.detach())
+
+
+def test_an_odd_d_k_is_refused():
+    with pytest.raises(ValueError, match="d_k must be even, not 5"):
+        Rotary(False, d_k=5, base=10000.0)

@@ -1,0 +1,116 @@
+"""Scales of attention scores against the formulas."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from etude.model.scale import Cosine, Dk, LearnedPerHead, SqrtDk, SqrtDmodel, Unscaled
+from etude.paths import shipped
+
+ALL = sorted(file.stem for file in (shipped("conf") / "model" / "scale").glob("*.yaml"))
+
+
+def vectors(*, d_k: int = 6, heads: int = 4) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(d_k)
+    queries, keys = (torch.randn(2, heads, n, d_k, dtype=torch.float64, generator=generator) for n in (5, 7))
+    return queries, keys
+
+
+def scores(scale: nn.Module, queries: Tensor, keys: Tensor) -> Tensor:
+    queries, keys = scale.double()(queries, keys)
+    return queries @ keys.mT
+
+
+@given(d_k=st.integers(1, 600), heads=st.integers(1, 8))
+@settings(max_examples=30, deadline=None)
+def test_fixed_scales_are_what_their_names_say(d_k, heads):
+    queries, keys = vectors(d_k=d_k, heads=heads)
+    plain = queries @ keys.mT
+    assert_close(scores(Unscaled(), queries, keys), plain)
+    assert_close(scores(SqrtDk(d_k=d_k), queries, keys), plain / math.sqrt(d_k))
+    assert_close(scores(Dk(d_k=d_k), queries, keys), plain / d_k)
+    assert_close(scores(SqrtDmodel(d_model=heads * d_k), queries, keys), plain / math.sqrt(heads * d_k))
+
+
+def test_dk_is_sqrt_dk_twice():
+    queries, keys = vectors()
+    once, keys = SqrtDk(d_k=6)(queries, keys)
+    assert_close(scores(SqrtDk(d_k=6), once, keys), scores(Dk(d_k=6), queries, keys))
+
+
+def test_a_learned_scale_starts_as_sqrt_dk():
+    assert_close(
+        scores(LearnedPerHead(heads=4, d_k=6), *vectors()), scores(SqrtDk(d_k=6), *vectors()), rtol=1e-6, atol=0
+    )
+
+
+def test_a_learned_scale_gives_each_head_its_own_factor():
+    scale, (queries, keys) = LearnedPerHead(heads=4, d_k=6).double(), vectors()
+    factors = [0.5, 1.0, 3.0, 0.1]
+    scale.log_factor.data = torch.tensor(factors, dtype=torch.float64).log()
+    found = scores(scale, queries, keys)
+    for head, factor in enumerate(factors):
+        assert_close(found[:, head], factor * (queries[:, head] @ keys[:, head].mT))
+
+
+@given(log_factor=st.floats(-50, 50))
+def test_a_learned_scale_never_turns_likes_into_dislikes(log_factor):
+    scale, (queries, keys) = LearnedPerHead(heads=4, d_k=6).double(), vectors()
+    scale.log_factor.data.fill_(log_factor)
+    assert torch.equal(scores(scale, queries, keys).sign(), (queries @ keys.mT).sign())
+
+
+def test_the_cosine_scale_is_g_times_the_cosine():
+    queries, keys = vectors()
+    scale = Cosine(length=10)
+    scale.g.data.fill_(3.5)
+    cosines = nn.functional.cosine_similarity(queries[:, :, :, None], keys[:, :, None], dim=-1)
+    assert_close(scores(scale, queries, keys), 3.5 * cosines)
+
+
+@given(factor=st.floats(0.01, 1000), other=st.floats(0.01, 1000))
+@settings(max_examples=30, deadline=None)
+def test_the_cosine_scale_does_not_see_how_long_vectors_are(factor, other):
+    queries, keys = vectors()
+    scale = Cosine(length=10)
+    assert_close(scores(scale, factor * queries, other * keys), scores(scale, queries, keys))
+
+
+@pytest.mark.parametrize(("length", "g"), [(2, 1.0), (10, math.log2(90)), (64, math.log2(4032))])
+def test_the_cosine_scale_starts_at_the_logarithm_of_its_paper(length, g):
+    assert_close(Cosine(length=length).g.item(), g)
+
+
+def test_the_cosine_scale_bears_a_vector_of_zeros():
+    queries, keys = (x.detach() for x in vectors())
+    queries[0, 0, 0] = 0
+    queries.requires_grad_()
+    scores(Cosine(length=10), queries, keys).sum().backward()
+    assert queries.grad.isfinite().all()
+    assert queries.grad.abs().max() < 1e6
+
+
+def test_the_cosine_scale_refuses_a_length_without_a_logarithm():
+    with pytest.raises(ValueError, match="length must be 2 or more, not 1"):
+        Cosine(length=1)
+
+
+@pytest.mark.parametrize("kernel", ["explicit", "sdpa"])
+@pytest.mark.parametrize("scale", ALL)
+def test_half_precision_stays_finite_and_near(tiny, sentences, scale, kernel):
+    model, (source, mask, target) = tiny(f"model/scale={scale}", f"model/kernel={kernel}"), sentences
+    blank = mask.clone()
+    blank[1] = False
+    with torch.autocast("cpu", torch.bfloat16):
+        half = model(source, blank, target)
+    assert_close(half.float(), model(source, blank, target), atol=0.2, rtol=0.05)
+
+
+@pytest.mark.parametrize("scale", sorted(set(ALL) - {"sqrt_dk", "learned"}))
+def test_each_scale_makes_another_model(tiny, sentences, scale):
+    assert (tiny(f"model/scale={scale}")(*sentences) - tiny()(*sentences)).abs().max() > 1e-3

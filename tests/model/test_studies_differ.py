@@ -1,0 +1,160 @@
+"""Each arm of each study really is another model or another training than its baseline, and only where it says."""
+
+import re
+from functools import cache
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from etude import build
+from etude.config.arms import arm_names
+from etude.config.compose import compose
+from etude.config.identity import resolved
+from etude.config.studies import load_study
+from etude.config.yamlfile import read_yaml
+from etude.data.tokenizer import PAD
+from etude.paths import shipped
+
+VOCABULARY = 40
+NAMES = ("study", "arm", "experiment.")  # what a run is called
+OTHER_WAYS = ("model/kernel",)  # groups of ways to compute the same function
+
+# What may differ where an override names this section; the schedule knows d_model, equation (3).
+MAY_DIFFER = {
+    "model": {"shapes", "start", "function", "regularisation", "schedule"},
+    "loss": {"loss"},
+    "schedule": {"schedule"},
+    "data": {"data"},
+    "tokenizer": {"data"},
+    "decoding": {"decoding"},
+    **{key: {"training", "schedule"} for key in ("budget", "optimizer", "precision", "averaging")},
+}
+
+
+def overrides(arm: str) -> list[str]:
+    """What the arm `<study>/<arm>` itself changes."""
+    study, _, name = arm.partition("/")
+    return load_study(study).arms[name]
+
+
+def baseline(arm: str) -> str:
+    study = arm.partition("/")[0]
+    return f"{study}/{load_study(study).baseline}"
+
+
+@pytest.fixture(params=[name for name in sorted(arm_names()) if name != baseline(name)])
+def arm(request) -> str:
+    return request.param
+
+
+@cache
+def composed(*typed: str):
+    return compose(typed)
+
+
+def leaves(node, path: str = "") -> dict:
+    """Dotted key and value of each leaf."""
+    if not isinstance(node, dict):
+        return {path: node}
+    return {k: v for key in node for k, v in leaves(node[key], f"{path}.{key}".lstrip(".")).items()}
+
+
+def written(*typed: str) -> dict:
+    """Each leaf as it stands in the files, interpolations and all, and under the name of each group its choice."""
+    config = composed(*typed)
+    own = {key: value for key, value in OmegaConf.to_container(config, resolve=False).items() if key != "hydra"}
+    choices = {f"{group.replace('/', '.')}.": choice for group, choice in resolved(config)["choices"].items()}
+    return {key: value for key, value in (leaves(own) | choices).items() if key not in NAMES}
+
+
+def changed(one: dict, other: dict) -> set[str]:
+    return {key for key in one | other if one.get(key, ...) != other.get(key, ...)}
+
+
+def sections(override: str) -> list[str]:
+    """Where an override may write: its key; or the section of the file that it chooses, or what that file names."""
+    key, _, value = override.partition("=")
+    file = shipped("conf") / key / f"{value}.yaml"
+    if not file.is_file():
+        return [key]
+    group, content = key.replace("/", "."), read_yaml(file)
+    if not file.read_text(encoding="utf-8").startswith("# @package _global_"):
+        return [group]
+    chosen = [name.removeprefix("override /").replace("/", ".") for line in content.pop("defaults") for name in line]
+    return [group, *chosen, *leaves(content)]
+
+
+def test_what_is_written_differs_where_the_arm_says_and_nowhere_else(arm):
+    """The rest of a difference is worked out from what is written: `${model.d_model}` and its kin."""
+    named = tuple(f"{section}." for override in overrides(arm) for section in sections(override))
+    found = changed(written(f"experiment={arm}"), written(f"experiment={baseline(arm)}"))
+    assert found
+    assert [key for key in found if not f"{key}.".startswith(named)] == []
+
+
+def test_no_override_of_an_arm_is_idle(arm):
+    for idle in overrides(arm):
+        others = [override for override in overrides(arm) if override != idle]
+        assert changed(written(*others), written(*overrides(arm))), f"{idle} changes nothing"
+
+
+def inputs():
+    """Source (2, 24), its mask with 24 and 15 real tokens, target (2, 20): longer than any window or exact bucket."""
+    generator = torch.Generator().manual_seed(5)
+    mask = torch.arange(24) < torch.tensor([[24], [15]])
+    source, target = (torch.randint(4, VOCABULARY, (2, length), generator=generator) for length in (24, 20))
+    return source.masked_fill(~mask, PAD), mask, target
+
+
+def model_of(config):
+    torch.manual_seed(1)
+    return build.model(config, VOCABULARY).double()
+
+
+def in_training(model):
+    model.train()
+    torch.manual_seed(1)
+    return model(*inputs())
+
+
+def different_models(config, other) -> set[str]:
+    """How two models differ: in shapes, or else at the start, in what they compute, in what they drop."""
+    ours, theirs = model_of(config), model_of(other)
+    weights, others = ours.state_dict(), theirs.state_dict()
+    if {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in others.items()}:
+        return {"shapes"}
+    found = set() if all(torch.equal(weights[name], others[name]) for name in weights) else {"start"}
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+        ours.load_state_dict(theirs.state_dict())
+        if not torch.allclose(ours.eval()(*inputs()), theirs.eval()(*inputs())):
+            found.add("function")
+        elif not torch.allclose(in_training(ours), in_training(theirs)):
+            found.add("regularisation")
+    return found
+
+
+def loss_of(config):
+    logits = torch.randn(2, 20, VOCABULARY, generator=torch.Generator().manual_seed(5))
+    return build.make(config["loss"], PAD)(logits, inputs()[2])
+
+
+def differences(config, other) -> set[str]:
+    found = different_models(config, other)
+    if not torch.equal(loss_of(config), loss_of(other)):
+        found.add("loss")
+    kinds = {"schedule": ("schedule",), "data": ("data", "tokenizer"), "decoding": ("decoding",)}
+    kinds["training"] = ("budget", "optimizer", "precision", "averaging")
+    return found | {kind for kind, keys in kinds.items() if any(config.get(k) != other.get(k) for k in keys)}
+
+
+def test_an_arm_is_another_model_or_another_training_than_its_baseline(arm):
+    found = differences(*(resolved(composed(f"experiment={name}")) for name in (arm, baseline(arm))))
+    keys = [override.partition("=")[0] for override in overrides(arm)]
+    if all(key in OTHER_WAYS for key in keys):
+        assert not found
+    else:
+        assert found
+        assert found <= set().union(*(MAY_DIFFER[re.split(r"[./]", key)[0]] for key in keys))
