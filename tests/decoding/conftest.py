@@ -12,6 +12,7 @@ from etude.model.attention import MultiHeadAttention
 from etude.model.embedding import TiedAll
 from etude.model.feedforward import ReluFeedForward
 from etude.model.init import Glorot
+from etude.model.kernel import Explicit
 from etude.model.norm import LayerNorm
 from etude.model.position import Sinusoidal
 from etude.model.residual import PostNorm
@@ -88,8 +89,9 @@ def transformer() -> Transformer:
         n_layers=2,
         dropout=0.1,
         position=partial(Sinusoidal, d_model=d_model),
-        attention=partial(MultiHeadAttention, d_model=d_model, heads=2, d_k=d_k, d_v=d_k, bias=False, dropout=0.1),
+        attention=partial(MultiHeadAttention, d_model=d_model, heads=2, d_k=d_k, d_v=d_k, bias=False),
         scale=partial(SqrtDk, d_k=d_k),
+        kernel=partial(Explicit, dropout=0.1),
         norm=partial(LayerNorm, d_model=d_model, eps=1e-6),
         residual=partial(PostNorm, dropout=0.1),
         feedforward=partial(ReluFeedForward, d_model=d_model, d_ff=32),

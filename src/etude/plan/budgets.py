@@ -16,12 +16,14 @@ class Gap:
 
     Attributes:
         run: the arm.
+        baseline: its name.
         what: "parameters" or "training FLOPs".
         ratio: the arm's share of the baseline's.
         override: what would match them, or None where nothing does.
     """
 
     run: RunPlan
+    baseline: str
     what: str
     ratio: float
     override: str | None
@@ -30,14 +32,17 @@ class Gap:
 def gaps(runs: Sequence[RunPlan], baseline: RunPlan, tolerance: float) -> list[Gap]:
     """Every arm that differs from the baseline by more than `tolerance`, a share of the baseline's."""
     found = []
-    for run in {run.name: run for run in runs if run.name != baseline.name}.values():
+    others = [run for run in runs if run.name != baseline.name]
+    for run in {(run.name, run.parameters, run.training_flops): run for run in others}.values():
         ratio = run.parameters / baseline.parameters
         if abs(ratio - 1) > tolerance:
-            found.append(Gap(run, "parameters", ratio, _matching_d_ff(run.config, run.parameters, baseline.parameters)))
+            override = _matching_d_ff(run.config, run.parameters, baseline.parameters)
+            found.append(Gap(run, baseline.name, "parameters", ratio, override))
         ratio = run.training_flops / baseline.training_flops
         if abs(ratio - 1) > tolerance:
             steps = round(run.config["budget"]["max_steps"] / ratio)
-            found.append(Gap(run, "training FLOPs", ratio, f"budget.max_steps={steps}" if steps else None))
+            override = f"budget.max_steps={steps}" if steps else None
+            found.append(Gap(run, baseline.name, "training FLOPs", ratio, override))
     return found
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -31,6 +32,8 @@ baseline, and what is finished already. Nothing is trained or written.
 """
 _PIPE_WIDTH = 120  # columns, where nobody says how wide the paper is
 
+Run = tuple[str, ...]  # overrides
+
 
 def plan(words: Sequence[str]) -> None:
     """What `etude plan` does with the words behind it.
@@ -38,84 +41,125 @@ def plan(words: Sequence[str]) -> None:
     Raises:
         UserError: a config cannot run, or a word is not understood.
     """
-    overrides, options = _options(words)
-    runs = expand(overrides)
+    overrides, options = separated(words)
+    chosen = _Options.read(options)
+    runs = [tuple(run) for run in expand(overrides)]
     bases = [_baseline_of(run) for run in runs]
-    distinct = list(dict.fromkeys(map(tuple, [*runs, *bases])))
+    distinct = list(dict.fromkeys([*runs, *bases]))
     composed = dict(zip(distinct, compose_many(distinct), strict=True))
-    configs = {}
-    for run, config in composed.items():
-        try:
-            configs[run] = sound(config)
-        except UserError as error:
-            raise UserError(f"{' '.join(run)}: {error}" if len(runs) > 1 else str(error)) from error
+    configs = {run: _sound(run, config, alone=len(runs) == 1) for run, config in composed.items()}
 
     from etude.plan.budgets import gaps  # these need torch
     from etude.plan.device import device, measured
     from etude.plan.runs import plan as make_plans
     from etude.plan.table import as_json, drawn, notes
 
-    where = measured(configs[tuple(bases[0])]) if options["--measure"] else device(options["device"])
+    where = measured(configs[bases[0]]) if chosen.measure else device(chosen.device)
     plans = dict(zip(configs, make_plans(configs.values(), where), strict=True))
-    ours = [plans[tuple(run)] for run in runs]
+    ours = [plans[run] for run in runs]
     written = {run: _written(config) for run, config in composed.items()}
     differs = [
-        _told(difference(configs[base], configs[run], (written[base], written[run])))
-        for base, run in zip(map(tuple, bases), map(tuple, runs), strict=True)
+        _differing(difference(configs[base], configs[run], (written[base], written[run])), _said(run))
+        for base, run in zip(bases, runs, strict=True)
     ]
     paper = [_printed(one.config["study"], one.config["arm"]) for one in ours]
-    if options["--json"]:
-        found = [as_json(*row) for row in zip(ours, differs, paper, strict=True)]
-        sys.stdout.write(json.dumps({"device": where.name, "runs": found}, indent=2) + "\n")
+    unequal = [
+        gap
+        for base in dict.fromkeys(bases)
+        for gap in gaps(
+            [plans[r] for r, b in zip(runs, bases, strict=True) if b == base], plans[base], chosen.tolerance
+        )
+    ]
+    if chosen.json:
+        sys.stdout.write(json.dumps(as_json(ours, differs, paper, unequal, where), indent=2, default=str) + "\n")
         return
     console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _PIPE_WIDTH
     console.print(drawn(ours, differs, paper, where))
-    tolerance = float(options["--tolerance"])
-    for base in dict.fromkeys(map(tuple, bases)):
-        of_study = [plans[tuple(run)] for run, its in zip(runs, bases, strict=True) if tuple(its) == base]
-        for line in notes(of_study, gaps(of_study, plans[base], tolerance), plans[base].name, tolerance):
-            console.print(line, markup=False)
+    for line in notes(ours, unequal, chosen.tolerance):
+        console.print(line, markup=False)
 
 
-def _options(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Overrides, and what is for the plan itself."""
-    options = {"device": "cpu", "--measure": "", "--json": "", "--tolerance": "0.1"}
-    overrides = []
+def separated(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What is to be planned, and the words for the plan itself, each with its value: `--tolerance 0.2` is one of them.
+
+    Example:
+        >>> separated(["table3", "--tolerance", "0.2", "scale=full", "device=a100"])
+        (['table3', 'scale=full'], ['--tolerance=0.2', 'device=a100'])
+    """
+    subject: list[str] = []
+    options: list[str] = []
     rest = iter(words)
     for word in rest:
-        key, _, value = word.partition("=")
-        if word in ("--measure", "--json"):
-            options[word] = "yes"
-        elif key == "--tolerance":
-            options[key] = _share(value or next(rest, ""))
-        elif key == "device":
-            options[key] = value
-        elif word.startswith("-"):
-            raise UserError(f"plan: {word!r} is not understood; {did_you_mean(word, [*options, '--help'])}")
+        if word == "--tolerance":
+            options.append(f"{word}={next(rest, '')}")
         else:
-            overrides.append(word)
-    return overrides, options
+            (options if word.startswith(("-", "device=")) else subject).append(word)
+    return subject, options
 
 
-def _share(text: str) -> str:
+@dataclass(frozen=True)
+class _Options:
+    device: str = "cpu"
+    measure: bool = False
+    json: bool = False
+    tolerance: float = 0.1
+
+    @classmethod
+    def read(cls, words: Sequence[str]) -> "_Options":
+        found: dict[str, Any] = {}
+        for word in words:
+            key, _, value = word.partition("=")
+            if word in ("--measure", "--json"):
+                found[word.lstrip("-")] = True
+            elif key == "--tolerance":
+                found["tolerance"] = _share(value)
+            elif key == "device":
+                found["device"] = value
+            else:
+                known = ["--measure", "--json", "--tolerance", "--help"]
+                raise UserError(f"plan: {word!r} is not understood; {did_you_mean(word, known)}")
+        return cls(**found)
+
+
+def _share(text: str) -> float:
     try:
-        fits = float(text) >= 0
+        share = float(text)
     except ValueError:
-        fits = False
-    if not fits:
-        raise UserError(f"--tolerance {text}: it must be a share of the baseline's budget, such as 0.1")
-    return text
+        share = -1.0
+    if not 0 <= share < float("inf"):
+        raise UserError(f"--tolerance must be a share of the baseline's budget, such as --tolerance 0.1, not {text!r}")
+    return share
 
 
-def _baseline_of(run: Sequence[str]) -> list[str]:
+def _sound(run: Run, config: DictConfig, alone: bool) -> dict[str, Any]:
+    try:
+        return sound(config)
+    except UserError as error:
+        raise error if alone else UserError(f"{' '.join(run)}: {error}") from error
+
+
+def _baseline_of(run: Run) -> Run:
     """The same overrides for the baseline of the run's study; without a study, the defaults."""
-    study = next((o.partition("=")[2].partition("/")[0] for o in run if o.startswith("experiment=")), "")
+    study, _ = _study_and_arm(run)
     if study not in study_names():
-        return []
+        return ()
     base = f"experiment={study}/{load_study(study).baseline}"
-    return [base if override.startswith("experiment=") else override for override in run]
+    return tuple(base if override.startswith("experiment=") else override for override in run)
+
+
+def _said(run: Run) -> set[str]:
+    """The keys that were set by name: on the command line, or by the arm."""
+    study, arm = _study_and_arm(run)
+    of_arm = load_study(study).arms[arm] if study in study_names() else []
+    return {override.partition("=")[0].lstrip("+~") for override in [*run, *of_arm]}
+
+
+def _study_and_arm(run: Run) -> tuple[str, str]:
+    name = next((override.partition("=")[2] for override in run if override.startswith("experiment=")), "")
+    study, _, arm = name.partition("/")
+    return study, arm
 
 
 def _written(config: DictConfig) -> dict[str, Any]:
@@ -124,12 +168,14 @@ def _written(config: DictConfig) -> dict[str, Any]:
     return plain  # type: ignore[return-value]
 
 
-def _told(found: Difference) -> str:
-    """`position=learned, heads=1`: what was chosen and written otherwise than in the baseline."""
-    pairs = {**found.choices, **found.values}
-    return ", ".join(
-        f"{key.removeprefix('model/').removeprefix('model.')}={after}" for key, (_, after) in pairs.items()
-    )
+def _differing(found: Difference, said: set[str]) -> dict[str, Any]:
+    """What was chosen and what was written otherwise than in the baseline: key -> value.
+
+    Of what a chosen file brings with it (`model=big` a `d_model`) only what was `said` besides.
+    """
+    brought = tuple(f"{group.replace('/', '.')}." for group in found.choices)
+    values = {key: pair for key, pair in found.values.items() if key in said or not key.startswith(brought)}
+    return {key: after for key, (_, after) in {**found.choices, **values}.items()}
 
 
 def _printed(study: str, arm: str) -> float | None:

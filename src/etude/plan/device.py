@@ -12,7 +12,7 @@ from etude.paths import shipped
 from etude.plan.flops import training_flops
 from etude.plan.size import Config, size
 
-_SECONDS = 5.0  # that a measurement may take, beyond its first step
+_SECONDS = 4.0  # that a measurement takes, beyond finding its batch
 _LENGTH = 25  # pieces of a source and of a target
 
 
@@ -45,26 +45,33 @@ def device(name: str) -> Device:
 
 
 def measured(config: Config) -> Device:
-    """This machine, by timing real training steps of a config on random pieces."""
+    """This machine, by timing real training steps of a config on random pieces.
+
+    Batches grow until a step takes a while or they are as large as the budget says: large enough to be worth the
+    device's while, small enough for a model that is none of this machine's size.
+    """
     budget, pieces = config["budget"], config["data"]["vocab_size"]
     where = build.device("auto")
     module = build.training_module(config, build.model(config, pieces)).to(where)
     optimizer = module.make_optimizer(module.parameters())
-    sentences = max(1, budget["target_tokens"] // _LENGTH)
-    tokens = torch.randint(4, pieces, (sentences, _LENGTH), device=where)
 
-    def step() -> None:
+    def seconds(sentences: int) -> float:
+        """Of a step."""
+        began = time.perf_counter()
+        tokens = torch.randint(4, pieces, (sentences, _LENGTH), device=where)
         logits = module.model(tokens, torch.ones_like(tokens, dtype=torch.bool), tokens)
         module.loss(logits, tokens).backward()
         optimizer.step()
         optimizer.zero_grad()
         if where.type == "cuda":
             torch.cuda.synchronize(where)
+        return time.perf_counter() - began
 
-    step()  # the first one allocates
-    steps, began = 0, time.perf_counter()
-    while time.perf_counter() - began < _SECONDS:
-        step()
-        steps += 1
-    flops = steps * sentences * training_flops(size(config), _LENGTH, _LENGTH) / (time.perf_counter() - began)
+    sentences, most = 1, max(1, budget["target_tokens"] // _LENGTH)
+    while seconds(sentences) < _SECONDS / 5 and sentences < most:
+        sentences = min(2 * sentences, most)
+    taken = [seconds(sentences)]
+    while sum(taken) < _SECONDS:
+        taken.append(seconds(sentences))
+    flops = len(taken) * sentences * training_flops(size(config), _LENGTH, _LENGTH) / sum(taken)
     return Device(f"this machine, measured: {flops / 1e9:,.0f} GFLOP/s", flops, 0.0)

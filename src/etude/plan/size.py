@@ -89,7 +89,7 @@ def _counts_of_layer(model: Transformer) -> tuple[int, int, int]:
 
 
 def _inner(layer: nn.Module) -> int:
-    """Of its feed-forward network: what the matrices but the last put out; where two of them meet, also the gate and the product."""
+    """Of its feed-forward network: what all matrices but the last put out; a gate and what it lets pass besides."""
     matrices = [part for part in layer.get_submodule("feedforward").modules() if isinstance(part, nn.Linear)]
     meeting = 2 * matrices[-1].in_features if len(matrices) > 2 else 0
     return sum(matrix.out_features for matrix in matrices[:-1]) + meeting

@@ -1,19 +1,24 @@
 """How a plan looks in a terminal."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from etude.plan.budgets import Gap
 from etude.plan.device import Device
 from etude.plan.runs import RunPlan
 
+_SECTION = re.compile(r"^(model[./]|budget\.)")  # a person knows where heads and max_steps stand
 _UNITS = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 
-def drawn(plans: Sequence[RunPlan], differences: Sequence[str], paper: Sequence[float | None], device: Device) -> Table:
+def drawn(
+    plans: Sequence[RunPlan], differences: Sequence[dict[str, Any]], paper: Sequence[float | None], device: Device
+) -> Table:
     """A row each, and what is still to do in the last."""
     with_paper = any(number is not None for number in paper)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=len(plans) > 1, title=f"On {device.name}")
@@ -39,29 +44,60 @@ def drawn(plans: Sequence[RunPlan], differences: Sequence[str], paper: Sequence[
         cells += [f"{printed:g}" if printed is not None else ""] if with_paper else []
         cells += [magnitude(plan.step_flops), magnitude(plan.training_flops), magnitude(plan.decoding_flops)]
         cells += [f"{plan.memory / 1e9:.1f}", magnitude(plan.tokens), hours(plan.hours), price(plan.price)]
-        table.add_row(*cells, plan.state, difference)
+        table.add_row(*cells, plan.state, Text(_told(difference)))
     return table
 
 
-def notes(plans: Sequence[RunPlan], found: Sequence[Gap], baseline: str, tolerance: float) -> list[str]:
+def notes(plans: Sequence[RunPlan], unequal: Sequence[Gap], tolerance: float) -> list[str]:
     """What the figures rest on, and which arms do not get what the baseline gets."""
-    lines = []
-    if missing := sorted({str(plan.config["choices"]["data"]) for plan in plans if not plan.text.prepared}):
-        length = plans[0].text.source if len(plans) == 1 else 25
-        lines.append(
-            f"Sentences are taken to be {length:.0f} pieces long: {', '.join(missing)} has not been prepared "
-            f"(etude prepare data={missing[0]})."
-        )
-    if found:
-        lines.append(f"Not the budget of {baseline}, by more than {tolerance:.0%}; what would even it out:")
-    for gap in found:
-        way = f"; {gap.override}" if gap.override else ""
-        lines.append(f"  {gap.run.config['arm']}: {gap.ratio:.2f} × the {gap.what}{way}")
+    lines = list(dict.fromkeys(_lengths(plan) for plan in plans))
+    lines.append("GB: at the peak of training on a processor, in float32.")
+    for baseline in dict.fromkeys(gap.baseline for gap in unequal):
+        lines.append(f"Not the budget of {baseline}, by more than {tolerance:.0%} (what would even it out):")
+        told: dict[str, list[str]] = {}
+        for gap in unequal:
+            if gap.baseline == baseline:
+                way = f" ({gap.override})" if gap.override else ""
+                told.setdefault(gap.run.config["arm"], []).append(f"{gap.ratio:.2f} × the {gap.what}{way}")
+        lines += [f"  {arm}: {', '.join(dict.fromkeys(ratios))}" for arm, ratios in told.items()]
     return lines
 
 
-def as_json(plan: RunPlan, difference: str, printed: float | None) -> dict[str, Any]:
-    """The plan of a run for machines: plain numbers, no units but those in the names."""
+def _lengths(plan: RunPlan) -> str:
+    data, text = plan.config["choices"]["data"], plan.text
+    if text.prepared:
+        return f"Sentences of {data} have {text.source:.1f} pieces of source and {text.target:.1f} of target: counted."
+    return (
+        f"Sentences of {data} are taken to be {text.source:.0f} pieces long: "
+        f"it has not been prepared (etude prepare data={data})."
+    )
+
+
+def as_json(
+    plans: Sequence[RunPlan],
+    differences: Sequence[dict[str, Any]],
+    paper: Sequence[float | None],
+    unequal: Sequence[Gap],
+    device: Device,
+) -> dict[str, Any]:
+    """The same for machines: plain numbers, no units but those in the names."""
+    to_do = [plan for plan in plans if plan.state != "finished"]
+    return {
+        "device": {"name": device.name, "flops_per_second": device.flops, "us_dollars_per_hour": device.price},
+        "runs": [_run(*row) for row in zip(plans, differences, paper, strict=True)],
+        "unequal": [
+            {"run": gap.run.name, "what": gap.what, "ratio": gap.ratio, "override": gap.override} for gap in unequal
+        ],
+        "to_do": {
+            "runs": len(to_do),
+            "training_flops": sum(plan.training_flops for plan in to_do),
+            "hours": sum(plan.hours for plan in to_do),
+            "us_dollars": sum(plan.price for plan in to_do),
+        },
+    }
+
+
+def _run(plan: RunPlan, difference: dict[str, Any], printed: float | None) -> dict[str, Any]:
     return {
         "study": plan.config["study"],
         "arm": plan.config["arm"],
@@ -99,6 +135,11 @@ def hours(number: float) -> str:
 def price(number: float) -> str:
     """Whole dollars where there are many."""
     return f"{number:,.0f}" if number >= 100 else f"{number:.2f}" if number else "–"
+
+
+def _told(difference: dict[str, Any]) -> str:
+    """`position=learned, heads=1`."""
+    return ", ".join(f"{_SECTION.sub('', key)}={value}" for key, value in difference.items())
 
 
 def _name(plan: RunPlan, plans: Sequence[RunPlan]) -> str:

@@ -16,7 +16,11 @@ class DirectIO(TorchCheckpointIO):
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         """Save to a local path, which the caller moves to its place when it is whole."""
-        torch.save(checkpoint, path)
+        with Path(path).open("wb") as file:  # Python's file says what is wrong with a disk, PyTorch's own does not
+            try:
+                torch.save(checkpoint, file)
+            except RuntimeError as error:  # the archive could not be closed, which hides what came before it
+                raise error.__context__ if isinstance(error.__context__, OSError) else error from None
 
 
 class Checkpoints(Callback):
