@@ -53,6 +53,8 @@ def test_every_command_of_the_readme_is_understood(command, monkeypatch):
     program, verb, *words = shlex.split(command)
     assert program == "etude"
     assert verb in VERBS
+    if verb in ("plan", "show", "diff"):
+        return  # quick enough to be run below as they stand
     if verb == "report":
         assert (shipped("experiments") / words[0] / "study.yaml").is_file()
         return

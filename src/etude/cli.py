@@ -17,6 +17,7 @@ usage: etude VERB [arguments]
 
   train      train and evaluate one model           etude train model.heads=4 scale=pocket
   sweep      run a sweep file, every run at once    etude sweep sweeps/table3.yaml scale=pocket
+  status     where the runs of a study stand        etude status table3
   plan       what runs will take and cost           etude plan table3 scale=full device=a100
   show       the model of a config as a tree        etude show model/position=rope
   diff       what two configs do differently        etude diff table3/base table3/A1
@@ -195,6 +196,12 @@ def _sweep(words: list[str]) -> None:
     _train(["-m", *sweep_overrides(words[0], words[1:])])
 
 
+def _status(words: list[str]) -> None:
+    from etude.sweep.status import status
+
+    status(words)
+
+
 def _plan(words: list[str]) -> None:
     from etude.plan.command import HELP as PLAN_HELP
     from etude.plan.command import plan
@@ -245,6 +252,7 @@ def _complete(words: list[str]) -> None:
 VERBS: dict[str, Callable[[list[str]], None]] = {
     "train": _train,
     "sweep": _sweep,
+    "status": _status,
     "plan": _plan,
     "show": _show,
     "diff": _diff,

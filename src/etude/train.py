@@ -67,7 +67,7 @@ def _alone(run: RunDir) -> Iterator[None]:
         UserError: another process has it.
     """
     try:
-        with FileLock(run.path / ".lock", timeout=0):
+        with FileLock(run.path / ".lock", timeout=1):
             yield
     except Timeout as error:
         raise UserError(f"another process is training {run.path}: wait for it, or stop it first") from error

@@ -1,20 +1,19 @@
 """`etude plan`: compose, check, and only then compute."""
 
 import json
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
-from rich.console import Console
 
 from etude.config.difference import Difference, difference
 from etude.config.identity import sound
 from etude.config.many import compose_many, expand
 from etude.config.studies import load_study, study_names
 from etude.errors import UserError, did_you_mean
+from etude.terminal import console
 
 HELP = """usage: etude plan [FILE|STUDY] [key=value ...] [device=NAME] [--measure] [--tolerance SHARE] [--json]
 
@@ -30,7 +29,6 @@ baseline, and what is finished already. Nothing is trained or written.
   --tolerance SHARE  how far an arm's budget may be from the baseline's before it is named; 0.1 if nothing is said
   --json             for machines
 """
-_PIPE_WIDTH = 120  # columns, where nobody says how wide the paper is
 
 Run = tuple[str, ...]  # overrides
 
@@ -73,12 +71,10 @@ def plan(words: Sequence[str]) -> None:
     if chosen.json:
         sys.stdout.write(json.dumps(as_json(ours, differs, paper, unequal, where), indent=2, default=str) + "\n")
         return
-    console = Console(highlight=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = _PIPE_WIDTH
-    console.print(drawn(ours, differs, paper, where))
+    out = console()
+    out.print(drawn(ours, differs, paper, where))
     for line in notes(ours, unequal, chosen.tolerance):
-        console.print(line, markup=False)
+        out.print(line, markup=False)
 
 
 def separated(words: Sequence[str]) -> tuple[list[str], list[str]]:

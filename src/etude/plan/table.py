@@ -122,7 +122,7 @@ def magnitude(number: float | None) -> str:
     """Three digits and a unit: 1.23G."""
     if not number:
         return "?" if number is None else "0"
-    factor, unit = next((pair for pair in _UNITS if number >= pair[0]), _UNITS[-1])
+    factor, unit = next((pair for pair in _UNITS if number >= 0.9995 * pair[0]), _UNITS[-1])  # 999.9k is 1M
     return f"{number / factor:.3g}{unit}"
 
 

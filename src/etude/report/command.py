@@ -15,6 +15,7 @@ from etude.files import write_text
 from etude.paths import shipped
 from etude.report import Report
 from etude.report import report as make_report
+from etude.terminal import PIPE_WIDTH, console
 
 HELP = """usage: etude report STUDY [key=value ...] [--markdown FILE] [--svg FILE]
 
@@ -26,7 +27,6 @@ most arms is shown, or the one that key=value selects, such as scale=small or da
   --svg FILE        write a picture of what the terminal would show instead of printing it
 """
 _WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # a picture should not ask a server for its letters
-_PIPE_WIDTH = 120  # columns, where nobody says how wide the paper is
 
 
 def report(words: Sequence[str]) -> None:
@@ -59,15 +59,12 @@ def report(words: Sequence[str]) -> None:
     if files["--svg"]:
         write_text(Path(files["--svg"]), _picture(made, f"etude report {study}"))
     if not any(files.values()):
-        console = Console()
-        if not console.is_terminal and "COLUMNS" not in os.environ:
-            console.width = _PIPE_WIDTH
-        console.print(made)
+        console().print(made)
 
 
 def _picture(made: Report, title: str) -> str:
     """What a terminal would show, as SVG."""
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-        console = Console(record=True, width=_PIPE_WIDTH, file=nowhere)
-        console.print(made)
-    return _WEB_FONT.sub("", console.export_svg(title=title))
+        recording = Console(record=True, width=PIPE_WIDTH, file=nowhere)
+        recording.print(made)
+    return _WEB_FONT.sub("", recording.export_svg(title=title))

@@ -11,6 +11,7 @@ import yaml
 from etude.config.studies import Study, value_at
 from etude.errors import UserError, did_you_mean
 from etude.rundir import RunDir
+from etude.terminal import told
 
 # What says which run it is, or cannot change what it finds. The text a run met is known by its store.
 _NOT_A_SETTING = {"experiment", "study", "arm", "seed", "hydra", "runs_dir", "cache_dir", "trainer", "logger"}
@@ -37,7 +38,7 @@ class Run:
     def chosen(self, key: str) -> str:
         """What was chosen for a group or a config key, as it is typed."""
         choice = self.config.get("choices", {}).get(key, value_at(self.config, key))
-        return self.setting.get(key, _text(choice))
+        return self.setting.get(key, told(choice))
 
     def differs_only_in_seed(self, other: "Run") -> bool:
         """Whether this run and another of its arm may be averaged: the same config but for the seed, the same text."""
@@ -121,7 +122,7 @@ def _read(run_dir: RunDir, touched: Collection[str]) -> Run:
 def _free(choices: Mapping[str, Any], touched: Collection[str]) -> dict[str, str]:
     """The choices in groups that no arm touches."""
     return {
-        group: _text(choice)
+        group: told(choice)
         for group, choice in choices.items()
         if group not in _NOT_A_SETTING and not any(f"{group}/".startswith(f"{key}/") for key in touched)
     }
@@ -141,7 +142,7 @@ def _typed(overrides: Iterable[str]) -> dict[str, str]:
 def _nothing_fits(runs: Sequence[Run], where: Mapping[str, str]) -> str:
     for key, value in where.items():
         there = {run.chosen(key) for run in runs}
-        if there == {_text(None)}:
+        if there == {told(None)}:
             known = {name for run in runs for name in (*run.setting, *run.config.get("choices", {}))}
             return f"{key}={value}: the runs know no {key}; {did_you_mean(key, known)}"
         if value not in there:
@@ -160,7 +161,3 @@ def _left_out(study: Study, group: Sequence[Run], setting: Mapping[str, str]) ->
 
 def _count(runs: int) -> str:
     return "1 run" if runs == 1 else f"{runs} runs"
-
-
-def _text(value: Any) -> str:
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

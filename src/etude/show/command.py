@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from etude.errors import UserError, did_you_mean
 from etude.show.named import named
-from etude.show.terminal import console
+from etude.terminal import console
 
 HELP = """usage: etude show [RUN | ARM] [key=value ...] [--json]
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from etude.config.difference import ABSENT, Difference, difference
 from etude.errors import UserError
 from etude.show.named import Named, named
-from etude.show.terminal import console, told
+from etude.terminal import console, told
 
 HELP = """usage: etude diff A B
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from etude.config.axes import gloss
 from etude.show.anatomy import Node
 from etude.show.named import Config
-from etude.show.terminal import told
+from etude.terminal import told
 
 _OWN = ("_target_", "_partial_")
 _ROOM = 110  # columns from which on the tree repeats who chose what

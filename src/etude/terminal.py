@@ -1,18 +1,18 @@
-"""Where and how `etude show` and `etude diff` write."""
+"""Where the verbs that print tables write, and how they write a value."""
 
 import os
 from typing import Any
 
 from rich.console import Console
 
-_PIPE_WIDTH = 120  # columns, where nobody says how wide the paper is
+PIPE_WIDTH = 120  # columns, where nobody says how wide the paper is
 
 
 def console() -> Console:
     """As wide as the terminal; plain and 120 columns wide in a pipe."""
     made = Console(highlight=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
-        made.width = _PIPE_WIDTH
+        made.width = PIPE_WIDTH
     return made
 
 

@@ -1,0 +1,76 @@
+"""What `etude plan` says of memory against what training takes, and how long it takes to say it.
+
+    python benchmarks/planning.py [--steps 4]
+
+Each model trains some steps in a process of its own; its peak is what the system counts, libraries included. The heap
+settles after about four steps.
+"""
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import time
+
+LENGTH = 25
+BATCH = ["budget.source_tokens=2000", "budget.target_tokens=2000"]
+CASES = [
+    ["scale=pocket"],
+    ["scale=pocket", "model=big"],
+    ["scale=small"],
+    ["scale=small", "data.vocab_size=37000", *BATCH],
+    ["scale=full", "data.vocab_size=37000", *BATCH],
+]
+
+
+def train(overrides: list[str], steps: int) -> None:
+    """Some steps, then the measured and the planned peak in GB."""
+    import torch
+
+    from etude import build, train  # noqa: F401  (what a run imports takes memory too)
+    from etude.config.compose import compose
+    from etude.config.identity import resolved
+    from etude.plan.memory import peak_memory
+    from etude.plan.size import size
+    from etude.training.allocator import keep_large_blocks
+
+    keep_large_blocks()
+    config = resolved(compose(overrides))
+    pieces, sentences = config["data"]["vocab_size"], config["budget"]["target_tokens"] // LENGTH
+    module = build.training_module(config, build.model(config, pieces))
+    optimizer = module.make_optimizer(module.parameters())
+
+    def step() -> None:  # whose loss is gone when the next one begins, as in a run
+        tokens = torch.randint(4, pieces, (sentences, LENGTH))
+        loss = module.loss(module.model(tokens, torch.ones_like(tokens, dtype=torch.bool), tokens), tokens)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    for _ in range(steps):
+        step()
+    measured = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    planned = peak_memory(config, size(config), sentences, LENGTH, LENGTH)
+    print(f"{measured / 1e9:8.2f} {planned / 1e9:8.2f} {planned / measured:8.2f}   {' '.join(overrides)}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("overrides", nargs="*", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.overrides:
+        train(options.overrides, options.steps)
+        return
+    print("measured  planned    ratio   GB at the peak", flush=True)
+    for case in CASES:
+        subprocess.run([sys.executable, __file__, "--steps", str(options.steps), *case], check=True)
+    began = time.perf_counter()
+    words = [sys.executable, "-m", "etude", "plan", "table3", "scale=full"]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    print(f"etude plan table3 scale=full: {time.perf_counter() - began:.2f} s")
+
+
+if __name__ == "__main__":
+    main()

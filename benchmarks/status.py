@@ -1,0 +1,59 @@
+"""How long `etude status` takes for many finished runs, from the start of the process to its end.
+
+    python benchmarks/status.py [--runs 500]
+
+The runs are made up, with files as large as those of real ones.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from etude.config.studies import load_study
+
+RESULT = {
+    "parameters": 475904,
+    "steps": 1000,
+    "valid": {"perplexity": 3.09, "tokens": 5716},
+    "test": {"perplexity": 3.01, "tokens": 11387, "bleu": 51.6, "sentences": 1000},
+    "seconds": 42.0,
+    "finished": True,
+}
+LOG = "11:15:13 step 1000/1000  loss 2.324  validation perplexity 3.09  9206 tokens/s  42 s\n" * 20
+TIMES = 3
+
+
+def make_up(runs_dir: Path, runs: int) -> None:
+    arms = list(load_study("table3").arms)
+    for number in range(runs):
+        folder = runs_dir / "table3" / arms[number % len(arms)] / f"seed{number // len(arms) + 1}-{number:010x}"
+        folder.mkdir(parents=True)
+        (folder / "config.yaml").write_text("model: {d_model: 128}\n" * 100)
+        (folder / "result.json").write_text(json.dumps(RESULT, indent=2))
+        (folder / "log.txt").write_text(LOG)
+        (folder / ".lock").touch()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=500)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        make_up(Path(folder), options.runs)
+        for words in ([], ["--json"]):
+            seconds = []
+            for _ in range(TIMES):
+                began = time.perf_counter()
+                command = [sys.executable, "-m", "etude", "status", f"runs_dir={folder}", *words]
+                subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+                seconds.append(time.perf_counter() - began)
+            told = ", ".join(f"{s:.2f}" for s in seconds)
+            print(f"{options.runs} finished runs, etude status {' '.join(words):7} {told} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Where runs stand, as their directories tell: nothing is composed, nothing is written, and no trainer is asked."""
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from etude.config.studies import load_study, study_names, value_at
+from etude.rundir import RunDir
+from etude.sweep.job import State
+
+_RUN = re.compile(r"seed(-?\d+)-[0-9a-f]+")
+_TAIL = 16384  # bytes at the end of a log: room for a long traceback
+_ERROR = re.compile(r"etude: |[A-Za-z_][\w.]*(Error|Exception)(:|$)")  # how a process says why it ends
+_NO_ERROR = re.compile(r"\d\d:\d\d:\d\d |KeyboardInterrupt\b")  # it went on after that; or was asked to stop
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where one run stands. A figure is None where the state has none or nobody has written it."""
+
+    study: str
+    arm: str
+    seed: int
+    run_dir: RunDir
+    state: State
+    doing: str | None = None  # of a running one: "starting", "training" or "evaluating"
+    step: int | None = None
+    max_steps: int | None = None
+    loss: float | None = None  # nats a target token, as trained
+    tokens_per_second: float | None = None
+    seconds_left: float | None = None  # of training
+    seconds: float | None = None  # that training took
+    perplexity: float | None = None  # of the test set
+    bleu: float | None = None  # of the test set
+    error: str | None = None  # what a failed one said last
+
+
+@dataclass(frozen=True)
+class StudyStanding:
+    """The runs of one study, in the order of its arms."""
+
+    study: str
+    runs: list[Standing]
+    missing: list[str]  # arms without any directory of a run
+    notes: list[str]  # a sentence for each directory that is not as it should be
+
+
+def studies_in(runs_dir: Path) -> tuple[list[str], list[str]]:
+    """The folders of `runs_dir` that hold runs, and a sentence for each that holds none."""
+    folders = {folder.name: any(folder.glob("*/seed*/")) for folder in _folders(runs_dir)}
+    notes = [f"Left out: {runs_dir / name}, which holds no runs." for name, runs in folders.items() if not runs]
+    return [name for name, runs in folders.items() if runs], notes
+
+
+def study_standing(study: str, runs_dir: Path) -> StudyStanding:
+    """Where the runs of `study` stand; a folder of runs that is no study's, such as `single`, has no arms to miss.
+
+    Raises:
+        UserError: the study's own files are not as they should be.
+    """
+    arms = list(load_study(study).arms) if study in study_names() else None
+    runs, notes, begun = [], [], set()
+    for folder in _folders(runs_dir / study):
+        if arms is not None and folder.name not in arms:
+            notes.append(f"{folder}: the study has no arm {folder.name}.")
+        for directory in _folders(folder):
+            begun.add(folder.name)
+            try:
+                runs.append(standing(RunDir(directory)))
+            except (OSError, ValueError, TypeError, AttributeError) as error:
+                notes.append(f"Left out: {directory}, which cannot be read ({error}).")
+    order = {arm: place for place, arm in enumerate(arms or [])}
+    runs.sort(key=lambda run: (order.get(run.arm, len(order)), run.arm, run.seed))
+    return StudyStanding(study, runs, [arm for arm in order if arm not in begun], notes)
+
+
+def standing(run: RunDir) -> Standing:
+    """Where one run stands.
+
+    Raises:
+        ValueError: the directory is no run's, or one of its files is not as it should be.
+        OSError: it cannot be read.
+    """
+    study, arm, name = run.path.parts[-3:]
+    named = _RUN.fullmatch(name)
+    if named is None or not run.config_file.is_file():
+        raise ValueError("it is named otherwise than a run" if named is None else "it has no config.yaml")
+    state, figures = _told(run)
+    return Standing(study, arm, int(named[1]), run, state, **figures)
+
+
+def last_error(log_file: Path) -> str | None:
+    """The line with which a run died, or None where it was asked to stop, was killed, or went on after it."""
+    with log_file.open("rb") as log:
+        log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL))
+        lines = log.read().decode("utf-8", errors="replace").splitlines()
+    for line in reversed(lines):
+        if _NO_ERROR.match(line):
+            return None
+        if _ERROR.match(line):
+            return line.rstrip()
+    return None
+
+
+def _told(run: RunDir) -> tuple[State, dict[str, Any]]:
+    """The state of a run and its figures, by the names in `Standing`."""
+    held = not run.finished and _held(run)
+    if run.finished:  # asked again: it may have become so meanwhile
+        result = run.result()
+        return State.FINISHED, {
+            "step": int(result["steps"]) if "steps" in result else None,
+            "seconds": _seconds(result.get("seconds")),
+            "perplexity": _float(value_at(result, "test.perplexity")),
+            "bleu": _float(value_at(result, "test.bleu")),
+        }
+    if not held and not _has_text(run.log_file):
+        return State.WAITING, {}
+    told = run.progress() or {}
+    steps = {key: int(told[key]) for key in ("step", "max_steps") if key in told}
+    if not held:
+        error = last_error(run.log_file)
+        return (State.FAILED if error else State.STOPPED), steps | {"error": error}
+    if not told or _told_before(run):
+        return State.RUNNING, {"doing": "starting"}
+    return State.RUNNING, steps | {
+        "doing": str(told.get("state", "training")),
+        "loss": _float(told.get("loss")),
+        "tokens_per_second": _float(told.get("tokens_per_second")),
+        "seconds_left": _seconds(told.get("seconds_left")),
+    }
+
+
+def _held(run: RunDir) -> bool:
+    """Whether a process works on the run: its lock dies with it."""
+    lock = run.path / ".lock"
+    if not lock.exists():  # taking it would make it
+        return False
+    try:
+        with FileLock(lock, timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
+def _told_before(run: RunDir) -> bool:
+    """Whether the progress is an earlier process's: each begins with noting its environment."""
+    environment = run.environment_file
+    return environment.exists() and run.progress_file.stat().st_mtime < environment.stat().st_mtime
+
+
+def _has_text(file: Path) -> bool:
+    return file.is_file() and file.stat().st_size > 0
+
+
+def _folders(folder: Path) -> Iterable[Path]:
+    """The folders in a folder, by name, hidden ones left out; none where there is no such folder."""
+    inside = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path for path in inside if not path.name.startswith(".") and path.is_dir())
+
+
+def _float(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _seconds(value: Any) -> float | None:
+    seconds = _float(value)
+    if seconds is not None and not isfinite(seconds):
+        raise ValueError(f"{seconds} seconds")
+    return seconds
