@@ -1,5 +1,7 @@
 """The formulas against what PyTorch's counter counts."""
 
+from functools import cache
+
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -11,10 +13,11 @@ from etude.decoding.beam import BeamSearch
 from etude.plan.flops import decoding_flops, training_flops
 from etude.plan.size import size
 
-PIECES, B, S, T = 200, 3, 11, 7
+PIECES, B, S, T = 200, 2, 5, 3
 SMALL = ["model.d_model=32", "model.d_ff=48", "model.heads=4", "model.n_layers=2", f"data.vocab_size={PIECES}"]
 
 
+@cache
 def config_of(*overrides: str) -> dict:
     return resolved(compose([*SMALL, *overrides]))
 

@@ -27,7 +27,7 @@ class Column:
 class Row:
     """One arm: its cells in the order of the columns."""
 
-    group: str  # "A" for A1, A2, ...: rules separate the groups
+    group: str  # "A" for A1, A2, ...; rules separate the groups
     cells: list[str]
     run: bool  # whether there is a result
 
@@ -75,8 +75,9 @@ def _columns(study: Study, runs: Sequence[Run], seeds: bool) -> list[Column]:
 
 
 def _group(arm: str) -> str:
-    match = re.fullmatch(r"([A-Za-z]+)\d+", arm)
-    return match[1] if match else arm
+    """A of A1, A2, ...; position of position-rope, position-t5, ..."""
+    match = re.fullmatch(r"([A-Za-z]+)\d+|([A-Za-z]+)-.+", arm)
+    return match[1] or match[2] if match else arm
 
 
 def _description(study: Study, runs: Sequence[Run], baseline: Run | None) -> list[str]:
