@@ -12,6 +12,7 @@ from hydra.utils import get_object
 from rich.console import Console
 from torch import nn
 
+from etude import build
 from etude.config.compose import compose
 from etude.config.identity import freeze
 from etude.config.studies import load_study
@@ -20,7 +21,7 @@ from etude.show.anatomy import Node, anatomy
 from etude.show.command import show
 from etude.show.drawing import drawn
 from etude.show.named import named
-from etude.show.shapes import chosen, parameters, shapes
+from etude.show.shapes import chosen, parameters
 
 VARIATIONS = [*(f"axes/{arm}" for arm in load_study("axes").arms), "table3/big"]  # one for every value of every axis
 
@@ -49,7 +50,7 @@ def counted_by_hand(node: dict[str, Any], times: int = 1) -> int:
 @pytest.mark.parametrize("variation", VARIATIONS)
 def test_every_choice_is_drawn_where_it_is_used_and_the_weights_add_up(variation):
     config = named([variation]).config
-    built = shapes(config)
+    built = build.shapes(config)
     tree = anatomy(built, chosen(config))
     total = sum(weight.numel() for weight in built.parameters())
     assert tree.parameters == counted_by_hand(asdict(tree)) == total

@@ -72,20 +72,22 @@ def model(config: Config, vocab_size: int) -> Transformer:
         vocab_size: how many pieces the tokenizer has; `model.vocabulary`, where it is set, asks for more rows.
 
     Raises:
-        UserError: a part refuses its sizes, or `model.vocabulary` is too small.
+        UserError: a part refuses its sizes, `model.vocabulary` is too small, or the config is older than the code.
     """
     sizes = config["model"]
-    rows = sizes["vocabulary"] or vocab_size
-    if rows < vocab_size:
-        raise UserError(
-            f"model.vocabulary={rows} has no room for the {vocab_size} pieces of the tokenizer: "
-            f"say model.vocabulary=null, or data.vocab_size={rows}"
-        )
     try:
+        rows = sizes["vocabulary"] or vocab_size
+        if rows < vocab_size:
+            raise UserError(
+                f"model.vocabulary={rows} has no room for the {vocab_size} pieces of the tokenizer: "
+                f"say model.vocabulary=null, or data.vocab_size={rows}"
+            )
         parts = {name: instantiate(sizes[name]) for name in _PARTS}
         return Transformer(rows, n_layers=sizes["n_layers"], dropout=sizes["dropout"], **parts)
     except ValueError as error:
         raise UserError(f"this model cannot be built: {error}") from error
+    except KeyError as error:
+        raise UserError(f"the model of this run has no {error}, which today's code needs: train it again") from error
 
 
 def shapes(config: Config) -> Transformer:
@@ -101,11 +103,14 @@ def shapes(config: Config) -> Transformer:
         return model(config, config["data"]["vocab_size"]).to("meta")
 
 
+_FILLING = (torch.Tensor.uniform_, torch.Tensor.normal_, torch.Tensor.zero_, torch.Tensor.fill_)
+
+
 class _Uninitialised(TorchFunctionMode):
     """Leaves out `torch.nn.init`: what has no memory needs no values."""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if getattr(function, "__module__", "") == torch.nn.init.__name__:
+        if getattr(function, "__module__", "") == torch.nn.init.__name__ or function in _FILLING:
             return (kwargs or {}).get("tensor", args[0] if args else None)
         return function(*args, **(kwargs or {}))
 

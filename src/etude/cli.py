@@ -204,17 +204,16 @@ def _status(words: list[str]) -> None:
 
 def _plan(words: list[str]) -> None:
     from etude.plan.command import HELP as PLAN_HELP
-    from etude.plan.command import plan
+    from etude.plan.command import plan, separated
+    from etude.sweep.sweepfile import sweep_overrides
 
-    if words and words[0] in ("-h", "--help"):
+    subject, options = separated(words)
+    if {"-h", "--help"} & set(options):
         sys.stdout.write(PLAN_HELP)
-    elif words and "=" not in words[0] and not words[0].startswith("-"):
-        from etude.sweep.sweepfile import sweep_overrides
-
-        options = [word for word in words[1:] if word.startswith(("--", "device="))]
-        plan([*sweep_overrides(words[0], [word for word in words[1:] if word not in options]), *options])
-    else:
-        plan(words)
+        return
+    if subject and "=" not in subject[0]:
+        subject = sweep_overrides(subject[0], subject[1:])
+    plan([*subject, *options])
 
 
 def _show(words: list[str]) -> None:

@@ -78,6 +78,7 @@ def _train(run: RunDir) -> dict[str, Any]:
     keep_large_blocks()
     config = run.config()
     averaged = averaged_checkpoints(run, config)
+    build.shapes(config)  # what a part refuses is told before anything is downloaded or counted
     store = build.token_store(config)
     with replacing(run.tokenizer_file) as temporary:
         shutil.copyfile(store.tokenizer.model_file, temporary)

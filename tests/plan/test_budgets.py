@@ -8,7 +8,7 @@ from etude.plan.budgets import gaps
 from etude.plan.device import Device
 from etude.plan.runs import RunPlan, plan
 
-SOMEWHERE = Device("somewhere", flops=1e12, price=1.0)
+SOMEWHERE = Device("somewhere", full=1e12, half=1e12, price=1.0)
 SIZES = ["model.d_model=32", "model.d_ff=96", "model.heads=4", "model.n_layers=2", "budget.max_steps=1000"]
 
 

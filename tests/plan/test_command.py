@@ -50,7 +50,7 @@ def test_table_3_is_planned_with_the_papers_column_beside_ours(printed):
     assert max(map(len, lines)) <= 120
 
 
-def test_runs_that_are_finished_are_left_out_of_the_totals(told):
+def test_runs_that_are_finished_are_left_out_of_the_totals(told, printed):
     config = resolved(compose(["experiment=table3/A1", "seed=2"]))
     run_dir(config, fingerprint(config)).write_result({})
     found = told("experiment=table3/A1", "seed=1,2", "device=a100")
@@ -59,6 +59,7 @@ def test_runs_that_are_finished_are_left_out_of_the_totals(told):
     assert found["to_do"]["runs"] == 1
     assert found["to_do"]["hours"] == found["runs"][0]["hours"]
     assert found["to_do"]["us_dollars"] == pytest.approx(2.5 * found["to_do"]["hours"])
+    assert "\n 1 to do " in printed("experiment=table3/A1", "seed=1,2")
 
 
 @pytest.mark.parametrize(
@@ -80,8 +81,8 @@ def test_what_differs_is_what_was_chosen_and_said_and_not_what_follows(told, wor
 
 
 def test_arms_with_another_budget_are_named_once_with_what_would_even_it_out(printed):
-    of_c6 = r"C6: 0\.\d+ × the parameters \(model\.d_ff=256\), 0\.\d+ × the training FLOPs \(budget\.max_steps=\d+\)"
-    assert len(re.findall(of_c6, printed("experiment=table3/C6", "seed=1,2"))) == 1
+    of_c2 = r"C2: 0\.\d+ × the parameters \(model\.d_ff=\d+\), 0\.\d+ × the training FLOPs \(budget\.max_steps=\d+\)"
+    assert len(re.findall(of_c2, printed("experiment=table3/C2", "seed=1,2"))) == 1
     assert "Not the budget" not in printed("experiment=table3/A1,table3/C6", "--tolerance=0.9")
     assert "Not the budget" not in printed("model.d_ff=512")  # no study, so no arms to be fair to
 
@@ -116,3 +117,14 @@ def test_a_mistake_is_one_sentence(words, sentence):
     with pytest.raises(UserError, match=sentence) as mistake:
         plan(words)
     assert "\n" not in str(mistake.value)
+
+
+def test_an_override_that_would_undo_what_the_arm_is_about_is_not_offered(printed):
+    assert "C6: 0.79 × the parameters, " in printed("experiment=table3/C6")
+    assert "budget.max_steps" not in printed("experiment=table3/big").rpartition("even it out")[2]
+
+
+def test_the_papers_column_is_explained_unless_it_can_be_held_against_ours(printed):
+    sentence = "counted as model/conventions=t2t_2017 scale=full counts"
+    assert sentence in printed("experiment=table3/B1")
+    assert sentence not in printed("experiment=table3/B1", "scale=full", "model/conventions=t2t_2017")

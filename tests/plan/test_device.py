@@ -20,10 +20,11 @@ NAMES = list(read_yaml(shipped("conf") / "devices.yaml"))
 @pytest.mark.parametrize("name", NAMES)
 def test_every_device_reaches_a_share_of_its_peak_and_costs_what_it_says(name):
     rates = read_yaml(shipped("conf") / "devices.yaml")[name]
-    assert set(rates) == {"tflops", "share", "price"}
+    assert set(rates) == {"full", "half", "share", "price"}
     assert 0 < rates["share"] <= 1
     found = device(name)
-    assert found.flops == pytest.approx(rates["tflops"] * rates["share"] * 1e12)
+    assert found.flops("32-true") == pytest.approx(rates["full"] * rates["share"] * 1e12)
+    assert found.flops("bf16-mixed") == pytest.approx(rates["half"] * rates["share"] * 1e12)
     assert found.price == rates["price"] >= 0
 
 
@@ -52,12 +53,12 @@ def config():
 def test_where_steps_are_quick_the_rate_is_that_of_whole_batches(clock, config):
     clock(0.25)
     a_step = 12 * training_flops(size(config), 25, 25)  # 12 sentences of 25 pieces fill 300
-    assert measured(config).flops == pytest.approx(a_step / 0.25)
+    assert measured(config).full == pytest.approx(a_step / 0.25)
 
 
 def test_where_a_step_takes_long_one_sentence_has_to_do(clock, config):
     clock(30.0)
-    assert measured(config).flops == pytest.approx(training_flops(size(config), 25, 25) / 30.0)
+    assert measured(config).full == pytest.approx(training_flops(size(config), 25, 25) / 30.0)
 
 
 def test_what_was_measured_costs_nothing_and_says_so(clock, config):
@@ -65,4 +66,4 @@ def test_what_was_measured_costs_nothing_and_says_so(clock, config):
     found = measured(config)
     assert found.price == 0
     assert "measured" in found.name
-    assert math.isfinite(found.flops)
+    assert math.isfinite(found.full)

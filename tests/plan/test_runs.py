@@ -10,7 +10,7 @@ from etude.plan.flops import decoding_flops, training_flops
 from etude.plan.runs import RunPlan, plan
 from etude.plan.size import size
 
-SOMEWHERE = Device("somewhere", flops=2e12, price=3.0)
+SOMEWHERE = Device("somewhere", full=2e12, half=2e12, price=3.0)
 SIZES = ["model.d_model=16", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "budget.max_steps=7"]
 SMALL_TEXT = ["data.train_pairs=200", "data.valid_pairs=10", "data.test_pairs=12", "data.vocab_size=120"]
 

@@ -89,7 +89,7 @@ def test_shipped_sweeps_are_found_from_anywhere(name: str, tmp_path: Path, monke
 
 
 def test_a_missing_file_is_answered_with_the_nearest_names(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no sweep file sweeps/tabel3\.yaml: did you mean table3\.yaml"):
+    with pytest.raises(UserError, match=r"tabel3\.yaml is neither a sweep file nor a study: did you mean table3\.yaml"):
         sweep_overrides("sweeps/tabel3.yaml")
 
 

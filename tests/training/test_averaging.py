@@ -55,20 +55,6 @@ def test_the_full_scale_spaces_them_as_ten_minutes_of_the_papers_base_model():
     assert resolved(compose(["scale=full"]))["averaging"]["every"] * seconds_per_step == 600
 
 
-@pytest.mark.parametrize(
-    ("checkpoints", "every", "sentence"),
-    [
-        (11, 1, "reach back before the first of budget.max_steps=10"),
-        (3, 5, "lower averaging.checkpoints or averaging.every"),
-        (-1, 1, "averaging.checkpoints=-1 must be at least 0"),
-        (0, 0, "averaging.every=0 at least 1"),
-    ],
-)
-def test_an_average_that_does_not_fit_into_the_run_is_refused(tmp_path, checkpoints, every, sentence):
-    with pytest.raises(UserError, match=sentence):
-        asked(RunDir(tmp_path), max_steps=10, checkpoints=checkpoints, every=every)
-
-
 def test_an_average_may_reach_back_to_the_first_step(tmp_path):
     assert list(asked(RunDir(tmp_path), max_steps=10, checkpoints=4, every=3)) == [1, 4, 7, 10]
 

@@ -7,10 +7,10 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationKeyError, InterpolationResolutionError, MissingMandatoryValue
 
-from etude.config.explain import chain
+from etude.config.explain import chain, no_such_key
 from etude.config.schema import Part, Run
 from etude.config.signature import signature
-from etude.errors import UserError, did_you_mean
+from etude.errors import UserError
 
 _OWN_KEYS = {"_target_", "_partial_", "_convert_", "_recursive_", "_args_"}
 _LEFT_TO_OTHERS = {"hydra", "choices"}
@@ -83,7 +83,7 @@ def _no_others(node: DictConfig, names: Any, path: str) -> None:
     for key in node:
         if key not in names and key not in _OWN_KEYS and not (path == "" and key in _LEFT_TO_OTHERS):
             where = f"{path}.{key!s}" if path else str(key)
-            raise UserError(f"{where} is not a key of {path or 'the config'}; {did_you_mean(str(key), names)}")
+            raise no_such_key(where, path or "the config", names)
 
 
 def _slash_hint(path: str, value: Any) -> str:

@@ -17,7 +17,7 @@ def check_combinations(config: DictConfig) -> None:
     Raises:
         UserError: the first rule that is broken.
     """
-    for rule in (_pairs_of_dimensions, _pairs_of_sinusoids, _groups_of_heads, _norms_that_are_used, _room_for_pieces):
+    for rule in _RULES:
         rule(config)
 
 
@@ -46,6 +46,15 @@ def _groups_of_heads(config: DictConfig) -> None:
         )
 
 
+def _halves_of_buckets(config: DictConfig) -> None:
+    buckets = at(config, "model.position.buckets")
+    if _is(config, "model.position", "T5") and buckets % 4:
+        raise UserError(
+            f"model/position=t5 halves its buckets twice, and {buckets} is no multiple of 4: "
+            f"say model.position.buckets={buckets - buckets % 4}"
+        )
+
+
 def _norms_that_are_used(config: DictConfig) -> None:
     if _is(config, "model.residual", "ReZero") and not _is(config, "model.norm", "NoNorm"):
         raise UserError("model/residual=rezero stands in for every norm, and none would be used: say model/norm=none")
@@ -57,6 +66,16 @@ def _room_for_pieces(config: DictConfig) -> None:
         raise UserError(
             f"model.vocabulary={rows} has no room for data.vocab_size={pieces} pieces: say model.vocabulary={pieces}"
         )
+
+
+_RULES = (
+    _pairs_of_dimensions,
+    _pairs_of_sinusoids,
+    _groups_of_heads,
+    _halves_of_buckets,
+    _norms_that_are_used,
+    _room_for_pieces,
+)
 
 
 def _is(config: DictConfig, part: str, *names: str) -> bool:

@@ -1,6 +1,7 @@
 """Hydra's and OmegaConf's errors, told as one sentence with the nearest valid name."""
 
 import re
+from collections.abc import Iterable
 
 from hydra.errors import HydraException, InstantiationException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig
@@ -61,7 +62,17 @@ def _unknown_key(error: OmegaConfBaseException) -> UserError:
     parent = error.parent_node
     known = [str(key) for key in parent] if isinstance(parent, DictConfig) else []
     section = str(error.full_key).rpartition(".")[0] or "the config"
-    return UserError(f"{error.full_key} is not a key of {section}; {did_you_mean(str(error.key), known)}")
+    return no_such_key(str(error.full_key), section, known)
+
+
+def no_such_key(key: str, section: str, known: Iterable[str]) -> UserError:
+    """The sentence for a key that its section does not have."""
+    if section == "model.position" and "cross" in key:
+        return UserError(
+            f"{key} does not exist: source and target have no offset from each other, so that every position scheme "
+            "leaves attention from decoder to encoder alone; leave it out"
+        )
+    return UserError(f"{key} is not a key of {section}; {did_you_mean(key.rpartition('.')[2], known)}")
 
 
 def _unknown_group(error: HydraException) -> UserError:

@@ -62,6 +62,12 @@ def resolved(config: DictConfig) -> dict[str, Any]:
     return plain | {"choices": {k: v for k, v in sorted(choices.items()) if not k.startswith("hydra/")}}
 
 
+def written(config: DictConfig) -> dict[str, Any]:
+    """The config as it is written, its interpolations still standing; Hydra's own node left out."""
+    own = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+    return OmegaConf.to_container(own)  # type: ignore[return-value]
+
+
 def run_dir(config: dict[str, Any], text: str) -> RunDir:
     """Where the run of a resolved config lies, given the fingerprint of its text."""
     name = f"seed{config['seed']}-{run_id(config, text)}"

@@ -27,6 +27,10 @@ _AT_LEAST = {
     "model.vocabulary": 1,
     "model.attention.kv_heads": 1,
     "model.attention.window": 0,
+    "model.position.base": 1,
+    "model.position.clip": 1,
+    "model.position.buckets": 4,
+    "model.scale.length": 2,
 }
 _SHARES = ("model.dropout", "model.attention_dropout", "loss.smoothing")  # from 0 up to, but not, 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -50,7 +54,21 @@ def check_rules(config: DictConfig) -> None:
         if not _NAME.fullmatch(config[key]):
             raise UserError(f"{key}={config[key]} cannot name a folder; use letters, digits, '_', '-' and '.'")
     _positions_suffice(config)
+    _average_fits(config)
     check_combinations(config)
+
+
+def _average_fits(config: DictConfig) -> None:
+    """The checkpoints to be averaged must lie in the run."""
+    checkpoints, every, steps = (at(config, key) for key in _AVERAGE)
+    if checkpoints and steps - (checkpoints - 1) * every < 1:
+        raise UserError(
+            f"averaging.checkpoints={checkpoints}, {every} steps apart, reach back before the first of "
+            f"budget.max_steps={steps}: say averaging.checkpoints={(steps - 1) // every + 1}, or lower averaging.every"
+        )
+
+
+_AVERAGE = ("averaging.checkpoints", "averaging.every", "budget.max_steps")
 
 
 def _positions_suffice(config: DictConfig) -> None:

@@ -52,9 +52,15 @@ class GlorotT2T(Glorot):
 
 
 class Normal(Init):
-    """N(0, std^2) whatever the size of the matrix (Radford et al. 2018)."""
+    """N(0, std^2) whatever the size of the matrix (Radford et al. 2018).
+
+    Raises:
+        ValueError: std is not above zero.
+    """
 
     def __init__(self, *, std: float) -> None:
+        if std <= 0:
+            raise ValueError(f"model.init.std must be above 0, not {std}")
         self.std = std
 
     def fill(self, matrix: Tensor) -> None:

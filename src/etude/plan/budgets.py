@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from etude import build
+from etude.config.studies import load_study, study_names
 from etude.plan.runs import RunPlan
 from etude.plan.size import Config
 
@@ -37,13 +38,21 @@ def gaps(runs: Sequence[RunPlan], baseline: RunPlan, tolerance: float) -> list[G
         ratio = run.parameters / baseline.parameters
         if abs(ratio - 1) > tolerance:
             override = _matching_d_ff(run.config, run.parameters, baseline.parameters)
-            found.append(Gap(run, baseline.name, "parameters", ratio, override))
+            found.append(Gap(run, baseline.name, "parameters", ratio, _unless_set(run, override)))
         ratio = run.training_flops / baseline.training_flops
         if abs(ratio - 1) > tolerance:
             steps = round(run.config["budget"]["max_steps"] / ratio)
             override = f"budget.max_steps={steps}" if steps else None
-            found.append(Gap(run, baseline.name, "training FLOPs", ratio, override))
+            found.append(Gap(run, baseline.name, "training FLOPs", ratio, _unless_set(run, override)))
     return found
+
+
+def _unless_set(run: RunPlan, override: str | None) -> str | None:
+    """The override, but for one that would undo what the arm is about."""
+    study, arm = run.config["study"], run.config["arm"]
+    own = load_study(study).arms.get(arm, []) if study in study_names() else []
+    keys = {line.partition("=")[0].lstrip("+") for line in own}
+    return None if override and override.partition("=")[0] in keys else override
 
 
 def _matching_d_ff(config: Config, parameters: int, wanted: int) -> str | None:

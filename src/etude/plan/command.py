@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from etude.config.difference import Difference, difference
-from etude.config.identity import sound
+from etude.config.identity import sound, written
 from etude.config.many import compose_many, expand
 from etude.config.studies import load_study, study_names
 from etude.errors import UserError, did_you_mean
@@ -55,9 +55,9 @@ def plan(words: Sequence[str]) -> None:
     where = measured(configs[bases[0]]) if chosen.measure else device(chosen.device)
     plans = dict(zip(configs, make_plans(configs.values(), where), strict=True))
     ours = [plans[run] for run in runs]
-    written = {run: _written(config) for run, config in composed.items()}
+    as_written = {run: written(config) for run, config in composed.items()}
     differs = [
-        _differing(difference(configs[base], configs[run], (written[base], written[run])), _said(run))
+        _differing(difference(configs[base], configs[run], (as_written[base], as_written[run])), _said(run))
         for base, run in zip(bases, runs, strict=True)
     ]
     paper = [_printed(one.config["study"], one.config["arm"]) for one in ours]
@@ -73,7 +73,10 @@ def plan(words: Sequence[str]) -> None:
         return
     out = console()
     out.print(drawn(ours, differs, paper, where))
-    for line in notes(ours, unequal, chosen.tolerance):
+    lines = notes(ours, unequal, chosen.tolerance)
+    if any(paper) and not all(_as_printed(one.config) for one in ours):
+        lines.insert(0, "The paper's column is counted as model/conventions=t2t_2017 scale=full counts.")
+    for line in lines:
         out.print(line, markup=False)
 
 
@@ -145,6 +148,12 @@ def _baseline_of(run: Run) -> Run:
     return tuple(base if override.startswith("experiment=") else override for override in run)
 
 
+def _as_printed(config: dict[str, Any]) -> bool:
+    """Whether the parameters can be held against the paper's."""
+    choices = config["choices"]
+    return choices["model/conventions"] == "t2t_2017" and choices["scale"] == "full"
+
+
 def _said(run: Run) -> set[str]:
     """The keys that were set by name: on the command line, or by the arm."""
     study, arm = _study_and_arm(run)
@@ -156,12 +165,6 @@ def _study_and_arm(run: Run) -> tuple[str, str]:
     name = next((override.partition("=")[2] for override in run if override.startswith("experiment=")), "")
     study, _, arm = name.partition("/")
     return study, arm
-
-
-def _written(config: DictConfig) -> dict[str, Any]:
-    """The config with its interpolations still standing."""
-    plain = OmegaConf.to_container(OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"]))
-    return plain  # type: ignore[return-value]
 
 
 def _differing(found: Difference, said: set[str]) -> dict[str, Any]:

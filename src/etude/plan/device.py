@@ -22,13 +22,19 @@ class Device:
 
     Attributes:
         name: as it was asked for.
-        flops: floating-point operations a second that training reaches.
+        full: floating-point operations a second that training in 32 bits reaches.
+        half: the same where matrices are multiplied in 16 bits.
         price: US dollars an hour.
     """
 
     name: str
-    flops: float
+    full: float
+    half: float
     price: float
+
+    def flops(self, precision: str) -> float:
+        """Operations a second in a precision as a config names it: 32-true, 64-true, 16-mixed, bf16-mixed."""
+        return {"32-true": self.full, "64-true": self.full / 2}.get(precision, self.half)
 
 
 def device(name: str) -> Device:
@@ -41,7 +47,8 @@ def device(name: str) -> Device:
     if name not in known:
         raise UserError(f"device={name} is not in conf/devices.yaml; {did_you_mean(name, known)}")
     rates = known[name]
-    return Device(name, rates["tflops"] * 1e12 * rates["share"], rates["price"])
+    full, half = (rates[bits] * 1e12 * rates["share"] for bits in ("full", "half"))
+    return Device(name, full, half, rates["price"])
 
 
 def measured(config: Config) -> Device:
@@ -51,15 +58,17 @@ def measured(config: Config) -> Device:
     device's while, small enough for a model that is none of this machine's size.
     """
     budget, pieces = config["budget"], config["data"]["vocab_size"]
-    where = build.device("auto")
+    where = build.device(config["trainer"]["accelerator"].replace("gpu", "cuda"))
     module = build.training_module(config, build.model(config, pieces)).to(where)
     optimizer = module.make_optimizer(module.parameters())
+    types = {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
 
     def seconds(sentences: int) -> float:
         """Of a step."""
         began = time.perf_counter()
         tokens = torch.randint(4, pieces, (sentences, _LENGTH), device=where)
-        logits = module.model(tokens, torch.ones_like(tokens, dtype=torch.bool), tokens)
+        with torch.autocast(where.type, types.get(config["precision"]), enabled=config["precision"] in types):
+            logits = module.model(tokens, torch.ones_like(tokens, dtype=torch.bool), tokens)
         module.loss(logits, tokens).backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -74,4 +83,4 @@ def measured(config: Config) -> Device:
     while sum(taken) < _SECONDS:
         taken.append(seconds(sentences))
     flops = len(taken) * sentences * training_flops(size(config), _LENGTH, _LENGTH) / sum(taken)
-    return Device(f"this machine, measured: {flops / 1e9:,.0f} GFLOP/s", flops, 0.0)
+    return Device(f"this machine, measured: {flops / 1e9:,.0f} GFLOP/s", flops, flops, 0.0)

@@ -96,7 +96,7 @@ def _plan(config: Config, text: Text, of_model: Size, memory: float, device: Dev
     decoding = None
     if text.sentences is not None:
         decoding = float(text.sentences * decoding_flops(of_model, source, target, beam))
-    hours = (step * steps + (decoding or 0.0)) / device.flops / 3600
+    hours = (step * steps + (decoding or 0.0)) / device.flops(config["precision"]) / 3600
     return RunPlan(
         config,
         of_model.parameters,

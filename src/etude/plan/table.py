@@ -83,7 +83,11 @@ def as_json(
     """The same for machines: plain numbers, no units but those in the names."""
     to_do = [plan for plan in plans if plan.state != "finished"]
     return {
-        "device": {"name": device.name, "flops_per_second": device.flops, "us_dollars_per_hour": device.price},
+        "device": {
+            "name": device.name,
+            "flops_per_second": device.flops(plans[0].config["precision"]),
+            "us_dollars_per_hour": device.price,
+        },
         "runs": [_run(*row) for row in zip(plans, differences, paper, strict=True)],
         "unequal": [
             {"run": gap.run.name, "what": gap.what, "ratio": gap.ratio, "override": gap.override} for gap in unequal

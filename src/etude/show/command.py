@@ -35,11 +35,12 @@ def show(words: Sequence[str]) -> None:
         if word.startswith("-") and word != "--json":
             raise UserError(f"show: {word!r} is no option; {did_you_mean(word, ('--json', '--help'))}")
     config = named([word for word in words if word != "--json"]).config
+    from etude import build
     from etude.show.anatomy import anatomy  # torch, now that the config is known to be sound
     from etude.show.drawing import drawn, sizes_of
-    from etude.show.shapes import chosen, shapes
+    from etude.show.shapes import chosen
 
-    root = anatomy(shapes(config), chosen(config))
+    root = anatomy(build.shapes(config), chosen(config))
     if "--json" in words:
         made = {"sizes": sizes_of(config), "choices": config["choices"], "model": asdict(root)}
         sys.stdout.write(json.dumps(made, indent=2, ensure_ascii=False) + "\n")

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
-
 from etude.config.arms import arm_names
 from etude.config.check import check
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolved, written
 from etude.config.rules import check_rules
 from etude.config.studies import load_study, study_names
 from etude.config.yamlfile import read_yaml
@@ -49,7 +47,7 @@ def named(words: Sequence[str]) -> Named:
     config = compose([_override(word) for word in words])
     check(config)
     check_rules(config)
-    return Named(resolved(config), _written(config))
+    return Named(resolved(config), written(config))
 
 
 def _override(word: str) -> str:
@@ -76,14 +74,9 @@ def _of_run(run: RunDir) -> Named:
         raise UserError(f"{run.config_file} is not the config of a run: the file is torn, train the run again")
     try:
         again = compose(run.overrides_file.read_text(encoding="utf-8").splitlines())
-        return Named(config, _where_same(config, resolved(again), _written(again)))
+        return Named(config, _where_same(config, resolved(again), written(again)))
     except (OSError, UserError):
         return Named(config, {})
-
-
-def _written(config: DictConfig) -> Config:
-    plain = OmegaConf.to_container(OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"]))
-    return plain  # type: ignore[return-value]
 
 
 def _where_same(config: Config, again: Config, written: Config) -> Config:

@@ -70,9 +70,9 @@ def _find(name: str) -> Path | None:
             return candidate
     if name in study_names():
         return None
-    known = [file.name for folder in found("sweeps") for file in folder.glob("*.yaml")]
-    near = did_you_mean(named.name, [*known, *study_names()])
-    raise UserError(f"there is no sweep file {name}: {near} (a file in the folder sweeps, or a study)")
+    known = {file.name for folder in found("sweeps") for file in folder.glob("*.yaml")}
+    studies = {study for study in study_names() if f"{study}.yaml" not in known}
+    raise UserError(f"{name} is neither a sweep file nor a study: {did_you_mean(named.name, known | studies)}")
 
 
 def _override(file: Path, key: Any, parameter: Any) -> str:

@@ -12,28 +12,16 @@ from typing import Any
 import torch
 from lightning import Callback, LightningModule, Trainer
 
-from etude.errors import UserError
 from etude.files import replacing
 from etude.rundir import RunDir
 from etude.training.checkpoints import model_weights, read_checkpoint
 
 
 def averaged_checkpoints(run: RunDir, config: Mapping[str, Any]) -> dict[int, Path]:
-    """The checkpoints whose mean a run ends with, step -> file, the oldest first; none where that is off.
-
-    Raises:
-        UserError: `averaging` does not fit into the run.
-    """
+    """The checkpoints whose mean a run ends with, step -> file, the oldest first; none where that is off."""
     checkpoints, every = config["averaging"]["checkpoints"], config["averaging"]["every"]
     max_steps = config["budget"]["max_steps"]
-    if checkpoints < 0 or every < 1:
-        raise UserError(f"averaging.checkpoints={checkpoints} must be at least 0, averaging.every={every} at least 1")
     first = max_steps - (checkpoints - 1) * every
-    if first < 1:
-        raise UserError(
-            f"averaging.checkpoints={checkpoints}, {every} steps apart, reach back before the first of "
-            f"budget.max_steps={max_steps}: lower averaging.checkpoints or averaging.every"
-        )
     folder = run.checkpoint.parent
     return {step: folder / f"step-{step:08}.ckpt" for step in range(first, max_steps + 1, every)}
 
