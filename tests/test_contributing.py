@@ -78,17 +78,7 @@ def test_the_new_variation_is_an_arm_of_the_study_of_all_axes(project):
 
 @pytest.mark.slow
 def test_the_claims_hold_the_new_variation(project):
-    claims = (
-        "pytest",
-        "-q",
-        "-p",
-        "no:xdist",
-        "-p",
-        "no:cacheprovider",
-        "tests/model/test_claims.py",
-        "-k",
-        "constant",
-    )
+    claims = ("pytest", "-p", "no:xdist", "-p", "no:cacheprovider", "tests/model/test_claims.py", "-k", "constant")
     passed = re.search(r"(\d+) passed", run(project, *claims))
     assert passed
     assert int(passed[1]) >= 10

@@ -98,13 +98,18 @@ def smallest(verb: str, words: list[str]) -> list[str]:
     own_text = "data=files" in words
     pairs = ["data.holdout=8"] if own_text else [f"data.{split}_pairs={n}" for split, n in PAIRS.items()]
     training = ["budget=smoke", "logger=none", "decoding.max_extra=5", f"data.vocab_size={40 if own_text else 300}"]
-    if verb == "sweep" and words[0].endswith(".yaml"):
+    chosen = []
+    if verb in ("sweep", "plan"):
         [arms] = [word for word in sweep_overrides(words[0]) if word.startswith("experiment=")]
         there = [arm for arm in arms.removeprefix("experiment=").split(",") if arm in known_arms()]
-        training += [f"experiment={','.join(there)}"]
-    return {"train": [*training, *pairs], "sweep": [*training, *pairs], "prepare": ["data.vocab_size=300"]}.get(
-        verb, []
-    )
+        chosen = [f"experiment={','.join(there)}"]
+    more = {
+        "train": [*training, *pairs],
+        "sweep": [*training, *pairs, *chosen],
+        "plan": chosen,
+        "prepare": ["data.vocab_size=300"],
+    }
+    return more.get(verb, [])
 
 
 PAIRS = {"train": 300, "valid": 8, "test": 8}
@@ -115,7 +120,7 @@ PROMISED = {  # of what is printed
     "report": r"^base .*\d\.\d(?s:.*)^A1 .*\d\.\d",
     "translate": r"\A.*\n\Z",  # one line, blank from a model that has learned nothing yet
     "prepare": r"^300 word pieces\ntrain +29,?000 pairs",
-    "plan": "parameters",
+    "plan": r"params(?s:.*)^ base ",
     "show": "parameters",
     "diff": "parameters|no difference",
 }

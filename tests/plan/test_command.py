@@ -128,3 +128,8 @@ def test_the_papers_column_is_explained_unless_it_can_be_held_against_ours(print
     sentence = "counted as model/conventions=t2t_2017 scale=full counts"
     assert sentence in printed("experiment=table3/B1")
     assert sentence not in printed("experiment=table3/B1", "scale=full", "model/conventions=t2t_2017")
+
+
+def test_no_figure_is_cut_off_in_a_narrow_terminal(printed, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    assert "…" not in printed("experiment=table3/A1,table3/B1", "scale=full")

@@ -32,6 +32,8 @@ baseline, and what is finished already. Nothing is trained or written.
 
 Run = tuple[str, ...]  # overrides
 
+_WHOLE = 110  # columns: a line that the terminal breaks can be read, a figure that is cut off cannot
+
 
 def plan(words: Sequence[str]) -> None:
     """What `etude plan` does with the words behind it.
@@ -72,6 +74,7 @@ def plan(words: Sequence[str]) -> None:
         sys.stdout.write(json.dumps(as_json(ours, differs, paper, unequal, where), indent=2, default=str) + "\n")
         return
     out = console()
+    out.width = max(out.width, _WHOLE)
     out.print(drawn(ours, differs, paper, where))
     lines = notes(ours, unequal, chosen.tolerance)
     if any(paper) and not all(_as_printed(one.config) for one in ours):
