@@ -53,7 +53,7 @@ def test_every_command_of_the_readme_is_understood(command, monkeypatch):
     program, verb, *words = shlex.split(command)
     assert program == "etude"
     assert verb in VERBS
-    if verb in ("plan", "show", "diff"):
+    if verb in ("plan", "show", "diff", "status"):
         return  # quick enough to be run below as they stand
     if verb == "report":
         assert (shipped("experiments") / words[0] / "study.yaml").is_file()
@@ -120,6 +120,7 @@ PROMISED = {  # of what is printed
     "report": r"^base .*\d\.\d(?s:.*)^A1 .*\d\.\d",
     "translate": r"\A.*\n\Z",  # one line, blank from a model that has learned nothing yet
     "prepare": r"^300 word pieces\ntrain +29,?000 pairs",
+    "status": "finished",
     "plan": r"params(?s:.*)^ base ",
     "show": "parameters",
     "diff": "parameters|no difference",
