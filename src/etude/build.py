@@ -25,6 +25,7 @@ from etude.rundir import RunDir
 from etude.training.loss import LabelSmoothing
 
 if TYPE_CHECKING:
+    from etude.data.datamodule import TranslationData
     from etude.training.module import TranslationModule
 
 Config = dict[str, Any]
@@ -127,6 +128,15 @@ def training_module(config: Config, transformer: Transformer) -> "TranslationMod
         schedule=make(config["schedule"]),
         seed=config["seed"],
     )
+
+
+def training_data(config: Config, text: TokenStore, *, start_step: int) -> "TranslationData":
+    """The training batches from a step on, and the validation text."""
+    from etude.data.datamodule import TranslationData
+
+    budget = config["budget"]
+    sizes = {name: budget[name] for name in ("source_tokens", "target_tokens", "length_noise")}
+    return TranslationData(text, **sizes, seed=config["seed"], start_step=start_step)
 
 
 def evaluation_batches(config: Config, split: TokenSplit) -> list[Batch]:

@@ -4,12 +4,14 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from etude.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
+
+    from etude.rundir import RunDir
 
 HELP = """étude: study the Transformer one change at a time.
 
@@ -125,11 +127,7 @@ def _train(words: list[str]) -> None:
             sys.stderr.write("already finished, nothing to do\n")
             result = run.result()
         else:
-            from etude.logs import logging_to
-            from etude.train import train
-
-            logging_to(run.log_file)
-            result = train(run)
+            result = _trained(run)
         test = result["test"]
         sys.stdout.write(
             f"{run.path}\n"
@@ -139,6 +137,22 @@ def _train(words: list[str]) -> None:
         )
 
     _hydra("train", "train", task, words)
+
+
+def _trained(run: "RunDir") -> dict[str, Any]:
+    """Train in this process, or where a run has several devices, in one for each."""
+    from etude.logs import logging_to
+
+    if run.config()["trainer"]["devices"] > 1:
+        from etude.sweep.foreground import train_on_several
+
+        return train_on_several(run)
+    from etude.train import train
+    from etude.training.stopping import end_on_sigterm
+
+    end_on_sigterm()
+    logging_to(run.log_file)
+    return train(run)
 
 
 def _prepare(words: list[str]) -> None:

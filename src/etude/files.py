@@ -42,3 +42,9 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write `value` to `path` as JSON, whole or not at all."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what killed processes were writing; nobody else may be writing in `folder` or below."""
+    for leftover in folder.rglob(".*.part"):
+        leftover.unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """One run, from its frozen config to its result: build, fit, evaluate, write `result.json`.
 
-Called by `etude train` in the same process, and by a sweep as `python -m etude.train RUN_DIR`.
+Called by `etude train` in the same process, and by a sweep as `python -m etude.train RUN_DIR`. A run on several devices
+has a process for each: all of them train, the first one does the rest.
 """
 
 import logging
@@ -14,49 +15,48 @@ from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
-from lightning import Trainer
 from lightning.pytorch.loggers import Logger
-from lightning.pytorch.utilities.exceptions import MisconfigurationException
-from rich.console import Console
+from torch import distributed
 
 from etude import build
-from etude.data.datamodule import TranslationData
 from etude.data.store import TokenStore
 from etude.environment import environment
 from etude.errors import UserError
 from etude.evaluation.bleu import bleu
 from etude.evaluation.paper_bleu import paper_bleu
 from etude.evaluation.perplexity import negative_log_likelihood, perplexity
-from etude.files import replacing, write_json, write_text
+from etude.files import remove_leftovers, replacing, write_json, write_text
+from etude.fit import fit, rank
 from etude.logs import logging_to, quiet_libraries
 from etude.model.transformer import Transformer
 from etude.rundir import RunDir
 from etude.training.allocator import keep_large_blocks
-from etude.training.averaging import KeepWeights, averaged_checkpoints, mean_weights
-from etude.training.checkpoints import Checkpoints, DirectIO, read_checkpoint
+from etude.training.averaging import averaged_checkpoints, mean_weights
+from etude.training.checkpoints import previous
 from etude.training.loggers import finish
-from etude.training.module import TranslationModule
-from etude.training.records import Records
-from etude.training.sinks import Bar, LoggerSink, LogSink, MetricsFile, ProgressFile, Sink
+from etude.training.sinks import ProgressFile
+from etude.training.stopping import Stopped, end_on_sigterm
 
 log = logging.getLogger(__name__)
-
-_RESUMABLE = "the same command goes on from the last checkpoint"
 
 
 def train(run: RunDir) -> dict[str, Any]:
     """Train, evaluate and record a frozen run; goes on from its last checkpoint if it has one.
 
     Returns:
-        What `result.json` holds.
+        What `result.json` holds; of several processes, those that only help to train return nothing in it.
 
     Raises:
         UserError: the data cannot be had, the config does not fit it, or the disk is full.
+        KeyboardInterrupt: it was asked to stop, by Ctrl-C or a signal; the same command goes on.
     """
     if run.finished:
         return run.result()
+    if rank() > 0:
+        return _train(run, first=False)
     with _alone(run):
-        return _train(run)
+        remove_leftovers(run.path)
+        return _train(run, first=True)
 
 
 @contextmanager
@@ -73,100 +73,41 @@ def _alone(run: RunDir) -> Iterator[None]:
         raise UserError(f"another process is training {run.path}: wait for it, or stop it first") from error
 
 
-def _train(run: RunDir) -> dict[str, Any]:
+def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     quiet_libraries()
     keep_large_blocks()
     config = run.config()
     averaged = averaged_checkpoints(run, config)
     build.shapes(config)  # what a part refuses is told before anything is downloaded or counted
     store = build.token_store(config)
-    with replacing(run.tokenizer_file) as temporary:
-        shutil.copyfile(store.tokenizer.model_file, temporary)
-    write_json(run.environment_file, environment())
+    if first:
+        with replacing(run.tokenizer_file) as temporary:
+            shutil.copyfile(store.tokenizer.model_file, temporary)
+        write_json(run.environment_file, environment())
     torch.manual_seed(config["seed"])
     transformer = build.model(config, store.vocab_size)
     module = build.training_module(config, transformer)
-    loggers: list[Logger] = build.make(config["logger"], run, config)
+    loggers: list[Logger] = build.make(config["logger"], run, config) if first else []
     done, result = False, {}
     try:
         progress = ProgressFile(run.progress_file, config["budget"]["max_steps"])
-        seconds, device = _fit(run, config, module, store, loggers, progress, averaged)
-        if averaged:
-            transformer.load_state_dict(mean_weights([*averaged.values()]))
-        progress.evaluating()
-        result = _evaluate(run, config, transformer.to(device), store)
-        result |= {"tokens": module.tokens, "seconds": round(seconds, 1), "finished": True}
-        run.write_result(result)
+        seconds, device = fit(run, config, module, store, loggers, progress, averaged)
+        if distributed.is_initialized():
+            distributed.destroy_process_group()
+        if first:
+            if averaged:
+                transformer.load_state_dict(mean_weights([*averaged.values()]))
+            progress.evaluating()
+            result = _evaluate(run, config, transformer.to(device), store)
+            result |= {"tokens": module.tokens, "seconds": round(seconds, 1), "finished": True}
+            run.write_result(result)
+            previous(run.checkpoint).unlink(missing_ok=True)
         done = True
+    except (Stopped, KeyboardInterrupt) as stop:
+        raise KeyboardInterrupt("the same command goes on from the last checkpoint") from stop
     finally:
         finish(loggers, _summary(result), exit_code=0 if done else 1)
     return result
-
-
-def _fit(
-    run: RunDir,
-    config: dict[str, Any],
-    module: TranslationModule,
-    store: TokenStore,
-    loggers: list[Logger],
-    progress: ProgressFile,
-    averaged: dict[int, Path],
-) -> tuple[float, torch.device]:
-    """Train up to the budget; the seconds it took in all, and the device it ran on."""
-    budget = config["budget"]
-    steps = budget["max_steps"]
-    start = _start(run, averaged)
-    data = TranslationData(
-        store,
-        source_tokens=budget["source_tokens"],
-        target_tokens=budget["target_tokens"],
-        length_noise=budget["length_noise"],
-        seed=config["seed"],
-        start_step=start,
-    )
-    bar = Bar(Console(stderr=True), steps)
-    sinks: list[Sink] = [MetricsFile(run.metrics_file, start), progress, LogSink(steps), bar]
-    sinks += [LoggerSink(logger) for logger in loggers]
-    records = Records(sinks, every=min(50, max(1, steps // 50)), max_steps=steps)
-    try:
-        trainer = Trainer(
-            accelerator=config["trainer"]["accelerator"],
-            devices=1,
-            precision=config["precision"],
-            max_steps=steps,
-            max_epochs=-1,
-            val_check_interval=budget["valid_every"],
-            check_val_every_n_epoch=None,
-            num_sanity_val_steps=0,
-            logger=loggers,
-            callbacks=[records, KeepWeights(averaged), Checkpoints(run.checkpoint)],
-            plugins=[DirectIO()],
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            default_root_dir=run.path,
-        )
-    except (MisconfigurationException, ValueError) as error:
-        raise UserError(f"trainer or precision does not fit this machine: {error}; trainer=cpu always does") from error
-    if start:
-        log.info("going on from step %d of %d", start, steps)
-    try:
-        with bar.progress:
-            trainer.fit(module, data, ckpt_path=run.checkpoint if start else None, weights_only=True)
-    except SystemExit as stop:  # how Lightning ends on Ctrl-C
-        raise KeyboardInterrupt(_RESUMABLE) from stop
-    if trainer.global_step < steps:
-        raise KeyboardInterrupt(_RESUMABLE)
-    return records.seconds, trainer.strategy.root_device
-
-
-def _start(run: RunDir, averaged: dict[int, Path]) -> int:
-    """The step to go on from: the last checkpoint's, or 0 where one to be averaged with later ones has gone since."""
-    step = read_checkpoint(run.checkpoint)["global_step"] if run.checkpoint.exists() else 0
-    gone = [file for kept, file in averaged.items() if kept <= step and not file.exists()]
-    if gone:
-        log.warning("%s has gone, which is to be averaged with later ones: starting from the beginning", gone[0])
-    return 0 if gone else step
 
 
 def _evaluate(run: RunDir, config: dict[str, Any], transformer: Transformer, store: TokenStore) -> dict[str, Any]:
@@ -218,12 +159,16 @@ def main() -> None:
     """`python -m etude.train RUN_DIR`: a run whose config was frozen by a sweep; what it says goes to its log."""
     if len(sys.argv) != 2:
         sys.exit("usage: python -m etude.train RUN_DIR")
-    run = RunDir(Path(sys.argv[1]))
+    end_on_sigterm()
     logging_to(None)
     try:
-        train(run)
+        train(RunDir(Path(sys.argv[1])))
     except UserError as error:
-        sys.exit(f"etude: {error}")
+        sys.stderr.write(f"etude: {error}\n")
+        sys.exit(2)
+    except KeyboardInterrupt as stop:
+        sys.stderr.write(f"etude: {'; '.join(['stopped', *map(str, stop.args)])}\n")
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,9 @@ def sides(lengths: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
     return tuple(np.array(lengths, dtype=np.int64).T)
 
 
-def stream(store: TokenStore, *, start: int = 0, rank: int = 0, world_size: int = 1, seed: int = 1) -> BatchStream:
+def stream(
+    store: TokenStore, *, start: int = 0, rank: int = 0, world_size: int = 1, micro_batches: int = 1, seed: int = 1
+) -> BatchStream:
     split = store.split("train")
     return BatchStream(
         split,
@@ -36,6 +38,7 @@ def stream(store: TokenStore, *, start: int = 0, rank: int = 0, world_size: int 
         start=start,
         rank=rank,
         world_size=world_size,
+        micro_batches=micro_batches,
     )
 
 
@@ -152,14 +155,32 @@ def test_any_batch_can_be_made_alone_and_in_any_order(store: TokenStore) -> None
     batches = stream(store)
     steps = [90, 3, 47, 3, 0]
     in_order = rows_of(iter(stream(store)), 91)
-    assert [batches.batch(step).rows.tolist() for step in steps] == [in_order[step] for step in steps]
+    assert [batches.piece(step, 0).rows.tolist() for step in steps] == [in_order[step] for step in steps]
 
 
-@pytest.mark.parametrize("world_size", [2, 3, 4])
-def test_processes_share_the_batches_of_one_between_them(store: TokenStore, world_size: int) -> None:
-    alone = rows_of(iter(stream(store)), 20 * world_size)
-    ranks = [rows_of(iter(stream(store, rank=rank, world_size=world_size)), 20) for rank in range(world_size)]
-    assert [rows for step in zip(*ranks, strict=True) for rows in step] == alone
+@pytest.mark.parametrize(("world_size", "micro_batches"), [(1, 2), (2, 1), (3, 2), (40, 1)])
+def test_processes_and_micro_batches_share_every_batch_of_one_between_them(
+    store: TokenStore, world_size: int, micro_batches: int
+) -> None:
+    alone = list(islice(stream(store), 20))
+    shared = [
+        stream(store, rank=rank, world_size=world_size, micro_batches=micro_batches) for rank in range(world_size)
+    ]
+    pieces = [list(islice(one, 20 * micro_batches)) for one in shared]
+    for step, whole in enumerate(alone):
+        parts = [part for own in pieces for part in own[step * micro_batches : (step + 1) * micro_batches]]
+        assert sorted(row for part in parts for row in part.rows.tolist()) == sorted(whole.rows.tolist())
+        assert sum(part.target_tokens for part in parts) == whole.target_tokens
+        assert {part.step_tokens for part in parts} == {whole.target_tokens}
+        assert [part.piece for part in parts] == list(range(world_size * micro_batches))
+        assert all((part.target_out != PAD).sum() == part.target_tokens for part in parts)
+        assert all(part.source_mask.any(dim=1).all() for part in parts)  # so that none computes on nothing
+
+
+def test_the_pieces_of_a_batch_are_alike_in_length(store: TokenStore) -> None:
+    one, other = (list(islice(stream(store, rank=rank, world_size=2), 50)) for rank in range(2))
+    tokens = sum(batch.target_tokens for batch in one), sum(batch.target_tokens for batch in other)
+    assert 0.9 < tokens[0] / tokens[1] < 1.1
 
 
 def test_evaluation_goes_through_every_row_once_from_short_to_long(store: TokenStore) -> None:

@@ -11,7 +11,7 @@ from torch import nn
 
 from etude import build
 from etude.config.compose import compose
-from etude.config.identity import freeze, resolved
+from etude.config.identity import resolved
 from etude.errors import UserError
 from etude.evaluation.perplexity import negative_log_likelihood, perplexity
 from etude.rundir import RunDir
@@ -109,23 +109,6 @@ def test_a_missing_or_torn_checkpoint_is_one_sentence_that_names_it(tmp_path, co
 
 
 # What a run does with it
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """Freezes runs of ten steps, each in a folder of its own."""
-    place = tmp_path_factory.mktemp("runs")
-    letters = "abcdefgh"
-    rows = [" ".join(letters[(k * j + k // 8) % 8] for j in range(1, 3 + k % 6)) for k in range(1, 200)]
-    (place / "pairs.tsv").write_text("".join(f"{row} {k % 8}\t{row} {k % 8}\n" for k, row in enumerate(rows)))
-    text = ["data=files", f"data.tsv={place / 'pairs.tsv'}", "data.holdout=4", "tokenizer.vocab_size=30"]
-
-    def frozen(name: str, *overrides: str) -> RunDir:
-        folders = [f"runs_dir={place / name}", f"cache_dir={place / 'cache'}"]
-        budget = ["budget=smoke", "budget.valid_every=3", "decoding=greedy", "decoding.max_extra=2"]
-        return freeze(compose([*TINY, *text, *folders, *budget, *overrides]))
-
-    return frozen
 
 
 @pytest.fixture(scope="module")
@@ -233,7 +216,7 @@ def test_a_full_disk_is_one_sentence_and_the_run_goes_on_later(plain, runs, monk
         patched.setattr(Trainer, "save_checkpoint", full)
         with pytest.raises(UserError, match=r"cannot write .*step-00000008.ckpt: No space left on device; free some"):
             train(run)
-    assert names(run) == ["last.ckpt"]
+    assert names(run) == ["last.ckpt", "previous.ckpt"]
     train(run)
     assert names(run) == ["last.ckpt", "step-00000008.ckpt", "step-00000010.ckpt"]
     assert same(*(model_weights(read_checkpoint(each.checkpoint)) for each in (plain, run)))

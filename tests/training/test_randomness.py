@@ -1,4 +1,4 @@
-"""Dropout as a function of (seed, step, rank)."""
+"""Dropout as a function of (seed, step, piece)."""
 
 import torch
 from hypothesis import given
@@ -15,7 +15,7 @@ def drawn(triple: tuple[int, int, int]) -> list[int]:
 
 
 @given(one=triples, other=triples)
-def test_draws_depend_on_seed_step_and_rank_and_on_nothing_before(one, other):
+def test_draws_depend_on_seed_step_and_piece_and_on_nothing_before(one, other):
     first = drawn(one)
     torch.rand(3)
     assert drawn(one) == first

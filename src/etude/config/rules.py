@@ -24,6 +24,8 @@ _AT_LEAST = {
     "budget.length_noise": 0,
     "budget.max_pieces": 1,
     "budget.valid_every": 1,
+    "trainer.devices": 1,
+    "trainer.micro_batches": 1,
     "model.vocabulary": 1,
     "model.attention.kv_heads": 1,
     "model.attention.window": 0,

@@ -69,9 +69,12 @@ class Averaging:
 
 @dataclass
 class Trainer:
-    """Where to train: nothing here may change the result."""
+    """Where to train: nothing here may change the result, save for the last bits."""
 
     accelerator: Literal["auto", "cpu", "gpu", "cuda", "mps"]
+    devices: int
+    micro_batches: int
+    deterministic: bool
 
 
 @dataclass
@@ -82,6 +85,7 @@ class Run:
     arm: str
     seed: int
     precision: Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
+    stale: Literal["keep", "rerun"]
     runs_dir: str
     cache_dir: str
     scale: Scale

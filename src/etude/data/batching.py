@@ -33,6 +33,8 @@ class Batch:
         target_out: (B, T) int64, pieces + EOS + PAD: at each place what follows `target_in`
         target_tokens: the tokens of `target_out` that are not padding, EOS counted
         rows: (B,) the rows of the split, on the CPU
+        step_tokens: the target tokens of the whole batch that this may be a piece of
+        piece: which piece of it this is
     """
 
     source: torch.Tensor
@@ -41,6 +43,8 @@ class Batch:
     target_out: torch.Tensor
     target_tokens: int
     rows: Rows
+    step_tokens: int
+    piece: int = 0
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on `device`."""
@@ -59,14 +63,28 @@ def collate(split: TokenSplit, rows: Rows) -> Batch:
     target_in = np.roll(target_out, 1, axis=1)
     target_in[target_in == EOS] = PAD
     target_in[:, 0] = BOS
+    tokens = int(split.target_lengths[rows].sum())
     return Batch(
         source=torch.from_numpy(source),
         source_mask=torch.from_numpy(source != PAD),
         target_in=torch.from_numpy(target_in),
         target_out=torch.from_numpy(target_out),
-        target_tokens=int(split.target_lengths[rows].sum()),
+        target_tokens=tokens,
         rows=rows,
+        step_tokens=tokens,
     )
+
+
+def collate_piece(split: TokenSplit, rows: Rows, piece: int, pieces: int) -> Batch:
+    """One of the `pieces` that together are the batch of some rows: every so many-th row, so that lengths stay alike.
+
+    A batch of fewer rows than pieces leaves some of these without a token. They hold a sentence whose translation is
+    all padding: it costs nothing and moves nothing, but every process computes something and no other waits in vain.
+    """
+    batch = collate(split, rows[piece::pieces] if piece < len(rows) else rows[:1])
+    if piece >= len(rows):
+        batch = replace(batch, target_out=torch.full_like(batch.target_out, PAD), target_tokens=0, rows=rows[:0])
+    return replace(batch, step_tokens=int(split.target_lengths[rows].sum()), piece=piece)
 
 
 def token_batches(
@@ -111,14 +129,16 @@ def evaluation_batches(split: TokenSplit, *, source_tokens: int, target_tokens: 
 class BatchStream(IterableDataset[Batch]):
     """The endless training batches of one process, from any step on.
 
-    Step k of process `rank` is batch `k * world_size + rank` of the epochs laid end to end. So all processes take
-    equally many batches, and resuming needs a step number and nothing else.
+    Step k trains on batch k of the epochs laid end to end, however many processes share it and in however many micro
+    batches: process `rank` takes its own `micro_batches` of the batch's `world_size * micro_batches` pieces, one after
+    another. So resuming needs a step number and nothing else, and all processes take equally many pieces.
 
     Args:
         split: the rows to draw from
         source_tokens, target_tokens, length_noise, seed: see `token_batches`
         start: the first step to yield
         rank, world_size: which process this is, and of how many
+        micro_batches: pieces that this process makes of its share
     """
 
     def __init__(
@@ -132,28 +152,31 @@ class BatchStream(IterableDataset[Batch]):
         start: int,
         rank: int,
         world_size: int,
+        micro_batches: int,
     ) -> None:
         self.split = split
         self.source_tokens, self.target_tokens = source_tokens, target_tokens
         self.length_noise, self.seed = length_noise, seed
-        self.start, self.rank, self.world_size = start, rank, world_size
+        self.start = start
+        self.pieces = world_size * micro_batches
+        self.own = range(rank * micro_batches, (rank + 1) * micro_batches)
         self._epoch = 0
         self._batches = self._rows_of_epoch(0)
 
     @property
     def batches_per_epoch(self) -> int:
-        """Batches that hold every row once, over all processes."""
+        """Batches that hold every row once."""
         return len(self._batches)
 
     def __iter__(self) -> Iterator[Batch]:
-        return map(self.batch, count(self.start))
+        return (self.piece(step, piece) for step in count(self.start) for piece in self.own)
 
-    def batch(self, step: int) -> Batch:
-        """The batch of one step of this process."""
-        epoch, index = divmod(step * self.world_size + self.rank, len(self._batches))
+    def piece(self, step: int, piece: int) -> Batch:
+        """One piece of the batch of a step."""
+        epoch, index = divmod(step, len(self._batches))
         if epoch != self._epoch:
             self._epoch, self._batches = epoch, self._rows_of_epoch(epoch)
-        return collate(self.split, self._batches[index])
+        return collate_piece(self.split, self._batches[index], piece, self.pieces)
 
     def _rows_of_epoch(self, epoch: int) -> list[Rows]:
         return token_batches(

@@ -19,7 +19,7 @@ class TranslationData(LightningDataModule):
         source_tokens, target_tokens: the budget of a batch, padding counted
         length_noise: lengths that differ by up to so many tokens are not told apart
         seed: what the order of the batches depends on
-        start_step: the first training batch of each process; set it before a run is resumed
+        start_step: the first training batch; set it before a run is resumed
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class TranslationData(LightningDataModule):
             start=self.start_step,
             rank=self.trainer.global_rank if self.trainer else 0,
             world_size=self.trainer.world_size if self.trainer else 1,
+            micro_batches=self.trainer.accumulate_grad_batches if self.trainer else 1,
         )
 
     def val_dataloader(self) -> "Whole":

@@ -12,9 +12,8 @@ from typing import Any
 import torch
 from lightning import Callback, LightningModule, Trainer
 
-from etude.files import replacing
 from etude.rundir import RunDir
-from etude.training.checkpoints import model_weights, read_checkpoint
+from etude.training.checkpoints import model_weights, read_checkpoint, saving
 
 
 def averaged_checkpoints(run: RunDir, config: Mapping[str, Any]) -> dict[int, Path]:
@@ -41,7 +40,7 @@ class KeepWeights(Callback):
     ) -> None:
         """Save, before a validation of the same step saves the checkpoint from which a killed run goes on."""
         if trainer.global_step in self.files:
-            with replacing(self.files[trainer.global_step]) as temporary:
+            with saving(trainer, self.files[trainer.global_step]) as temporary:
                 trainer.save_checkpoint(temporary, weights_only=True)
 
 

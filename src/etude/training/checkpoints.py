@@ -1,5 +1,8 @@
-"""Saving what training needs to go on: after each validation and at the end, whole or not at all."""
+"""Saving what training needs to go on: whole or not at all, and the one before it until the run is finished."""
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,8 @@ from lightning.pytorch.plugins import TorchCheckpointIO
 
 from etude.errors import UserError
 from etude.files import replacing
+
+log = logging.getLogger(__name__)
 
 
 class DirectIO(TorchCheckpointIO):
@@ -24,7 +29,11 @@ class DirectIO(TorchCheckpointIO):
 
 
 class Checkpoints(Callback):
-    """Keeps one file, the newest."""
+    """Keeps two files: the newest, and the one before it in case a dying machine tears the newest.
+
+    Args:
+        path: of the newest.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -32,17 +41,63 @@ class Checkpoints(Callback):
 
     def on_validation_end(self, trainer: Trainer, module: LightningModule) -> None:
         """Save after the validation, so that its row is behind us."""
-        self._save(trainer)
+        self.save(trainer)
 
     def on_train_end(self, trainer: Trainer, module: LightningModule) -> None:
         """Save the last step, which validation may have missed."""
-        if trainer.global_step != self._saved:
-            self._save(trainer)
+        self.save(trainer)
 
-    def _save(self, trainer: Trainer) -> None:
-        with replacing(self.path) as temporary:
-            trainer.save_checkpoint(temporary)
+    def save(self, trainer: Trainer) -> None:
+        """Save the step that was just completed, unless that has been done."""
+        if trainer.global_step == self._saved:
+            return
         self._saved = trainer.global_step
+        with saving(trainer, self.path) as temporary:
+            trainer.save_checkpoint(temporary)
+            if trainer.is_global_zero and self.path.exists():
+                self.path.replace(previous(self.path))
+
+
+@contextmanager
+def saving(trainer: Trainer, path: Path) -> Iterator[Path]:
+    """Where to save what shall lie at `path`: every process asks Lightning to, the first one does it."""
+    if not trainer.is_global_zero:
+        yield path
+        return
+    with replacing(path) as temporary:
+        yield temporary
+
+
+def previous(path: Path) -> Path:
+    """The checkpoint before the newest, which lies at `path`."""
+    return path.with_name("previous.ckpt")
+
+
+def newest_checkpoint(path: Path) -> tuple[int, Path | None]:
+    """The step to go on from and the checkpoint that holds it: that at `path`, or if it is torn, the one before it.
+
+    Returns:
+        (0, None) where there is no whole one.
+    """
+    for file in (path, previous(path)):
+        if not file.exists():
+            continue
+        try:
+            return read_checkpoint(file)["global_step"], file
+        except UserError:
+            log.warning("%s is torn: a machine died while it was written", file)
+    return 0, None
+
+
+def count_batches(checkpoint: dict[str, Any], batches: int) -> None:
+    """Make Lightning's loop go on after so many batches, all of them completed.
+
+    It counts micro batches, of which a step may have more or fewer now than when it was saved, and it has not yet
+    counted the last one where a checkpoint is saved at the end of a batch.
+    """
+    progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
+    for counts in (progress["total"], progress["current"]):
+        counts.update(dict.fromkeys(counts, batches))
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from etude.data.batching import Batch
 from etude.evaluation.perplexity import perplexity
+from etude.training.checkpoints import count_batches
+from etude.training.processes import gathered
 from etude.training.randomness import reseed
 
 
@@ -22,7 +24,7 @@ class TranslationModule(LightningModule):
         likelihood: the same without smoothing, for perplexity.
         optimizer: given parameters, makes an optimizer whose rate is one.
         schedule: the learning rate of update 1, 2, ...
-        seed: of dropout, together with the step and the rank.
+        seed: of dropout, together with the step and the piece of its batch.
     """
 
     def __init__(
@@ -40,7 +42,10 @@ class TranslationModule(LightningModule):
         self.loss, self.likelihood = loss, likelihood
         self.make_optimizer, self.schedule = optimizer, schedule
         self.seed = seed
-        self.tokens = 0  # real target tokens trained on so far
+        self.tokens = 0  # real target tokens trained on so far, in all processes
+        self.training_nats: Tensor | float = (
+            0.0  # the loss summed over the tokens of this process, since a row was made of it
+        )
         self._nats, self._counted = 0.0, 0
 
     def forward(self, batch: Batch) -> Tensor:
@@ -48,13 +53,20 @@ class TranslationModule(LightningModule):
         return self.model(batch.source, batch.source_mask, batch.target_in)
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
-        """What dropout draws in this step depends on nothing but (seed, step, rank)."""
-        reseed(self.seed, self.global_step, self.global_rank)
+        """What dropout draws depends on nothing but the seed, the step and the piece of its batch."""
+        reseed(self.seed, self.global_step, batch.piece)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        """The mean loss of a target token, in nats."""
-        self.tokens += batch.target_tokens
-        return self.loss(self(batch), batch.target_out) / batch.target_tokens
+        """The mean loss of a target token, in nats: over the batch of the whole step, of which this may be a piece.
+
+        Lightning and DDP take the mean over micro batches and processes, where the sum is due; hence the factor.
+        """
+        micro_batches = self.trainer.accumulate_grad_batches
+        if batch.piece % micro_batches == 0:
+            self.tokens += batch.step_tokens
+        nats = self.loss(self(batch), batch.target_out)
+        self.training_nats = self.training_nats + nats.detach()
+        return nats / batch.step_tokens * (micro_batches * self.trainer.world_size)
 
     def on_validation_epoch_start(self) -> None:
         """A fresh count."""
@@ -81,10 +93,20 @@ class TranslationModule(LightningModule):
         schedule = LambdaLR(optimizer, lambda update: self.schedule(update + 1))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
+    def step_completed_by(self, batch: Batch) -> bool:
+        """Whether the optimizer moves after this piece: it is the last of this process's share."""
+        return (batch.piece + 1) % self.trainer.accumulate_grad_batches == 0
+
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """The token count travels with the weights."""
+        """The counts travel with the weights; each process has nats of its own."""
         checkpoint["tokens"] = self.tokens
+        checkpoint["training_nats"] = gathered(self.training_nats, self.device)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """And comes back with them."""
+        """And come back with them, to however many processes there are now."""
         self.tokens = checkpoint["tokens"]
+        nats = checkpoint["training_nats"]
+        if len(nats) != self.trainer.world_size:
+            nats = [sum(nats)] + [0.0] * (self.trainer.world_size - 1)
+        self.training_nats = nats[self.global_rank]
+        count_batches(checkpoint, checkpoint["global_step"] * self.trainer.accumulate_grad_batches)

@@ -4,10 +4,10 @@ import time
 from typing import Any
 
 from lightning import Callback, Trainer
-from torch import Tensor
 
 from etude.data.batching import Batch
 from etude.training.module import TranslationModule
+from etude.training.processes import gathered
 from etude.training.sinks import Row, Sink
 
 
@@ -15,7 +15,7 @@ class Records(Callback):
     """Makes the rows and hands them to the sinks.
 
     Args:
-        sinks: where rows go.
+        sinks: where rows go; every process makes them, the first has somewhere to put them.
         every: steps between two rows.
         max_steps: of the whole run, to say how long it will still take.
     """
@@ -23,17 +23,17 @@ class Records(Callback):
     def __init__(self, sinks: list[Sink], *, every: int, max_steps: int) -> None:
         self.sinks, self.every, self.max_steps = sinks, every, max_steps
         self.seconds = 0.0  # of training so far, validation included
+        self._tokens = 0  # since the last row
         self._mark = self._window = self._validation = 0.0
-        self._nats: Tensor | float = 0.0
-        self._counted = self._steps = 0
+        self._window_steps = self._window_tokens = 0  # since the last row or the start of this process
 
     def state_dict(self) -> dict[str, Any]:
-        """The clock, so that it goes on where it stopped."""
-        return {"seconds": self._tick()}
+        """The clock and the count since the last row, so that they go on where they stopped."""
+        return {"seconds": self._tick(), "tokens": self._tokens}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The clock goes on where it stopped."""
-        self.seconds = state["seconds"]
+        """They go on."""
+        self.seconds, self._tokens = state["seconds"], state["tokens"]
 
     def on_train_start(self, trainer: Trainer, module: TranslationModule) -> None:  # type: ignore[override]
         """Start the clock."""
@@ -43,23 +43,25 @@ class Records(Callback):
         self, trainer: Trainer, module: TranslationModule, outputs: Any, batch: Batch, batch_idx: int
     ) -> None:
         """Add up; every so often, write a row."""
-        self._nats = self._nats + outputs["loss"].detach() * batch.target_tokens
-        self._counted += batch.target_tokens
-        self._steps += 1
+        if not module.step_completed_by(batch):
+            return
+        self._tokens += batch.step_tokens
+        self._window_tokens += batch.step_tokens
+        self._window_steps += 1
         if trainer.global_step % self.every == 0:
-            nats = float(self._nats)  # waits for the device, so ask the clock after it
+            nats = sum(gathered(module.training_nats, module.device))  # waits for the device, so ask the clock after it
             seconds = time.perf_counter() - self._window
             self._send(
                 self._row(module)
                 | {
-                    "loss": nats / self._counted,
+                    "loss": nats / self._tokens,
                     "learning_rate": module.schedule(trainer.global_step),
-                    "tokens_per_second": self._counted / seconds,
-                    "seconds_left": (self.max_steps - trainer.global_step) * seconds / self._steps,
+                    "tokens_per_second": self._window_tokens / seconds,
+                    "seconds_left": (self.max_steps - trainer.global_step) * seconds / self._window_steps,
                 }
             )
-            self._nats, self._counted, self._steps = 0.0, 0, 0
-            self._window = time.perf_counter()
+            module.training_nats, self._tokens = 0.0, 0
+            self._window, self._window_steps, self._window_tokens = time.perf_counter(), 0, 0
 
     def on_validation_start(self, trainer: Trainer, module: TranslationModule) -> None:  # type: ignore[override]
         """Validation does not count as training speed."""

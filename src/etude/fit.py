@@ -1,0 +1,122 @@
+"""Training proper: Lightning's trainer put together for a run, from where the run stands up to its budget."""
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning import Trainer
+from lightning.pytorch.loggers import Logger
+from lightning.pytorch.plugins.environments import ClusterEnvironment, LightningEnvironment, TorchElasticEnvironment
+from lightning.pytorch.strategies import DDPStrategy
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
+from rich.console import Console
+
+from etude import build
+from etude.data.store import TokenStore
+from etude.errors import UserError
+from etude.rundir import RunDir
+from etude.training.averaging import KeepWeights
+from etude.training.checkpoints import Checkpoints, DirectIO, newest_checkpoint
+from etude.training.module import TranslationModule
+from etude.training.records import Records
+from etude.training.sinks import Bar, LoggerSink, LogSink, MetricsFile, ProgressFile, Sink
+from etude.training.stopping import StopWhenAsked
+
+log = logging.getLogger(__name__)
+
+
+def rank() -> int:
+    """Which of the processes that train this run this one is; the first one writes."""
+    return int(os.environ["RANK"]) if TorchElasticEnvironment.detect() else 0
+
+
+def fit(
+    run: RunDir,
+    config: dict[str, Any],
+    module: TranslationModule,
+    store: TokenStore,
+    loggers: list[Logger],
+    progress: ProgressFile,
+    averaged: dict[int, Path],
+) -> tuple[float, torch.device]:
+    """Train up to the budget, going on from the last checkpoint if there is one.
+
+    Args:
+        run, config: the run and its config.
+        module: what is trained.
+        store: the text.
+        loggers: Lightning's.
+        progress: the file for onlookers.
+        averaged: checkpoints to keep for averaging, step -> file.
+
+    Returns:
+        The seconds of training in all, validation included, and the device.
+
+    Raises:
+        Stopped: someone asked the run to stop; it goes on from a checkpoint of that very step.
+        UserError: the trainer's settings do not fit this machine; a file cannot be written.
+    """
+    budget, where = config["budget"], config["trainer"]
+    steps = budget["max_steps"]
+    start, checkpoint = _start(run, averaged)
+    data = build.training_data(config, store, start_step=start)
+    bar = Bar(Console(stderr=True), steps)
+    sinks: list[Sink] = []
+    if rank() == 0:
+        sinks = [MetricsFile(run.metrics_file, start), progress, LogSink(steps), bar, *map(LoggerSink, loggers)]
+    records = Records(sinks, every=min(50, max(1, steps // 50)), max_steps=steps)
+    checkpoints = Checkpoints(run.checkpoint)
+    cluster, devices = _processes(where["devices"])
+    try:
+        trainer = Trainer(
+            accelerator=where["accelerator"],
+            devices=devices,
+            strategy="auto" if devices == 1 else DDPStrategy(cluster_environment=cluster, gradient_as_bucket_view=True),
+            deterministic=where["deterministic"],
+            precision=config["precision"],
+            max_steps=steps,
+            max_epochs=-1,
+            accumulate_grad_batches=where["micro_batches"],
+            val_check_interval=budget["valid_every"] * where["micro_batches"],
+            check_val_every_n_epoch=None,
+            num_sanity_val_steps=0,
+            logger=loggers,
+            callbacks=[
+                records,
+                KeepWeights(averaged),
+                checkpoints,
+                StopWhenAsked(checkpoints, valid_every=budget["valid_every"]),
+            ],
+            plugins=[DirectIO(), *([cluster] if devices == 1 else [])],
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            use_distributed_sampler=False,
+            default_root_dir=run.path,
+        )
+    except (MisconfigurationException, ValueError) as error:
+        raise UserError(f"trainer or precision does not fit this machine: {error}; trainer=cpu always does") from error
+    if start:
+        log.info("going on from step %d of %d", start, steps)
+    try:
+        with bar.progress:
+            trainer.fit(module, data, ckpt_path=checkpoint, weights_only=True)
+    except SystemExit as stop:  # how Lightning ends on an impatient Ctrl-C
+        raise KeyboardInterrupt from stop
+    return records.seconds, trainer.strategy.root_device
+
+
+def _start(run: RunDir, averaged: dict[int, Path]) -> tuple[int, Path | None]:
+    """The step to go on from and its checkpoint: none where one to be averaged with later ones has gone since."""
+    step, checkpoint = newest_checkpoint(run.checkpoint)
+    gone = [file for kept, file in averaged.items() if kept <= step and not file.exists()]
+    if gone:
+        log.warning("%s has gone, which is to be averaged with later ones: starting from the beginning", gone[0])
+    return (0, None) if gone else (step, checkpoint)
+
+
+def _processes(devices: int) -> tuple[ClusterEnvironment, int]:
+    """Who else trains this run. Named, for Lightning would take a job of SLURM's for one of its own processes."""
+    return (TorchElasticEnvironment(), devices) if devices > 1 else (LightningEnvironment(), 1)

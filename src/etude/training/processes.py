@@ -1,0 +1,19 @@
+"""What the processes that train one run tell each other beside their gradients. A process alone tells itself."""
+
+import torch
+from torch import Tensor, distributed
+
+
+def gathered(value: Tensor | float, device: torch.device) -> list[float]:
+    """A figure of every process, in the order of their ranks."""
+    if not distributed.is_initialized():
+        return [float(value)]
+    own = torch.tensor([float(value)], dtype=torch.float64, device=device)
+    everyones = [torch.empty_like(own) for _ in range(distributed.get_world_size())]
+    distributed.all_gather(everyones, own)
+    return [float(one) for one in everyones]
+
+
+def any_of(flag: bool, device: torch.device) -> bool:
+    """Whether the flag is up in any process."""
+    return flag if not distributed.is_initialized() else any(gathered(float(flag), device))

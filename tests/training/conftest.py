@@ -1,0 +1,50 @@
+import csv
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from etude.config.compose import compose
+from etude.config.identity import freeze
+from etude.rundir import RunDir
+from etude.training.checkpoints import read_checkpoint
+
+Freeze = Callable[..., RunDir]
+
+TINY = ["model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "trainer=cpu", "logger=none"]
+TIMES = ("seconds", "tokens_per_second", "decoding_seconds")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Freeze:
+    """Freezes runs of ten steps, each in a folder of its own."""
+    place = tmp_path_factory.mktemp("runs")
+    letters = "abcdefgh"
+    rows = [" ".join(letters[(k * j + k // 8) % 8] for j in range(1, 3 + k % 6)) for k in range(1, 200)]
+    (place / "pairs.tsv").write_text("".join(f"{row} {k % 8}\t{row} {k % 8}\n" for k, row in enumerate(rows)))
+    text = ["data=files", f"data.tsv={place / 'pairs.tsv'}", "data.holdout=4", "tokenizer.vocab_size=30"]
+
+    def frozen(name: str, *overrides: str) -> RunDir:
+        folders = [f"runs_dir={place / name}", f"cache_dir={place / 'cache'}"]
+        budget = ["budget=smoke", "budget.valid_every=3", "decoding=greedy", "decoding.max_extra=2"]
+        return freeze(compose([*TINY, *text, *folders, *budget, *overrides]))
+
+    return frozen
+
+
+def found(run: RunDir) -> dict[str, Any]:
+    """All that a finished run found, to the last bit, but for how long it took."""
+    checkpoint = read_checkpoint(run.checkpoint)
+    with run.metrics_file.open(newline="") as file:
+        rows = [{k: v for k, v in row.items() if k not in TIMES} for row in csv.DictReader(file)]
+    result = {k: v for k, v in run.result().items() if k not in TIMES}
+    moments = checkpoint["optimizer_states"][0]["state"]
+    return {
+        "weights": {name: tuple(value.flatten().tolist()) for name, value in checkpoint["state_dict"].items()},
+        "moments": [{k: tuple(torch.as_tensor(v).flatten().tolist()) for k, v in s.items()} for s in moments.values()],
+        "metrics": rows,
+        "result": json.loads(json.dumps(result)),
+        "hypotheses": run.hypotheses_file("test").read_text(),
+    }

@@ -1,0 +1,133 @@
+"""However a batch is shared out, among micro batches and processes, the update is the same."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from etude import build
+from etude.data.batching import collate_piece
+from etude.rundir import RunDir
+from etude.sweep.job import train_command
+from etude.train import train
+from etude.training.averaging import final_weights
+
+from .conftest import Freeze
+
+STEPS = 3
+
+
+def with_plain_descent(run: RunDir) -> RunDir:
+    """The run, whose steps are now the gradients themselves: Adam would turn rounding into steps of full length."""
+    config = run.config()
+    config["optimizer"] = {"_target_": "torch.optim.SGD", "_partial_": True, "lr": 1.0}
+    config["schedule"] |= {"warmup_steps": 1, "factor": config["model"]["d_model"] ** 0.5}
+    run.config_file.write_text(yaml.safe_dump(config))
+    return run
+
+
+def asked(runs: Freeze, name: str, dropout: float, *trainer: str) -> RunDir:
+    budget = [f"budget.max_steps={STEPS}", "budget.source_tokens=60", "budget.target_tokens=60"]
+    run = runs(name, *budget, f"model.dropout={dropout}", *(f"trainer.{setting}" for setting in trainer))
+    return with_plain_descent(run)
+
+
+def update(run: RunDir) -> dict[str, torch.Tensor]:
+    """How far the weights moved."""
+    config = run.config()
+    torch.manual_seed(config["seed"])
+    before = build.model(config, build.token_store(config).vocab_size).state_dict()
+    return {name: weight - before[name] for name, weight in final_weights(run, config).items()}
+
+
+def distance(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
+    """Relative to the length of the update itself."""
+    apart, length = (sum(float(t.double().square().sum()) for t in d) for d in (_minus(one, other), one.values()))
+    return (apart / length) ** 0.5
+
+
+def _minus(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+    return [one[name] - other[name] for name in one]
+
+
+def in_processes(run: RunDir) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(train_command(run), capture_output=True, text=True, env=environment, check=False, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def whole(runs: Freeze) -> RunDir:
+    """Every batch in one piece."""
+    run = asked(runs, "whole", 0.0)
+    train(run)
+    return run
+
+
+def test_the_pieces_hold_different_counts_of_tokens(whole: RunDir) -> None:
+    """Otherwise the claims below would hold for a mean of means too."""
+    config = whole.config()
+    split = build.token_store(config).split("train")
+    stream = build.training_data(config, build.token_store(config), start_step=0).train_dataloader()
+    rows = [stream.piece(step, 0).rows for step in range(STEPS)]
+    for pieces in (2, 3):
+        counts = [[collate_piece(split, batch, p, pieces).target_tokens for p in range(pieces)] for batch in rows]
+        assert any(len(set(count)) > 1 for count in counts)
+
+
+@pytest.mark.parametrize("micro_batches", [2, 3, 50])
+def test_micro_batches_make_the_update_of_the_whole_batch(micro_batches: int, runs: Freeze, whole: RunDir) -> None:
+    """Fifty are more than a batch has sentences."""
+    run = asked(runs, f"micro-{micro_batches}", 0.0, f"micro_batches={micro_batches}")
+    result = train(run)
+    assert distance(update(whole), update(run)) < 1e-5
+    assert result["tokens"] == whole.result()["tokens"]
+
+
+@pytest.mark.slow
+def test_two_processes_make_the_update_of_one(runs: Freeze, whole: RunDir) -> None:
+    run = asked(runs, "two", 0.0, "devices=2")
+    done = in_processes(run)
+    assert run.finished, done.stderr
+    assert distance(update(whole), update(run)) < 1e-5
+    assert run.result()["tokens"] == whole.result()["tokens"]
+    rows = [[row.split(",") for row in each.metrics_file.read_text().splitlines()[1:]] for each in (whole, run)]
+    for one, other in zip(*rows, strict=True):
+        assert [float(x or 0) for x in one[3:4] + one[6:]] == pytest.approx(
+            [float(x or 0) for x in other[3:4] + other[6:]], rel=1e-5
+        )
+
+
+@pytest.mark.slow
+def test_dropout_depends_on_the_piece_not_on_who_computes_it(runs: Freeze, whole: RunDir) -> None:
+    """Two processes draw what two micro batches of one process draw."""
+    micro, two = asked(runs, "drawn", 0.4, "micro_batches=2"), asked(runs, "drawn-two", 0.4, "devices=2")
+    train(micro)
+    done = in_processes(two)
+    assert two.finished, done.stderr
+    assert distance(update(micro), update(two)) < 1e-5
+    assert distance(update(micro), update(whole)) > 0.1
+
+
+@pytest.mark.slow
+def test_a_process_that_fails_ends_the_run_with_its_error_and_no_hang(runs: Freeze, tmp_path: Path) -> None:
+    run = asked(runs, "failing", 0.0, "devices=2")
+    (tmp_path / "failing.py").write_text(
+        "import os\nfrom etude.training.loss import LabelSmoothing\n\n"
+        "class Failing(LabelSmoothing):\n    calls = 0\n\n"
+        "    def __call__(self, logits, targets):\n        self.calls += 1\n"
+        "        if os.environ['RANK'] == '1' and self.calls == 2:\n"
+        "            raise RuntimeError('the second process has had enough')\n"
+        "        return super().__call__(logits, targets)\n".replace("\\\n", "\n")
+    )
+    config: dict[str, Any] = run.config()
+    config["loss"]["_target_"] = "failing.Failing"
+    run.config_file.write_text(yaml.safe_dump(config))
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(train_command(run), capture_output=True, text=True, env=environment, check=False, timeout=120)
+    assert done.returncode == 1
+    assert "the second process has had enough" in done.stderr
+    assert not run.finished

@@ -1,0 +1,130 @@
+"""A run that is killed at any moment, and started again, ends as if nothing had happened."""
+
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from etude.rundir import RunDir
+from etude.train import train
+from etude.training.checkpoints import previous, read_checkpoint
+
+from .conftest import Freeze, found
+
+Dying = Callable[[str, RunDir], tuple[int, str]]
+DYING = Path(__file__).with_name("dying.py")
+MOMENTS = list(runpy.run_path(str(DYING))["MOMENTS"])
+# Batches of six tokens: an epoch has more of them than the run has steps, and a validation more than one.
+SETTING = ["model.dropout=0.3", "budget.max_steps=10", "budget.source_tokens=40", "budget.target_tokens=40"]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(runs: Freeze) -> RunDir:
+    run = runs("undisturbed", *SETTING)
+    torch.set_num_threads(1)
+    train(run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def dying() -> Iterator[Dying]:
+    """Trains a run that meets its moment; its exit status, and what it said."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(DYING)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        words, answers = server.stdin, server.stdout
+
+        def die(moment: str, run: RunDir) -> tuple[int, str]:
+            said = run.path / "said.txt"
+            words.write(f"{moment}\t{run.path}\t{said}\n")
+            return int(answers.readline()), said.read_text()
+
+        yield die
+        words.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_run_killed_at_any_moment_ends_bit_for_bit_as_one_that_was_not(
+    moment: str, runs: Freeze, undisturbed: RunDir, dying: Dying
+) -> None:
+    cache = ["cache_dir=${runs_dir}/cache"] if "preparing" in moment else []
+    run = runs(moment.replace(" ", "-"), *SETTING, *cache)
+    status, said = dying(moment, run)
+    if moment.startswith("SIG"):
+        assert status == 130, said
+        assert "the same command goes on from the last checkpoint" in said
+    else:
+        assert status == -9, said
+    assert not run.finished
+    train(run)
+    assert found(run) == found(undisturbed)
+    assert [file.name for file in run.checkpoint.parent.iterdir()] == ["last.ckpt"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("moment", "step"), [("SIGTERM in a step", 5), ("SIGINT in a step", 8)])
+def test_a_run_that_is_asked_to_stop_loses_no_step(moment: str, step: int, runs: Freeze, dying: Dying) -> None:
+    run = runs(f"asked-{step}", *SETTING)
+    dying(moment, run)
+    assert read_checkpoint(run.checkpoint)["global_step"] == step
+
+
+@pytest.mark.parametrize("torn", ["last", "both"])
+def test_a_torn_checkpoint_is_told_and_the_one_before_it_used(
+    torn: str, runs: Freeze, undisturbed: RunDir, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = runs(f"torn-{torn}", *SETTING)
+    torch.set_num_threads(1)
+
+    class Killed(BaseException):
+        pass
+
+    def die(self: object, row: dict[str, object]) -> None:
+        if row["step"] == 8:
+            raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("etude.training.sinks.ProgressFile.write", die)
+        with pytest.raises(Killed):
+            train(run)
+    for file in {"last": [run.checkpoint], "both": [run.checkpoint, previous(run.checkpoint)]}[torn]:
+        file.write_bytes(file.read_bytes()[:-1000])
+    with caplog.at_level("INFO"):
+        train(run)
+    assert f"{run.checkpoint} is torn" in caplog.text
+    assert ("going on from step 3 of 10" in caplog.text) == (torn == "last")
+    assert found(run) == found(undisturbed)
+
+
+def test_a_run_may_go_on_in_more_or_fewer_micro_batches_at_the_same_step(
+    runs: Freeze, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The counts of batches differ then, the steps of the validations must not."""
+    run = runs("micro", *SETTING, "trainer.micro_batches=3")
+
+    class Killed(BaseException):
+        pass
+
+    def die(self: object, row: dict[str, object]) -> None:
+        if row["step"] == 5:
+            raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("etude.training.sinks.ProgressFile.write", die)
+        with pytest.raises(Killed):
+            train(run)
+    again = runs("micro", *SETTING)
+    assert again.path == run.path
+    train(again)
+    validated = [row["step"] for row in found(again)["metrics"] if row["valid_loss"]]
+    assert validated == ["3", "6", "9"]
