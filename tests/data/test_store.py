@@ -139,14 +139,37 @@ assert "torch" not in sys.modules
 """
 
 
-def test_of_many_processes_one_prepares_and_none_needs_torch(make_corpus: Callable, tmp_path: Path) -> None:
-    tsv = tmp_path / "text.tsv"
+DYING = """
+import os, signal, time
+import etude.data.store as store
+store.write_split = lambda *_: (print("dying", flush=True), time.sleep(2), os.kill(os.getpid(), signal.SIGKILL))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [False, True])
+def test_of_twenty_processes_one_prepares_whoever_is_killed_in_the_middle(
+    make_corpus: Callable, tmp_path: Path, killed: bool
+) -> None:
+    tsv, cache = tmp_path / "text.tsv", tmp_path / "cache"
     tsv.write_text("".join(f"{n} {s}\t{t}\n" for n, (s, t) in enumerate(make_corpus().splits["train"])))
-    command = [sys.executable, "-c", SCRIPT, str(tsv), str(tmp_path / "cache")]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    printed = [process.communicate()[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0, 0]
+
+    def started(program: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", program, str(tsv), str(cache)], stdout=subprocess.PIPE, text=True
+        )
+
+    if killed:
+        dying = started(DYING + SCRIPT)
+        assert dying.stdout is not None
+        assert any(line == "dying\n" for line in dying.stdout)  # it has the lock, and half a store
+    processes = [started(SCRIPT) for _ in range(20)]
+    printed = [process.communicate(timeout=120)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * 20
     assert sum("prepared in" in text for text in printed) == 1
+    assert len(left_in(cache)) == 1
+    if killed:
+        assert dying.wait() == -9
 
 
 def test_a_process_that_waits_says_so(
