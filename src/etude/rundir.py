@@ -4,10 +4,12 @@ runs/<study>/<arm>/seed<k>-<hash>/
     config.yaml          the resolved config, frozen when the run was launched
     overrides.txt        what was typed, one override a line
     result.json          written last: its presence means that the run is finished
-    checkpoints/         last.ckpt, and step-*.ckpt where they are averaged
+    checkpoints/         last.ckpt, step-*.ckpt where they are averaged, previous.ckpt until the run is finished
     metrics.csv          one row a logged step
     progress.json        where a live run stands, rewritten every few seconds
     hypotheses.test.txt  the translations, one line a source line
+    sources.test.txt     what was translated, and
+    references.test.txt  what it was compared with
     tokenizer.model      the word pieces the model was trained with
     environment.json     versions, git state, hardware
     log.txt              what the run printed
@@ -83,6 +85,14 @@ class RunDir:
     def hypotheses_file(self, split: str) -> Path:
         """The translations of `split`, one line a source line."""
         return self.path / f"hypotheses.{split}.txt"
+
+    def sources_file(self, split: str) -> Path:
+        """The source lines of `split`."""
+        return self.path / f"sources.{split}.txt"
+
+    def references_file(self, split: str) -> Path:
+        """The references of `split`."""
+        return self.path / f"references.{split}.txt"
 
     @property
     def finished(self) -> bool:

@@ -122,7 +122,12 @@ def _evaluate(run: RunDir, config: dict[str, Any], transformer: Transformer, sto
     translate = build.translator(config, transformer, store.tokenizer, build.make(config["decoding"])).translate
     hypotheses = translate(sources)
     decoding_seconds = time.perf_counter() - started
-    write_text(run.hypotheses_file("test"), "".join(f"{line}\n" for line in hypotheses))
+    for file, lines in (
+        (run.sources_file("test"), sources),
+        (run.references_file("test"), references),
+        (run.hypotheses_file("test"), hypotheses),
+    ):
+        write_text(file, "".join(f"{line}\n" for line in lines))
     score = bleu(hypotheses, references)
     paper = paper_bleu(hypotheses, references, build.make(config["data"]).languages[1])
     return {

@@ -1,0 +1,137 @@
+"""A small sweep killed at random moments, and started again each time, ends as an undisturbed one: bit for bit.
+
+    python benchmarks/soak.py --kills 50
+
+Four runs, two at a time. Half of the blows are SIGKILL to the sweep itself, the others SIGKILL to one of its runs,
+SIGTERM and Ctrl-C to the sweep; each falls at a moment drawn from the seed. In the end weights, optimizer, metrics and
+hypotheses of every run are compared with those of the same sweep left in peace. Exit status 1 if anything differs.
+"""
+
+import argparse
+import csv
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import torch
+
+BLOWS = ("SIGKILL to the sweep", "SIGKILL to the sweep", "SIGKILL to a run", "SIGTERM to the sweep", "Ctrl-C")
+TIMES = {"seconds", "tokens_per_second", "decoding_seconds"}
+SWEEP = [
+    *("-m", "experiment=table3/base,table3/A1", "seed=1,2", "data=files", "data.tsv=pairs.tsv", "data.holdout=20"),
+    *("tokenizer.vocab_size=40", "model.d_model=16", "model.d_ff=32", "model.n_layers=1", "logger=none"),
+    *("budget.source_tokens=200", "budget.target_tokens=200", "budget.valid_every=50", "decoding.max_extra=5"),
+    *("trainer=cpu", "hydra.launcher.workers=2", "cache_dir=${runs_dir}/cache"),
+]
+
+
+def start(folder: Path, runs: str, steps: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "etude", "train", *SWEEP, f"budget.max_steps={steps}", f"runs_dir={runs}"]
+    with (folder / f"{runs}.log").open("ab") as log:
+        return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, start_new_session=True)
+
+
+def strike(blow: str, sweep: subprocess.Popen[bytes], runs: Path) -> None:
+    """Deal one blow, and wait until the sweep has ended where it was meant."""
+    if blow == "SIGKILL to a run":
+        for pid in training_processes(runs)[:1]:
+            os.kill(pid, signal.SIGKILL)
+        return
+    number = {"SIGKILL to the sweep": signal.SIGKILL, "SIGTERM to the sweep": signal.SIGTERM, "Ctrl-C": signal.SIGINT}
+    sweep.send_signal(number[blow])
+    sweep.wait()
+
+
+def training_processes(runs: Path) -> list[int]:
+    """Of the runs below a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().decode().split("\0")
+            inside = (process / "cwd").resolve() == runs.parent
+        except OSError:
+            continue
+        if inside and "etude.train" in words and any(word.startswith(f"{runs.name}/") for word in words):
+            found.append(int(process.name))
+    return sorted(found)
+
+
+def digest(run: Path) -> str:
+    """Of all that a run found, but for how long it took."""
+    checkpoint = torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
+    moments = checkpoint["optimizer_states"][0]["state"]
+    tensors = [*checkpoint["state_dict"].values(), *(torch.as_tensor(v) for m in moments.values() for v in m.values())]
+    hashed = hashlib.sha256()
+    for tensor in tensors:
+        hashed.update(tensor.numpy().tobytes())
+    with (run / "metrics.csv").open(newline="") as file:
+        rows = [{k: v for k, v in row.items() if k not in TIMES} for row in csv.DictReader(file)]
+    result = {k: v for k, v in json.loads((run / "result.json").read_text()).items() if k not in TIMES}
+    hashed.update(json.dumps([rows, result], sort_keys=True).encode())
+    hashed.update((run / "hypotheses.test.txt").read_bytes())
+    return hashed.hexdigest()
+
+
+def digests(runs: Path) -> dict[str, str]:
+    return {str(file.parent.relative_to(runs)): digest(file.parent) for file in sorted(runs.glob("*/*/*/result.json"))}
+
+
+def soak(folder: Path, kills: int, steps: int, seed: int, most: float) -> int:
+    chance = random.Random(seed)
+    rows = (" ".join("abcdefgh"[(k * j + k // 64) % 8] for j in range(1, 4 + k % 7)) for k in range(1, 600))
+    text = "".join(f"{row} {'abcdefgh'[k % 8]}\t{row} {'abcdefgh'[k % 8]}\n" for k, row in enumerate(rows))
+    (folder / "pairs.tsv").write_text(text)
+    started = time.monotonic()
+    if start(folder, "peace", steps).wait():
+        sys.exit(f"the undisturbed sweep failed:\n{(folder / 'peace.log').read_text()[-3000:]}")
+    print(f"undisturbed: {time.monotonic() - started:.0f} s", flush=True)
+    dealt: Counter[str] = Counter()
+    sweep = start(folder, "war", steps)
+    while dealt.total() < kills:
+        time.sleep(chance.uniform(0.5, most))
+        if sweep.poll() is not None:
+            if sweep.returncode == 0:
+                break
+            sweep = start(folder, "war", steps)  # it had lost a run, and went on to the end with the others
+            continue
+        blow = chance.choice(BLOWS)
+        strike(blow, sweep, folder / "war")
+        dealt[blow] += 1
+        if sweep.poll() is not None:
+            left = training_processes(folder / "war")
+            if left:
+                print(f"{blow}: left {len(left)} processes behind")
+                return 1
+            sweep = start(folder, "war", steps)
+    while sweep.wait() != 0:
+        if sweep.returncode != 1:
+            sys.exit(f"the sweep ended with {sweep.returncode}:\n{(folder / 'war.log').read_text()[-3000:]}")
+        sweep = start(folder, "war", steps)
+    peace, war = digests(folder / "peace"), digests(folder / "war")
+    same = sum(peace[run] == war.get(run) for run in peace)
+    told = ", ".join(f"{count} {blow}" for blow, count in sorted(dealt.items()))
+    print(f"{dealt.total()} blows ({told}); {same} of {len(peace)} runs are the same to the last bit", flush=True)
+    return 0 if same == len(peace) == 4 and dealt.total() == kills else 1
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    words.add_argument("--kills", type=int, default=50)
+    words.add_argument("--steps", type=int, default=6000, help="of each run; enough that all blows find it alive")
+    words.add_argument("--seed", type=int, default=1, help="of the moments")
+    words.add_argument("--most", type=float, default=20.0, help="seconds between two blows, at most")
+    asked = words.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        sys.exit(soak(Path(folder).resolve(), asked.kills, asked.steps, asked.seed, asked.most))
+
+
+if __name__ == "__main__":
+    main()
