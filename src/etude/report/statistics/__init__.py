@@ -1,0 +1,60 @@
+"""The statistics of comparison: numbers in, numbers out; no run directories, no torch.
+
+Which question each answers, of arms that were trained with some seeds and tested on some sentences:
+
+- How good is this arm? `mean_interval`: Student's t over its seeds.
+- Is it better than base, for other seeds on other sentences? `combined_test`. **Stars hang on this one**, after `holm`
+  over the arms of a study, for it is the only one here that holds its level against both kinds of luck, from two seeds
+  on. `hierarchical_bootstrap` asks the same and is too sure of itself with few seeds.
+- Is it, for other seeds on these sentences? `welch`; where there are no sentences to resample (perplexity), stars hang
+  on it. By how many standard deviations of a run? `hedges_g`.
+- Is it, for these very runs on other sentences? `paired_bootstrap`, `approximate_randomisation`.
+- Which luck is larger, the seed's or the test set's? `variances`.
+- How many seeds would it take? `seeds_needed`, with `pooled_deviation`; `power` the other way round.
+- What does a search find in n trials? `expected_best`.
+- Do our arms stand in the paper's order? `spearman`, `kendall`.
+
+Scores of one metric enter as `Scores`; translations as `Counts`, which `count` makes, and resampled once an arm by
+`resample`. What cannot be known, as with one seed, is None and comes with its reason; what should not be asked is
+refused by name.
+"""
+
+from etude.report.statistics.combined import Variances, combined_test, hierarchical_bootstrap, variances
+from etude.report.statistics.correction import holm
+from etude.report.statistics.difference import Comparison, hedges_g, pooled_deviation, welch
+from etude.report.statistics.intervals import Interval, Mean, mean_interval
+from etude.report.statistics.power import power, seeds_needed
+from etude.report.statistics.ranks import RankCorrelation, kendall, spearman
+from etude.report.statistics.resampling import Resampled, approximate_randomisation, paired_bootstrap, resample
+from etude.report.statistics.scores import Scores
+from etude.report.statistics.search import ExpectedBest, expected_best
+from etude.report.statistics.sentences import Counts, count
+
+__all__ = [
+    "Comparison",
+    "Counts",
+    "ExpectedBest",
+    "Interval",
+    "Mean",
+    "RankCorrelation",
+    "Resampled",
+    "Scores",
+    "Variances",
+    "approximate_randomisation",
+    "combined_test",
+    "count",
+    "expected_best",
+    "hedges_g",
+    "hierarchical_bootstrap",
+    "holm",
+    "kendall",
+    "mean_interval",
+    "paired_bootstrap",
+    "pooled_deviation",
+    "power",
+    "resample",
+    "seeds_needed",
+    "spearman",
+    "variances",
+    "welch",
+]
