@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -214,6 +215,47 @@ def test_a_killed_run_goes_on_to_the_same_weights(place):
     results = [json.loads((run / "result.json").read_text()) for run in (one, other)]
     assert results[0]["test"] == results[1]["test"]
     assert results[0]["tokens"] == results[1]["tokens"]
+
+
+@pytest.mark.slow
+def test_ctrl_c_saves_the_step_and_says_how_to_go_on(place):
+    words = [*SMALL, "seed=14", "logger=none", "budget.max_steps=100000", "budget.valid_every=100000"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "etude", "train", *words, "runs_dir=asked"],
+        cwd=place,
+        env=os.environ | {"ETUDE_CACHE": str(place / "cache"), "OMP_NUM_THREADS": "1"},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 120
+    while not list((place / "asked").rglob("progress.json")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1].decode()
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "etude: interrupted; the same command goes on from the last checkpoint"
+    assert "Traceback" not in said
+    assert list((place / "asked").rglob("last.ckpt")), "no validation was due: the checkpoint is the signal's"
+
+
+@pytest.mark.slow
+def test_a_run_on_two_devices_is_trained_by_two_processes_and_files_one_result(place):
+    done = etude("train", *SMALL, "seed=15", "logger=none", "trainer=ddp", "trainer.accelerator=cpu", cwd=place)
+    assert done.returncode == 0, done.stderr
+    run = place / done.stdout.splitlines()[0]
+    assert json.loads((run / "result.json").read_text())["steps"] == 10
+    assert "step 10/10" in (run / "log.txt").read_text()
+    alone = etude("train", *SMALL, "seed=15", "logger=none", cwd=place)
+    assert "already finished" in alone.stderr, "how many devices a run had does not tell it from another"
+
+
+@pytest.mark.slow
+def test_a_mistake_that_only_the_run_can_find_is_one_sentence_on_two_devices_too(place):
+    words = ["trainer=ddp", "trainer.accelerator=cpu", "tokenizer.vocab_size=5000", "logger=none"]
+    done = etude("train", *SMALL[:3], "budget=smoke", *words, cwd=place)
+    assert done.returncode == 2
+    assert "is more than this text can fill" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,14 @@ def train_on_several(run: RunDir) -> dict[str, Any]:
         What `result.json` holds.
 
     Raises:
+        UserError: the data cannot be had, or the config does not fit it; nothing was started.
         SystemExit: they ended without a result, with their status; they have said why.
     """
+    from etude import build
+
+    config = run.config()
+    build.shapes(config)
+    build.token_store(config)  # made here, where a mistake is one sentence and not one of each process
     process = subprocess.Popen(train_command(run), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     for number in before:
