@@ -4,9 +4,14 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from etude.code import code_fingerprint
+
+__all__ = ["code_fingerprint", "environment"]
 
 _PACKAGES = (
     "etude",
@@ -22,11 +27,15 @@ _PACKAGES = (
 )
 
 
-def environment() -> dict[str, Any]:
-    """Versions, git commit (and whether it was changed), and the machine's processors."""
+def environment(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The code that a run of this config depends on, versions, git commit (was it changed?), the machine's processors.
+
+    `code` is a fingerprint: it stays the same where a commit changed nothing that the run can reach.
+    """
     import torch
 
     return {
+        "code": code_fingerprint(config),
         "python": sys.version.split()[0],
         "packages": {name: version(name) for name in _PACKAGES},
         "git": _git(),

@@ -4,7 +4,8 @@ import pytest
 import yaml
 
 from etude.config.compose import compose
-from etude.config.identity import fingerprint, freeze, resolved, run_id
+from etude.config.identity import fingerprint, freeze, freeze_all, resolved, run_id
+from etude.errors import UserError
 
 BASE = ["data=files", "data.holdout=2", "budget=smoke"]
 
@@ -48,6 +49,8 @@ def test_what_may_change_the_result_changes_the_identity(corpus, change):
         "logger.project=x",
         "cache_dir=/elsewhere",
         "runs_dir=r",
+        "stale=rerun",
+        "trainer.micro_batches=2",
     ],
 )
 def test_names_places_devices_and_loggers_do_not(corpus, change):
@@ -92,3 +95,33 @@ def test_freezing_a_finished_run_changes_nothing(corpus):
     before = run.config_file.stat().st_mtime_ns
     assert freeze(compose([*corpus, "logger=none"])).path == run.path
     assert run.config_file.stat().st_mtime_ns == before
+
+
+def files(run):
+    return run.path, run.config_file.read_bytes(), run.overrides_file.read_bytes()
+
+
+def test_freezing_many_writes_what_freezing_each_writes(corpus, tmp_path):
+    jobs = [[*corpus, f"experiment=table3/{arm}", f"seed={seed}"] for arm in ("A1", "E1") for seed in (1, 2)]
+    jobs += [[*corpus, "model.d_k=${width:64}"], [*corpus, "model.d_k=null", "data.languages=[x,y]"]]
+    together = [files(run) for run in freeze_all(jobs, compose)]
+    for overrides, (path, config, typed) in zip(jobs, together, strict=True):
+        (path / "config.yaml").unlink()
+        assert files(freeze(compose(overrides))) == (path, config, typed)
+
+
+def test_freezing_many_writes_nothing_where_one_of_them_is_refused(corpus, tmp_path):
+    with pytest.raises(UserError, match=r"model\.heads=7"):
+        freeze_all([corpus, [*corpus, "model.heads=7"]], compose)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_freezing_many_leaves_finished_runs_untouched_and_needs_the_text_once(corpus, monkeypatch):
+    jobs = [[*corpus, f"seed={seed}"] for seed in range(4)]
+    for run in freeze_all(jobs, compose):
+        run.write_result({})
+        run.config_file.write_text("as it was")
+    asked = []
+    monkeypatch.setattr("etude.config.identity.fingerprint", lambda c: asked.append(c) or fingerprint(c))
+    assert all(run.config_file.read_text() == "as it was" for run in freeze_all(jobs, compose))
+    assert len(asked) == 1

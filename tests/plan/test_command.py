@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -133,3 +135,17 @@ def test_the_papers_column_is_explained_unless_it_can_be_held_against_ours(print
 def test_no_figure_is_cut_off_in_a_narrow_terminal(printed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     assert "…" not in printed("experiment=table3/A1,table3/B1", "scale=full")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("words", "status"), [(["experiment=table3/A1,table3/E1"], 0), (["model.headz=3"], 2)])
+def test_a_fresh_process_which_composes_beside_importing_torch_says_the_same(words, status, told):
+    done = subprocess.run(
+        [sys.executable, "-m", "etude", "plan", *words, "--json"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == status
+    if status:
+        assert done.stderr.startswith("etude: model.headz is not a key of model")
+        assert done.stderr.count("\n") == 1
+    else:
+        assert json.loads(done.stdout) == told(*words)

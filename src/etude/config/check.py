@@ -1,6 +1,8 @@
 """Is this config one that can run? Asked before anything heavy is imported."""
 
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -15,9 +17,15 @@ from etude.errors import UserError
 _OWN_KEYS = {"_target_", "_partial_", "_convert_", "_recursive_", "_args_"}
 _LEFT_TO_OTHERS = {"hydra", "choices"}
 
+Node = DictConfig | Mapping[str, Any]
 
-def check(config: DictConfig, schema: type = Run) -> None:
+
+def check(config: Node, schema: type = Run) -> None:
     """Every name, type and `_target_` of `config`, against the schema and the signatures.
+
+    Args:
+        config: as composed, or resolved as plain data, which is checked a hundred times as fast.
+        schema: a dataclass of `schema.py`.
 
     Raises:
         UserError: the first thing that is wrong: the key, what it should be, and the nearest valid name.
@@ -26,19 +34,30 @@ def check(config: DictConfig, schema: type = Run) -> None:
 
 
 def _check_section(node: Any, schema: type, path: str) -> None:
-    if not isinstance(node, DictConfig):
+    if not isinstance(node, Mapping):
         raise UserError(f"{path} must be a section of keys, not {node!r}; {_slash_hint(path, node)}")
-    hints = get_type_hints(schema)
-    names = [field.name for field in fields(schema)]
-    _no_others(node, names, path)
-    for name in names:
+    hints = _hints(schema)
+    _no_others(node, hints, path)
+    for name, hint in hints.items():
         where = f"{path}.{name}" if path else name
-        if name not in node:
+        if not _has(node, name):
             raise UserError(f"{where} is missing: the config must say it, for instance {where}=...")
-        _check_value(node, name, hints[name], where)
+        _check_value(node, name, hint, where)
 
 
-def _check_value(parent: DictConfig, name: str, hint: Any, where: str) -> None:
+@cache
+def _hints(schema: type) -> dict[str, Any]:
+    """The type of each key, in the order of the schema."""
+    hints = get_type_hints(schema)
+    return {field.name: hints[field.name] for field in fields(schema)}
+
+
+def _has(node: Node, name: str) -> bool:
+    """Whether there is a value; ??? is none."""
+    return name in node and (isinstance(node, DictConfig) or node[name] != "???")
+
+
+def _check_value(parent: Node, name: str, hint: Any, where: str) -> None:
     value = _value(parent, name, where)
     if value is None and NoneType in get_args(hint):
         return
@@ -51,21 +70,21 @@ def _check_value(parent: DictConfig, name: str, hint: Any, where: str) -> None:
 
 
 def _check_part(node: Any, path: str) -> None:
-    if not isinstance(node, DictConfig):
+    if not isinstance(node, Mapping):
         raise UserError(f"{path} must be one of its variations, not {_show(node)}; {_slash_hint(path, node)}")
-    if "_target_" not in node:
+    if not _has(node, "_target_"):
         raise UserError(f"{path} names no _target_: its YAML file must say which class it configures")
     expected = signature(_value(node, "_target_", f"{path}._target_"))
     _no_others(node, expected.keywords, path)
     for name in expected.required:
-        if name not in node:
-            raise UserError(f"{path}.{name} is missing: {node._target_} needs it, and has no default to hide it")
+        if not _has(node, name):
+            raise UserError(f"{path}.{name} is missing: {node['_target_']} needs it, and has no default to hide it")
     for name, hint in expected.keywords.items():
-        if name in node:
+        if _has(node, name):
             _check_value(node, name, hint, f"{path}.{name}")
 
 
-def _value(parent: DictConfig, name: str, where: str) -> Any:
+def _value(parent: Node, name: str, where: str) -> Any:
     """One value with its interpolations resolved, or the sentence that says why there is none."""
     try:
         return parent[name]
@@ -79,7 +98,7 @@ def _value(parent: DictConfig, name: str, where: str) -> Any:
         raise UserError(f"{where} cannot be worked out: {reason}") from error
 
 
-def _no_others(node: DictConfig, names: Any, path: str) -> None:
+def _no_others(node: Node, names: Any, path: str) -> None:
     for key in node:
         if key not in names and key not in _OWN_KEYS and not (path == "" and key in _LEFT_TO_OTHERS):
             where = f"{path}.{key!s}" if path else str(key)
@@ -103,9 +122,9 @@ def _conforms(value: Any, hint: Any) -> bool:
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
     if hint in (list, tuple):
-        return OmegaConf.is_list(value)
+        return isinstance(value, list) or OmegaConf.is_list(value)
     if hint is dict:
-        return OmegaConf.is_dict(value)
+        return isinstance(value, Mapping)
     return isinstance(value, hint)
 
 

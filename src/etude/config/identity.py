@@ -2,70 +2,59 @@
 
 import hashlib
 import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
-from etude.config.check import check
-from etude.config.rules import check_rules
-from etude.errors import UserError
+from etude.config.alike import SoundConfigs
+from etude.config.many import Compose
+from etude.config.plain import resolved, sound, typed, written
+from etude.config.stale import put_aside
 from etude.files import write_text
 from etude.rundir import RunDir
 
+__all__ = ["fingerprint", "freeze", "freeze_all", "resolved", "run_dir", "run_id", "sound", "written"]
+
 # What cannot change a result: names, places, devices, loggers, and factors that act only through the numbers they made.
-_IMMATERIAL = ("study", "arm", "runs_dir", "cache_dir", "trainer", "logger", "scale", "choices", "data")
+_IMMATERIAL = ("study", "arm", "stale", "runs_dir", "cache_dir", "trainer", "logger", "scale", "choices", "data")
 
 
 def freeze(config: DictConfig) -> RunDir:
     """Check a composed config, give it its directory, and write it there as it will be run.
 
     Args:
-        config: as composed, Hydra's own node included.
+        config: as composed, Hydra's own node included. With `stale=rerun` a run that other code has made is put aside.
 
     Raises:
         UserError: the config cannot run.
     """
     plain = sound(config)
-    directory = run_dir(plain, fingerprint(plain))
-    if not directory.finished:  # what is immaterial may have changed: another place of the data, another logger
-        write_text(directory.overrides_file, "".join(f"{line}\n" for line in config.hydra.overrides.task))
-        write_text(directory.config_file, OmegaConf.to_yaml(OmegaConf.create(plain)))
-    return directory
+    return _frozen(plain, typed(config), fingerprint(plain))
 
 
-def sound(config: DictConfig) -> dict[str, Any]:
-    """The resolved config, after every check.
+def freeze_all(jobs: Iterable[Sequence[str]], compose: Compose) -> list[RunDir]:
+    """What `freeze(compose(overrides))` does, for every job of a sweep and in much less time.
+
+    Args:
+        jobs: the overrides of each.
+        compose: what makes a config of overrides, Hydra's own node included.
 
     Raises:
-        UserError: the config cannot run.
+        UserError: a config cannot run; nothing has been written.
     """
-    try:
-        plain = resolved(config)
-    except (OmegaConfBaseException, UserError):
-        check(config)  # key by key, which finds the one that cannot be worked out
-        raise
-    flat = OmegaConf.create(plain)  # checking is much faster where nothing is left to work out
-    check(flat)
-    check_rules(flat)
-    return plain
-
-
-def resolved(config: DictConfig) -> dict[str, Any]:
-    """The config as plain data: interpolations worked out, group choices in `choices`, Hydra's own node left out."""
-    own = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
-    OmegaConf.resolve(own)
-    plain: dict[str, Any] = OmegaConf.to_container(own)  # type: ignore[assignment]
-    choices = config.hydra.runtime.choices
-    return plain | {"choices": {k: v for k, v in sorted(choices.items()) if not k.startswith("hydra/")}}
-
-
-def written(config: DictConfig) -> dict[str, Any]:
-    """The config as it is written, its interpolations still standing; Hydra's own node left out."""
-    own = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
-    return OmegaConf.to_container(own)  # type: ignore[return-value]
+    configs = SoundConfigs(compose)
+    checked = [configs.sound(overrides) for overrides in jobs]
+    texts: dict[str, str] = {}
+    runs = []
+    for job in checked:
+        data = json.dumps(job.config["data"], sort_keys=True)
+        if data not in texts:
+            texts[data] = fingerprint(job.config)
+        runs.append((job.config, job.typed, texts[data]))
+    return [_frozen(*run) for run in runs]
 
 
 def run_dir(config: dict[str, Any], text: str) -> RunDir:
@@ -91,3 +80,14 @@ def run_id(config: dict[str, Any], text: str) -> str:
     material["text"] = text
     canonical = json.dumps(material, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:10]
+
+
+def _frozen(config: dict[str, Any], typed: Iterable[str], text: str) -> RunDir:
+    """The run's directory, with its config in it unless it is finished."""
+    directory = run_dir(config, text)
+    if config["stale"] == "rerun":
+        put_aside(directory, config)
+    if not directory.finished:  # what is immaterial may have changed: another place of the data, another logger
+        write_text(directory.overrides_file, "".join(f"{line}\n" for line in typed))
+        write_text(directory.config_file, OmegaConf.to_yaml(OmegaConf.create(config)))
+    return directory

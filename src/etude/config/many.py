@@ -4,32 +4,92 @@ Hydra takes a tenth of a second to compose a config. Most arms of a study choose
 and only set values, so that they can share its composition.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Glob, Override
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from etude.config.arms import arm_names, is_group
 from etude.config.compose import compose
 from etude.config.explain import explain
+from etude.config.plain import typed, without_hydra
+from etude.config.references import is_read, references
 from etude.config.studies import load_study, study_names
 from etude.paths import shipped
 
+Compose = Callable[[Sequence[str]], DictConfig]
+"""What makes a config of overrides, with Hydra's own node."""
 
-def compose_many(runs: Iterable[Sequence[str]]) -> list[DictConfig]:
-    """What `compose` gives for each list of overrides, in less time.
+_SOURCES = {"pkg://hydra.conf", f"file://{shipped('conf')}", "study://", "structured://"}  # where Hydra finds our files
 
-    Raises:
-        UserError: an override names what does not exist.
+
+@dataclass(frozen=True)
+class Composed:
+    """A config, and of Hydra's own node what a run needs: choosing is quick to copy, the rest is not."""
+
+    own: DictConfig
+    choices: dict[str, str | None]  # config group -> file
+    typed: list[str]
+
+    @classmethod
+    def of(cls, config: DictConfig) -> "Composed":
+        """The same of a config with Hydra's own node."""
+        return cls(without_hydra(config), dict(config.hydra.runtime.choices), typed(config))
+
+
+class Composer:
+    """Composes configs as `compose` does, and shares compositions.
+
+    Args:
+        compose: what makes a config of overrides.
     """
-    shared: dict[tuple[str, ...], DictConfig] = {}
-    return [_composed(list(overrides), shared) for overrides in runs]
+
+    def __init__(self, compose: Compose = compose) -> None:
+        self._compose = compose
+        self._shared: dict[tuple[str, ...], Composed | None] = {}
+
+    def __call__(self, overrides: Sequence[str]) -> Composed:
+        """The config of some overrides.
+
+        Raises:
+            UserError: an override names what does not exist.
+        """
+        parsed = plain_overrides(overrides)
+        if parsed is None:
+            return Composed.of(self._compose(overrides))
+        arm = _arm_of_values(parsed)
+        values = arm | _values_of_arm(arm) | _values(parsed)
+        shared = self._template(tuple(str(o.input_line) for o in parsed if _is_choice(o) and not (arm and _is_arm(o))))
+        if shared is None or references(values) is None or any(is_read(key, values.keys() - {key}) for key in values):
+            return Composed.of(self._compose(overrides))
+        own = deepcopy(shared.own)
+        try:
+            for key, value in values.items():
+                OmegaConf.update(own, key, value)
+        except OmegaConfBaseException:
+            return Composed.of(self._compose(overrides))  # which tells the mistake in full
+        named = {"experiment": "/".join(arm.values())} if arm else {}
+        return Composed(own, {**shared.choices, **named}, list(overrides))
+
+    def _template(self, choices: tuple[str, ...]) -> Composed | None:
+        """The config of these choices, or None where values cannot be set in it as Hydra would set them."""
+        if choices not in self._shared:
+            config = self._compose(choices)
+            composed = Composed.of(config)
+            OmegaConf.set_struct(composed.own, True)  # a key that is not there is a mistake
+            sources = {f"{source.schema}://{source.path}" for source in config.hydra.runtime.config_sources}
+            ours = composed.typed == list(choices) and sources <= _SOURCES
+            known = references(OmegaConf.to_container(composed.own)) is not None
+            self._shared[choices] = composed if ours and known else None
+        return self._shared[choices]
 
 
 def expand(overrides: Sequence[str]) -> list[list[str]]:
@@ -39,10 +99,20 @@ def expand(overrides: Sequence[str]) -> list[list[str]]:
         UserError: a word is no override.
     """
     try:
-        parsed = _parsed(overrides)
+        parsed = [_parsed(override) for override in overrides]
     except HydraException as error:
         raise explain(error) or error from error
     return [list(combination) for combination in product(*map(_alternatives, parsed))]
+
+
+def plain_overrides(overrides: Sequence[str]) -> list[Override] | None:
+    """The overrides as Hydra reads them, where each is a plain `key=value` of its own; else None."""
+    try:
+        parsed = [_parsed(override) for override in overrides]
+    except HydraException:
+        return None
+    different = len({override.key_or_group for override in parsed}) == len(parsed)
+    return parsed if different and all(map(_is_plain, parsed)) else None
 
 
 def _alternatives(override: Override) -> list[str]:
@@ -60,53 +130,39 @@ def _options(group: str) -> list[str]:
     return sorted(file.stem for file in (shipped("conf") / group).glob("*.yaml"))
 
 
-def _composed(overrides: list[str], shared: dict[tuple[str, ...], DictConfig]) -> DictConfig:
-    typed = _parsed(overrides)
-    if not all(_is_plain(override) for override in typed):
-        return compose(overrides)
-    arm = _arm_of_values(typed)
-    choices = tuple(str(o.input_line) for o in typed if _is_choice(o) and not (arm and o.key_or_group == "experiment"))
-    if choices not in shared:
-        shared[choices] = compose(choices)
-    config = deepcopy(shared[choices])
-    with open_dict(config.hydra):
-        config.hydra.overrides.task = overrides
-        if arm:
-            config.hydra.runtime.choices.experiment = "/".join(arm.values())
-    try:
-        for key, value in (arm | _values_of_arm(arm) | _values(typed)).items():
-            OmegaConf.update(config, key, value)
-    except OmegaConfBaseException:
-        return compose(overrides)  # which tells the mistake in full
-    return config
-
-
-def _arm_of_values(typed: Sequence[Override]) -> dict[str, str]:
+def _arm_of_values(overrides: Sequence[Override]) -> dict[str, str]:
     """Study and arm, where an arm is asked for that sets values and chooses no files; else nothing."""
-    asked = [str(override.value()) for override in typed if override.key_or_group == "experiment"]
-    if not asked or asked[-1] not in arm_names():
+    asked = next((str(override.value()) for override in overrides if _is_arm(override)), None)
+    if asked is None or asked not in arm_names():
         return {}
-    study, _, arm = asked[-1].partition("/")
-    parsed = _parsed(load_study(study).arms[arm])
-    return {"study": study, "arm": arm} if all(_is_plain(o) and not _is_choice(o) for o in parsed) else {}
+    study, _, arm = asked.partition("/")
+    parsed = plain_overrides(load_study(study).arms[arm])
+    return {} if parsed is None or any(map(_is_choice, parsed)) else {"study": study, "arm": arm}
 
 
 def _values_of_arm(arm: dict[str, str]) -> dict[str, Any]:
-    return _values(_parsed(load_study(arm["study"]).arms[arm["arm"]])) if arm else {}
+    return _values(map(_parsed, load_study(arm["study"]).arms[arm["arm"]])) if arm else {}
 
 
 def _values(overrides: Iterable[Override]) -> dict[str, Any]:
     return {override.key_or_group: override.value() for override in overrides if not _is_choice(override)}
 
 
-def _parsed(overrides: Sequence[str]) -> list[Override]:
-    return OverridesParser.create().parse_overrides(list(overrides))
+@cache
+def _parsed(override: str) -> Override:
+    [parsed] = OverridesParser.create().parse_overrides([override])
+    return parsed
 
 
 def _is_plain(override: Override) -> bool:
-    """`key=value`: it adds nothing, removes nothing, and is one value."""
-    return not (override.is_add() or override.is_force_add() or override.is_delete() or override.is_sweep_override())
+    """`key=value`: it adds nothing, removes nothing, is one value, and not Hydra's."""
+    changes = override.is_add() or override.is_force_add() or override.is_delete()
+    return not (changes or override.is_sweep_override() or override.is_hydra_override() or override.package)
 
 
 def _is_choice(override: Override) -> bool:
-    return override.key_or_group == "experiment" or is_group(override)
+    return _is_arm(override) or is_group(override)
+
+
+def _is_arm(override: Override) -> bool:
+    return override.key_or_group == "experiment"

@@ -113,6 +113,20 @@ class Evaluate:
 
 
 @dataclass
+class Analyze:
+    """The config of `etude analyze`."""
+
+    run: str
+    sentences: int
+    seed: int
+    beams: list
+    alphas: list
+    maps: int
+    removal_bleu: bool
+    device: str
+
+
+@dataclass
 class Translate:
     """The config of `etude translate`."""
 

@@ -1,16 +1,16 @@
 """`etude plan`: compose, check, and only then compute."""
 
 import json
+import signal
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from omegaconf import DictConfig
-
+from etude.config.alike import Sound, SoundConfigs
 from etude.config.difference import Difference, difference
-from etude.config.identity import sound, written
-from etude.config.many import compose_many, expand
+from etude.config.many import expand
 from etude.config.studies import load_study, study_names
 from etude.errors import UserError, did_you_mean
 from etude.terminal import console
@@ -42,12 +42,24 @@ def plan(words: Sequence[str]) -> None:
         UserError: a config cannot run, or a word is not understood.
     """
     overrides, options = separated(words)
+    plan_runs(expand(overrides), options)
+
+
+def plan_runs(overrides: Sequence[Sequence[str]], options: Sequence[str]) -> None:
+    """The plan of some runs.
+
+    Args:
+        overrides: of each run.
+        options: the words for the plan itself.
+
+    Raises:
+        UserError: a config cannot run, or a word is not understood.
+    """
     chosen = _Options.read(options)
-    runs = [tuple(run) for run in expand(overrides)]
+    runs = [tuple(run) for run in overrides]
     bases = [_baseline_of(run) for run in runs]
-    distinct = list(dict.fromkeys([*runs, *bases]))
-    composed = dict(zip(distinct, compose_many(distinct), strict=True))
-    configs = {run: _sound(run, config, alone=len(runs) == 1) for run, config in composed.items()}
+    sound = _composed_beside_torch(list(dict.fromkeys([*runs, *bases])), alone=len(runs) == 1)
+    configs = {run: one.config for run, one in sound.items()}
 
     from etude.plan.budgets import gaps  # these need torch
     from etude.plan.device import device, measured
@@ -57,9 +69,8 @@ def plan(words: Sequence[str]) -> None:
     where = measured(configs[bases[0]]) if chosen.measure else device(chosen.device)
     plans = dict(zip(configs, make_plans(configs.values(), where), strict=True))
     ours = [plans[run] for run in runs]
-    as_written = {run: written(config) for run, config in composed.items()}
     differs = [
-        _differing(difference(configs[base], configs[run], (as_written[base], as_written[run])), _said(run))
+        _differing(difference(configs[base], configs[run], (sound[base].written, sound[run].written)), _said(run))
         for base, run in zip(bases, runs, strict=True)
     ]
     paper = [_printed(one.config["study"], one.config["arm"]) for one in ours]
@@ -135,9 +146,26 @@ def _share(text: str) -> float:
     return share
 
 
-def _sound(run: Run, config: DictConfig, alone: bool) -> dict[str, Any]:
+def _composed_beside_torch(runs: Sequence[Run], alone: bool) -> dict[Run, Sound]:
+    """What `_composed` gives, from a second process: PyTorch takes as long to import as Hydra to compose."""
+    if "torch" in sys.modules:
+        return _composed(runs, alone)
+    with ProcessPoolExecutor(1, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as other:
+        composed = other.submit(_composed, runs, alone)
+        import torch  # noqa: F401
+
+        return composed.result()
+
+
+def _composed(runs: Sequence[Run], alone: bool) -> dict[Run, Sound]:
+    """The config of each run, after every check; a mistake says in which, unless one was asked for alone."""
+    configs = SoundConfigs()
+    return {run: _sound(run, configs, alone) for run in runs}
+
+
+def _sound(run: Run, configs: SoundConfigs, alone: bool) -> Sound:
     try:
-        return sound(config)
+        return configs.sound(run)
     except UserError as error:
         raise error if alone else UserError(f"{' '.join(run)}: {error}") from error
 

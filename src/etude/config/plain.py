@@ -1,0 +1,66 @@
+"""A composed config as plain data: resolved, and checked."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from etude.config.check import check
+from etude.config.rules import check_rules
+from etude.errors import UserError
+
+
+def sound(config: DictConfig) -> dict[str, Any]:
+    """The resolved config, after every check.
+
+    Raises:
+        UserError: the config cannot run.
+    """
+    plain = resolved_soundly(without_hydra(config), config.hydra.runtime.choices)
+    check_rules(OmegaConf.create(plain))
+    return plain
+
+
+def resolved(config: DictConfig) -> dict[str, Any]:
+    """The config as plain data: interpolations worked out, group choices in `choices`, Hydra's own node left out."""
+    return _resolved(without_hydra(config), config.hydra.runtime.choices)
+
+
+def written(config: DictConfig) -> dict[str, Any]:
+    """The config as it is written, its interpolations still standing; Hydra's own node left out."""
+    return OmegaConf.to_container(without_hydra(config))  # type: ignore[return-value]
+
+
+def typed(config: DictConfig) -> list[str]:
+    """The overrides that were typed for this run, letter by letter."""
+    return OmegaConf.to_container(config.hydra.overrides.task)  # type: ignore[return-value]
+
+
+def without_hydra(config: DictConfig) -> DictConfig:
+    """A copy of the config without Hydra's own node."""
+    return OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+
+
+def resolved_soundly(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]:
+    """The resolved config, names and types checked.
+
+    Args:
+        own: the config without Hydra's own node.
+        choices: config group -> the file that was chosen, as Hydra's node has them.
+
+    Raises:
+        UserError: a name or a type is wrong.
+    """
+    try:
+        plain = _resolved(own, choices)
+    except (OmegaConfBaseException, UserError):
+        check(own)  # key by key, which finds the one that cannot be worked out
+        raise
+    check(plain)
+    return plain
+
+
+def _resolved(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]:
+    plain: dict[str, Any] = OmegaConf.to_container(own, resolve=True)  # type: ignore[assignment]
+    return plain | {"choices": {k: v for k, v in sorted(choices.items()) if not k.startswith("hydra/")}}

@@ -1,0 +1,82 @@
+"""Runs that other code has made: kept and marked, or on request put aside and computed again."""
+
+import json
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from itertools import count
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from etude.code import code_fingerprint, code_fingerprint_of
+from etude.rundir import RunDir
+
+
+class Code(StrEnum):
+    """The code that made a run, as seen from today's."""
+
+    SAME = "same"
+    OTHER = "other"
+    UNKNOWN = "unknown"  # nobody has recorded it
+
+
+MARKS: dict[Code | None, str] = {Code.OTHER: "†", Code.UNKNOWN: "‡"}
+"""What stands beside a result that today's code may not give."""
+
+_MEANINGS = {
+    Code.OTHER: "made by other code than today's, and kept",
+    Code.UNKNOWN: "made before étude recorded its code, and kept",
+}
+
+
+def notes_on_code(codes: Iterable[Code | None]) -> list[str]:
+    """A sentence for each mark among finished runs: what it says, and the way out."""
+    found = set(codes)
+    return [
+        f"{MARKS[code]} {told}; stale=rerun computes it again." for code, told in _MEANINGS.items() if code in found
+    ]
+
+
+def code_of(run: RunDir, result: Mapping[str, Any]) -> Code:
+    """Which code made a finished run, given its result.
+
+    Raises:
+        OSError: its frozen config cannot be read.
+    """
+    recorded = result.get("code")
+    if not recorded:
+        return Code.UNKNOWN
+    return Code.SAME if recorded == code_fingerprint_of(run.config_file) else Code.OTHER
+
+
+def code_changed(run: RunDir, config: Mapping[str, Any]) -> bool:
+    """Whether a run that has begun was begun by other code than today's, or nobody knows by which."""
+    return run.environment_file.exists() and _recorded(run) != code_fingerprint(config)
+
+
+def put_aside(run: RunDir, config: Mapping[str, Any]) -> None:
+    """Move a run of other code, finished or not, to `.stale` beside it; one that somebody is training stays.
+
+    Nothing is deleted: `<arm>/.stale/<run>-<code>` is still the directory of a run.
+    """
+    code = _recorded(run)
+    if not (run.finished or run.environment_file.exists()) or code == code_fingerprint(config):
+        return
+    aside = run.path.parent / ".stale"
+    name = f"{run.path.name}-{code or Code.UNKNOWN}"
+    free = (path for number in count(1) if not (path := aside / (name if number == 1 else f"{name}-{number}")).exists())
+    try:
+        with FileLock(run.path / ".lock", timeout=0):
+            aside.mkdir(exist_ok=True)
+            run.path.rename(next(free))
+    except Timeout:
+        return
+
+
+def _recorded(run: RunDir) -> str | None:
+    """The fingerprint of the code that finished the run, or of what works on it; None where there is none."""
+    file = run.result_file if run.finished else run.environment_file
+    try:
+        return json.loads(file.read_text(encoding="utf-8")).get("code")
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,19 @@
+"""What a run writes down of where it was made."""
+
+from etude.code import code_fingerprint
+from etude.environment import environment
+
+
+def test_code_versions_and_hardware_are_recorded():
+    config = {"loss": {"_target_": "etude.training.loss.LabelSmoothing"}}
+    found = environment(config)
+    assert found["code"] == code_fingerprint(config)
+    assert {"python", "packages", "git", "platform", "cpu", "cpus", "threads", "gpus"} <= found.keys()
+    assert {"etude", "torch", "lightning"} <= found["packages"].keys()
+
+
+def test_a_library_whose_code_counts_has_its_version_recorded():
+    from etude.code import _LIBRARIES
+
+    recorded = {name.removesuffix("-core") for name in environment({})["packages"]}
+    assert recorded >= _LIBRARIES
