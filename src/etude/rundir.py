@@ -13,6 +13,8 @@ runs/<study>/<arm>/seed<k>-<hash>/
     tokenizer.model      the word pieces the model was trained with
     environment.json     versions, git state, hardware
     log.txt              what the run printed
+    analysis.json        what `etude analyze` found, where it was asked
+    job.json             the SLURM job that the run was last given to, if any
 """
 
 import json
@@ -82,6 +84,11 @@ class RunDir:
         """What the run printed."""
         return self.path / "log.txt"
 
+    @property
+    def analysis_file(self) -> Path:
+        """What `etude analyze` found."""
+        return self.path / "analysis.json"
+
     def hypotheses_file(self, split: str) -> Path:
         """The translations of `split`, one line a source line."""
         return self.path / f"hypotheses.{split}.txt"
@@ -101,7 +108,8 @@ class RunDir:
 
     def config(self) -> dict[str, Any]:
         """The frozen config as plain data."""
-        return yaml.safe_load(self.config_file.read_text(encoding="utf-8"))
+        text = self.config_file.read_text(encoding="utf-8")
+        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # the same, ten times as fast
 
     def result(self) -> dict[str, Any]:
         """What the finished run found."""

@@ -1,6 +1,6 @@
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,13 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig
 
 import etude.config.identity
+import etude.sweep.options
 import etude.sweep.slots
 from etude.config.resolvers import register
 from etude.errors import UserError
 from etude.paths import shipped
 from etude.rundir import RunDir
+from etude.sweep.resources import Need, Slots
 
 
 @dataclass
@@ -24,6 +26,7 @@ class Launched:
 
     configs: list[DictConfig] = field(default_factory=list)
     runs: list[RunDir] = field(default_factory=list)
+    slots: Slots = field(default_factory=Slots)
     how: dict[str, Any] = field(default_factory=dict)
 
 
@@ -35,14 +38,14 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Launch]:
     """Types `etude train -m WORDS` in an empty folder, with nothing run at the end of it."""
     launched = Launched()
 
-    def freeze(config: DictConfig) -> RunDir:
-        if config.seed == 13:
+    def freeze_all(jobs: Iterable[Sequence[str]], compose: Callable[[Sequence[str]], DictConfig]) -> list[RunDir]:
+        launched.configs = [compose(overrides) for overrides in jobs]
+        if any(config.seed == 13 for config in launched.configs):
             raise UserError("seed=13 brings bad luck")
-        launched.configs.append(config)
-        return RunDir(tmp_path / f"{config.arm}{config.seed}")
+        return [RunDir(tmp_path / f"{config.arm}{config.seed}") for config in launched.configs]
 
-    def run_side_by_side(runs: Sequence[RunDir], **how: Any) -> None:
-        launched.runs, launched.how = list(runs), how
+    def run_side_by_side(runs: Sequence[RunDir], slots: Slots, **how: Any) -> None:
+        launched.runs, launched.slots, launched.how = list(runs), slots, how
 
     def task(config: DictConfig) -> None:
         raise AssertionError("in a sweep each run is a process of its own")
@@ -53,7 +56,7 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Launch]:
         return launched
 
     register()
-    monkeypatch.setattr(etude.config.identity, "freeze", freeze)
+    monkeypatch.setattr(etude.config.identity, "freeze_all", freeze_all)
     monkeypatch.setattr(etude.sweep.slots, "run_side_by_side", run_side_by_side)
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
@@ -80,10 +83,25 @@ def test_one_unsound_config_stops_the_sweep_before_anything_is_run(launch: Launc
         launch("seed=1,13")
 
 
+def test_what_a_sweep_does_with_its_runs_is_set_from_the_command_line(launch: Launch) -> None:
+    assert launch("seed=1").how == {"retries": 0, "timeout": None, "grace": 60}
+    words = [f"hydra.launcher.{word}" for word in ("retries=2", "timeout=3600", "grace=5.5")]
+    assert launch("seed=1", *words).how == {"retries": 2, "timeout": 3600, "grace": 5.5}
+
+
 def test_slots_are_set_from_the_command_line(launch: Launch) -> None:
-    assert launch("seed=1", "hydra.launcher.workers=3", "hydra.launcher.threads=2").how == {"workers": 3, "threads": 2}
+    words = [f"hydra.launcher.{word}" for word in ("workers=3", "threads=2", "gpus=[1,GPU-4]", "runs_per_gpu=2")]
+    slots = launch("seed=1", *words).slots
+    given = [(slot.gpus, slot.threads) for slot in slots.admit([Need(1)] * 5 + [Need(1, "cpu")] * 5).values()]
+    assert given == [(("1",), 2), (("GPU-4",), 2), (("1",), 2), (("GPU-4",), 2), *[((), 2)] * 3]
 
 
-def test_slots_that_make_no_sense_are_refused(launch: Launch) -> None:
+def test_devices_per_run_are_the_devices_of_every_run(launch: Launch) -> None:
+    launched = launch("seed=1,2", "hydra.launcher.devices_per_run=2")
+    assert [config.trainer.devices for config in launched.configs] == [2, 2]
+    assert list(launched.configs[0].hydra.overrides.task) == ["seed=1", "trainer.devices=2"]
+
+
+def test_options_that_make_no_sense_are_refused_before_anything_is_frozen(launch: Launch) -> None:
     with pytest.raises(UserError, match=r"hydra\.launcher\.workers=lots"):
-        launch("seed=1", "hydra.launcher.workers=lots")
+        launch("seed=13", "hydra.launcher.workers=lots")

@@ -1,6 +1,7 @@
 import io
 import logging
 import os
+import signal
 import time
 from collections.abc import Callable
 
@@ -27,9 +28,9 @@ def drawn(jobs: list[Job], room: int = 50) -> list[str]:
     return [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
 
 
-def running(run: RunDir) -> Job:
-    job = Job(run)
-    job.state, job.started = State.RUNNING, time.time() - 5
+def running(run: RunDir, retries: int = 0) -> Job:
+    job = Job(run, retries)
+    job.state, job.started, job.attempts = State.RUNNING, time.time() - 5, 1
     return job
 
 
@@ -92,6 +93,51 @@ def test_without_a_terminal_each_run_has_one_line_at_its_start_and_one_at_its_en
         "table3/A1 seed 1: started",
         "table3/A1 seed 1: finished in 1:02, PPL 3.21, BLEU 45.6 (1 of 1)",
     ]
+
+
+def test_retries_are_counted_where_a_run_stands_and_where_it_fails(
+    make_run: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="etude")
+    job = running(make_run("A1"), retries=2)
+    with screen([job], Console(file=io.StringIO())) as show:
+        job.state, job.reason = State.FAILED, "killed by SIGKILL"
+        show.ended(job)
+        job.wait_again()
+        assert "waiting, retry 1/2" in drawn([job])[1]
+        job.state, job.attempts = State.RUNNING, 2
+        show.started(job)
+        assert "starting, retry 1/2" in drawn([job])[1]
+    assert caplog.messages[1].endswith("it is tried again, behind those that wait: retry 1/2")
+    assert caplog.messages[2] == "table3/A1 seed 1: started again, retry 1/2"
+
+
+def test_the_gpus_of_the_running_are_shown_where_gpus_are_used(
+    make_run: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="etude")
+    jobs = [running(make_run("A1")), Job(make_run("A2"))]
+    assert "GPU" not in drawn(jobs)[0]
+    jobs[0].gpus = ("1", "GPU-5c2d81f0-77aa")
+    assert drawn(jobs)[:3] == [
+        "run state GPU step loss tokens/s left PPL BLEU params",
+        "table3/A1 seed 1 starting 1,GPU-5c2d81f0 0/100",
+        "table3/A2 seed 1 waiting",
+    ]
+    with screen(jobs, Console(file=io.StringIO())) as show:
+        show.started(jobs[0])
+    assert caplog.messages[-1] == "table3/A1 seed 1: started on GPU 1,GPU-5c2d81f0"
+
+
+def test_a_sweep_that_is_stopping_says_how_long_and_how_to_end_it_now(make_run: Make) -> None:
+    console = terminal()
+    job = running(make_run("A1"))
+    with screen([job], console) as show:
+        show.stopping(1, 60.0)
+        job.signal(signal.SIGTERM)
+        assert "stopping" in drawn([job])[1]
+    assert isinstance(console.file, io.StringIO)
+    assert "stopping: 1 run has 60 s to write a checkpoint; Ctrl-C again ends everything now" in console.file.getvalue()
 
 
 @pytest.mark.parametrize(

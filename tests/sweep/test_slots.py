@@ -1,86 +1,70 @@
-import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from typing import Any
 
 import pytest
 
 from etude.errors import UserError
 from etude.rundir import RunDir
-from etude.sweep.slots import SweepFailed, run_side_by_side, slots
+from etude.sweep.resources import Slots
+from etude.sweep.slots import SweepFailed, run_side_by_side
 
 Make = Callable[..., RunDir]
 Programs = Callable[[dict[str, str]], Callable[[RunDir], Sequence[str]]]
 
-MISHAPS = {
-    "raises": ("raise ValueError('the loss is not a number')", "exit status 1"),
-    "exits": ("import os; print('before the end', flush=True); os._exit(3)", "exit status 3"),
-    "quits": ("print('Lightning ends a terminated run politely')", "exit status 0, without a result"),
-    "is_killed": ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "killed by SIGKILL"),
-}
 
-
-@pytest.mark.parametrize("mishap", MISHAPS)
-def test_a_run_that_fails_takes_no_other_along_and_is_told_with_its_last_lines(
-    mishap: str, make_run: Make, finish: str, programs: Programs
-) -> None:
-    program, reason = MISHAPS[mishap]
-    runs = [make_run(arm) for arm in ("A1", mishap, "A2")]
-    command = programs({"A1": finish, mishap: program, "A2": finish})
-    with pytest.raises(SweepFailed) as failure:
-        run_side_by_side(runs, workers=1, threads=1, command=command)
-    message = str(failure.value)
-    assert message.startswith("1 of 3 runs failed")
-    assert f"table3/{mishap} seed 1 failed: {reason}" in message
-    assert {"raises": "the loss is not a number", "exits": "before the end"}.get(mishap, "") in message
-    assert [run.finished for run in runs] == [True, False, True]
+def by_layers(configs: Sequence[dict[str, Any]]) -> Sequence[float]:
+    """A cost for fabricated runs."""
+    return [config["model"]["n_layers"] for config in configs]
 
 
 def test_every_failed_run_is_listed_at_the_end(make_run: Make, programs: Programs) -> None:
     command = programs({"A1": "print('one')", "A2": "print('two')"})
     with pytest.raises(SweepFailed, match=r"(?s)2 of 2 runs failed.*A1.*one.*A2.*two"):
-        run_side_by_side([make_run("A1"), make_run("A2")], workers=2, threads=1, command=command)
+        run_side_by_side([make_run("A1"), make_run("A2")], Slots(workers=2), command=command)
 
 
 def test_the_last_lines_are_those_of_this_process_not_of_an_earlier_one(make_run: Make, programs: Programs) -> None:
     run = make_run("A1")
     run.log_file.write_text("an old story\n")
     with pytest.raises(SweepFailed) as failure:
-        run_side_by_side([run], workers=1, threads=1, command=programs({"A1": "print('10%\\r90%')"}))
+        run_side_by_side([run], Slots(), command=programs({"A1": "print('10%\\r90%')"}))
     assert "an old story" not in str(failure.value)
     assert "    90%" in str(failure.value)
     assert run.log_file.read_text().startswith("an old story\n")
 
 
-def test_finished_runs_are_skipped_without_a_process(make_run: Make) -> None:
+def test_finished_runs_are_skipped_without_a_process_and_without_torch(make_run: Make) -> None:
     run = make_run("A1")
     run.write_result({"finished": True})
-
-    def command(run_dir: RunDir) -> list[str]:
-        raise AssertionError("nothing must be started")
-
-    run_side_by_side([run], workers=1, threads=1, command=command)
+    sweep = (
+        "import sys; from pathlib import Path; from etude.rundir import RunDir;"
+        "from etude.sweep.resources import Slots; from etude.sweep.slots import run_side_by_side;"
+        "run_side_by_side([RunDir(Path(sys.argv[1]))], Slots(), command=None); print('torch' in sys.modules)"
+    )
+    told = subprocess.run([sys.executable, "-c", sweep, str(run.path)], capture_output=True, text=True, check=True)
+    assert told.stdout == "False\n"
 
 
 def test_a_run_named_twice_runs_once(make_run: Make, programs: Programs, finish: str) -> None:
     run = make_run("A1")
     once = f"import sys, pathlib; pathlib.Path(sys.argv[1], 'once').open('x'); {finish}"
-    run_side_by_side([run, RunDir(run.path)], workers=2, threads=1, command=programs({"A1": once}))
+    run_side_by_side([run, RunDir(run.path)], Slots(workers=2), command=programs({"A1": once}))
     assert run.finished
 
 
 def test_there_are_never_more_at_once_than_slots_and_no_slot_stays_empty(
-    make_run: Make, programs: Programs, finish: str, tmp_path: Path
+    make_run: Make, programs: Programs, finish: str, tmp_path: Any
 ) -> None:
     program = (
         f"import os, pathlib, time; me = pathlib.Path({str(tmp_path)!r}, f'{{os.getpid()}}.alive'); me.touch();"
         "time.sleep(0.3); n = len(list(me.parent.glob('*.alive'))); print(n); time.sleep(0.3); me.unlink();" + finish
     )
     runs = [make_run(f"A{i}") for i in range(5)]
-    run_side_by_side(runs, workers=2, threads=1, command=programs({f"A{i}": program for i in range(5)}))
+    command = programs({f"A{i}": program for i in range(5)})
+    run_side_by_side(runs, Slots(workers=2), cost=by_layers, command=command)
     at_once = [int(run.log_file.read_text()) for run in runs]
     assert max(at_once) == 2
 
@@ -88,9 +72,20 @@ def test_there_are_never_more_at_once_than_slots_and_no_slot_stays_empty(
 def test_the_longest_run_starts_first(make_run: Make, programs: Programs, finish: str) -> None:
     runs = [make_run(f"L{layers}", layers=layers) for layers in (2, 6, 4)]
     program = f"import time; print(time.time()); {finish}"
-    run_side_by_side(runs, workers=1, threads=1, command=programs({f"L{n}": program for n in (2, 6, 4)}))
+    command = programs({f"L{n}": program for n in (2, 6, 4)})
+    run_side_by_side(runs, Slots(workers=1), cost=by_layers, command=command)
     started = {run.path.parent.name: float(run.log_file.read_text()) for run in runs}
     assert sorted(started, key=lambda arm: started[arm]) == ["L6", "L4", "L2"]
+
+
+def test_nobody_asks_what_runs_take_where_none_has_to_wait(make_run: Make, programs: Programs, finish: str) -> None:
+    def cost(configs: Sequence[dict[str, Any]]) -> Sequence[float]:
+        raise AssertionError("the plan takes a second or two")
+
+    runs = [make_run("A1"), make_run("A2"), make_run("A3")]
+    runs[2].write_result({"finished": True})
+    run_side_by_side(runs, Slots(workers=2), cost=cost, command=programs({"A1": finish, "A2": finish}))
+    assert all(run.finished for run in runs)
 
 
 def test_a_run_gets_its_threads_no_input_and_a_session_of_its_own(
@@ -100,100 +95,118 @@ def test_a_run_gets_its_threads_no_input_and_a_session_of_its_own(
         "import os, sys; print(os.environ['OMP_NUM_THREADS'], repr(sys.stdin.read()), os.getsid(0) == os.getpid());"
     )
     run = make_run("A1")
-    run_side_by_side([run], workers=1, threads=3, command=programs({"A1": program + finish}))
+    run_side_by_side([run], Slots(threads=3), command=programs({"A1": program + finish}))
     assert run.log_file.read_text() == "3 '' True\n"
 
 
+SEES = "import os; print(os.environ['CUDA_VISIBLE_DEVICES'], os.environ['OMP_NUM_THREADS']);"
+
+
+def test_every_run_sees_the_gpus_that_are_its_own(
+    make_run: Make, programs: Programs, finish: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,GPU-5,6")
+    runs = [make_run("A1"), make_run("A2"), make_run("cpu", accelerator="cpu"), make_run("ddp", devices=2)]
+    wait = "import time; time.sleep(0.5);"
+    command = programs(dict.fromkeys(("A1", "A2", "cpu", "ddp"), SEES + wait + finish))
+    slots = Slots(gpus=["4", "GPU-5", "6"], runs_per_gpu=2, cores=12)
+    run_side_by_side(runs, slots, cost=by_layers, command=command)
+    *seen, both = [run.log_file.read_text().rstrip("\n") for run in runs]
+    assert seen == ["4 2", "GPU-5 2", " 1"]
+    assert both in ("4,6 4", "GPU-5,6 4", "4,GPU-5 4")
+
+
+def test_a_run_on_several_workers_waits_until_they_are_free(make_run: Make, programs: Programs, finish: str) -> None:
+    runs = [make_run("small1"), make_run("small2"), make_run("ddp", devices=2), make_run("small3")]
+    program = f"import time; print(time.time()); time.sleep(0.3); print(time.time()); {finish}"
+    command = programs(dict.fromkeys(("small1", "small2", "small3", "ddp"), program))
+    run_side_by_side(runs, Slots(workers=2), cost=by_layers, command=command)
+    began, ended = zip(*(map(float, run.log_file.read_text().split()) for run in runs), strict=True)
+    assert max(ended[:2]) < began[2] < ended[2] < began[3]
+
+
+def test_a_run_that_asks_for_too_much_is_refused_before_anything_starts(make_run: Make) -> None:
+    def command(run_dir: RunDir) -> list[str]:
+        raise AssertionError("nothing must be started")
+
+    runs = [make_run("A1"), make_run("A2", devices=3)]
+    with pytest.raises(UserError, match=r"table3/A2 seed 1 asks for trainer\.devices=3, and there are 2 GPUs"):
+        run_side_by_side(runs, Slots(gpus=["0", "1"]), command=command)
+
+
 SWEEP = """
-import sys
+import signal, sys
 from pathlib import Path
 from etude.rundir import RunDir
+from etude.sweep.resources import Slots
 from etude.sweep.slots import run_side_by_side
 
-child = '''
-import os, signal, subprocess, sys, time
-from pathlib import Path
-if sys.argv[2] == "stubborn":
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-grandchild = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-Path(sys.argv[1], "pids").write_text(f"{os.getpid()} {grandchild.pid}")
-time.sleep(60)
-'''
+child, number, grace, *paths = sys.argv[1:]
+signal.signal(int(number), signal.default_int_handler)  # under nohup it may be ignored
 command = lambda run_dir: [sys.executable, "-c", child, str(run_dir.path), run_dir.path.parent.name]
-run_side_by_side([RunDir(Path(path)) for path in sys.argv[1:]], workers=2, threads=1, command=command, grace=0.5)
+runs = [RunDir(Path(path)) for path in paths]
+in_order = lambda configs: [0.0] * len(configs)
+run_side_by_side(runs, Slots(workers=2), grace=float(grace), cost=in_order, command=command)
 """
 
 
-def alive(pid: int) -> bool:
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
+@pytest.fixture
+def sweep(family: str, soon: Callable[[Callable[[], bool]], bool]) -> Callable[..., tuple[Any, list[int]]]:
+    """Starts a sweep in a process of its own: it, and the processes of its first two runs."""
+
+    def start(runs: Sequence[RunDir], grace: float, number: signal.Signals) -> tuple[Any, list[int]]:
+        words = [family, str(int(number)), str(grace), *(str(run.path) for run in runs)]
+        process = subprocess.Popen([sys.executable, "-c", SWEEP, *words], stderr=subprocess.PIPE, text=True)
+        files = [run.path / "pids" for run in runs[:2]]
+        assert soon(lambda: all(file.exists() for file in files))
+        return process, [int(pid) for file in files for pid in file.read_text().split()]
+
+    return start
 
 
-def gone(pids: Sequence[int]) -> bool:
-    """Whether all have ended; a process that was just killed may need a moment to die."""
-    deadline = time.monotonic() + 10
-    while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not any(alive(pid) for pid in pids)
-
-
-needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks into /proc")
-
-
-@needs_proc
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_sweep_leaves_nothing_running(number: signal.Signals, make_run: Make) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_sweep_leaves_nothing_running(
+    number: signal.Signals, make_run: Make, sweep: Callable[..., Any], alive: Callable[[int], bool]
+) -> None:
     runs = [make_run(arm) for arm in ("polite", "stubborn", "never_started")]
-    sweep = subprocess.Popen(
-        [sys.executable, "-c", SWEEP, *(str(run.path) for run in runs)],
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # where the tests run under nohup, it is ignored
-    )
-    files = [run.path / "pids" for run in runs[:2]]
-    deadline = time.monotonic() + 20
-    while not all(file.exists() and file.read_text() for file in files):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    pids = [int(pid) for file in files for pid in file.read_text().split()]
+    process, pids = sweep(runs, grace=0.5, number=number)
     assert all(alive(pid) for pid in pids)
-    sweep.send_signal(number)
-    _, errors = sweep.communicate(timeout=20)
-    assert "KeyboardInterrupt" in errors
-    assert "0 of 3 runs are finished" in errors
-    assert gone(pids)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert "stopping: 2 runs have 0.5 s to write a checkpoint; Ctrl-C again ends everything now" in errors
+    assert "KeyboardInterrupt: 0 of 3 runs are finished" in errors
+    assert not any(alive(pid) for pid in pids)
     assert not (runs[2].path / "pids").exists()
 
 
-@needs_proc
-def test_what_a_dead_run_left_behind_is_ended_too(make_run: Make, programs: Programs) -> None:
-    run = make_run("A1")
-    program = (
-        "import os, pathlib, subprocess, sys;"
-        "left = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']);"
-        "pathlib.Path(sys.argv[1], 'pid').write_text(str(left.pid)); os._exit(1)"
-    )
-    with pytest.raises(SweepFailed):
-        run_side_by_side([run], workers=1, threads=1, command=programs({"A1": program}))
-    assert gone([int((run.path / "pid").read_text())])
+def test_ctrl_c_twice_ends_everything_now(
+    make_run: Make, sweep: Callable[..., Any], alive: Callable[[int], bool]
+) -> None:
+    runs = [make_run(arm) for arm in ("stubborn", "polite")]
+    process, pids = sweep(runs, grace=3600, number=signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    assert "stopping: 2 runs have 3600 s" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert not any(alive(pid) for pid in pids)
+
+
+def test_a_terminal_that_hangs_up_twice_does_not_cut_the_grace_short(make_run: Make, sweep: Callable[..., Any]) -> None:
+    runs = [make_run("stubborn"), make_run("polite")]
+    process, _ = sweep(runs, grace=3600, number=signal.SIGHUP)
+    process.send_signal(signal.SIGHUP)
+    assert "stopping" in process.stderr.readline()
+    process.send_signal(signal.SIGHUP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(1)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
 
 
 def test_the_callers_signal_handlers_are_given_back(make_run: Make, programs: Programs, finish: str) -> None:
-    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    run_side_by_side([make_run("A1")], workers=1, threads=1, command=programs({"A1": finish}))
-    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
-
-
-def test_auto_is_as_many_runs_as_the_usable_cores_can_feed() -> None:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    assert 1 <= slots("auto", 1) <= cores
-    assert slots("auto", 10_000) == 1
-    assert slots(7, 1) == 7
-
-
-@pytest.mark.parametrize(("workers", "threads"), [(0, 1), ("many", 1), (2.5, 1), ("auto", 0), (True, 1)])
-def test_slots_that_make_no_sense_are_refused_by_key(workers: int | str, threads: int) -> None:
-    with pytest.raises(UserError, match=r"hydra\.launcher\.(workers|threads)="):
-        slots(workers, threads)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+    before = [signal.getsignal(number) for number in numbers]
+    run_side_by_side([make_run("A1")], Slots(), command=programs({"A1": finish}))
+    assert [signal.getsignal(number) for number in numbers] == before
+    assert signal.set_wakeup_fd(-1) == -1

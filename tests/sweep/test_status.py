@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
+from etude.code import fingerprint
 from etude.errors import UserError
 from etude.files import write_json
 from etude.rundir import RunDir
@@ -17,7 +18,9 @@ from etude.sweep.status import status
 
 Make = Callable[..., RunDir]
 Capture = pytest.CaptureFixture[str]
-RESULT = {"steps": 2000, "seconds": 83.4, "test": {"perplexity": 3.214, "bleu": 45.61}, "finished": True}
+CODE = fingerprint(frozenset())  # of the configs below, which name no class
+SCORES = {"perplexity": 3.214, "bleu": 45.61}
+RESULT = {"steps": 2000, "seconds": 83.4, "test": SCORES, "code": CODE, "finished": True}
 PROGRESS = {"state": "training", "step": 1500, "max_steps": 2000, "loss": 2.5, "tokens_per_second": 4321.0}
 STUDY = "title: Heads\nbaseline: base\narms: {base: [], one: [model.heads=1], two: [model.heads=2], ten: []}\n"
 TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1\n{}\n'
@@ -184,6 +187,29 @@ def test_json_has_every_figure_and_null_for_what_is_not_finite(make_run: Make, c
     assert figures == {"state": "finished", "step": 2000, "seconds": 83.4, "perplexity": 3.214, "bleu": 45.61}
     assert (one["doing"], one["step"], one["max_steps"], one["loss"]) == ("training", 1500, 2000, None)
     assert told["totals"] == dict.fromkeys(told["totals"], 0) | {"finished": 1, "running": 1, "missing": 2}
+
+
+def test_finished_runs_of_other_code_are_marked_and_the_mark_is_explained(make_run: Make, capsys: Capture) -> None:
+    make_run("base", result=RESULT)
+    make_run("one", result=RESULT | {"code": "0123456789"})
+    make_run("two", result={key: value for key, value in RESULT.items() if key != "code"})
+    told = as_json(capsys)
+    assert [run["code"] for run in told["runs"]] == ["same", "other", "unknown"]
+    printed = lines(capsys)
+    assert [line.split()[1] for line in printed[1:4]] == ["finished", "finished†", "finished‡"]
+    assert printed[4:6] == [
+        "† made by other code than today's, and kept; stale=rerun computes it again.",
+        "‡ made before étude recorded its code, and kept; stale=rerun computes it again.",
+    ]
+
+
+def test_what_was_put_aside_is_not_listed(make_run: Make, capsys: Capture) -> None:
+    run = make_run("base", result=RESULT)
+    aside = run.path.parent / ".stale"
+    aside.mkdir()
+    run.path.rename(aside / f"{run.path.name}-0123456789")
+    told = as_json(capsys, "heads")
+    assert (told["runs"], told["notes"]) == ([], [])
 
 
 def test_a_pipe_gets_plain_text_of_120_columns_at_most(make_run: Make, capsys: Capture) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from etude.config.studies import load_study
 from etude.errors import UserError
 from etude.paths import shipped
-from etude.sweep.sweepfile import quoted, sweep_overrides
+from etude.sweep.sweepfile import planned_runs, quoted, sweep_overrides, sweep_runs
 
 PARSER = OverridesParser.create()
 
@@ -106,7 +106,11 @@ def test_what_is_not_yaml_is_told_with_its_line(tmp_path: Path) -> None:
         ("just words", "needs parameters"),
         ("method: grid", "needs parameters"),
         ("method: grid\nparameters: {}", "needs parameters"),
-        ("method: bayes\nparameters: {seed: {value: 1}}", "method is 'bayes'"),
+        (
+            "method: bayes\nparameters: {seed: {value: 1}}",
+            "method is 'bayes'; without W&B's agents only grid and random",
+        ),
+        ("method: random\nparameters: {seed: {value: 1}}", "a random search has no end of its own: say run_cap=20"),
         ("method: grid\nparameters: {seed: 1}", r"parameters\.seed needs values"),
         ("method: grid\nparameters: {seed: {min: 1, max: 3}}", r"parameters\.seed needs values"),
         ("method: grid\nparameters: {seed: {values: []}}", r"parameters\.seed\.values must be a list"),
@@ -125,4 +129,105 @@ def test_a_file_that_is_no_sweep_is_refused_with_the_key(content: str, told: str
 
 def test_what_only_wandb_can_do_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     sweep_overrides(write(tmp_path / "s.yaml", {"seed": {"value": 1}}, early_terminate={"type": "hyperband"}))
-    assert "early_terminate works with W&B's agents only" in caplog.text
+    assert "early_terminate needs W&B's agents" in caplog.text
+
+
+def test_each_shipped_sweep_is_one_that_wandb_takes() -> None:
+    for file in shipped("sweeps").glob("*.yaml"):
+        content = yaml.safe_load(file.read_text())
+        assert content["program"] == "etude"
+        assert content["command"][:4] == ["${env}", "etude", "train", "${args_no_hyphens}"]
+        assert set(content["parameters"]) >= {"experiment", "seed"}
+        assert content["method"] == "grid" or {"run_cap", "metric"} <= set(content)
+
+
+@pytest.mark.parametrize(("name", "row"), [("heads", "A"), ("widths", "C")])
+def test_a_sweep_over_a_row_of_table3_names_its_arms_and_the_baseline(name: str, row: str) -> None:
+    arms = [f"table3/{arm}" for arm in load_study("table3").arms if arm == "base" or arm.startswith(row)]
+    assert sweep_overrides(name) == [f"experiment={','.join(arms)}", "seed=1,2,3"]
+
+
+SEARCH = {
+    "experiment": {"value": "table3/base"},
+    "budget.rate": {"distribution": "log_uniform_values", "min": 0.1, "max": 3.0},
+    "model.dropout": {"values": [0.1, 0.2, 0.3]},
+}
+
+
+def search(tmp_path: Path, parameters: Any = SEARCH, **more: Any) -> str:
+    return write(tmp_path / "search.yaml", parameters, method="random", run_cap=6, **more)
+
+
+def test_a_random_search_is_handed_to_its_sweeper_with_what_is_not_drawn(tmp_path: Path) -> None:
+    file = search(tmp_path)
+    sweeper = ["hydra/sweeper=sweepfile", f"hydra.sweeper.file={file}"]
+    assert sweep_overrides(file, ["seed=1,2"]) == [
+        *sweeper,
+        "hydra.sweeper.run_cap=6",
+        "experiment=table3/base",
+        "seed=1,2",
+    ]
+    words = sweep_overrides(file, ["run_cap=2", "search_seed=5", "budget.rate=0.5"])
+    typed = ["hydra.sweeper.run_cap=2", "hydra.sweeper.search_seed=5", "experiment=table3/base", "budget.rate=0.5"]
+    assert words == [*sweeper, *typed]
+
+
+def test_a_grid_may_end_early(tmp_path: Path) -> None:
+    file = write(tmp_path / "s.yaml", {"seed": {"values": [1, 2, 3]}}, run_cap=2)
+    assert sweep_overrides(file) == ["hydra/sweeper=sweepfile", "hydra.sweeper.run_cap=2", "seed=1,2,3"]
+    assert sweep_runs(["seed=1,2,3"], run_cap=2) == [["seed=1"], ["seed=2"]]
+
+
+def test_the_same_seed_draws_the_same_runs_and_a_longer_search_goes_on(tmp_path: Path) -> None:
+    file = search(tmp_path)
+    six = sweep_runs(["experiment=table3/base"], file=file, run_cap=6)
+    assert [len(run) for run in six] == [3] * 6
+    assert len({tuple(run) for run in six}) == 6
+    assert sweep_runs(["experiment=table3/base"], file=file, run_cap=9)[:6] == six
+    assert sweep_runs(["experiment=table3/base"], file=file, run_cap=6, search_seed=2) != six
+
+
+def test_a_typed_key_is_not_drawn_and_leaves_the_other_draws_as_they_were(tmp_path: Path) -> None:
+    file = search(tmp_path)
+    both = sweep_runs([], file=file, run_cap=4)
+    typed = sweep_runs(["model.dropout=0.5"], file=file, run_cap=4)
+    assert [run[1] for run in typed] == [run[0] for run in both]
+    assert {run[0] for run in typed} == {"model.dropout=0.5"}
+
+
+def test_each_draw_is_run_with_every_typed_combination(tmp_path: Path) -> None:
+    runs = sweep_runs(["seed=1,2"], file=search(tmp_path), run_cap=5)
+    assert [run[0] for run in runs] == ["seed=1", "seed=2", "seed=1", "seed=2", "seed=1"]
+    assert runs[0][1:] == runs[1][1:] != runs[2][1:]
+
+
+def test_a_search_with_nothing_left_to_draw_is_a_grid(tmp_path: Path) -> None:
+    typed = ["budget.rate=0.5", "model.dropout=0.1,0.2"]
+    assert sweep_runs(typed, file=search(tmp_path), run_cap=6) == [[typed[0], f"model.dropout={p}"] for p in (0.1, 0.2)]
+
+
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        ({"run_cap": 0}, "run_cap=0: it must be a whole number, 1 or more"),
+        ({"run_cap": "many"}, "run_cap=many: it must be a whole number"),
+        ({"run_cap": 2, "search_seed": -1}, "search_seed=-1: it must be a whole number, 0 or more"),
+    ],
+)
+def test_an_end_or_a_seed_that_is_none_is_refused(own: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        sweep_runs(["seed=1"], **own)
+
+
+def test_what_cannot_be_drawn_is_refused_with_file_and_key(tmp_path: Path) -> None:
+    file = search(tmp_path, {"budget.rate": {"distribution": "unifrom", "min": 0.1, "max": 3.0}})
+    with pytest.raises(UserError, match=r"search\.yaml: parameters\.budget\.rate: there is no distribution 'unifrom'"):
+        sweep_runs([], file=file, run_cap=1)
+
+
+def test_a_plan_is_of_the_runs_that_the_sweep_would_launch(tmp_path: Path) -> None:
+    file = search(tmp_path)
+    drawn = sweep_runs(["experiment=table3/base", "seed=3"], file=file, run_cap=2, search_seed=5)
+    assert planned_runs(file, ["run_cap=2", "search_seed=5", "seed=3"]) == drawn
+    assert planned_runs("smoke", ["run_cap=1"]) == [["experiment=table3/base", "budget=smoke", "seed=1"]]
+    assert len(planned_runs("table3")) == 20

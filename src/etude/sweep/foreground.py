@@ -1,43 +1,38 @@
-"""One run on several devices, trained in the foreground: a process for each; what they say goes to the log as well."""
+"""One run on several devices: a process for each, launched and watched like a sweep of one."""
 
-import signal
-import subprocess
-import sys
+from collections.abc import Mapping
 from typing import Any
 
+from etude.errors import UserError
 from etude.rundir import RunDir
-from etude.sweep.job import train_command
+from etude.sweep.options import Options
+from etude.sweep.slots import run_side_by_side
 
 
-def train_on_several(run: RunDir) -> dict[str, Any]:
-    """Train a frozen run in processes of its own and wait for them; Ctrl-C and SIGTERM are theirs to heed.
+def train_on_several(run: RunDir, launcher: Mapping[str, Any]) -> dict[str, Any]:
+    """Train a frozen run in processes of its own, and wait for them.
+
+    Args:
+        run: frozen.
+        launcher: Hydra's node, which says what there is to run on.
 
     Returns:
         What `result.json` holds.
 
     Raises:
-        UserError: the data cannot be had, or the config does not fit it; nothing was started.
-        SystemExit: they ended without a result, with their status; they have said why.
+        UserError: the data cannot be had, or the config or this machine does not fit; nothing was started.
+        SweepFailed: they ended without a result.
+        KeyboardInterrupt: they were asked to stop.
     """
     from etude import build
 
+    options = {key: value for key, value in launcher.items() if not key.startswith("_")}
+    try:
+        asked = Options(**options)
+    except TypeError as error:
+        raise UserError("one run on several devices is launched on this machine: say hydra/launcher=slots") from error
     config = run.config()
     build.shapes(config)
     build.token_store(config)  # made here, where a mistake is one sentence and not one of each process
-    process = subprocess.Popen(train_command(run), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, lambda number, frame: process.send_signal(number))
-    try:
-        with run.log_file.open("ab") as log:
-            for line in process.stdout or ():
-                log.write(line)
-                log.flush()
-                sys.stderr.write(line.decode("utf-8", errors="replace"))
-        code = process.wait()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if not run.finished:
-        sys.exit(code if code > 0 else 1)
+    run_side_by_side([run], asked.slots(), retries=asked.retries, timeout=asked.timeout, grace=asked.grace)
     return run.result()

@@ -1,22 +1,26 @@
-"""One run of a sweep, as a process of its own."""
+"""One run of a sweep: its process, and what became of it."""
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from enum import StrEnum
+from functools import cached_property
+from math import ceil
 from typing import Any
 
 from etude.config.studies import value_at
 from etude.rundir import RunDir
+from etude.sweep.log import last_lines
+from etude.sweep.process import Process
 
 Command = Callable[[RunDir], Sequence[str]]
 
+GRACE = 60.0  # seconds that a run which is asked to stop has for its checkpoint
+
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-_LAST_LINES = 15
+_MISTAKE = 2  # exit status: a mistake of the user's, which another attempt would make again
 
 
 class State(StrEnum):
@@ -31,21 +35,32 @@ class State(StrEnum):
 
 
 def train_command(run_dir: RunDir) -> list[str]:
-    """What trains, evaluates and records one frozen run."""
-    return [sys.executable, "-m", "etude.train", str(run_dir.path)]
+    """What trains, evaluates and records one frozen run: one process, or torchrun with one for each device."""
+    devices = value_at(run_dir.config(), "trainer.devices") or 1
+    torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"] if devices > 1 else []
+    return [sys.executable, *torchrun, "-m", "etude.train", str(run_dir.path)]
 
 
 class Job:
-    """One run: its process, and what became of it."""
+    """One run: its process, and what became of it.
 
-    def __init__(self, run_dir: RunDir) -> None:
+    Args:
+        run_dir: frozen.
+        retries: how often it is tried again when it fails.
+    """
+
+    def __init__(self, run_dir: RunDir, retries: int = 0) -> None:
         self.run_dir = run_dir
         self.state = State.SKIPPED if run_dir.finished else State.WAITING
         self.reason = ""  # why it failed
         self.started = self.ended = 0.0  # seconds since the epoch
-        self.max_steps, self.cost = _size(run_dir.config())
-        self._process: subprocess.Popen[bytes] | None = None
-        self._log_start = 0
+        self.retries = retries
+        self.attempts = 0
+        self.gpus: tuple[str, ...] = ()  # that it runs on
+        self.stopping = False  # it has been asked to stop
+        self._process: Process | None = None
+        self._code: int | None = None
+        self._timeout, self._deadline = 0.0, float("inf")  # seconds; and by the monotonic clock
 
     @property
     def name(self) -> str:
@@ -53,53 +68,89 @@ class Job:
         study, arm, run = self.run_dir.path.parts[-3:]
         return f"{study}/{arm} {run.split('-')[0].replace('seed', 'seed ')}"
 
-    def start(self, command: Sequence[str], threads: int) -> None:
-        """Start the process, in a session of its own: Ctrl-C reaches the sweep, and the sweep decides."""
-        self.started = time.time()
-        self.state = State.RUNNING
-        environment = os.environ | {name: str(threads) for name in _THREADS} | {"PYTHONUNBUFFERED": "1"}
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The frozen config."""
+        return self.run_dir.config()
+
+    @cached_property
+    def result(self) -> dict[str, Any]:
+        """What the finished run found."""
+        return self.run_dir.result()
+
+    @property
+    def retriable(self) -> bool:
+        """Whether it has failed, may be tried again, and could then do better."""
+        return self.state is State.FAILED and self.attempts <= self.retries and self._code != _MISTAKE
+
+    def start(
+        self,
+        command: Sequence[str],
+        threads: int,
+        gpus: Sequence[str] | None = None,
+        *,
+        timeout: float | None = None,
+        grace: float = GRACE,
+    ) -> None:
+        """Start the process.
+
+        Args:
+            command: program and arguments.
+            threads: of each of its processes.
+            gpus: the ids of those it sees; None for those that this process sees.
+            timeout: seconds after which it is stopped, and has failed.
+            grace: seconds between asking it to stop and killing it.
+        """
+        self.state, self.started, self.ended = State.RUNNING, time.time(), 0.0
+        self._process, self._code, self.reason, self.stopping = None, None, "", False
+        self.gpus = tuple(gpus or ())
+        self.attempts += 1
+        self._timeout = float("inf") if timeout is None else timeout
+        self._deadline = time.monotonic() + self._timeout
+        environment = os.environ | dict.fromkeys(_THREADS, str(threads)) | {"PYTHONUNBUFFERED": "1"}
+        environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = str(ceil(grace))  # what torchrun leaves its workers
+        if gpus is not None:
+            environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
         try:
-            with self.run_dir.log_file.open("ab") as log:
-                self._log_start = log.tell()
-                self._process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=environment,
-                    start_new_session=True,
-                )
+            self._process = Process(command, log=self.run_dir.log_file, environment=environment, grace=grace)
         except OSError as error:
             self._end(State.FAILED, f"could not be started: {error}")
 
     def poll(self) -> None:
         """Look whether the process has ended, and how: only a result is success, a terminated trainer exits with 0."""
-        if self.state is not State.RUNNING or self._process is None or (code := self._process.poll()) is None:
+        if self.state is not State.RUNNING or self._process is None:
             return
-        if self.run_dir.finished:
+        self._code = self._process.poll()
+        if self._code is not None and self.run_dir.finished:
             self._end(State.FINISHED)
-            return
-        self.signal(signal.SIGKILL)  # whatever the dead process left behind
-        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}, without a result"
-        self._end(State.FAILED, how)
+        elif self._code is not None:
+            self._code = self._last_lines()[1] or self._code
+            self._end(State.FAILED, self.reason or _how(self._code))
+        elif time.monotonic() > self._deadline and not self.stopping:
+            self.reason = f"took longer than {self._timeout:g} s, the timeout"
+            self.signal(signal.SIGTERM)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the process and all that it started."""
+        """SIGTERM asks it to stop, and kills what is there when the grace is over; SIGUSR1 kills it all now."""
+        self.stopping = True
         if self._process is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, number)
+            self._process.signal(number)
 
     @property
     def alive(self) -> bool:
-        """Whether the process has not ended yet."""
+        """Whether anything of it has not ended yet."""
         return self._process is not None and self._process.poll() is None
 
     def stop(self) -> None:
         """End the process and all that it started, at once."""
-        self.signal(signal.SIGKILL)
+        self.signal(signal.SIGUSR1)
         if self._process is not None:
             self._process.wait()
         self._end(State.FINISHED if self.run_dir.finished else State.STOPPED)
+
+    def wait_again(self) -> None:
+        """It has failed, and is to be tried again."""
+        self.state = State.WAITING
 
     def progress(self) -> dict[str, Any]:
         """What this process last said of itself; nothing while only an earlier one has spoken."""
@@ -109,29 +160,23 @@ class Job:
             fresh = False
         return (self.run_dir.progress() or {}) if fresh else {}
 
-    def last_lines(self) -> str:
-        """The end of what this process printed; an earlier one's words in the same log are left out."""
-        try:
-            with self.run_dir.log_file.open("rb") as log:
-                end = log.seek(0, os.SEEK_END)
-                log.seek(max(self._log_start, end - 16384))
-                text = log.read().decode("utf-8", errors="replace")
-        except OSError:
-            return ""
-        lines = [line.rsplit("\r", 1)[-1].rstrip() for line in text.replace("\r\n", "\n").split("\n")]
-        return "\n".join([line for line in lines if line][-_LAST_LINES:])
-
     def failure(self) -> str:
         """What went wrong and where to read on, with the last lines of the log."""
-        said = "".join(f"\n    {line}" for line in self.last_lines().splitlines()) or "\n    (it printed nothing)"
-        return f"{self.name} failed: {self.reason}; the end of {self.run_dir.log_file}:{said}"
+        lines, _ = self._last_lines()
+        said = "".join(f"\n    {line}" for line in lines or ["(it printed nothing)"])
+        attempts = f" (attempt {self.attempts})" if self.attempts > 1 else ""
+        return f"{self.name} failed{attempts}: {self.reason}; the end of {self.run_dir.log_file}:{said}"
+
+    def _last_lines(self) -> tuple[list[str], int | None]:
+        return last_lines(self.run_dir.log_file, self._process.log_start if self._process else 0)
 
     def _end(self, state: State, reason: str = "") -> None:
         self.state, self.reason, self.ended = state, reason, time.time()
 
 
-def _size(config: dict[str, Any]) -> tuple[int, float]:
-    """Steps, and a crude cost to begin with the longest runs: the weights of the layers times the steps."""
-    names = ("model.n_layers", "model.d_model", "model.d_ff", "budget.max_steps")
-    layers, d_model, d_ff, steps = (value_at(config, name) or 0 for name in names)
-    return steps, layers * d_model * (2 * d_model + d_ff) * steps
+def _how(code: int) -> str:
+    """How a process without a result has ended."""
+    if code >= 0:
+        return f"exit status {code}, without a result"
+    hint = " (the machine may be out of memory)" if code == -signal.SIGKILL else ""
+    return f"killed by {signal.Signals(-code).name}{hint}"

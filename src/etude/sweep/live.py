@@ -15,9 +15,16 @@ from etude.sweep.job import Job, State
 
 logger = logging.getLogger(__name__)
 
-_STYLES = {"finished": "green", "skipped": "dim", "waiting": "dim", "failed": "bold red", "stopped": "yellow"}
+_STYLES = {
+    State.FINISHED: "green",
+    State.SKIPPED: "dim",
+    State.WAITING: "dim",
+    State.RUNNING: "cyan",
+    State.FAILED: "bold red",
+    State.STOPPED: "yellow",
+}
 _IMPORTANCE = [State.RUNNING, State.FAILED, State.STOPPED, State.FINISHED, State.WAITING, State.SKIPPED]
-_FIGURES = ("step", "loss", "tokens/s", "left", "PPL", "BLEU", "params")
+_FIGURES = ("GPU", "step", "loss", "tokens/s", "left", "PPL", "BLEU", "params")
 _AROUND = 3  # lines that the table needs beside its rows
 
 
@@ -29,6 +36,9 @@ class Screen(Protocol):
 
     def ended(self, job: Job) -> None:
         """`job` is finished or has failed."""
+
+    def stopping(self, runs: int, grace: float) -> None:
+        """The sweep is to stop, and so many runs have `grace` seconds to put themselves away."""
 
     def refresh(self) -> None:
         """Time has passed."""
@@ -59,18 +69,24 @@ class Lines:
 
     def started(self, job: Job) -> None:
         """One line."""
-        logger.info("%s: started", job.name)
+        again = f" again, retry {_retry(job, job.attempts - 1)}" if job.attempts > 1 else ""
+        on = f" on GPU {_gpus(job)}" if job.gpus else ""
+        logger.info("%s: started%s%s", job.name, again, on)
 
     def ended(self, job: Job) -> None:
         """One line; for a failure the last lines of the log too."""
         if job.state is State.FAILED:
-            logger.error("%s", job.failure())
+            logger.error("%s%s", job.failure(), _another(job))
             return
         done = sum(job.state in (State.FINISHED, State.SKIPPED) for job in self._jobs)
-        _, figures = _standing(job)
+        figures = _figures(job)
         scores = f"PPL {figures['PPL']}, BLEU {figures['BLEU']}"
         took = duration(job.ended - job.started)
         logger.info("%s: finished in %s, %s (%d of %d)", job.name, took, scores, done, len(self._jobs))
+
+    def stopping(self, runs: int, grace: float) -> None:
+        """One line."""
+        logger.warning("%s", _asked(runs, grace))
 
     def refresh(self) -> None:
         """Nothing: time passes in silence."""
@@ -89,7 +105,11 @@ class LiveTable:
     def ended(self, job: Job) -> None:
         """The table shows it, and a failure is told at once."""
         if job.state is State.FAILED:
-            self._live.console.print(Text(job.failure(), style="red"))
+            self._live.console.print(Text(job.failure() + _another(job), style="red"))
+
+    def stopping(self, runs: int, grace: float) -> None:
+        """Above the table."""
+        self._live.console.print(_asked(runs, grace), markup=False)
 
     def refresh(self, whole: bool = False) -> None:
         """Draw the table anew: all of it if `whole`, else what fits on the screen."""
@@ -102,14 +122,15 @@ def sweep_table(jobs: Sequence[Job], room: int) -> Table:
     table = Table(box=None, header_style="bold", caption_justify="left", pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("run", no_wrap=True)
     table.add_column("state", no_wrap=True)
-    for header in _FIGURES:
+    headers = [header for header in _FIGURES if header != "GPU" or any(job.gpus for job in jobs)]
+    for header in headers:
         table.add_column(header, justify="right", no_wrap=True)
     by_importance = sorted(jobs, key=lambda job: (_IMPORTANCE.index(job.state), -job.ended))
     shown = set(by_importance[: max(room, 1)])
     for job in jobs:
         if job in shown:
-            state, figures = _standing(job)
-            table.add_row(job.name, Text(state, _STYLES.get(state, "cyan")), *(figures.get(h, "") for h in _FIGURES))
+            figures = _figures(job)
+            table.add_row(job.name, _state(job), *(figures.get(header, "") for header in headers))
     counts = {state: sum(job.state is state for job in jobs) for state in _IMPORTANCE}
     table.caption = Text(", ".join(f"{count} {state}" for state, count in counts.items() if count), "dim")
     return table
@@ -124,25 +145,56 @@ def duration(seconds: float | None) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def _standing(job: Job) -> tuple[str, dict[str, str]]:
-    """The word for a job's state, and its figures by column."""
+def _state(job: Job) -> Text:
+    """The word for what a job is about."""
+    if job.state is State.WAITING and job.attempts > 0:
+        return Text(f"waiting, retry {_retry(job, job.attempts)}", "yellow")
+    if job.state is not State.RUNNING:
+        return Text(job.state, _STYLES[job.state])
+    word = "stopping" if job.stopping else job.progress().get("state", "starting")
+    retry = f", retry {_retry(job, job.attempts - 1)}" if job.attempts > 1 else ""
+    return Text(f"{word}{retry}", "yellow" if job.stopping else _STYLES[job.state])
+
+
+def _figures(job: Job) -> dict[str, str]:
+    """What there is to know of a job, by column."""
     if job.state in (State.FINISHED, State.SKIPPED):
-        result = job.run_dir.result()
-        return job.state, {
-            "step": _number(result.get("steps"), 0),
-            "PPL": _number(value_at(result, "test.perplexity"), 2),
-            "BLEU": _number(value_at(result, "test.bleu"), 1),
-            "params": _number(result.get("parameters"), 0),
+        return {
+            "step": _number(job.result.get("steps"), 0),
+            "PPL": _number(value_at(job.result, "test.perplexity"), 2),
+            "BLEU": _number(value_at(job.result, "test.bleu"), 1),
+            "params": _number(job.result.get("parameters"), 0),
         }
     if job.state is not State.RUNNING:
-        return job.state, {}
+        return {}
     now = job.progress()
-    return now.get("state", "starting"), {
-        "step": f"{now.get('step', 0):,}/{now.get('max_steps', job.max_steps):,}",
+    max_steps = now.get("max_steps", value_at(job.config, "budget.max_steps") or 0)
+    return {
+        "GPU": _gpus(job),
+        "step": f"{now.get('step', 0):,}/{max_steps:,}",
         "loss": _number(now.get("loss"), 3),
         "tokens/s": _number(now.get("tokens_per_second"), 0),
         "left": duration(now.get("seconds_left")),
     }
+
+
+def _gpus(job: Job) -> str:
+    """The GPUs a job runs on; of a long id the beginning, which nvidia-smi knows as well."""
+    return ",".join(gpu[:12] for gpu in job.gpus)
+
+
+def _retry(job: Job, number: int) -> str:
+    return f"{number}/{job.retries}"
+
+
+def _another(job: Job) -> str:
+    """What is added to the story of a failure that is not the end."""
+    return f"\nit is tried again, behind those that wait: retry {_retry(job, job.attempts)}" if job.retriable else ""
+
+
+def _asked(runs: int, grace: float) -> str:
+    which = "1 run has" if runs == 1 else f"{runs} runs have"
+    return f"stopping: {which} {grace:g} s to write a checkpoint; Ctrl-C again ends everything now"
 
 
 def _number(value: float | None, digits: int) -> str:

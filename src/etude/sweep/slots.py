@@ -1,95 +1,123 @@
-"""Runs side by side: as many at once as there are slots, each its own process, none taking the others along.
-
-A slot is a group of processor cores.
-"""
+"""Runs side by side: as many at once as there are slots, each its own process, none taking the others along."""
 
 import logging
-import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from types import FrameType
+from collections.abc import Sequence
+from contextlib import suppress
 
 from etude.errors import UserError
 from etude.rundir import RunDir
-from etude.sweep.job import Command, Job, State, train_command
-from etude.sweep.live import screen
+from etude.sweep.cost import Cost, planned_hours
+from etude.sweep.interrupts import Interrupts, interrupts
+from etude.sweep.job import GRACE, Command, Job, State, train_command
+from etude.sweep.live import Screen, screen
+from etude.sweep.resources import Need, Slot, Slots
 
 logger = logging.getLogger(__name__)
 
-_PAUSE = 0.2  # seconds between two looks at the processes
-_GRACE = 15.0  # seconds that an interrupted run has to put itself away
+_REFRESH = 0.5  # seconds between two pictures of the sweep; the end of a process is noticed at once
+_SLACK = 10.0  # seconds beyond the grace, in which killed processes have to go
 
 
 class SweepFailed(Exception):  # noqa: N818
     """Some runs of a sweep failed; the message names them, each with the last lines of its log."""
 
 
-def slots(workers: int | str, threads: int) -> int:
-    """How many runs go at once.
-
-    Args:
-        workers: a number, or "auto" for as many as the usable cores can feed.
-        threads: cores for each run.
-
-    Raises:
-        UserError: one of them is no positive number.
-    """
-    if type(threads) is not int or threads < 1:
-        raise UserError(f"hydra.launcher.threads={threads}: it must be a whole number of cores, 1 or more")
-    if workers == "auto":
-        return max(1, _usable_cores() // threads)
-    if type(workers) is not int or workers < 1:
-        raise UserError(f"hydra.launcher.workers={workers}: it must be auto or a whole number, 1 or more")
-    return workers
-
-
 def run_side_by_side(
     run_dirs: Sequence[RunDir],
+    slots: Slots,
     *,
-    workers: int,
-    threads: int,
+    retries: int = 0,
+    timeout: float | None = None,
+    grace: float = GRACE,
+    cost: Cost = planned_hours,
     command: Command = train_command,
-    grace: float = _GRACE,
 ) -> None:
-    """Run all that are not finished, the longest first, `workers` at once, and show how they stand.
+    """Run all that are not finished, the longest first, as many at once as there are slots, and show how they stand.
 
     Args:
         run_dirs: frozen runs; one that is named twice runs once.
-        workers: how many run at once.
-        threads: how many cores each may use.
+        slots: what there is to run on.
+        retries: how often a failed run is tried again, behind those that wait.
+        timeout: seconds that an attempt at a run may take; then it is stopped, and has failed.
+        grace: seconds between asking a run to stop and killing it.
+        cost: what runs will take, by their configs; asked where not all can run at once.
         command: the process that does one run.
-        grace: seconds between asking a run to stop and killing it, when the sweep is interrupted.
 
     Raises:
+        UserError: a run asks for more than there is; nothing was started.
         SweepFailed: at least one run ended without a result; all the others were run.
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP; every process has ended.
     """
-    jobs = [Job(run_dir) for run_dir in dict.fromkeys(run_dirs)]
-    waiting = sorted((job for job in jobs if job.state is State.WAITING), key=lambda job: job.cost, reverse=True)
-    running: list[Job] = []
-    with _interrupts() as caught, screen(jobs) as show:
+    jobs = [Job(run_dir, retries) for run_dir in dict.fromkeys(run_dirs)]
+    waiting = _in_order([job for job in jobs if job.state is State.WAITING], slots, cost)
+    running: dict[Job, Slot] = {}
+    with interrupts() as heard, screen(jobs) as show:
         try:
-            while (waiting or running) and not caught:
-                while waiting and len(running) < workers:
-                    running.append(waiting.pop(0))
-                    running[-1].start(command(running[-1].run_dir), threads)
-                    show.started(running[-1])
+            while (waiting or running) and not heard.caught:
+                admitted = slots.admit([Need.of(job.config) for job in waiting])
+                for place, slot in admitted.items():
+                    job = waiting[place]
+                    running[job] = slot
+                    job.start(command(job.run_dir), slot.threads, slot.gpus, timeout=timeout, grace=grace)
+                    show.started(job)
+                waiting = [job for place, job in enumerate(waiting) if place not in admitted]
                 show.refresh()
-                time.sleep(_PAUSE)
+                heard.wait(_REFRESH)
                 for job in list(running):
                     job.poll()
-                    if job.state is not State.RUNNING:
-                        running.remove(job)
-                        show.ended(job)
+                    if job.state is State.RUNNING:
+                        continue
+                    slots.give_back(running.pop(job))
+                    show.ended(job)
+                    if job.retriable:
+                        job.wait_again()
+                        waiting.append(job)
         finally:
-            _stop(running, grace, caught)
-    if caught:
+            _stop([*running], heard, show, grace)
+    conclude(jobs, stopped=bool(heard.caught))
+
+
+def _in_order(jobs: list[Job], slots: Slots, cost: Cost) -> list[Job]:
+    """The longest first, where some have to wait.
+
+    Raises:
+        UserError: one would wait for ever.
+    """
+    needs = [Need.of(job.config) for job in jobs]
+    for job, need in zip(jobs, needs, strict=True):
+        if refusal := slots.refusal(need):
+            raise UserError(f"{job.name} {refusal}")
+    if slots.hold_all(needs):
+        return jobs
+    hours = dict(zip(jobs, cost([job.config for job in jobs]), strict=True))
+    return sorted(jobs, key=lambda job: hours[job], reverse=True)
+
+
+def _stop(running: Sequence[Job], heard: Interrupts, show: Screen, grace: float) -> None:
+    """Ask every process to stop, and kill it when its time is over or the user grows impatient."""
+    for job in running:
+        job.signal(signal.SIGTERM)
+    deadline, asked = time.monotonic() + grace + _SLACK, len(heard.caught)
+    with suppress(OSError):  # the terminal may be gone, which is no reason to leave processes behind
+        if running:
+            show.stopping(len(running), grace)
+    while any(job.alive for job in running) and time.monotonic() < deadline and not heard.impatience(asked):
+        heard.wait(_REFRESH)
+        with suppress(OSError):
+            show.refresh()
+    for job in running:
+        job.signal(signal.SIGUSR1)
+    for job in running:
+        job.stop()
+
+
+def conclude(jobs: Sequence[Job], *, stopped: bool) -> None:
+    """Raise what the sweep ends with, if not all is well."""
+    if stopped:
         done = sum(job.state in (State.FINISHED, State.SKIPPED) for job in jobs)
-        logger.warning("stopped: %d of %d runs are finished", done, len(jobs))
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(f"{done} of {len(jobs)} runs are finished; the same command goes on with the others")
     failed = [job for job in jobs if job.state is State.FAILED]
     if failed:
         told = "\n\n".join(job.failure() for job in failed)
@@ -97,41 +125,3 @@ def run_side_by_side(
         raise SweepFailed(
             f"{len(failed)} of {len(jobs)} runs failed:\n\n{told}\n\n{others}; the same command runs only these again"
         )
-
-
-def _stop(running: Sequence[Job], grace: float, caught: Sequence[int]) -> None:
-    """Ask every process to stop, and kill it when the time is over or the user grows impatient."""
-    for job in running:
-        job.signal(signal.SIGTERM)
-    deadline, asked = time.monotonic() + grace, len(caught)
-    while any(job.alive for job in running) and time.monotonic() < deadline and len(caught) == asked:
-        time.sleep(_PAUSE / 4)
-    for job in running:
-        job.stop()
-
-
-@contextmanager
-def _interrupts() -> Iterator[list[int]]:
-    """The signals caught so far: noted, not raised, for none may strike between a process and its entry in a list."""
-    caught: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        caught.append(number)
-
-    heeded = [s for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(s) != signal.SIG_IGN]
-    before = {number: signal.signal(number, note) for number in heeded}
-    try:
-        yield caught
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _usable_cores() -> int:
-    """The cores this process may use: what the machine has, less what affinity and a container's quota take away."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
-        return min(cores, max(1, int(quota) // int(period)))
-    except (OSError, ValueError):  # no such file, or "max"
-        return cores

@@ -10,6 +10,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from etude.config.stale import Code, code_of
 from etude.config.studies import load_study, study_names, value_at
 from etude.rundir import RunDir
 from etude.sweep.job import State
@@ -39,6 +40,7 @@ class Standing:
     perplexity: float | None = None  # of the test set
     bleu: float | None = None  # of the test set
     error: str | None = None  # what a failed one said last
+    code: Code | None = None  # of a finished one: was it made by the code of today?
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ def _told(run: RunDir) -> tuple[State, dict[str, Any]]:
             "seconds": _seconds(result.get("seconds")),
             "perplexity": _float(value_at(result, "test.perplexity")),
             "bleu": _float(value_at(result, "test.bleu")),
+            "code": code_of(run, result),
         }
     if not held and not _has_text(run.log_file):
         return State.WAITING, {}

@@ -12,6 +12,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from etude.config.stale import MARKS, notes_on_code
 from etude.config.studies import study_names
 from etude.config.yamlfile import read_yaml
 from etude.errors import UserError, did_you_mean
@@ -84,6 +85,7 @@ def _table(runs: Sequence[Standing]) -> Table:
         table.add_column(header, justify="right", no_wrap=True)
     for run, row in zip(runs, rows, strict=True):
         state = Text(run.doing or run.state, _STYLES.get(run.state, "dim"))
+        state.append(MARKS.get(run.code, ""))
         table.add_row(Text(_name(run)), state, *(row[header] for header in headers))
     return table
 
@@ -107,6 +109,7 @@ def _lines(studies: Sequence[StudyStanding]) -> Iterator[str]:
     for run in runs:
         if run.error:
             yield f"{_name(run)} failed: {run.error} ({run.run_dir.log_file})"
+    yield from notes_on_code(run.code for run in runs)
     if any(run.state is State.STOPPED for run in runs):
         yield "Type the same command again, and what is stopped goes on from its last checkpoint if it has one."
     for study in studies:

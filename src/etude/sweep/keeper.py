@@ -1,0 +1,139 @@
+"""Keeps the command of one run, so that nothing of it outlives the run, nor the sweep.
+
+It is run as a script that imports nothing slow:
+
+    python -I -S keeper.py PARENT GRACE COMMAND...
+
+What torchrun or a dashboard's client starts has a session of its own, which no signal to a process group reaches. So
+the keeper adopts whatever loses its parent (a "subreaper", on Linux), and ends only when it has no child left. What the
+command leaves behind has a moment to end by itself.
+
+    SIGTERM   ask the command to stop, and kill everything GRACE seconds later; comes by itself if PARENT dies (Linux)
+    SIGUSR1   kill everything now
+
+The keeper ends as the command ended: with its exit status, or by the same signal. Where there is no Linux, only the
+command's process group is killed, and nobody notices that PARENT has died.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+
+_ASKING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+_HEEDED = _ASKING | {signal.SIGCHLD, signal.SIGALRM, signal.SIGUSR1}
+_FAREWELL = 2.0  # seconds for what the command left behind: a dashboard's client may have rows to write
+_LINUX = sys.platform == "linux"
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # <linux/prctl.h>
+
+
+def keep(command: list[str], grace: float) -> int:
+    """Run `command` to its end, and to the end of all that it started.
+
+    Args:
+        command: program and arguments.
+        grace: seconds between asking it to stop and killing it.
+
+    Returns:
+        Its exit status, or minus the number of the signal that killed it.
+    """
+    leader = _start(command)
+    code: int | None = None
+    killing = False
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:  # none is left
+            return 1 if code is None else code
+        if pid == leader:
+            code = os.waitstatus_to_exitcode(status)
+            signal.setitimer(signal.ITIMER_REAL, _FAREWELL)
+        if pid:
+            continue
+        if killing:  # again after each death: the orphans of the dead are ours now
+            _kill_children(leader)
+        number = signal.sigwait(_HEEDED)
+        if number in _ASKING and code is None:
+            os.kill(leader, signal.SIGTERM)  # the command alone, which knows what to do with those it started
+            signal.setitimer(signal.ITIMER_REAL, max(grace, 1e-3))
+        killing = killing or number in (signal.SIGALRM, signal.SIGUSR1)
+
+
+def _start(command: list[str]) -> int:
+    """The process of `command`: in a session of its own, with default signals, killed if the keeper dies."""
+    keeper = os.getpid()
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.setsid()
+        _die_with(keeper, signal.SIGKILL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEEDED)
+        os.execvp(command[0], command)
+    except OSError as error:
+        os.write(2, f"{command[0]} cannot be run: {error.strerror}\n".encode())
+    finally:
+        os._exit(127)
+
+
+def _kill_children(leader: int) -> None:
+    for pid in _children() if _LINUX else [-leader]:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):  # it has just ended
+            continue
+
+
+def _children() -> Iterator[int]:
+    """The processes whose parent is this one."""
+    me = os.getpid()
+    for name in os.listdir("/proc"):  # noqa: PTH208 (pathlib takes longer to import than the keeper to start)
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+                    after_its_name = file.read().rpartition(b")")[2].split()
+            except OSError:  # it has just ended
+                continue
+            if int(after_its_name[1]) == me:
+                yield int(name)
+
+
+def _die_with(parent: int, number: int) -> None:
+    """Have the kernel send signal `number` when the parent dies; end at once if it is dead already."""
+    _prctl(_PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _prctl(option: int, value: int) -> None:
+    if _LINUX:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(option, int(value), 0, 0, 0)
+
+
+def _end_as(code: int) -> None:
+    """End with this exit status, or by this signal; a second core dump would tell nobody anything."""
+    if code < 0:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {-code})
+        os.kill(os.getpid(), -code)
+    os._exit(abs(code))
+
+
+def main() -> None:
+    """Keep the command that the arguments name."""
+    parent, grace, *command = sys.argv[1:]
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)  # one that is ignored by default need not be kept pending
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HEEDED)  # they are waited for
+    _die_with(int(parent), signal.SIGTERM)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    _end_as(keep(command, float(grace)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""What a launcher of étude does first: it freezes the config of every job, so that no later edit of a YAML file counts.
+
+Hydra passes over this file when it looks for plugins, for its name begins with an underscore.
+"""
+
+import logging
+from abc import abstractmethod
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import JobReturn, JobStatus
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, open_dict
+
+if TYPE_CHECKING:
+    from etude.rundir import RunDir
+
+logger = logging.getLogger(__name__)
+
+
+class FrozenLauncher(Launcher):
+    """A launcher whose jobs are frozen runs; where they run is its children's matter.
+
+    Args:
+        options: what the launcher's file in `conf/hydra/launcher` says.
+    """
+
+    needs: ClassVar[tuple[str, str] | None] = None  # a package that is no part of étude, and the extra that brings it
+
+    def __init__(self, **options: Any) -> None:
+        self.options = options
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Called by Hydra; the task function is not used: each run is a process that reads its frozen config.
+
+        Raises:
+            UserError: a package is not installed.
+        """
+        from etude.errors import UserError
+        from etude.logs import logging_to
+
+        if self.needs and find_spec(self.needs[0].lower()) is None:
+            package, extra = self.needs
+            name = config.hydra.runtime.choices["hydra/launcher"]
+            raise UserError(f"hydra/launcher={name} needs {package}: pip install 'etude[{extra}]'")
+        logging_to(None)
+        logger.info("composing the config of every run")
+        self.hydra_context = hydra_context
+        self.config = config
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+        """Run every job that is not finished yet.
+
+        Raises:
+            UserError: a config is not sound; nothing was started.
+            SweepFailed: some runs failed; the others are finished.
+        """
+        run_dirs = self._frozen(job_overrides)
+        self.run(run_dirs)
+        return [  # completed even where nobody waited: of any other job Hydra would raise what it returned
+            JobReturn(overrides=list(overrides), working_dir=str(run_dir.path), status=JobStatus.COMPLETED)
+            for overrides, run_dir in zip(job_overrides, run_dirs, strict=True)
+        ]
+
+    @abstractmethod
+    def run(self, run_dirs: "Sequence[RunDir]") -> None:
+        """Run all that are not finished."""
+
+    def _frozen(self, jobs: Sequence[Sequence[str]]) -> "list[RunDir]":
+        from etude.config.identity import freeze_all
+
+        outside = HydraConfig.instance().cfg
+        try:
+            return freeze_all(jobs, self._composed)
+        finally:
+            HydraConfig.instance().cfg = outside
+
+    def _composed(self, overrides: Sequence[str]) -> DictConfig:
+        """The config of one job, with Hydra's own node."""
+        config = self.hydra_context.config_loader.load_sweep_config(self.config, list(overrides))
+        with open_dict(config):
+            config.hydra.job.id = config.hydra.job.num = 0  # a run has no number: it is known by its config
+        HydraConfig.instance().set_config(config)
+        return config
