@@ -24,12 +24,15 @@ usage: etude VERB [arguments]
   show       the model of a config as a tree        etude show model/position=rope
   diff       what two configs do differently        etude diff table3/base table3/A1
   report     the table of a study                   etude report table3
+  results    its runs for notebooks, one a row      etude results table3 --csv runs.csv
   evaluate   perplexity and BLEU of a trained run   etude evaluate run=runs/... decoding.beam=8
+  analyze    heads, order, lengths, decoding        etude analyze run=runs/...
   translate  lines from stdin to stdout             etude translate run=runs/... < in.en > out.de
   prepare    download and tokenise a corpus         etude prepare data=multi30k_en_de
 
-`etude VERB --help` says what each takes. Behind train, evaluate, translate and prepare stand Hydra overrides and
-Hydra's own flags: --cfg job, --info, -m for a multirun; `eval "$(etude -sc install=bash)"` completes with the tab key.
+`etude VERB --help` says what each takes. Behind train, evaluate, analyze, translate and prepare stand
+Hydra overrides and Hydra's own flags: --cfg job, --info, -m for a multirun;
+`eval "$(etude -sc install=bash)"` completes with the tab key.
 """
 
 
@@ -122,12 +125,17 @@ def _train(words: list[str]) -> None:
     def task(config: "DictConfig") -> None:
         from etude.config.identity import freeze
 
-        run = freeze(_with_hydra_node(config))
+        composed = _with_hydra_node(config)
+        run = freeze(composed)
         if run.finished:
             sys.stderr.write("already finished, nothing to do\n")
             result = run.result()
+            if "WANDB_SWEEP_ID" in os.environ:  # the agent that asked for it learns nothing from a skipped run
+                from etude.training.loggers import publish
+
+                publish(run)
         else:
-            result = _trained(run)
+            result = _trained(run, composed)
         test = result["test"]
         sys.stdout.write(
             f"{run.path}\n"
@@ -139,14 +147,17 @@ def _train(words: list[str]) -> None:
     _hydra("train", "train", task, words)
 
 
-def _trained(run: "RunDir") -> dict[str, Any]:
+def _trained(run: "RunDir", config: "DictConfig") -> dict[str, Any]:
     """Train in this process, or where a run has several devices, in one for each."""
     from etude.logs import logging_to
 
-    if run.config()["trainer"]["devices"] > 1:
+    if config.trainer.devices > 1:
+        from omegaconf import OmegaConf
+
         from etude.sweep.foreground import train_on_several
 
-        return train_on_several(run)
+        logging_to(None)
+        return train_on_several(run, OmegaConf.to_container(config.hydra.launcher))  # type: ignore[arg-type]
     from etude.train import train
     from etude.training.stopping import end_on_sigterm
 
@@ -181,6 +192,20 @@ def _evaluate(words: list[str]) -> None:
     _hydra("evaluate", "evaluate", task, words)
 
 
+def _analyze(words: list[str]) -> None:
+    def task(config: "DictConfig") -> None:
+        from etude.config.check import check
+        from etude.config.identity import resolved
+        from etude.config.schema import Analyze
+
+        check(_with_hydra_node(config), Analyze)
+        from etude.analyze.command import analyze
+
+        analyze(resolved(config), as_json="--json" in words)
+
+    _hydra("analyze", "analyze", task, [word for word in words if word != "--json"])
+
+
 def _translate(words: list[str]) -> None:
     def task(config: "DictConfig") -> None:
         from etude.config.check import check
@@ -201,10 +226,11 @@ def _sweep(words: list[str]) -> None:
     if not words or words[0] in ("-h", "--help"):
         sys.stdout.write(
             "usage: etude sweep FILE|STUDY [key=value ...]\n\n"
-            "Runs every combination in FILE (a W&B sweep file, method grid) or every arm of STUDY, each run in a\n"
-            "process of its own and as many at once as there are cores. Finished runs are skipped, half-finished ones\n"
-            "go on. Overrides hold for all runs:\n\n"
+            "Runs all that FILE (a W&B sweep file, method grid or random) or STUDY asks for, each run in a process\n"
+            "of its own and as many at once as there are GPUs, or cores. Finished runs are skipped, half-finished\n"
+            "ones go on. Overrides hold for all runs; run_cap=N ends after N, search_seed=S draws others:\n\n"
             "  etude sweep sweeps/table3.yaml scale=pocket seed=1,2,3 hydra.launcher.workers=2\n"
+            "  etude sweep sweeps/learning_rate.yaml run_cap=40\n"
         )
         return
     _train(["-m", *sweep_overrides(words[0], words[1:])])
@@ -218,16 +244,16 @@ def _status(words: list[str]) -> None:
 
 def _plan(words: list[str]) -> None:
     from etude.plan.command import HELP as PLAN_HELP
-    from etude.plan.command import plan, separated
-    from etude.sweep.sweepfile import sweep_overrides
+    from etude.plan.command import plan, plan_runs, separated
+    from etude.sweep.sweepfile import planned_runs
 
     subject, options = separated(words)
     if {"-h", "--help"} & set(options):
         sys.stdout.write(PLAN_HELP)
-        return
-    if subject and "=" not in subject[0]:
-        subject = sweep_overrides(subject[0], subject[1:])
-    plan([*subject, *options])
+    elif subject and "=" not in subject[0]:
+        plan_runs(planned_runs(subject[0], subject[1:]), options)
+    else:
+        plan(words)
 
 
 def _show(words: list[str]) -> None:
@@ -248,6 +274,20 @@ def _report(words: list[str]) -> None:
     report(words)
 
 
+def _results(words: list[str]) -> None:
+    from etude.report.listing import results
+    from etude.sweep.standing import standing
+
+    def told(run: "RunDir") -> str:
+        try:
+            found = standing(run)
+        except (OSError, ValueError):
+            return "unfinished"
+        return f"{found.state}, {found.error}" if found.error else str(found.state)
+
+    results(words, told)
+
+
 def _complete(words: list[str]) -> None:
     """Tab completion: Hydra completes what stands behind the verb, with the verb taken out of the line."""
     line, point = os.environ.get("COMP_LINE", ""), int(os.environ.get("COMP_POINT", "0") or 0)
@@ -258,7 +298,7 @@ def _complete(words: list[str]) -> None:
         return
     os.environ["COMP_LINE"] = f"{program} {behind}"
     os.environ["COMP_POINT"] = str(max(0, point - len(verb) - 1))
-    config_name = verb if verb in ("evaluate", "translate") else "train"
+    config_name = verb if verb in ("evaluate", "analyze", "translate") else "train"
     _hydra(verb or "train", config_name, lambda config: None, words)
 
 
@@ -270,7 +310,9 @@ VERBS: dict[str, Callable[[list[str]], None]] = {
     "show": _show,
     "diff": _diff,
     "report": _report,
+    "results": _results,
     "evaluate": _evaluate,
+    "analyze": _analyze,
     "translate": _translate,
     "prepare": _prepare,
 }

@@ -19,6 +19,7 @@ from lightning.pytorch.loggers import Logger
 from torch import distributed
 
 from etude import build
+from etude.config.stale import code_changed
 from etude.data.store import TokenStore
 from etude.environment import environment
 from etude.errors import UserError
@@ -33,11 +34,13 @@ from etude.rundir import RunDir
 from etude.training.allocator import keep_large_blocks
 from etude.training.averaging import averaged_checkpoints, mean_weights
 from etude.training.checkpoints import previous
-from etude.training.loggers import finish
+from etude.training.loggers import finish, record
 from etude.training.sinks import ProgressFile
 from etude.training.stopping import Stopped, end_on_sigterm
 
 log = logging.getLogger(__name__)
+
+_PATIENCE = 10.0  # seconds
 
 
 def train(run: RunDir) -> dict[str, Any]:
@@ -63,11 +66,13 @@ def train(run: RunDir) -> dict[str, Any]:
 def _alone(run: RunDir) -> Iterator[None]:
     """No other process works on the run meanwhile; the lock dies with its owner.
 
+    One that was asked to stop, by a sweep that was killed say, may still be writing its checkpoint: it is waited for.
+
     Raises:
         UserError: another process has it.
     """
     try:
-        with FileLock(run.path / ".lock", timeout=1):
+        with FileLock(run.path / ".lock", timeout=_PATIENCE):
             yield
     except Timeout as error:
         raise UserError(f"another process is training {run.path}: wait for it, or stop it first") from error
@@ -80,10 +85,14 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     averaged = averaged_checkpoints(run, config)
     build.shapes(config)  # what a part refuses is told before anything is downloaded or counted
     store = build.token_store(config)
+    made = environment(config)  # now: the code on disk may have changed by the end
     if first:
         with replacing(run.tokenizer_file) as temporary:
             shutil.copyfile(store.tokenizer.model_file, temporary)
-        write_json(run.environment_file, environment())
+        if run.checkpoint.exists() and code_changed(run, config):
+            log.warning("this run was begun by other code than today's; stale=rerun starts it from the beginning")
+            made["code"] = "mixed"  # no code's, now or later
+        write_json(run.environment_file, made)
     torch.manual_seed(config["seed"])
     transformer = build.model(config, store.vocab_size)
     module = build.training_module(config, transformer)
@@ -99,14 +108,16 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
                 transformer.load_state_dict(mean_weights([*averaged.values()]))
             progress.evaluating()
             result = _evaluate(run, config, transformer.to(device), store)
-            result |= {"tokens": module.tokens, "seconds": round(seconds, 1), "finished": True}
+            result |= {"tokens": module.tokens, "seconds": round(seconds, 1)}
+            result |= {"code": made["code"], "finished": True}
             run.write_result(result)
+            record(loggers, run, result)
             previous(run.checkpoint).unlink(missing_ok=True)
         done = True
     except (Stopped, KeyboardInterrupt) as stop:
         raise KeyboardInterrupt("the same command goes on from the last checkpoint") from stop
     finally:
-        finish(loggers, _summary(result), exit_code=0 if done else 1)
+        finish(loggers, exit_code=0 if done else 1)
     return result
 
 
@@ -150,14 +161,6 @@ def _evaluate(run: RunDir, config: dict[str, Any], transformer: Transformer, sto
         "vocabulary": store.vocab_size,
         "store": store.path.name,
     }
-
-
-def _summary(result: dict[str, Any]) -> dict[str, Any]:
-    """The figures of a result for a dashboard."""
-    if not result:
-        return {}
-    flat = {f"{split}/{key}": value for split in ("valid", "test") for key, value in result[split].items()}
-    return flat | {key: result[key] for key in ("parameters", "steps", "tokens", "seconds")}
 
 
 def main() -> None:

@@ -1,12 +1,16 @@
 """Where else curves may go. Tables never depend on them: `metrics.csv` and `result.json` are the truth."""
 
 import logging
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
-from lightning.pytorch.loggers import Logger, TensorBoardLogger, WandbLogger
+from lightning.pytorch.loggers import Logger, TensorBoardLogger
 
 from etude.errors import UserError
 from etude.rundir import RunDir
+from etude.training.wandblogger import WandbLogger, wandb
+
+__all__ = ["finish", "none", "publish", "record", "tensorboard", "wandb"]
 
 log = logging.getLogger(__name__)
 
@@ -28,67 +32,50 @@ def tensorboard(run: RunDir, config: dict[str, Any]) -> list[Logger]:
         raise UserError("logger=tensorboard needs TensorBoard: pip install 'etude[tensorboard]'") from error
 
 
-def wandb(
-    run: RunDir, config: dict[str, Any], *, mode: Literal["offline", "online"], project: str, entity: str | None
-) -> list[Logger]:
-    """Weights & Biases, under the run's own id, so that a resumed run goes on with its curve.
+def record(loggers: Sequence[Logger], run: RunDir, result: dict[str, Any]) -> None:
+    """Hand a finished run's result to its loggers: the figures, and where there are tables, the sentences.
 
-    Where the server cannot be reached, or knows no key, the run goes on offline and says so.
+    Args:
+        loggers: of the run.
+        run: its directory, with the sentences.
+        result: what `result.json` holds.
     """
-    from wandb import teardown
-    from wandb.errors import Error
-
-    logger = _wandb_logger(run, config, offline=mode == "offline", project=project, entity=entity)
-    try:
-        _ = logger.experiment  # connects
-    except Error as error:
-        reason = str(error).splitlines()[0]
-        log.warning(
-            "W&B cannot be reached (%s); logging offline, `wandb sync %s/wandb/*` sends it later", reason, run.path
-        )
-        teardown()  # its service still holds the id
-        logger = _wandb_logger(run, config, offline=True, project=project, entity=entity)
-    return [logger]
+    files = {"source": run.sources_file, "reference": run.references_file, "hypothesis": run.hypotheses_file}
+    lines = {name: file("test").read_text(encoding="utf-8").split("\n")[:-1] for name, file in files.items()}
+    figures = _figures(result)
+    for logger in loggers:
+        try:
+            if isinstance(logger, WandbLogger):
+                logger.record(figures, lines)
+            else:
+                numbers = {name: value for name, value in figures.items() if isinstance(value, int | float)}
+                logger.log_metrics(numbers, result["steps"])
+        except Exception as error:
+            log.warning("%s did not take the result: %s", type(logger).__name__, error)
 
 
-def _wandb_logger(
-    run: RunDir, config: dict[str, Any], *, offline: bool, project: str, entity: str | None
-) -> WandbLogger:
-    """Settings that keep data through a kill (rows are flushed within a second) and never hang (waits are bounded)."""
-    from wandb import Settings
-
-    identity = run.path.name.rpartition("-")[2]
-    return WandbLogger(
-        name=f"{config['arm']}-seed{config['seed']}",
-        save_dir=run.path,
-        offline=offline,
-        id=identity,
-        project=project,
-        entity=entity,
-        group=config["study"],
-        job_type=config["arm"],
-        config=config,
-        resume="allow",
-        settings=Settings(
-            x_transaction_log_flush_interval=1,
-            finish_timeout=10,
-            init_timeout=5,
-            login_timeout=5,
-            x_graphql_retry_max=1,
-            silent=True,
-            console="off",
-        ),
-    )
-
-
-def finish(loggers: list[Logger], summary: dict[str, Any], exit_code: int) -> None:
+def finish(loggers: Sequence[Logger], *, exit_code: int) -> None:
     """Close the loggers; a failed run must not show as finished. Their troubles are no reason to lose a result."""
     for logger in loggers:
         try:
             if isinstance(logger, WandbLogger):
-                logger.experiment.summary.update(summary)
-                logger.experiment.finish(exit_code=exit_code)
+                logger.close(exit_code)
             else:
                 logger.finalize("success" if exit_code == 0 else "failed")
         except Exception as error:
             log.warning("%s could not be closed: %s", type(logger).__name__, error)
+
+
+def publish(run: RunDir) -> None:
+    """Show a run that is finished already to the agent of W&B that asked for it, under the id that the agent gave."""
+    loggers = wandb(run, run.config(), mode="online", project="etude", entity=None)
+    record(loggers, run, run.result())
+    finish(loggers, exit_code=0)
+
+
+def _figures(result: dict[str, Any]) -> dict[str, Any]:
+    """What a result holds, flat: `test/bleu`, `parameters`, `code`."""
+    flat = {
+        f"{name}/{key}": value for name, part in result.items() if isinstance(part, dict) for key, value in part.items()
+    }
+    return flat | {name: value for name, value in result.items() if not isinstance(value, dict)}

@@ -1,0 +1,115 @@
+"""Loggers on this machine alone. What arrives at a server is claimed in `tests/dashboard`."""
+
+import logging
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lightning.pytorch.loggers import CSVLogger, Logger
+from wandb import teardown
+
+from etude.files import write_json
+from etude.rundir import RunDir
+from etude.training.loggers import finish, none, record, wandb
+from etude.training.sinks import LoggerSink, MetricsFile
+
+CONFIG = {"study": "table3", "arm": "A1", "seed": 2, "budget": {"max_steps": 20}}
+RESULT = {"steps": 20, "parameters": 7, "valid": {"perplexity": 5.5}, "test": {"bleu": 31.5, "signature": "nrefs:1"}}
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDir]:
+    """A run with its sentences, and W&B as it is where nobody has set it up."""
+    for name in [name for name in os.environ if name.startswith("WANDB_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("WANDB_ERROR_REPORTING", "false")
+    directory = RunDir(tmp_path / "seed2-0123456789")
+    directory.path.mkdir()
+    write_json(directory.config_file, CONFIG)
+    for file in (directory.sources_file, directory.references_file, directory.hypotheses_file):
+        file("test").write_text("ein Hund\n")
+    yield directory
+    with suppress(ConnectionError):  # where its process has been killed
+        teardown()
+
+
+def offline(run: RunDir) -> list[Logger]:
+    return wandb(run, run.config(), mode="offline", project="etude", entity=None)
+
+
+def test_no_logger_is_a_choice(run: RunDir) -> None:
+    assert none(run, CONFIG) == []
+    record([], run, RESULT)
+    finish([], exit_code=0)
+
+
+def test_an_offline_run_lies_in_its_own_directory_under_its_own_id(run: RunDir) -> None:
+    loggers = offline(run)
+    record(loggers, run, RESULT)
+    finish(loggers, exit_code=0)
+    [folder] = run.path.glob("wandb/offline-run-*-0123456789")
+    assert (folder / "run-0123456789.wandb").stat().st_size > 0
+    assert loggers[0].version == "0123456789"
+
+
+def test_an_offline_run_leaves_the_environment_of_other_runs_alone(run: RunDir) -> None:
+    finish(offline(run), exit_code=0)
+    assert "WANDB_MODE" not in os.environ
+
+
+def test_whoever_has_switched_wandb_off_gets_no_logger(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    assert wandb(run, CONFIG, mode="online", project="etude", entity=None) == []
+
+
+def test_a_row_that_was_logged_is_not_logged_again(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    logged = []
+    for first, last in ((1, 6), (4, 8)):  # the second goes on from a checkpoint before step 4
+        (logger,) = offline(run)
+        monkeypatch.setattr(logger.experiment, "log", lambda row, **at: logged.append((row["step"], at["step"])))
+        sinks = [MetricsFile(run.metrics_file, first - 1), LoggerSink(logger)]
+        for step in range(first, last + 1):
+            for sink in sinks:
+                sink.write({"step": step, "loss": 1.0})
+        finish([logger], exit_code=0)
+    assert logged == [(step, step - 1) for step in range(1, 9)]
+
+
+def test_the_death_of_wandbs_own_process_is_told_and_stops_nothing(
+    run: RunDir, caplog: pytest.LogCaptureFixture
+) -> None:
+    (logger,) = offline(run)
+    stats = [file.read_text().split() for file in Path("/proc").glob("[0-9]*/stat")]
+    [service] = [int(pid) for pid, name, _, parent, *_ in stats if (name, int(parent)) == ("(wandb-core)", os.getpid())]
+    os.kill(service, signal.SIGKILL)
+    os.waitpid(service, 0)
+    with caplog.at_level(logging.WARNING):
+        for step in range(100):
+            logger.log_metrics({"loss": 1.0}, step)
+        record([logger], run, RESULT)
+        finish([logger], exit_code=0)
+    assert caplog.text.count("W&B takes no more rows") == 1
+
+
+class Broken(CSVLogger):
+    """A logger that cannot log."""
+
+    def log_metrics(self, *args: Any, **kwargs: Any) -> None:
+        raise OSError("no space")
+
+    def finalize(self, status: str) -> None:
+        raise OSError("no space")
+
+
+def test_a_loggers_trouble_is_told_and_does_not_keep_the_others_from_their_part(
+    run: RunDir, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = CSVLogger(run.path, name="good", version="")
+    record([Broken(run.path), good], run, RESULT)
+    finish([Broken(run.path), good], exit_code=0)
+    assert caplog.text.count("no space") == 2
+    assert "31.5" in (run.path / "good" / "metrics.csv").read_text()
