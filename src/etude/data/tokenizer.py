@@ -120,6 +120,10 @@ class Tokenizer:
         """The pieces of many lines, faster than one by one."""
         return self._processor.encode([_spaced(line) for line in lines])
 
+    def pieces(self, pieces: Sequence[int]) -> list[str]:
+        """The pieces as they are written in the vocabulary, `▁` for the space before a word."""
+        return [self._processor.id_to_piece(int(piece) if piece < len(self) else UNK) for piece in pieces]
+
     def decode(self, pieces: Sequence[int]) -> str:
         """The text of some pieces; PAD, BOS and EOS are nothing, UNK and numbers past the last piece are " ⁇ "."""
         # A model may have more rows than there are pieces (`model.vocabulary`) and say one before it knows better.

@@ -1,0 +1,65 @@
+"""`etude analyze`: what was asked, checked; the answers, written and told."""
+
+import json
+import math
+import sys
+from typing import Any
+
+from etude.errors import UserError
+from etude.files import write_text
+from etude.logs import logging_to
+from etude.rundir import RunDir
+from etude.terminal import console
+
+
+def analyze(config: dict[str, Any], *, as_json: bool) -> None:
+    """Write `analysis.json` into the run's directory, and its summary, or all of it, to standard output.
+
+    Args:
+        config: of `etude analyze`.
+        as_json: print what the file holds instead of the summary.
+
+    Raises:
+        UserError: a value is out of its range; there is no such run, it is not finished, or it cannot be read.
+    """
+    logging_to(None)
+    _check(config)
+    from etude.analyze.analysis import analysis
+    from etude.analyze.subject import Subject  # torch, now that the question is known to be sound
+    from etude.analyze.summary import summary
+
+    run = RunDir.at(config["run"])
+    found = _plain(analysis(Subject.of(run, config["device"]), config))
+    text = json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    file = run.analysis_file
+    write_text(file, f"{text}\n")
+    if as_json:
+        sys.stdout.write(f"{text}\n")
+    else:
+        console().print(summary(found), f"\n{file}", sep="")
+
+
+def _check(config: dict[str, Any]) -> None:
+    """Values that the types of the schema let pass."""
+    for name, least in (("sentences", 1), ("maps", 0), ("seed", 0)):
+        if config[name] < least:
+            raise UserError(f"{name}={config[name]} must be at least {least}")
+    for name, kind, least, words in (
+        ("beams", int, 1, "whole numbers from 1 on, such as beams=[1,4]"),
+        ("alphas", int | float, 0, "numbers from 0 on, such as alphas=[0,0.6]"),
+    ):
+        if not all(
+            isinstance(value, kind) and not isinstance(value, bool) and value >= least for value in config[name]
+        ):
+            raise UserError(f"{name}={config[name]} must be a list of {words}")
+
+
+def _plain(value: Any) -> Any:
+    """As JSON can hold it: four decimals are enough, and what is not finite does not exist."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return round(value, 4) if math.isfinite(value) else None
+    return value

@@ -1,0 +1,127 @@
+"""What was found, for a person at a terminal."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+Row = dict[str, Any]
+
+
+def summary(found: dict[str, Any]) -> RenderableType:
+    """The answers as tables; maps are for the page."""
+    intact, settings, order = found["intact"], found["settings"], found["order"]
+    decoding = ", ".join(f"{key} {value}" for key, value in settings["decoding"].items())
+    longest = found["trained"]["longest"]
+    known = "" if longest is None else f"; the longest line trained on has {longest} pieces"
+    parts: list[RenderableType] = [
+        f"{settings['sentences']:,} sentences of the {settings['split']} set (seed {settings['seed']}): perplexity "
+        f"{_number(intact['perplexity'])}, BLEU {_number(intact['bleu'], 1)} ({decoding})\n",
+        _title("Perplexity rises by so many %, without head"),
+        _heads(found["heads"], intact["perplexity"]),
+        "Entropy in nats, distance in word pieces: the least and the most of the layer's heads.\n"
+        f"* the 95 % interval over sentences leaves out 0; of {len(found['heads'])} heads a few would by chance.\n",
+        f"Source words in random order: perplexity {_number(order['perplexity'])}, "
+        f"{_signed(order['change'])} {_interval(order['interval'])}\n",
+        _title(f"By source length{known}"),
+        _lengths(found["lengths"]),
+        _title("\nBLEU and length ratio"),
+        _decoding(found["decoding"]),
+        "* the 95 % interval of the change from the run's own search leaves out 0.",
+    ]
+    if found["averaging"]:
+        parts += [_title("\nMean of the last checkpoints"), _averaging(found["averaging"])]
+    return Group(*parts)
+
+
+def _heads(heads: Sequence[Row], intact: float | None) -> RenderableType:
+    """A row a layer; with many heads its figures take several lines."""
+    most = max(head["head"] for head in heads)
+    table = _table("attention", "layer", "entropy", "distance")
+    table.add_column(f"1 to {most}")
+    rows = [list(layer) for _, layer in groupby(heads, key=lambda head: (head["attention"], head["layer"]))]
+    for layer, following in zip(rows, [*rows[1:], None], strict=True):
+        kind = layer[0]["attention"]
+        table.add_row(
+            kind,
+            str(layer[0]["layer"]),
+            *(f"{min(values):.2f}-{max(values):.2f}" for values in _columns(layer, "entropy", "distance")),
+            " ".join(_risen(head, intact) for head in layer),
+            end_section=following is None or following[0]["attention"] != kind,
+        )
+    return table
+
+
+def _risen(head: Row, intact: float | None) -> str:
+    """By how much without this head, seven characters wide."""
+    share = 100 * head["change"] / intact if intact and head["change"] is not None else None
+    return f"{_signed(share, 1):>6}{_star(head)}"
+
+
+def _lengths(lengths: Iterable[Row]) -> RenderableType:
+    table = _table("pairs joined", "pieces", "lines", "longer", "perplexity", "BLEU")
+    for row in lengths:
+        table.add_row(
+            str(row["joined"]),
+            "-".join(map(str, row["pieces"])),
+            str(row["sentences"]),
+            "?" if row["longer_than_trained"] is None else str(row["longer_than_trained"]),
+            _number(row["perplexity"]),
+            _number(row["bleu"], 1),
+        )
+    return table
+
+
+def _decoding(searches: Sequence[Row]) -> RenderableType:
+    """A row a beam, a column an alpha."""
+    alphas = list(dict.fromkeys(row["alpha"] for row in searches))
+    table = _table("beam", *(f"alpha {alpha}" for alpha in alphas))
+    for beam, rows in groupby(searches, key=lambda row: row["beam"]):
+        cells = [f"{_number(row['bleu'], 1)}{_star(row)} {_number(row['length_ratio'])}" for row in rows]
+        table.add_row(str(beam), *cells)
+    return table
+
+
+def _averaging(averages: Iterable[Row]) -> RenderableType:
+    table = _table("checkpoints", "perplexity", "BLEU")
+    for row in averages:
+        perplexity = f"{_number(row['perplexity'])}{_star(row)}"
+        table.add_row(str(row["checkpoints"]), perplexity, _number(row["bleu"], 1))
+    return table
+
+
+def _title(words: str) -> Text:
+    return Text(words, style="bold")
+
+
+def _table(*headers: str) -> Table:
+    table = Table(box=box.HORIZONTALS, show_edge=False, padding=(0, 1, 0, 0))
+    for header in headers:
+        table.add_column(header, justify="left" if header == "attention" else "right", no_wrap=True)
+    return table
+
+
+def _columns(rows: Iterable[Row], *keys: str) -> list[list[float]]:
+    return [[row[key] for row in rows] for key in keys]
+
+
+def _star(row: Row) -> str:
+    """Where the interval of the change leaves out zero; else a space, which keeps figures in line."""
+    low, high = row["interval"]
+    return "*" if low is not None and high is not None and (low > 0 or high < 0) else " "
+
+
+def _number(value: float | None, digits: int = 2) -> str:
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def _signed(value: float | None, digits: int = 2) -> str:
+    return "-" if value is None else f"{value:+,.{digits}f}"
+
+
+def _interval(bounds: Sequence[float | None]) -> str:
+    return f"[{', '.join(map(_signed, bounds))}]"
