@@ -27,7 +27,7 @@ BLOWS = ("SIGKILL to the sweep", "SIGKILL to the sweep", "SIGKILL to a run", "SI
 TIMES = {"seconds", "tokens_per_second", "decoding_seconds"}
 SWEEP = [
     *("-m", "experiment=table3/base,table3/A1", "seed=1,2", "data=files", "data.tsv=pairs.tsv", "data.holdout=20"),
-    *("tokenizer.vocab_size=40", "model.d_model=16", "model.d_ff=32", "model.n_layers=1", "logger=none"),
+    *("tokenizer.vocab_size=20", "model.d_model=16", "model.d_ff=32", "model.n_layers=1", "logger=none"),
     *("budget.source_tokens=200", "budget.target_tokens=200", "budget.valid_every=50", "decoding.max_extra=5"),
     *("trainer=cpu", "hydra.launcher.workers=2", "cache_dir=${runs_dir}/cache"),
 ]
@@ -94,6 +94,7 @@ def soak(folder: Path, kills: int, steps: int, seed: int, most: float) -> int:
         sys.exit(f"the undisturbed sweep failed:\n{(folder / 'peace.log').read_text()[-3000:]}")
     print(f"undisturbed: {time.monotonic() - started:.0f} s", flush=True)
     dealt: Counter[str] = Counter()
+    dying: set[int] = set()  # what a sweep that was killed has left, and what is writing its checkpoint
     sweep = start(folder, "war", steps)
     while dealt.total() < kills:
         time.sleep(chance.uniform(0.5, most))
@@ -106,15 +107,19 @@ def soak(folder: Path, kills: int, steps: int, seed: int, most: float) -> int:
         strike(blow, sweep, folder / "war")
         dealt[blow] += 1
         if sweep.poll() is not None:
-            left = training_processes(folder / "war")
-            if left:
-                print(f"{blow}: left {len(left)} processes behind")
+            left = set(training_processes(folder / "war"))
+            if blow != BLOWS[0] and left - dying:
+                print(f"{blow}: processes were left behind")
                 return 1
+            dying = left
             sweep = start(folder, "war", steps)
     while sweep.wait() != 0:
         if sweep.returncode != 1:
             sys.exit(f"the sweep ended with {sweep.returncode}:\n{(folder / 'war.log').read_text()[-3000:]}")
         sweep = start(folder, "war", steps)
+    if training_processes(folder / "war"):
+        print("processes were left behind in the end")
+        return 1
     peace, war = digests(folder / "peace"), digests(folder / "war")
     same = sum(peace[run] == war.get(run) for run in peace)
     told = ", ".join(f"{count} {blow}" for blow, count in sorted(dealt.items()))

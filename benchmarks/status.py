@@ -13,6 +13,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from omegaconf import OmegaConf
+
+from etude.code import code_fingerprint
+from etude.config.compose import compose
+from etude.config.identity import resolved
 from etude.config.studies import load_study
 
 RESULT = {
@@ -29,11 +34,14 @@ TIMES = 3
 
 def make_up(runs_dir: Path, runs: int) -> None:
     arms = list(load_study("table3").arms)
+    configs = [resolved(compose([f"experiment=table3/{arm}"])) for arm in arms]
+    frozen = [OmegaConf.to_yaml(OmegaConf.create(config)) for config in configs]
+    codes = [code_fingerprint(config) for config in configs]
     for number in range(runs):
         folder = runs_dir / "table3" / arms[number % len(arms)] / f"seed{number // len(arms) + 1}-{number:010x}"
         folder.mkdir(parents=True)
-        (folder / "config.yaml").write_text("model: {d_model: 128}\n" * 100)
-        (folder / "result.json").write_text(json.dumps(RESULT, indent=2))
+        (folder / "config.yaml").write_text(frozen[number % len(arms)])
+        (folder / "result.json").write_text(json.dumps(RESULT | {"code": codes[number % len(arms)]}, indent=2))
         (folder / "log.txt").write_text(LOG)
         (folder / ".lock").touch()
 

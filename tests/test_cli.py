@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 SMALL = ["data=files", "data.tsv=pairs.tsv", "data.holdout=8", "tokenizer.vocab_size=40", "budget=smoke"]
+TWO = ["trainer=ddp", "trainer.accelerator=cpu", "hydra.launcher.workers=2"]
 
 
 def etude(
@@ -240,7 +241,7 @@ def test_ctrl_c_saves_the_step_and_says_how_to_go_on(place):
 
 @pytest.mark.slow
 def test_a_run_on_two_devices_is_trained_by_two_processes_and_files_one_result(place):
-    done = etude("train", *SMALL, "seed=15", "logger=none", "trainer=ddp", "trainer.accelerator=cpu", cwd=place)
+    done = etude("train", *SMALL, "seed=15", "logger=none", *TWO, cwd=place)
     assert done.returncode == 0, done.stderr
     run = place / done.stdout.splitlines()[0]
     assert json.loads((run / "result.json").read_text())["steps"] == 10
@@ -251,7 +252,7 @@ def test_a_run_on_two_devices_is_trained_by_two_processes_and_files_one_result(p
 
 @pytest.mark.slow
 def test_a_mistake_that_only_the_run_can_find_is_one_sentence_on_two_devices_too(place):
-    words = ["trainer=ddp", "trainer.accelerator=cpu", "tokenizer.vocab_size=5000", "logger=none"]
+    words = [*TWO, "tokenizer.vocab_size=5000", "logger=none"]
     done = etude("train", *SMALL[:3], "budget=smoke", *words, cwd=place)
     assert done.returncode == 2
     assert "is more than this text can fill" in done.stderr

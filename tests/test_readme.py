@@ -102,7 +102,7 @@ def smallest(verb: str, words: list[str]) -> list[str]:
     if verb in ("sweep", "plan"):
         [arms] = [word for word in sweep_overrides(words[0]) if word.startswith("experiment=")]
         there = [arm for arm in arms.removeprefix("experiment=").split(",") if arm in known_arms()]
-        chosen = [f"experiment={','.join(there)}"]
+        chosen = [f"experiment={','.join(there)}", *["run_cap=2"] * any("run_cap=" in word for word in words)]
     more = {
         "train": [*training, *pairs],
         "sweep": [*training, *pairs, *chosen],

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 import yaml
+from sacrebleu import corpus_bleu
 
+from etude.code import code_fingerprint
 from etude.rundir import RunDir
 
 STUDY = """
@@ -57,14 +59,20 @@ def make_run(runs_dir: Path) -> Callable[..., RunDir]:
         seed: int = 1,
         *,
         ppl: float = 3.0,
-        bleu: float = 40.0,
+        bleu: float | None = None,
         scale: str = "pocket",
         typed: tuple[str, ...] = (),
         finished: bool = True,
         store: str = "s0",
         rate: float = 1.0,
         logger: str = "wandb",
+        code: str | None = "today's",
+        signature: str = "nrefs:1|tok:13a",
+        translations: list[str] | None = None,
+        references: list[str] | None = None,
+        **more: float,
     ) -> RunDir:
+        """Without `bleu`, the translations are scored against the references; `more` goes into the result."""
         nonlocal clock
         clock += 60
         change = ARMS[arm]
@@ -92,8 +100,20 @@ def make_run(runs_dir: Path) -> Callable[..., RunDir]:
         run.overrides_file.write_text("".join(f"{override}\n" for override in overrides))
         os.utime(run.config_file, (clock, clock))
         if finished:
-            test = {"perplexity": ppl, "bleu": bleu, "sentences": 1000, "tokens": 12345, "signature": "nrefs:1|tok:13a"}
-            result = {"parameters": 526_123, "steps": steps, "test": test, "store": store, "finished": True}
+            if bleu is None:
+                bleu = corpus_bleu(translations, [references]).score if translations and references else 40.0
+            sentences = len(translations) if translations else 1000
+            test = {"perplexity": ppl, "bleu": bleu, "sentences": sentences, "tokens": 12345, "signature": signature}
+            result = {"parameters": 526_123, "steps": steps, "test": test, "store": store, **more, "finished": True}
+            for file, lines in (
+                (run.hypotheses_file("test"), translations),
+                (run.references_file("test"), references),
+                (run.sources_file("test"), references),
+            ):
+                if lines:
+                    file.write_text("".join(f"{line}\n" for line in lines))
+            if code:
+                result["code"] = code_fingerprint(config) if code == "today's" else code
             run.result_file.write_text(json.dumps(result))
             os.utime(run.result_file, (clock, clock))
         return run

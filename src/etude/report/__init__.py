@@ -1,21 +1,76 @@
-"""What a study found: `runs/` read, and set beside what its paper printed. Needs no torch."""
+"""What a study found: `runs/` read, compared, and set beside what its paper printed. Needs no torch and no W&B.
+
+    from etude.report import results
+
+    found = results("table3", where={"scale": "pocket"})
+    found.frame()                        # one dict a run: pandas.DataFrame(found.frame())
+    found.arms["A1"][0].result["test"]   # what a run left
+    found.compare("base").arms           # means, intervals, differences from base and their tests
+
+`results` says in `notes` what it left out; it never mixes settings. Run directories may come from anywhere:
+`runs_dir` is all that is read.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from etude.config.studies import load_study
-from etude.errors import UserError
-from etude.paths import found
-from etude.report.results import read_runs, select
+from etude.config.studies import Study, load_study
+from etude.errors import UserError, did_you_mean
+from etude.report import frame, latex
+from etude.report.comparison import Compared, compare
+from etude.report.results import Run, Selection, read_runs, select
 from etude.report.rows import Rows, make_rows
 from etude.report.table import Drawn, markdown
 
 
 @dataclass(frozen=True)
-class Report:
-    """A report: rich can print it, and it can be had as Markdown."""
+class Results:
+    """The runs of a study that one table may hold.
 
+    Attributes:
+        study: what they are of.
+        selection: the runs, and those that have begun.
+        notes: sentences on what was left out.
+    """
+
+    study: Study
+    selection: Selection
+    notes: list[str]
+
+    @property
+    def runs(self) -> list[Run]:
+        """The finished ones, in the order of the arms and their seeds."""
+        order = list(self.study.arms)
+        return sorted(self.selection.runs, key=lambda run: (order.index(run.arm), run.seed))
+
+    @property
+    def arms(self) -> dict[str, list[Run]]:
+        """The same by arm; an arm that was not run has none."""
+        return {arm: [run for run in self.runs if run.arm == arm] for arm in self.study.arms}
+
+    def frame(self) -> list[dict[str, Any]]:
+        """One row a run, all with the same keys: `frame.py` says which."""
+        return frame.frame(self.study, self.runs)
+
+    def compare(self, baseline: str = "") -> Compared:
+        """Every arm held against one of them; the study's own baseline if nothing is said.
+
+        Raises:
+            UserError: there is no such arm.
+        """
+        if baseline and baseline not in self.study.arms:
+            raise UserError(f"{self.study.name} has no arm {baseline!r}; {did_you_mean(baseline, self.study.arms)}")
+        study = replace(self.study, baseline=baseline or self.study.baseline)
+        return compare(study, replace(self.selection, notes=self.notes))
+
+
+@dataclass(frozen=True)
+class Report:
+    """A table: rich can print it, and it can be had as Markdown and LaTeX."""
+
+    compared: Compared
     rows: Rows
 
     def __rich__(self) -> Drawn:
@@ -25,9 +80,13 @@ class Report:
         """The table and its notes in Markdown."""
         return markdown(self.rows)
 
+    def latex(self) -> str:
+        """The table and its notes, to be read by a paper with `\\input`."""
+        return latex.latex(self.rows)
 
-def report(study: str, runs_dir: Path, where: Mapping[str, str]) -> Report:
-    """The table of a study.
+
+def results(study: str, runs_dir: str | Path = "runs", where: Mapping[str, str] | None = None) -> Results:
+    """The runs of a study.
 
     Args:
         study: its name, such as "table3".
@@ -38,15 +97,14 @@ def report(study: str, runs_dir: Path, where: Mapping[str, str]) -> Report:
         UserError: there is no such study, or no finished run of it that is as `where` asks.
     """
     told = load_study(study)
-    runs, unreadable = read_runs(told, runs_dir)
+    runs, unreadable = read_runs(told, Path(runs_dir))
     if not any(run.finished for run in runs):
-        raise UserError(f"{runs_dir} holds no finished run of {study}; this makes them: {_maker(study)}")
-    rows = make_rows(told, select(told, runs, where))
-    rows.notes += unreadable
-    return Report(rows)
+        raise UserError(f"{runs_dir} holds no finished run of {study}; this makes them: etude sweep {study}")
+    selection = select(told, runs, where or {})
+    return Results(told, selection, [*selection.notes, *unreadable])
 
 
-def _maker(study: str) -> str:
-    if any((folder / f"{study}.yaml").is_file() for folder in found("sweeps")):
-        return f"etude sweep sweeps/{study}.yaml"
-    return f"etude train -m 'experiment=glob({study}/*)'"
+def report(study: str, runs_dir: Path, where: Mapping[str, str]) -> Report:
+    """The table of a study; arguments and errors as those of `results`."""
+    compared = results(study, runs_dir, where).compare()
+    return Report(compared, make_rows(compared))

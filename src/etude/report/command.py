@@ -1,4 +1,4 @@
-"""`etude report`: the table of a study, in the terminal, as Markdown, or as a picture."""
+"""`etude report`: the table of a study, in the terminal, as Markdown, for LaTeX, or as a picture."""
 
 import os
 import re
@@ -9,22 +9,22 @@ from pathlib import Path
 from rich.console import Console
 
 from etude.config.studies import study_names
-from etude.config.yamlfile import read_yaml
-from etude.errors import UserError, did_you_mean
 from etude.files import write_text
-from etude.paths import shipped
 from etude.report import Report
 from etude.report import report as make_report
+from etude.report.words import asked
 from etude.terminal import PIPE_WIDTH, console
 
-HELP = """usage: etude report STUDY [key=value ...] [--markdown FILE] [--svg FILE]
+HELP = """usage: etude report STUDY [key=value ...] [--markdown FILE] [--latex FILE] [--svg FILE]
 
 The table of a study, ours beside the paper's. Runs of different settings never share a table: the setting with the
-most arms is shown, or the one that key=value selects, such as scale=small or data=multi30k_en_de.
+most arms is shown, or the one that key=value selects, such as scale=small or data=multi30k_en_de. With several seeds
+there are intervals and tests: a star says that an arm differs from the baseline by more than luck.
 
   runs_dir=DIR      where the runs lie
   --markdown FILE   write the table as Markdown instead of printing it
-  --svg FILE        write a picture of what the terminal would show instead of printing it
+  --latex FILE      write it for a paper: \\input it; the preamble needs booktabs and graphicx
+  --svg FILE        write a picture of what the terminal would show
 """
 _WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # a picture should not ask a server for its letters
 
@@ -38,28 +38,18 @@ def report(words: Sequence[str]) -> None:
     if not words or words[0] in ("-h", "--help"):
         sys.stdout.write(HELP + f"\nStudies: {', '.join(study_names())}\n")
         return
-    study = words[0]
-    files = dict.fromkeys(("--markdown", "--svg"), "")
-    where: dict[str, str] = {}
-    rest = iter(words[1:])
-    for word in rest:
-        key, equals, value = word.partition("=")
-        if key in files:
-            files[key] = value or next(rest, "")
-            if not files[key]:
-                raise UserError(f"{key} needs the name of a file to write to")
-        elif equals and not key.startswith("-"):
-            where[key] = value
-        else:
-            raise UserError(f"report: {word!r} is not key=value; {did_you_mean(word, [*files, '--help'])}")
-    runs_dir = where.pop("runs_dir", None) or read_yaml(shipped("conf") / "train.yaml")["runs_dir"]
-    made = make_report(study, Path(runs_dir), where)
-    if files["--markdown"]:
-        write_text(Path(files["--markdown"]), made.markdown())
-    if files["--svg"]:
-        write_text(Path(files["--svg"]), _picture(made, f"etude report {study}"))
-    if not any(files.values()):
+    wanted = asked("report", words, ("--markdown", "--latex", "--svg"))
+    made = make_report(wanted.study, Path(wanted.runs_dir), wanted.where)
+    for option, file in wanted.files.items():
+        write_text(Path(file), _as(option, made))
+    if not wanted.files:
         console().print(made)
+
+
+def _as(option: str, made: Report) -> str:
+    if option == "--markdown":
+        return made.markdown()
+    return made.latex() if option == "--latex" else _picture(made, f"etude report {made.rows.name}")
 
 
 def _picture(made: Report, title: str) -> str:

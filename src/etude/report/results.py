@@ -8,13 +8,14 @@ from typing import Any
 
 import yaml
 
+from etude.config.stale import Code, code_of
 from etude.config.studies import Study, value_at
 from etude.errors import UserError, did_you_mean
 from etude.rundir import RunDir
 from etude.terminal import told
 
 # What says which run it is, or cannot change what it finds. The text a run met is known by its store.
-_NOT_A_SETTING = {"experiment", "study", "arm", "seed", "hydra", "runs_dir", "cache_dir", "trainer", "logger"}
+_NOT_A_SETTING = {"experiment", "study", "arm", "seed", "hydra", "stale", "runs_dir", "cache_dir", "trainer", "logger"}
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Run:
     typed: dict[str, str]  # what was typed besides arm and seed: group or key -> choice
     setting: dict[str, str]  # all that was chosen besides arm and seed, typed or not
     changed: float  # when it last wrote, in seconds since the epoch
+    code: Code | None  # of a finished one: was it made by the code of today?
 
     @property
     def finished(self) -> bool:
@@ -65,10 +67,13 @@ def read_runs(study: Study, runs_dir: Path) -> tuple[list[Run], list[str]]:
     """Every run of the study, and a sentence for each that could not be read."""
     touched = {override.split("=")[0] for overrides in study.arms.values() for override in overrides}
     runs, notes = [], []
-    for config_file in sorted((runs_dir / study.name).glob("*/seed*/config.yaml")):
-        run_dir = RunDir(config_file.parent)
-        if run_dir.path.parent.name not in study.arms:
-            notes.append(f"Left out: {run_dir.path}, for the study has no arm {run_dir.path.parent.name}.")
+    for path in sorted((runs_dir / study.name).glob("*/seed*/")):
+        run_dir = RunDir(path)
+        if path.parent.name not in study.arms:
+            notes.append(f"Left out: {path}, for the study has no arm {path.parent.name}.")
+            continue
+        if not run_dir.config_file.is_file():
+            notes.append(f"Left out: {path}, which is no run: it has no config.yaml.")
             continue
         try:
             runs.append(_read(run_dir, touched))
@@ -116,7 +121,8 @@ def _read(run_dir: RunDir, touched: Collection[str]) -> Run:
         for key in ("test.perplexity", "test.bleu", "test.sentences", "parameters", "steps"):
             float(value_at(result, key))  # the table cannot do without
     changed = file.stat().st_mtime
-    return Run(run_dir, run_dir.path.parent.name, int(config["seed"]), config, result, typed, setting, changed)
+    code = code_of(run_dir, result) if result else None
+    return Run(run_dir, run_dir.path.parent.name, int(config["seed"]), config, result, typed, setting, changed, code)
 
 
 def _free(choices: Mapping[str, Any], touched: Collection[str]) -> dict[str, str]:

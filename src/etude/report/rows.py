@@ -1,16 +1,19 @@
-"""What a report says: rows of cells, and the notes below them. How it looks is decided in `table.py`."""
+"""What a report says: rows of cells, and the notes below them. How it looks is decided in `table.py` and `latex.py`."""
 
-import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from etude.config.studies import Study, value_at
-from etude.report.results import Run, Selection
+from etude.config.studies import value_at
+from etude.report.comparison import ArmResult, Compared
+from etude.report.notes import marks, notes
+from etude.report.statistics import Comparison, Mean
+from etude.report.wording import fixed, millions, plain
 
-_SCORES = {"PPL": ("test.perplexity", "ppl", 2), "BLEU": ("test.bleu", "bleu", 1)}
-_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_DIGITS = {"PPL": 2, "BLEU": 1}
+_PARAMETERS = "params ×10⁶"
+DELTA = "Δ"
+STAR = "*"
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,7 @@ class Column:
     """A printed column."""
 
     header: str
-    whose: str = ""  # "ours" or "paper", where it holds what was measured
+    whose: str = ""  # "ours", "paper", or "Δ" for ours less the baseline's, where it holds what was measured
     about_arm: bool = False  # where it says what the arm is
     words: bool = False  # where it holds words rather than numbers
 
@@ -34,44 +37,59 @@ class Row:
 
 @dataclass
 class Rows:
-    """A whole table, not yet drawn."""
+    """A whole table, not yet drawn.
 
+    Attributes:
+        name: of the study.
+        title: above the table.
+        columns: what each cell of a row is.
+        rows: one an arm.
+        notes: what the numbers are, and what the marks mean.
+        left_out: what is not in the table, and why.
+    """
+
+    name: str
     title: str
     columns: list[Column]
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
 
-def make_rows(study: Study, selection: Selection) -> Rows:
-    """The study's table as the paper prints it, filled with the selected runs."""
-    by_arm = {arm: [run for run in selection.runs if run.arm == arm] for arm in study.arms}
-    begun = {run.arm for run in selection.unfinished}
-    baseline = next(iter(by_arm[study.baseline]), None)
-    seeds = max(len(runs) for runs in by_arm.values()) > 1
-    table = Rows(study.title, _columns(study, selection.runs, seeds))
-    footnotes: list[str] = []
-    for arm, runs in by_arm.items():
-        mark = ""
-        if baseline and (difference := _difference(runs, baseline)):
-            footnotes += [] if difference in footnotes else [difference]
-            mark = str(footnotes.index(difference) + 1).translate(_SUPERSCRIPTS)
-        cells = [arm + mark, *_description(study, runs, None if arm == study.baseline else baseline)]
-        cells += _numbers(study, runs, study.paper.arms.get(arm, {}), "begun" if arm in begun else "not run")
-        cells += [str(len(runs) or "")] if seeds else []
-        table.rows.append(Row(_group(arm), cells, bool(runs)))
-    table.notes += [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(footnotes, start=1)]
-    table.notes += [*_statement(study, selection, seeds), *selection.notes]
+def make_rows(compared: Compared) -> Rows:
+    """The study's table as the paper prints it, filled with what was found."""
+    study, marked = compared.study, marks(compared)
+    table = Rows(study.name, study.title, _columns(compared), notes=notes(compared), left_out=compared.notes)
+    for arm in compared.arms:
+        cells = [arm.arm + marked[arm.arm], *_description(arm, compared)]
+        for header, mean in (("PPL", arm.ppl), ("BLEU", arm.bleu)):
+            name = header.lower()
+            found = getattr(arm.against, name) if arm.against else None
+            star = arm.against is not None and getattr(arm.against, f"{name}_star")
+            cells += [_mean(mean, _DIGITS[header])]
+            cells += [_difference(found, star, _DIGITS[header])] if compared.several_seeds else []
+            cells += [_printed(arm.paper, name, _DIGITS[header])] if study.paper.arms else []
+        cells += ["–" if arm.parameters is None else millions(arm.parameters)]
+        cells += [_printed(arm.paper, "params_M", 0)] if study.paper.arms else []
+        cells += [str(len(arm.runs) or "")] if compared.several_seeds else []
+        if not arm.runs:
+            cells[1 + len(study.columns)] = _absent(arm)
+        table.rows.append(Row(_group(arm.arm), cells, bool(arm.runs)))
     return table
 
 
-def _columns(study: Study, runs: Sequence[Run], seeds: bool) -> list[Column]:
+def _columns(compared: Compared) -> list[Column]:
+    study = compared.study
+    configs = [run.config for arm in compared.arms for run in arm.runs]
     columns = [Column("arm", words=True)]
     for header, key in study.columns.items():
-        words = any(isinstance(value_at(run.config, key), str) for run in runs)
+        words = any(isinstance(value_at(config, key), str) for config in configs)
         columns.append(Column(header, about_arm=True, words=words))
-    for header in (*_SCORES, "params ×10⁶"):
-        columns += [Column(header, "ours")] + ([Column(header, "paper")] if study.paper.arms else [])
-    return columns + ([Column("seeds")] if seeds else [])
+    for header in (*_DIGITS, _PARAMETERS):
+        columns.append(Column(header, "ours"))
+        columns += [Column(header, DELTA)] if compared.several_seeds and header in _DIGITS else []
+        columns += [Column(header, "paper")] if study.paper.arms else []
+    return columns + ([Column("seeds")] if compared.several_seeds else [])
 
 
 def _group(arm: str) -> str:
@@ -80,96 +98,32 @@ def _group(arm: str) -> str:
     return match[1] or match[2] if match else arm
 
 
-def _description(study: Study, runs: Sequence[Run], baseline: Run | None) -> list[str]:
+def _description(arm: ArmResult, compared: Compared) -> list[str]:
     """What the arm is, blank where it is as the baseline."""
-    if not runs:
-        return [""] * len(study.columns)
-    cells = []
-    for key in study.columns.values():
-        ours = _plain(value_at(runs[0].config, key))
-        cells.append("" if baseline and ours == _plain(value_at(baseline.config, key)) else ours)
-    return cells
+    if arm is compared.baseline and arm.runs:
+        return [plain(value_at(arm.runs[0].config, key)) for key in compared.study.columns.values()]
+    return [plain(arm.differs[header]) if header in arm.differs else "" for header in compared.study.columns]
 
 
-def _numbers(study: Study, runs: Sequence[Run], printed: Mapping[str, float | None], absent: str) -> list[str]:
-    """PPL, BLEU and parameters: ours, and what the paper printed where there is a paper."""
-    cells = []
-    for key, name, digits in _SCORES.values():
-        cells += [_mean([value_at(run.result, key) for run in runs], digits), _fixed(printed.get(name), digits)]
-    cells += [_millions(runs[0].result["parameters"]) if runs else "–", _fixed(printed.get("params_M"), 0)]
-    if not runs:
-        cells[0] = absent
-    return cells if study.paper.arms else cells[::2]
+def _absent(arm: ArmResult) -> str:
+    return "diverged" if arm.diverged else "begun" if arm.unfinished else "not run"
 
 
-def _difference(runs: Sequence[Run], baseline: Run) -> str:
-    """What makes an arm no equal comparison with the baseline: its budget, its data, its scale, its test set."""
-    differing: dict[str, str] = {}
-    base = _conditions(baseline)
-    for run in runs:
-        theirs = _conditions(run)
-        for key in theirs | base:
-            if theirs.get(key) != base.get(key):
-                differing[key] = f"{key} {_plain(theirs.get(key))} (baseline: {_plain(base.get(key))})"
-    return f"Not an equal comparison: {', '.join(differing.values())}." if differing else ""
-
-
-def _conditions(run: Run) -> dict[str, Any]:
-    budget = {f"budget.{key}": value for key, value in (run.config.get("budget") or {}).items() if key != "steps"}
-    choices = {group: run.chosen(group) for group in ("data", "scale")}
-    found = {key: value_at(run.result, key) for key in ("store", "test.sentences", "test.tokens", "test.signature")}
-    return budget | choices | found
-
-
-def _statement(study: Study, selection: Selection, seeds: bool) -> list[str]:
-    """What the numbers are: under which conditions, measured on what and how."""
-    runs = selection.runs
-    setting = {key: runs[0].chosen(key) for key in ("data", "scale", "budget")} | runs[0].typed
-    signatures = sorted({str(value_at(run.result, "test.signature")) for run in runs})
-    ours = (
-        ", ".join(f"{key}={value}" for key, value in setting.items()),
-        f"{_range(run.result['steps'] for run in runs)} steps",
-        f"seed {', '.join(str(seed) for seed in sorted({run.seed for run in runs}))}",
-        f"tested on {_range(value_at(run.result, 'test.sentences') for run in runs)} sentences",
-        "perplexity per word piece" + (", ± the sample standard deviation over seeds" if seeds else ""),
-    )
-    notes = [f"Ours: {'; '.join(ours)}.", f"sacreBLEU: {' or '.join(signatures)}"]
-    if study.paper.arms:
-        notes.append(f"Paper: {study.paper.source}; {study.paper.test_set}.")
-    if selection.unfinished:
-        names = ", ".join(f"{run.arm} (seed {run.seed})" for run in selection.unfinished)
-        notes.append(f"Not finished yet: {names}.")
-    return notes
-
-
-def _mean(values: Sequence[float], digits: int) -> str:
-    """The mean, with the sample standard deviation where there are several values."""
-    if not values:
+def _mean(mean: Mean | None, digits: int) -> str:
+    """The mean, with half of its interval where it has one."""
+    if mean is None:
         return "–"
-    mean = sum(values) / len(values)
-    if len(values) == 1:
-        return _fixed(mean, digits)
-    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
-    return f"{_fixed(mean, digits)} ± {_fixed(deviation, digits)}"
+    half = f" ± {fixed(mean.interval.high - mean.value, digits)}" if mean.interval else ""
+    return fixed(mean.value, digits) + half
 
 
-def _millions(parameters: int) -> str:
-    """Parameters in millions, three figures of them."""
-    millions = parameters / 1e6
-    return f"{millions:.{max(0, 2 - math.floor(math.log10(millions)))}f}" if 0 < millions < 100 else f"{millions:.0f}"
+def _difference(found: Comparison | None, star: bool, digits: int) -> str:
+    """With its sign, and a star where it is more than luck."""
+    if found is None:
+        return ""
+    return fixed(found.difference, digits, sign=True) + (STAR if star else "")
 
 
-def _fixed(value: float | None, digits: int) -> str:
-    return "" if value is None else f"{value:,.{digits}f}"
-
-
-def _range(values: Iterable[int]) -> str:
-    low, *_, high = sorted([*values] * 2)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
-def _plain(value: Any) -> str:
-    """A config value as the paper writes it: 0.1, 100K, sinusoidal."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 10_000 and value % 1000 == 0:
-        return f"{value // 1000}K"
-    return "–" if value is None else str(value)
+def _printed(paper: Mapping[str, float | None], name: str, digits: int) -> str:
+    value = paper.get(name)
+    return "" if value is None else fixed(value, digits)

@@ -1,4 +1,6 @@
-"""How a report looks: in a terminal, and in Markdown."""
+"""How a report looks: in a terminal, and in Markdown. What has a star is bold."""
+
+from dataclasses import replace
 
 from rich import box
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
@@ -6,9 +8,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from etude.report.rows import Column, Row, Rows
+from etude.report.rows import DELTA, STAR, Column, Row, Rows
 
-_STYLES = {"ours": "bold", "paper": "dim"}
+_STYLES = {"paper": "dim"}
 
 
 class Drawn:
@@ -24,7 +26,7 @@ class Drawn:
         fitting = [table for table in layouts if Measurement.get(console, room, table).maximum <= options.max_width]
         yield fitting[0] if fitting else layouts[-1]
         yield Text()
-        yield from (Text(note) for note in rows.notes)
+        yield from (Text(note) for note in (*rows.notes, *rows.left_out))
 
 
 def narrow(rows: Rows) -> Rows:
@@ -38,7 +40,7 @@ def narrow(rows: Rows) -> Rows:
     for row in rows.rows:
         words = [f"{rows.columns[index].header}={row.cells[index]}" for index in told if row.cells[index]]
         shorter.append(Row(row.group, [*row.cells[:first], ", ".join(words), *row.cells[end:]], row.run))
-    return Rows(rows.title, columns, shorter, rows.notes)
+    return replace(rows, columns=columns, rows=shorter)
 
 
 def markdown(rows: Rows) -> str:
@@ -47,7 +49,7 @@ def markdown(rows: Rows) -> str:
     lines = [f"**{rows.title}**", "", _line(headers)]
     lines.append(_line([":--" if column.words else "--:" for column in rows.columns]))
     lines += [_line(row.cells) for row in rows.rows]
-    return "\n".join([*lines, "", *(f"{note}\n" for note in rows.notes)])
+    return "\n".join([*lines, "", *(f"{note}\n" for note in (*rows.notes, *rows.left_out))])
 
 
 def _table(rows: Rows, gap: int) -> Table:
@@ -62,10 +64,19 @@ def _table(rows: Rows, gap: int) -> Table:
         table.add_column(header, justify=justify, no_wrap=not column.words, overflow="fold", style=style)
     for row, following in zip(rows.rows, [*rows.rows[1:], None], strict=True):
         last = following is None or following.group != row.group
-        table.add_row(*row.cells, end_section=last, style="" if row.run else "dim")
+        cells = [_cell(cell, column) for cell, column in zip(row.cells, rows.columns, strict=True)]
+        table.add_row(*cells, end_section=last, style="" if row.run else "dim")
     return table
+
+
+def _cell(cell: str, column: Column) -> Text:
+    """A star does not push its number out of line with the others."""
+    if cell.endswith(STAR):
+        return Text(cell, style="bold")
+    return Text(f"{cell} " if column.whose == DELTA else cell)
 
 
 def _line(cells: list[str]) -> str:
     escaped = [cell.replace("|", "\\|") for cell in cells]
-    return f"| {' | '.join(escaped)} |"
+    starred = [f"**{cell.removesuffix(STAR)}**\\{STAR}" if cell.endswith(STAR) else cell for cell in escaped]
+    return f"| {' | '.join(starred)} |"

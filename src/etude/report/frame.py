@@ -1,0 +1,106 @@
+"""Runs as a tidy frame, one row a run, for notebooks and other people's tools.
+
+Columns, all of which every row has, empty (None) where a run has none:
+
+    study, arm, seed, id            which run it is
+    <config key>                    what the study varies, such as model.heads or model/position
+    test_perplexity, test_bleu, test_paper_bleu, valid_perplexity
+    test_sentences, test_tokens, test_signature, test_paper_signature, store
+    parameters, steps, tokens, flops, seconds, decoding_seconds
+    code                            same | other | unknown: was it made by the code of today?
+    path                            of its directory
+"""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from etude.config.studies import Study, value_at
+from etude.errors import UserError
+from etude.files import replacing
+from etude.report.results import Run
+
+Frame = list[dict[str, Any]]
+
+_SCORES = ("test.perplexity", "test.bleu", "test.paper_bleu", "valid.perplexity")
+_TESTED = ("test.sentences", "test.tokens", "test.signature", "test.paper_signature", "store")
+_COSTS = ("parameters", "steps", "tokens", "flops", "seconds", "decoding_seconds")
+
+
+def frame(study: Study, runs: Sequence[Run]) -> Frame:
+    """The runs in the order given."""
+    keys = _varied(study)
+    return [_row(study, run, keys) for run in runs]
+
+
+def as_csv(rows: Frame) -> str:
+    """With a header; numbers in full."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, rows[0] if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def as_json(rows: Frame) -> str:
+    """A list of objects. JSON has no infinity: what diverged is null."""
+    finite = [{key: None if _endless(value) else value for key, value in row.items()} for row in rows]
+    return json.dumps(finite, indent=2, ensure_ascii=False) + "\n"
+
+
+def write_parquet(rows: Frame, file: Path) -> None:
+    """One Parquet file; a column of numbers and words becomes one of words.
+
+    Raises:
+        UserError: pyarrow is not installed, or the file cannot be written.
+    """
+    try:
+        from pyarrow import Table, parquet
+    except ImportError as error:
+        raise UserError("--parquet needs pyarrow: pip install pyarrow, or write --csv instead") from error
+    columns = {key: _alike([row[key] for row in rows]) for key in rows[0]}
+    with replacing(file) as temporary:
+        parquet.write_table(Table.from_pydict(columns), temporary)
+
+
+def _row(study: Study, run: Run, keys: Sequence[str]) -> dict[str, Any]:
+    found = {key: value_at(run.result, key) for key in (*_SCORES, *_TESTED, *_COSTS)}
+    return {
+        "study": study.name,
+        "arm": run.arm,
+        "seed": run.seed,
+        "id": run.run_dir.path.name.rpartition("-")[2],
+        **{key: _cell(run, key) for key in keys},
+        **{key.replace(".", "_"): value for key, value in found.items()},
+        "code": str(run.code),
+        "path": str(run.run_dir.path),
+    }
+
+
+def _varied(study: Study) -> list[str]:
+    """What the table shows of a config, and what else the arms change: config groups and dotted keys."""
+    shown = [key.removeprefix("choices.") for key in study.columns.values()]
+    changed = {override.partition("=")[0].lstrip("+~") for overrides in study.arms.values() for override in overrides}
+    return [*shown, *sorted(changed.difference(shown))]
+
+
+def _cell(run: Run, key: str) -> Any:
+    """The choice in a group, or the value of a key; lists and mappings as JSON, for a cell holds one value."""
+    value = run.config.get("choices", {}).get(key, value_at(run.config, key))
+    return json.dumps(value) if isinstance(value, list | dict) else value
+
+
+def _alike(values: list[Any]) -> list[Any]:
+    """Values of one type; whole numbers among fractions become fractions."""
+    types = {type(value) for value in values if value is not None}
+    if types == {int, float}:
+        return [None if value is None else float(value) for value in values]
+    return values if len(types) < 2 else [None if value is None else str(value) for value in values]
+
+
+def _endless(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)

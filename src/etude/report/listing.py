@@ -1,0 +1,67 @@
+"""`etude results`: the runs of a study as a tidy frame, and on stderr what is not in it."""
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from etude.config.studies import study_names
+from etude.files import write_text
+from etude.report import Results
+from etude.report import results as find_results
+from etude.report.frame import as_csv, as_json, write_parquet
+from etude.report.words import asked
+from etude.rundir import RunDir
+
+HELP = """usage: etude results STUDY [key=value ...] [--csv FILE] [--json FILE] [--parquet FILE]
+
+One row a finished run, for notebooks and other tools: what the run is, what it was tested on, what it scored and what
+it took. The runs are those that `etude report` shows, selected in the same way; what was left out is said on stderr.
+
+  runs_dir=DIR      where the runs lie
+  --csv FILE        with a header; - is stdout, which is what happens if nothing is said
+  --json FILE       a list of objects; - is stdout
+  --parquet FILE    needs pyarrow
+
+In Python: etude.report.results("table3").frame()
+"""
+
+
+def results(words: Sequence[str], standing: Callable[[RunDir], str]) -> None:
+    """What `etude results` does with the words behind it.
+
+    Args:
+        words: the study, and what is asked of it.
+        standing: where an unfinished run stands, such as "failed: ...".
+
+    Raises:
+        UserError: a word is not understood, or there is nothing to show.
+    """
+    if not words or words[0] in ("-h", "--help"):
+        sys.stdout.write(HELP + f"\nStudies: {', '.join(study_names())}\n")
+        return
+    wanted = asked("results", words, ("--csv", "--json", "--parquet"))
+    found = find_results(wanted.study, wanted.runs_dir, wanted.where)
+    rows = found.frame()
+    for option, file in (wanted.files or {"--csv": "-"}).items():
+        if option == "--parquet":
+            write_parquet(rows, Path(file))
+        else:
+            _write(file, as_csv(rows) if option == "--csv" else as_json(rows))
+    sys.stderr.write("".join(f"{note}\n" for note in _left_out(found, standing)))
+
+
+def _write(file: str, text: str) -> None:
+    if file == "-":
+        sys.stdout.write(text)
+    else:
+        write_text(Path(file), text)
+
+
+def _left_out(found: Results, standing: Callable[[RunDir], str]) -> list[str]:
+    """What there is besides the rows, and what there might be."""
+    unfinished = found.selection.unfinished
+    begun = {run.arm for run in (*found.runs, *unfinished)}
+    missing = [arm for arm in found.study.arms if arm not in begun]
+    notes = [f"Left out: {run.arm}, seed {run.seed}: {standing(run.run_dir)}." for run in unfinished]
+    notes += [f"Not run: {', '.join(missing)}."] if missing else []
+    return [*notes, *found.notes]

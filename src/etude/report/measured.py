@@ -1,0 +1,79 @@
+"""The runs of one arm as the statistics take them, and why some of them cannot be had."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from etude.config.studies import value_at
+from etude.errors import UserError
+from etude.report.results import Run
+from etude.report.statistics import Counts, Resampled, Scores, count, resample
+from etude.report.texts import TestSet, other_pieces, other_test_set, translations
+
+_AGREEMENT = 0.01  # points of BLEU; what is scored twice gives the same, but for versions
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What of an arm may be held against the baseline.
+
+    Attributes:
+        ppl: of its runs; None where they met other text or other word pieces.
+        bleu: of its runs; None where they were tested on something else, or otherwise.
+        sentences: their translations on resampled test sets; None where they cannot be had.
+        why_not: why something is None; phrases.
+    """
+
+    ppl: Scores | None
+    bleu: Scores | None
+    sentences: Resampled | None
+    why_not: tuple[str, ...] = ()
+
+
+def measure(arm: str, runs: Sequence[Run], base: TestSet) -> Measured:
+    """The runs of an arm, all with finite metrics, as far as they can be compared with what was tested on `base`."""
+    pieces = _reason({run.seed: other_pieces(run, base) for run in runs})
+    other = _reason({run.seed: other_test_set(run, base) for run in runs})
+    ppl = None if pieces else Scores(arm, scores(runs, "test.perplexity"))
+    if other:
+        return Measured(ppl, None, None, (other,))
+    why_not = (pieces,) if pieces else ()
+    bleu = Scores(arm, scores(runs, "test.bleu"))
+    try:
+        return Measured(ppl, bleu, resample(_counts(arm, runs, base)), why_not)
+    except UserError as error:
+        return Measured(ppl, bleu, None, (*why_not, str(error)))
+
+
+def scores(runs: Sequence[Run], key: str) -> list[float]:
+    """One metric of each run."""
+    return [float(value_at(run.result, key)) for run in runs]
+
+
+def finite(run: Run) -> bool:
+    """Whether what the run scored are numbers: one that diverged has none."""
+    return all(math.isfinite(value) for key in ("test.perplexity", "test.bleu") for value in scores([run], key))
+
+
+def _reason(by_seed: Mapping[int, str]) -> str:
+    """The first there is, with the seeds that have one where others have none."""
+    found = {seed: why for seed, why in by_seed.items() if why}
+    seeds = "" if len(found) == len(by_seed) else f" (seed {', '.join(map(str, found))})"
+    return next(iter(found.values())) + seeds if found else ""
+
+
+def _counts(arm: str, runs: Sequence[Run], base: TestSet) -> Counts:
+    """What each sentence brings to the BLEU of each run.
+
+    Raises:
+        UserError: the text was not kept, or is not what the results were computed from.
+    """
+    if not base.references:
+        raise UserError("no references lie beside the runs, so that nothing can be said of other sentences")
+    counts = count(arm, [translations(run, base) for run in runs], base.references)
+    for run, scored in zip(runs, counts.bleu, strict=True):
+        told = value_at(run.result, "test.bleu")
+        if not math.isclose(scored, told, abs_tol=_AGREEMENT):
+            path = run.run_dir.path
+            raise UserError(f"the translations in {path} score {scored:.2f} BLEU, where its result says {told:.2f}")
+    return counts

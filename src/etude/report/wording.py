@@ -1,0 +1,36 @@
+"""How numbers and values are written in a report."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from etude.report.statistics import Interval
+
+
+def fixed(value: float, digits: int, sign: bool = False) -> str:
+    """1,234.50 or, with a sign, −0.50: with a minus, not a hyphen."""
+    return f"{value:{'+' if sign else ''},.{digits}f}".replace("-", "−")
+
+
+def ends(interval: Interval, digits: int) -> str:
+    """[0.41, 0.93]."""
+    return f"[{fixed(interval.low, digits)}, {fixed(interval.high, digits)}]"
+
+
+def span(values: Iterable[int]) -> str:
+    """The number, or the least to the greatest of them."""
+    low, *_, high = sorted([*values] * 2)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def millions(parameters: int) -> str:
+    """Parameters in millions, three figures of them."""
+    found = parameters / 1e6
+    return f"{found:.{max(0, 2 - math.floor(math.log10(found)))}f}" if 0 < found < 100 else f"{found:.0f}"
+
+
+def plain(value: Any) -> str:
+    """A config value as the paper writes it: 0.1, 100K, sinusoidal."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 10_000 and value % 1000 == 0:
+        return f"{value // 1000}K"
+    return "–" if value is None else str(value)

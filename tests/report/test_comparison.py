@@ -1,0 +1,281 @@
+"""What is said of an arm beside the baseline, against the statistics and scipy asked directly."""
+
+import math
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scipy import stats
+
+from etude.errors import UserError
+from etude.report import results
+from etude.report.comparison import ArmResult, Compared
+from etude.report.statistics import Scores, combined_test, count, holm, pooled_deviation, resample, seeds_needed
+from etude.rundir import RunDir
+
+Make = Callable[..., RunDir]
+
+WORDS = ["the", "a", "old", "young", "man", "woman", "sees", "hears", "dog", "cat", "in", "under", "garden", "again"]
+_RANDOM = random.Random(7)
+REFERENCES = [" ".join(_RANDOM.choices(WORDS, k=_RANDOM.randint(6, 14))) for _ in range(80)]
+
+
+def translated(right: float, seed: int) -> list[str]:
+    """The references with as many words right as a share says."""
+    random_words = random.Random(seed)
+    return [
+        " ".join(word if random_words.random() < right else random_words.choice(WORDS) for word in line.split())
+        for line in REFERENCES
+    ]
+
+
+@pytest.fixture
+def make_arm(make_run: Make) -> Callable[..., list[RunDir]]:
+    """Fabricates the seeds of an arm, each with its share of right words and its perplexity."""
+
+    def make(arm: str, rights: list[float], ppl: list[float] | None = None, **more: object) -> list[RunDir]:
+        perplexities = ppl or [3.0 + 0.1 * k for k in range(len(rights))]
+        keys = {"references": REFERENCES} | more
+        return [
+            make_run(arm, seed, ppl=perplexities[seed - 1], translations=translated(right, 100 * seed), **keys)
+            for seed, right in enumerate(rights, start=1)
+        ]
+
+    return make
+
+
+MakeArm = Callable[..., list[RunDir]]
+
+
+def compared(runs_dir: Path, baseline: str = "") -> Compared:
+    return results("heads", runs_dir).compare(baseline)
+
+
+def arms(runs_dir: Path, baseline: str = "") -> dict[str, ArmResult]:
+    return {arm.arm: arm for arm in compared(runs_dir, baseline).arms}
+
+
+def told(runs_dir: Path) -> str:
+    return "\n".join(compared(runs_dir).notes)
+
+
+def test_an_arm_is_tested_by_the_combined_test_for_bleu_and_by_welch_for_perplexity(
+    runs_dir: Path, make_arm: MakeArm
+) -> None:
+    shares = {"base": [0.90, 0.91, 0.92], "A1": [0.80, 0.82, 0.81], "A2": [0.90, 0.89, 0.92]}
+    perplexities = {"base": [3.0, 3.1, 3.2], "A1": [4.0, 4.2, 4.1], "A2": [3.0, 3.1, 3.4]}
+    for arm, rights in shares.items():
+        make_arm(arm, rights, perplexities[arm])
+    found = arms(runs_dir)
+    samples = {
+        arm: resample(count(arm, [translated(right, 100 * seed) for seed, right in enumerate(rights, 1)], REFERENCES))
+        for arm, rights in shares.items()
+    }
+    by_hand = {arm: combined_test(samples[arm], samples["base"]) for arm in ("A1", "A2")}
+    for arm, expected in by_hand.items():
+        against = found[arm].against
+        assert against is not None
+        assert against.bleu == expected
+        welch = stats.ttest_ind(perplexities[arm], perplexities["base"], equal_var=False)
+        assert against.ppl is not None
+        assert against.ppl.p == pytest.approx(welch.pvalue)
+    corrected = holm({arm: test.p for arm, test in by_hand.items() if test.p is not None})
+    assert {arm: found[arm].against.bleu_holm for arm in by_hand} == corrected  # type: ignore[union-attr]
+    assert found["base"].against is None
+
+
+def test_stars_hang_on_the_corrected_values(runs_dir: Path, make_arm: MakeArm) -> None:
+    make_arm("base", [0.90, 0.91, 0.92], [3.0, 3.1, 3.2])
+    make_arm("A1", [0.50, 0.51, 0.52], [3.0, 3.1, 3.2])
+    make_arm("A2", [0.90, 0.90, 0.93], [9.0, 9.1, 9.2])
+    found = {arm: its.against for arm, its in arms(runs_dir).items() if its.against}
+    assert [(one.bleu_star, one.ppl_star, one.stars) for one in found.values()] == [
+        (True, False, True),
+        (False, True, True),
+    ]
+
+
+def test_one_seed_is_never_starred_though_the_sentences_tell_the_runs_apart(runs_dir: Path, make_arm: MakeArm) -> None:
+    make_arm("base", [0.95])
+    make_arm("A1", [0.5])
+    against = arms(runs_dir)["A1"].against
+    assert against is not None
+    assert against.bleu is not None
+    assert against.bootstrap is not None
+    assert against.bootstrap.p is not None
+    assert against.bootstrap.p < 0.01
+    assert (against.bleu.p, against.bleu_holm, against.stars, against.more_seeds) == (None, None, False, None)
+    assert "one seed" in against.bleu.why_not
+
+
+def test_the_mean_and_its_interval_are_students(runs_dir: Path, make_arm: MakeArm) -> None:
+    perplexities = [3.0, 3.5, 3.1]
+    make_arm("base", [0.9, 0.9, 0.9], perplexities)
+    mean = arms(runs_dir)["base"].ppl
+    assert mean is not None
+    low, high = stats.t.interval(0.95, 2, loc=sum(perplexities) / 3, scale=stats.sem(perplexities))
+    assert mean.interval == pytest.approx((low, high))
+
+
+def test_how_many_more_seeds_are_needed_is_said_where_there_is_no_star(runs_dir: Path, make_arm: MakeArm) -> None:
+    make_arm("base", [0.88, 0.92, 0.90])
+    make_arm("A1", [0.50, 0.51, 0.52])
+    make_arm("A2", [0.88, 0.86, 0.92])
+    found = arms(runs_dir)
+    base, arm = ([run.result["test"]["bleu"] for run in found[name].runs] for name in ("base", "A2"))
+    deviation = pooled_deviation(Scores("A2", arm), Scores("base", base))
+    needed = seeds_needed(sum(arm) / 3 - sum(base) / 3, deviation, alpha=0.05 / 2)
+    assert found["A1"].against is not None
+    assert found["A1"].against.more_seeds is None
+    assert found["A2"].against is not None
+    assert found["A2"].against.more_seeds == needed - 3 > 0
+
+
+def test_without_references_bleu_is_not_tested_and_perplexity_is(runs_dir: Path, make_run: Make) -> None:
+    for seed in (1, 2):
+        make_run("base", seed, bleu=40.0 + seed, ppl=3.0 + seed)
+        make_run("A1", seed, bleu=30.0 + seed, ppl=5.0 + seed)
+    against = arms(runs_dir)["A1"].against
+    assert against is not None
+    assert against.bleu is not None
+    assert (against.bleu.difference, against.bleu.p, against.bleu_holm) == (-10.0, None, None)
+    assert against.ppl_holm is not None
+    assert "Not compared: all arms: no references lie beside the runs" in told(runs_dir)
+
+
+def test_references_that_another_run_of_the_same_text_kept_will_do(runs_dir: Path, make_arm: MakeArm) -> None:
+    for run in make_arm("base", [0.9, 0.91]):
+        run.references_file("test").unlink()
+    make_arm("A1", [0.8, 0.81])
+    against = arms(runs_dir)["A1"].against
+    assert against is not None
+    assert against.bleu_holm is not None
+
+
+def test_arms_tested_on_other_sentences_are_refused_by_name(runs_dir: Path, make_arm: MakeArm) -> None:
+    make_arm("base", [0.9, 0.91])
+    make_arm("A1", [0.9, 0.91], references=REFERENCES[::-1], store="other")
+    make_arm("A2", [0.8, 0.81])
+    found = arms(runs_dir)
+    assert found["A1"].against is not None
+    assert (found["A1"].against.bleu, found["A1"].against.ppl, found["A1"].against.stars) == (None, None, False)
+    assert found["A2"].against is not None
+    assert found["A2"].against.bleu_holm is not None
+    assert "Not compared: A1: its references are not the baseline's." in told(runs_dir)
+
+
+def test_arms_scored_otherwise_are_refused_by_name(runs_dir: Path, make_arm: MakeArm) -> None:
+    make_arm("base", [0.9, 0.91])
+    make_arm("A1", [0.9, 0.91], signature="nrefs:1|tok:char")
+    found = arms(runs_dir)["A1"].against
+    assert found is not None
+    assert found.bleu is None
+    assert found.ppl is not None
+    assert found.why_not == ("its sacreBLEU signature is nrefs:1|tok:char, the baseline's nrefs:1|tok:13a",)
+    assert f"Not compared: A1: {found.why_not[0]}." in told(runs_dir)
+
+
+def test_a_seed_that_was_scored_otherwise_than_the_others_is_named(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", 1)
+    make_run("base", 2)
+    make_run("base", 3, signature="nrefs:1|tok:char")
+    assert "Not compared: base: its sacreBLEU signature is nrefs:1|tok:char" in told(runs_dir)
+    assert "the baseline's nrefs:1|tok:13a (seed 3)." in told(runs_dir)
+
+
+def test_other_word_pieces_of_the_same_sentences_part_perplexity_and_not_bleu(
+    runs_dir: Path, make_arm: MakeArm
+) -> None:
+    make_arm("base", [0.9, 0.91])
+    make_arm("A1", [0.8, 0.81], store="more pieces")
+    found = arms(runs_dir)["A1"].against
+    assert found is not None
+    assert found.ppl is None
+    assert found.bleu_holm is not None
+    assert "A1: its perplexity is over other text or other word pieces." in told(runs_dir)
+
+
+def test_translations_that_are_too_few_or_score_otherwise_are_named(runs_dir: Path, make_arm: MakeArm) -> None:
+    make_arm("base", [0.9, 0.91])
+    short, swapped = make_arm("A1", [0.8, 0.81])[1], make_arm("A2", [0.8, 0.81])[0]
+    short.hypotheses_file("test").write_text("one line\n")
+    swapped.hypotheses_file("test").write_text("\n".join(REFERENCES) + "\n")
+    notes = told(runs_dir)
+    assert f"A1: {short.hypotheses_file('test')} has 1 lines for 80 references." in notes
+    assert f"A2: the translations in {swapped.path} score 100.00 BLEU, where its result says" in notes
+    for arm in ("A1", "A2"):
+        against = arms(runs_dir)[arm].against
+        assert against is not None
+        assert against.bleu is not None
+        assert against.bleu.p is None
+
+
+@pytest.mark.parametrize("ppl", [math.inf, math.nan])
+def test_a_run_that_diverged_enters_no_mean_and_is_named(ppl: float, runs_dir: Path, make_run: Make) -> None:
+    make_run("base", 1, ppl=ppl)
+    make_run("base", 2, ppl=2.0)
+    make_run("A1", 1, ppl=ppl)
+    found = arms(runs_dir)
+    assert found["base"].ppl is not None
+    assert found["base"].ppl.value == 2.0
+    assert ([run.seed for run in found["base"].diverged], found["base"].seeds) == ([1], [2])
+    assert (found["A1"].ppl, found["A1"].against) == (None, None)
+    assert f"base, seed 1, diverged (perplexity {ppl}, BLEU 40.0): it enters no mean." in told(runs_dir)
+
+
+def test_where_every_run_diverged_there_is_still_a_table(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", ppl=math.inf)
+    assert [arm.ppl for arm in compared(runs_dir).arms] == [None] * 5
+
+
+def test_more_or_less_than_the_baselines_budget_is_said_in_multiples_of_it(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", tokens=1000, flops=5e9)
+    make_run("A1", tokens=1050, flops=1e10)
+    make_run("A2", parameters=1_052_246, tokens=500)
+    found = arms(runs_dir)
+    assert found["A1"].budget_differs == ["2.00 × the FLOPs"], "5 % more tokens are about the same"
+    assert found["A2"].budget_differs == ["2.00 × the parameters", "0.50 × the tokens"]
+    assert found["base"].budget_differs == []
+
+
+def test_any_arm_may_be_the_baseline(runs_dir: Path, make_arm: MakeArm) -> None:
+    make_arm("base", [0.9, 0.91])
+    make_arm("A1", [0.8, 0.81])
+    one, other = arms(runs_dir), arms(runs_dir, "A1")
+    assert one["A1"].against is not None
+    assert other["base"].against is not None
+    assert one["A1"].against.bleu is not None
+    assert other["base"].against.bleu is not None
+    assert one["A1"].against.bleu.difference == pytest.approx(-other["base"].against.bleu.difference)
+    assert other["base"].differs == {"h": 8}
+    with pytest.raises(UserError, match=re.escape("heads has no arm 'A3'; did you mean A2 or A1?")):
+        compared(runs_dir, "A3")
+
+
+def test_without_the_baseline_arms_stand_alone(runs_dir: Path, make_run: Make) -> None:
+    make_run("A1", 1, ppl=3.0)
+    make_run("A1", 2, ppl=4.0)
+    found = arms(runs_dir)
+    assert found["A1"].ppl is not None
+    assert found["A1"].ppl.value == 3.5
+    assert found["A1"].against is None
+    assert not found["base"].runs
+
+
+def test_the_order_of_the_arms_is_correlated_with_the_papers(runs_dir: Path, make_run: Make) -> None:
+    (runs_dir.parent / "experiments" / "heads" / "paper.yaml").write_text(
+        "arms:\n"
+        + "".join(
+            f"  {arm}: {{ppl: {ppl}}}\n"
+            for arm, ppl in zip(("base", "A1", "A2", "E1", "long"), range(1, 6), strict=True)
+        )
+    )
+    ours = [3.0, 2.0, 4.0, 6.0, 5.0]
+    for arm, ppl in zip(("base", "A1", "A2", "E1", "long"), ours, strict=True):
+        make_run(arm, ppl=ppl)
+    ranks = compared(runs_dir).ranks
+    assert ranks["ppl"].spearman.value == pytest.approx(stats.spearmanr(ours, range(5)).statistic)
+    assert ranks["ppl"].kendall.value == pytest.approx(stats.kendalltau(ours, range(5)).statistic)
+    assert ranks["bleu"].spearman.value is None, "the paper has no BLEU"

@@ -1,0 +1,143 @@
+"""What a paper reads with `\\input`."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from unicodedata import normalize
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from etude.report import report
+from etude.report.latex import escaped, latex
+from etude.report.rows import Column, Row, Rows
+from etude.rundir import RunDir
+
+Make = Callable[..., RunDir]
+
+NEEDED = ("pdflatex", "pdftotext")
+DOCUMENT = r"""\documentclass{article}
+\usepackage{booktabs,graphicx}
+\begin{document}
+\input{table}
+\end{document}
+"""
+compiles = pytest.mark.skipif(
+    any(shutil.which(program) is None for program in NEEDED), reason=f"needs {' and '.join(NEEDED)}"
+)
+
+
+def body(text: str) -> list[list[str]]:
+    """The cells of the rows of the table, header included, as they are written."""
+    tabular = text.partition(r"\begin{tabular}")[2].partition(r"\end{tabular}")[0]
+    lines = [line.removesuffix(r" \\") for line in tabular.splitlines() if line.endswith(r"\\")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)&", line)] for line in lines]
+
+
+def several_seeds(make_run: Make) -> None:
+    for seed in (1, 2, 3):
+        make_run("base", seed, ppl=3.0 + 0.01 * seed, bleu=40.0 + seed)
+        make_run("A1", seed, ppl=4.0 + 0.01 * seed, bleu=39.0 + seed, tokens=100)
+    make_run("A2", bleu=38.0)
+    make_run("long", bleu=41.0)
+
+
+def printed(folder: Path, text: str) -> str:
+    """What stands on the page."""
+    (folder / "table.tex").write_text(text, encoding="utf-8")
+    (folder / "paper.tex").write_text(DOCUMENT, encoding="utf-8")
+    tex = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "paper.tex"]
+    done = subprocess.run(tex, cwd=folder, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull" not in done.stdout
+    show = ["pdftotext", "-layout", "paper.pdf", "-"]
+    return subprocess.run(show, cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+@given(st.text(st.sampled_from("&%$#_{}~^\\ab1 ")))
+def test_no_character_that_tex_acts_on_is_left(text: str) -> None:
+    told = escaped(text)
+    for command in (r"\textbackslash{}", r"\textasciitilde{}", r"\textasciicircum{}"):
+        told = told.replace(command, "")
+    assert not re.search(r"(?<!\\)[&%$#_{}~^]|\\(?![&%$#_{}])", told)
+
+
+def test_the_rows_are_those_of_the_report_with_their_groups_as_in_the_paper(runs_dir: Path, make_run: Make) -> None:
+    several_seeds(make_run)
+    made = report("heads", runs_dir, {})
+    metrics, header, *rows = body(latex(made.rows))
+    assert [cell for cell in metrics if cell] == [
+        r"\multicolumn{3}{c}{PPL}",
+        r"\multicolumn{3}{c}{BLEU}",
+        r"\multicolumn{2}{c}{params $\times$10$^{6}$}",
+    ]
+    assert {len(row) for row in (header, *rows)} == {1 + len(made.rows.columns)}
+    assert header[:5] == ["", "arm", "$h$", "positions", "steps"]
+    assert header[5:8] == ["ours", r"$\Delta$", "paper"]
+    assert [row[0] for row in rows] == ["", "(A)", "", "(E)", ""]
+    assert rows[0][2:6] == ["8", "sinusoidal", "100", r"3.02 $\pm$ 0.02"]
+    assert rows[1][2:7] == ["1", "", "", r"4.02 $\pm$ 0.02", r"\textbf{+1.00}\rlap{$^*$}"]
+
+
+def test_rules_part_the_groups(runs_dir: Path, make_run: Make) -> None:
+    make_run("base")
+    lines = report("heads", runs_dir, {}).latex().splitlines()
+    body_lines = lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]
+    names = ["rule" if line == r"\midrule" else line.split(" & ")[1] for line in body_lines]
+    assert names == ["base", "rule", "A1", "A2", "rule", "E1", "rule", "long"]
+
+
+def test_a_study_without_letters_has_no_column_for_them() -> None:
+    rows = Rows("own", "Mine", [Column("arm", words=True), Column("PPL", "ours")], [Row("base", ["base", "3.0"], True)])
+    assert body(latex(rows))[1:] == [["arm", "ours"], ["base", "3.0"]]
+
+
+def test_what_was_left_out_is_a_comment_and_the_notes_are_printed(runs_dir: Path, make_run: Make) -> None:
+    make_run("base")
+    make_run("base", scale="small")
+    make_run("A1", scale="small")
+    text = report("heads", runs_dir, {}).latex()
+    assert "\n% Left out: 1 run of another setting: etude report heads budget=pocket scale=pocket\n" in text
+    assert r"sacreBLEU: nrefs:1\textbar{}tok:13a\par" in text
+
+
+def test_environments_and_braces_close_in_order(runs_dir: Path, make_run: Make) -> None:
+    several_seeds(make_run)
+    text = report("heads", runs_dir, {}).latex()
+    depth = 0
+    for before, char in pairwise(text):
+        depth += (char == "{") - (char == "}") if before != "\\" else 0
+        assert depth >= 0
+    assert depth == 0
+    opened: list[str] = []
+    for command, name in re.findall(r"\\(begin|end)\{(\w+\*?)\}", text):
+        if command == "begin":
+            opened.append(name)
+        else:
+            assert opened.pop() == name
+    assert not opened
+
+
+@compiles
+def test_it_compiles_and_the_page_holds_every_number(tmp_path: Path, runs_dir: Path, make_run: Make) -> None:
+    several_seeds(make_run)
+    made = report("heads", runs_dir, {})
+    page = printed(tmp_path, made.latex())
+    for word in ("3.02 ± 0.02", "+1.00∗", "4.92", "0.526", "sinusoidal", "(A)", "Heads and positions"):
+        assert word in page
+
+
+@compiles
+def test_every_character_that_is_escaped_compiles(tmp_path: Path) -> None:
+    every = "&%$#_{}~^\\|<> ±×−–§†‡¹²³αβγδεηλρστΔ äöüßé"
+    rows = Rows("own", every, [Column("arm", words=True), Column("ε_ls"), Column("PPL", "ours")])
+    rows.rows.append(Row("base", [every, every, "3.0*"], True))
+    rows.notes.append(every)
+    rows.left_out.append(every)
+    page = normalize("NFC", "".join(printed(tmp_path, latex(rows)).split()))
+    assert "&%$#{}˜ˆ\\|<>±×−–§†‡123αβγδ" in page, "an underscore is drawn, not set"
+    assert "äöüßé" in page

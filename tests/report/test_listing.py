@@ -1,0 +1,77 @@
+"""`etude results`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from etude.cli import main
+from etude.errors import UserError
+from etude.report.listing import results
+from etude.rundir import RunDir
+
+Make = Callable[..., RunDir]
+
+
+def standing(run: RunDir) -> str:
+    return f"failed, RuntimeError in {run.path.parent.name}"
+
+
+def test_it_prints_csv_and_says_on_stderr_what_it_left_out(
+    runs_dir: Path, make_run: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run("base", bleu=43.21)
+    make_run("A1", finished=False)
+    torn = make_run("A2")
+    torn.result_file.write_text("{")
+    stranger = runs_dir / "heads" / "A2" / "seed1-stranger"
+    stranger.mkdir()
+    results(["heads"], standing)
+    printed = capsys.readouterr()
+    header, row = printed.out.splitlines()
+    assert header.startswith("study,arm,seed,")
+    assert "43.21" in row
+    assert printed.err.splitlines() == [
+        "Left out: A1, seed 1: failed, RuntimeError in A1.",
+        "Not run: A2, E1, long.",
+        f"Left out: {torn.path.relative_to(runs_dir.parent)}, which cannot be read (JSONDecodeError).",
+        f"Left out: {stranger.relative_to(runs_dir.parent)}, which is no run: it has no config.yaml.",
+    ]
+
+
+def test_the_command_line_knows_why_a_run_is_missing(
+    runs_dir: Path, make_run: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run("base")
+    make_run("A1", finished=False).log_file.write_text("RuntimeError: no such luck\n")
+    with pytest.raises(SystemExit) as end:
+        main(["results", "heads"])
+    assert end.value.code == 0
+    assert "Left out: A1, seed 1: failed, RuntimeError: no such luck." in capsys.readouterr().err
+
+
+def test_files_are_written_as_asked_and_nothing_is_printed(
+    runs_dir: Path, make_run: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run("base")
+    results(["heads", "--csv", "out.csv", "--json=out.json"], standing)
+    assert (runs_dir.parent / "out.csv").read_text().startswith("study,arm,seed,")
+    assert json.loads((runs_dir.parent / "out.json").read_text())[0]["arm"] == "base"
+    assert capsys.readouterr().out == ""
+
+
+def test_json_goes_to_a_pipe(runs_dir: Path, make_run: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    make_run("base")
+    results(["heads", "--json", "-"], standing)
+    assert [row["arm"] for row in json.loads(capsys.readouterr().out)] == ["base"]
+
+
+def test_help_names_the_studies(runs_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results(["--help"], standing)
+    assert "heads" in capsys.readouterr().out.partition("Studies: ")[2]
+
+
+def test_a_mistyped_option_is_told(runs_dir: Path) -> None:
+    with pytest.raises(UserError, match=r"results: '--cvs' is not key=value; did you mean --csv"):
+        results(["heads", "--cvs", "x"], standing)

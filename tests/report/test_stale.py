@@ -1,0 +1,33 @@
+"""Results of other code are shown, and said to be."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from etude.report import report
+from etude.rundir import RunDir
+
+Make = Callable[..., RunDir]
+
+OTHER = "† made by other code than today's, and kept; stale=rerun computes it again."
+UNKNOWN = "‡ made before étude recorded its code, and kept; stale=rerun computes it again."
+
+
+def test_an_arm_of_other_code_is_marked_and_the_mark_explained(runs_dir: Path, make_run: Make) -> None:
+    make_run("base")
+    make_run("A1", 1)
+    make_run("A1", 2, code="0123456789")
+    make_run("long", code=None)
+    rows = report("heads", runs_dir, {}).rows
+    assert [row.cells[0] for row in rows.rows if row.run] == ["base", "A1†", "long¹‡"]
+    assert [note for note in rows.notes if note[0] in "†‡"] == [OTHER, UNKNOWN]
+
+
+def test_nothing_is_said_of_runs_of_this_code(runs_dir: Path, make_run: Make) -> None:
+    make_run("base")
+    assert not {"†", "‡"} & set(report("heads", runs_dir, {}).markdown())
+
+
+def test_having_asked_for_a_rerun_is_no_other_setting(runs_dir: Path, make_run: Make) -> None:
+    make_run("base")
+    make_run("A1", typed=("stale=rerun",))
+    assert sum(row.run for row in report("heads", runs_dir, {}).rows.rows) == 2
