@@ -8,6 +8,7 @@ BIN    := $(VENV)/bin
 table3: $(VENV)/.installed ## all twenty rows of the paper's Table 3, at pocket scale, and the table
 	$(BIN)/etude sweep sweeps/table3.yaml scale=pocket
 	$(BIN)/etude report table3
+	$(BIN)/etude report table3 --html table3.html
 
 test: $(VENV)/.installed-dev ## every test
 	$(BIN)/python -m pytest -n 2

@@ -29,6 +29,7 @@ from etude.evaluation.perplexity import negative_log_likelihood, perplexity
 from etude.files import remove_leftovers, replacing, write_json, write_text
 from etude.fit import fit, rank
 from etude.logs import logging_to, quiet_libraries
+from etude.plan.runs import flops_to_train
 from etude.model.transformer import Transformer
 from etude.rundir import RunDir
 from etude.training.allocator import keep_large_blocks
@@ -108,7 +109,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
                 transformer.load_state_dict(mean_weights([*averaged.values()]))
             progress.evaluating()
             result = _evaluate(run, config, transformer.to(device), store)
-            result |= {"tokens": module.tokens, "seconds": round(seconds, 1)}
+            result |= {"tokens": module.tokens, "flops": flops_to_train(config), "seconds": round(seconds, 1)}
             result |= {"code": made["code"], "finished": True}
             run.write_result(result)
             record(loggers, run, result)

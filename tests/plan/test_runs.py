@@ -96,3 +96,13 @@ def test_more_sentences_and_more_weights_take_more_memory(config_of):
     )
     assert base.memory < long.memory
     assert base.memory < wide.memory
+
+
+def test_devices_share_the_hours_and_devices_and_micro_batches_the_memory(config_of):
+    alone, four = only(config_of()), only(config_of("trainer.devices=4"))
+    assert (four.tokens, four.training_flops) == (alone.tokens, alone.training_flops)
+    decoding = alone.decoding_flops / 2e12 / 3600
+    assert four.hours - decoding == pytest.approx((alone.hours - decoding) / 4)
+    assert four.price == pytest.approx(4 * 3 * four.hours)
+    assert four.memory < alone.memory
+    assert only(config_of("trainer.micro_batches=4")).memory == four.memory

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import ceil
 
 from etude import build
 from etude.config.identity import fingerprint, run_dir
@@ -44,10 +45,10 @@ class RunPlan:
         step_flops: floating-point operations of one optimizer step.
         training_flops: of all steps.
         decoding_flops: of translating the test set; None where nobody knows how long it is.
-        memory: bytes at the peak of training, on a processor.
+        memory: bytes at the peak of training, on a processor; of one process, where several share each batch.
         tokens: target tokens trained on.
-        hours: of training and translating on the device.
-        price: of these hours, in US dollars.
+        hours: of training on as many of the device as the run asks for, and of translating on one.
+        price: of the devices for these hours, in US dollars.
         state: "finished", "begun", "to do", or "?" where the text is missing, so that nobody can say.
         text: what the figures rest on.
     """
@@ -80,13 +81,20 @@ def plan(configs: Iterable[Config], device: Device) -> list[RunPlan]:
         if about_text not in texts:
             texts[about_text] = _text(config)
         text = texts[about_text]
-        about_size = _key(config["model"] | {"text": about_text})
+        about_size = _key(config["model"] | {"text": about_text, "trainer": config["trainer"]})
         if about_size not in sizes:
-            batch = _batch(config, text)
+            sentences, source, target = _batch(config, text)
             of_model = size(config)
-            sizes[about_size] = of_model, peak_memory(config, of_model, *batch)
+            at_once = ceil(sentences / (config["trainer"]["devices"] * config["trainer"]["micro_batches"]))
+            sizes[about_size] = of_model, peak_memory(config, of_model, at_once, source, target)
         plans.append(_plan(config, text, *sizes[about_size], device))
     return plans
+
+
+def flops_to_train(config: Config) -> float:
+    """Floating-point operations of all training steps of a run, by formula."""
+    [planned] = plan([config], Device("any", full=1.0, half=1.0, price=0.0))
+    return planned.training_flops
 
 
 def _plan(config: Config, text: Text, of_model: Size, memory: float, device: Device) -> RunPlan:
@@ -96,7 +104,8 @@ def _plan(config: Config, text: Text, of_model: Size, memory: float, device: Dev
     decoding = None
     if text.sentences is not None:
         decoding = float(text.sentences * decoding_flops(of_model, source, target, beam))
-    hours = (step * steps + (decoding or 0.0)) / device.flops(config["precision"]) / 3600
+    devices = config["trainer"]["devices"]
+    hours = (step * steps / devices + (decoding or 0.0)) / device.flops(config["precision"]) / 3600
     return RunPlan(
         config,
         of_model.parameters,
@@ -106,7 +115,7 @@ def _plan(config: Config, text: Text, of_model: Size, memory: float, device: Dev
         memory,
         sentences * target * steps,
         hours,
-        hours * device.price,
+        hours * devices * device.price,
         _state(config, text),
         text,
     )

@@ -1,0 +1,83 @@
+"""Template, style, scripts and data put together, so that the page runs what we wrote and nothing else."""
+
+import base64
+import hashlib
+import json
+from functools import cache
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from etude.report.comparison import Compared
+from etude.report.page.data import data
+from etude.report.page.table import notes, setting, table
+from etude.report.rows import make_rows
+
+_HERE = Path(__file__).parent
+_SCRIPTS = (
+    "dom",
+    "looks",
+    "theme",
+    "table",
+    "figures",
+    "labels",
+    "curves",
+    "forest",
+    "cost",
+    "paper",
+    "samples",
+    "card",
+    "maps",
+    "heads",
+    "contents",
+    "refresh",
+)
+
+
+def document(compared: Compared, refresh: float = 0) -> str:
+    """The page as text; see `write_page`."""
+    rows = make_rows(compared)
+    plotly, script = _text("vendor/plotly-cartesian.min.js"), "\n".join(_text(f"js/{name}.js") for name in _SCRIPTS)
+    return Template(_text("page.html")).substitute(
+        policy=_policy(plotly, script, asks=bool(refresh)),
+        refresh=f"{refresh:g}",
+        title=escape(compared.study.title),
+        study=escape(compared.study.name),
+        baseline=escape(compared.baseline.arm),
+        setting=setting(compared),
+        table=table(rows),
+        notes=notes(rows),
+        data=in_script(data(compared)),
+        style=_text("page.css"),
+        plotly=plotly,
+        script=script,
+    )
+
+
+def in_script(value: Any) -> str:
+    """JSON that no text in it can end: translations may well say `</script>`.
+
+    Raises:
+        ValueError: a number is not finite, which JSON cannot say.
+    """
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _policy(*scripts: str, asks: bool) -> str:
+    """Which scripts may run, by their hashes, and that nothing is fetched from anywhere."""
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    rules = [
+        "default-src 'none'",
+        "script-src " + " ".join(f"'sha256-{one}'" for one in hashes),
+        "style-src 'unsafe-inline'",
+        "img-src data: blob:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    return "; ".join(rules + ["connect-src 'self'"] * asks)
+
+
+@cache
+def _text(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")

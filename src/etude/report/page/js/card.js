@@ -1,0 +1,83 @@
+// Two arms side by side: what was changed, what it cost, what it brought, where their translations differ.
+
+(() => {
+  if (!ARMS.length) return;
+  const names = Object.fromEntries(ARMS.map(({ name }) => [name, name]));
+  const section = document.getElementById("arms");
+  section.hidden = false;
+  const preferred = ARMS.find((arm) => arm.name !== DATA.baseline) ?? ARMS[0];
+  const a = chooser("arms-a", names, preferred.name, () => change());
+  const b = chooser("arms-b", names, BY_NAME.has(DATA.baseline) ? DATA.baseline : ARMS[0].name, () => change());
+  const pair = () => [BY_NAME.get(a.value), BY_NAME.get(b.value)];
+
+  const mean = (told, digits) =>
+    told ? fixed(told.mean, digits) + (told.interval ? ` (${range(told.interval, digits)})` : "") : NOTHING;
+
+  const FACTS = {
+    "what is changed": (arm) => arm.overrides.join("  ") || "nothing",
+    "BLEU (95 % interval over seeds)": (arm) => mean(arm.bleu, 1),
+    "perplexity": (arm) => mean(arm.ppl, 2),
+    "parameters": (arm) => fixed(arm.parameters),
+    "steps": (arm) => fixed(arm.steps),
+    "target tokens": (arm) => fixed(arm.tokens),
+    "training FLOPs": (arm) => (known(arm.flops) ? arm.flops.toExponential(2) : NOTHING),
+    "minutes of training": (arm) => (known(arm.hours) ? fixed(60 * arm.hours, 1) : NOTHING),
+    "budget beside the baseline’s": (arm) => arm.budget.join(", ") || "the same",
+    "seeds": (arm) => arm.runs.map((run) => `${run.seed} (${fixed(run.bleu, 1)})`).join(", "),
+    "variance of BLEU, seeds / test sets": (arm) =>
+      arm.variances ? `${fixed(arm.variances.seeds, 2)} / ${fixed(arm.variances.test_set, 2)}` : NOTHING,
+    "run": (arm) => arm.runs.map((run) => run.path).join("  "),
+  };
+
+  /** Every config key in which the two differ; what an arm does not name is as in the baseline. */
+  function configs(one, other) {
+    const value = (arm, key) => (key in arm.config ? arm.config[key] : DATA.config[key]);
+    const keys = [...new Set([...Object.keys(one.config), ...Object.keys(other.config)])];
+    return keys.map((key) => [key, value(one, key), value(other, key)]).filter(([, mine, theirs]) => mine !== theirs);
+  }
+
+  function buckets() {
+    const arms = [...new Set(pair())];
+    const labels = DATA.buckets.map(({ label }) => label);
+    return {
+      traces: arms.map((arm) => {
+        const { colour, dash, symbol, width } = LOOKS.get(arm.name);
+        return {
+          x: labels, y: arm.buckets, name: arm.name, mode: "lines+markers",
+          line: { color: colour, dash, width }, marker: { symbol, size: 9, color: colour },
+          hovertemplate: "%{y:.1f}",
+        };
+      }),
+      layout: {
+        height: 340,
+        hovermode: "x unified",
+        showlegend: true,
+        legend: { orientation: "h", y: 1.14 },
+        xaxis: axis("words in the source sentence", [], { type: "category" }),
+        yaxis: axis("BLEU"),
+      },
+      label: `BLEU by the length of the source, ${arms.map((arm) => arm.name).join(" and ")}`,
+      head: ["words", "sentences", ...arms.map((arm) => arm.name)],
+      rows: DATA.buckets.map(({ label, sentences }, i) => [label, fixed(sentences), ...arms.map((arm) => fixed(arm.buckets?.[i], 1))]),
+    };
+  }
+
+  const redraw = DATA.buckets.length ? figure(document.getElementById("buckets"), buckets) : () => {};
+
+  function change() {
+    const [one, other] = pair();
+    const facts = Object.entries(FACTS).map(([name, fact]) => [name, fact(one), fact(other)]);
+    const different = configs(one, other);
+    const head = ["", one.name, other.name];
+    document.getElementById("card").replaceChildren(
+      scrolling(table(head, facts), `${one.name} and ${other.name}`),
+      h("h3", {}, "What differs in the config"),
+      different.length
+        ? scrolling(table(["key", one.name, other.name], different), "Config")
+        : h("p", { class: "hint" }, "Nothing."),
+    );
+    redraw();
+    showSamples(one, other);
+  }
+  change();
+})();

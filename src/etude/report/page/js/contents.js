@@ -1,0 +1,5 @@
+// Links only to what there is: a section without anything to show stays hidden.
+
+for (const link of document.querySelectorAll("nav a")) {
+  link.hidden = document.querySelector(link.hash).hidden;
+}

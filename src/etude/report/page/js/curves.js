@@ -1,0 +1,73 @@
+// Learning curves of chosen arms, with the band over their seeds.
+
+(() => {
+  const Y = { valid_perplexity: "Validation perplexity", loss: "Training loss" };
+  const X = { step: "steps", tokens: "target tokens", seconds: "seconds" };
+  const withCurves = DATA.arms.filter((arm) => arm.curves.valid_perplexity || arm.curves.loss);
+  if (!withCurves.length) return;
+
+  const section = document.getElementById("curves");
+  const [y, x] = [
+    chooser("curves-y", Y, "valid_perplexity", () => redraw()),
+    chooser("curves-x", X, "step", () => redraw()),
+  ];
+  const remembered = memory.get("curves-arms")?.split(" ");
+  const picked = new Set(remembered ?? DATA.first_picked);
+  for (const { name, seeds } of withCurves) {
+    const box = h("input", { type: "checkbox", value: name });
+    box.checked = picked.has(name);
+    box.addEventListener("change", () => {
+      picked[box.checked ? "add" : "delete"](name);
+      memory.set("curves-arms", [...picked].join(" "));
+      redraw();
+    });
+    document.getElementById("curves-arms").append(h("label", {}, box, swatch(name), seeds.length ? name : `${name} (running)`));
+  }
+
+  function traces(arm, curve, along) {
+    const { colour, dash, symbol, width } = LOOKS.get(arm.name);
+    const few = curve.mean.length <= 12;
+    const edge = { x: along, mode: "lines", line: { width: 0 }, hoverinfo: "skip", fillcolor: `${colour}26` };
+    const band = curve.seeds > 1 ? [{ ...edge, y: curve.low }, { ...edge, y: curve.high, fill: "tonexty" }] : [];
+    const line = {
+      x: along,
+      y: curve.mean,
+      name: arm.name,
+      mode: few ? "lines+markers" : "lines",
+      line: { color: colour, dash, width },
+      marker: { symbol, size: 7, color: colour },
+      customdata: curve.mean.map((_, index) => [curve.low[index], curve.high[index]]),
+      hovertemplate: curve.seeds > 1 ? "%{y:.3f} (%{customdata[0]:.3f} to %{customdata[1]:.3f})" : "%{y:.3f}",
+    };
+    return [...band, line];
+  }
+
+  function describe() {
+    const shown = withCurves.filter((arm) => picked.has(arm.name) && arm.curves[y.value]);
+    const curves = shown.map((arm) => arm.curves[y.value]);
+    const names = shown.map((arm) => arm.name).join(", ") || "no arm";
+    return {
+      traces: shown.flatMap((arm, index) => traces(arm, curves[index], curves[index][x.value])),
+      layout: {
+        height: 440,
+        hovermode: "x unified",
+        xaxis: axis(X[x.value], [], { rangemode: "tozero", hoverformat: ",.4~r" }),
+        yaxis: axis(Y[y.value], curves.flatMap((curve) => curve.mean)),
+      },
+      label: `${Y[y.value]} over ${X[x.value]} of ${names}`,
+      caption: curves.some(({ seeds }) => seeds > 1)
+        ? "The line is the mean over the seeds of an arm, the band reaches from the lowest seed to the highest."
+        : "One seed an arm.",
+      head: ["arm", X[x.value], "mean", "lowest", "highest"],
+      rows: shown.flatMap((arm, a) =>
+        curves[a].mean.map((mean, i) => [
+          arm.name,
+          fixed(curves[a][x.value][i]),
+          ...[mean, curves[a].low[i], curves[a].high[i]].map((value) => fixed(value, 3)),
+        ]),
+      ),
+    };
+  }
+
+  const redraw = figure(section, describe);
+})();

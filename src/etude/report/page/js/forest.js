@@ -1,0 +1,81 @@
+// The forest plot: each arm's difference to the baseline, with what is known of how sure it is.
+
+(() => {
+  const Y = { bleu: "BLEU", ppl: "perplexity" };
+  const DIGITS = { bleu: 2, ppl: 3 };
+  const others = ARMS.filter((arm) => arm.against);
+  if (!others.length) return;
+
+  const section = document.getElementById("forest");
+  const y = chooser("forest-y", Y, "bleu", () => redraw());
+
+  /** The difference with its interval, and whether that knows of other seeds. */
+  function found(arm) {
+    const tested = arm.against[y.value];
+    if (!tested) return null;
+    const lesser = tested.interval || y.value !== "bleu" ? null : arm.against.bootstrap;
+    return { ...tested, interval: tested.interval ?? lesser, lesser: Boolean(lesser) };
+  }
+
+  function describe() {
+    const told = others.map((arm) => ({ arm, ...found(arm) })).filter((one) => known(one.difference));
+    const digits = DIGITS[y.value];
+    const reach = (one, end) => (one.interval ? Math.abs(one.interval[end] - one.difference) : 0);
+    const trace = (which, symbol, dash) => {
+      const some = told.filter(which);
+      return {
+        x: some.map((one) => one.difference),
+        y: some.map((one) => one.arm.name),
+        mode: "markers",
+        marker: { symbol, size: 10, color: ONE, line: { width: 1.5, color: ONE } },
+        error_x: {
+          type: "data", symmetric: false, array: some.map((one) => reach(one, 1)), arrayminus: some.map((one) => reach(one, 0)),
+          color: ONE, thickness: dash ? 1 : 2, width: dash ? 0 : 5,
+        },
+        customdata: some.map((one) => [range(one.interval, digits), one.star ? ", significant" : ""]),
+        hovertemplate: `%{y}: %{x:+.${digits}f} (%{customdata[0]})%{customdata[1]}<extra></extra>`,
+      };
+    };
+    const lesser = told.some((one) => one.lesser);
+    const tested = told.some((one) => known(one.holm));
+    const over = y.value === "bleu" ? "seeds and sentences" : "seeds";
+    const better = y.value === "bleu" ? "right" : "left";
+    return {
+      traces: [
+        trace((one) => one.star, "circle", false),
+        trace((one) => !one.star && !one.lesser, "circle-open", false),
+        trace((one) => one.lesser, "diamond-open", true),
+      ],
+      layout: {
+        height: 90 + 24 * told.length,
+        hovermode: "closest",
+        xaxis: axis(`difference of ${Y[y.value]}, arm − ${DATA.baseline}`, [], { zeroline: true, zerolinewidth: 2, rangemode: "tozero" }),
+        yaxis: axis("", [], {
+          type: "category", categoryorder: "array", categoryarray: told.map((one) => one.arm.name).reverse(),
+          range: [-0.7, told.length - 0.3], fixedrange: true, dtick: 1,
+        }),
+      },
+      label: `Difference of ${Y[y.value]} to ${DATA.baseline} for ${told.length} arms, with intervals`,
+      caption: [
+        `Better is to the ${better}.`,
+        tested ? `A filled mark: significant at ${DATA.alpha} after Holm’s correction over all arms.` : "",
+        tested ? `The interval of 95 % is over ${over}.` : "",
+        lesser ? "A diamond with a thin line: too few seeds, so the interval is over sentences alone and says nothing of other seeds." : "",
+        tested || lesser ? "" : "One seed an arm: no interval.",
+      ].join(" "),
+      head: ["arm", "difference", "95 % interval", "of", "p after Holm", "Hedges’ g", "seeds more needed", "budget"],
+      rows: told.map(({ arm, difference, interval, lesser: less, holm, star }) => [
+        arm.name,
+        signed(difference, digits) + (star ? " *" : ""),
+        range(interval, digits),
+        interval ? (less ? "sentences" : over) : NOTHING,
+        fixed(holm, 4),
+        y.value === "bleu" ? fixed(arm.against.hedges_g, 2) : NOTHING,
+        y.value === "bleu" ? fixed(arm.against.more_seeds) : NOTHING,
+        arm.budget.join(", ") || "as the baseline",
+      ]),
+    };
+  }
+
+  const redraw = figure(section, describe);
+})();

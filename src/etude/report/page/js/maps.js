@@ -1,0 +1,60 @@
+// Attention maps of chosen sentences, by layer and head.
+
+const showMaps = (() => {
+  const section = document.getElementById("maps");
+  let maps = [];
+  let redraw = null;
+  const CELL = 26; // px
+  const MARGIN = 110; // px: as long as the longest pieces are
+  const sentence = (pieces) => pieces.filter((piece) => !piece.startsWith("<")).join("").replaceAll("▁", " ").trim();
+
+  /** Pieces as plotly shows them, which takes < for markup: the one that goes on with a word begins with a dot. */
+  const shown = (pieces) =>
+    pieces.map((piece) => (/^[▁<]/.test(piece) ? piece : `·${piece}`).replace("▁", "").replaceAll("<", "&lt;"));
+  const numbered = (count) => Object.fromEntries(Array.from({ length: count }, (_, index) => [index, index + 1]));
+  const chosen = {};
+
+  function describe(width) {
+    const map = maps[chosen.sentence.value];
+    const kind = chosen.kind.value;
+    const weights = map[kind][chosen.layer.value][chosen.head.value];
+    const [queries, keys] = [kind === "encoder" ? map.source : map.target, kind === "decoder" ? map.target : map.source];
+    const pieces = (side) => ({
+      tickvals: side.map((_, index) => index), ticktext: shown(side), showgrid: false, automargin: false, ticks: "",
+    });
+    return {
+      traces: [
+        {
+          type: "heatmap", z: weights, zmin: 0, zmax: 100, colorscale: SHADES, showscale: false, xgap: 1, ygap: 1,
+          text: shown(queries).map((query) => shown(keys).map((key) => `${query} → ${key}`)),
+          hovertemplate: "%{text}: %{z} %<extra></extra>",
+        },
+      ],
+      layout: {
+        width: Math.min(width, MARGIN + CELL * keys.length + 16),
+        height: MARGIN + CELL * queries.length + 16,
+        margin: { l: MARGIN, t: MARGIN, r: 16, b: 16 },
+        xaxis: axis("", [], { ...pieces(keys), side: "top", tickangle: -60 }),
+        yaxis: axis("", [], { ...pieces(queries), autorange: "reversed" }),
+      },
+      label: `Attention, ${KINDS[kind]}, layer ${+chosen.layer.value + 1}, head ${+chosen.head.value + 1}: ${sentence(map.source)}`,
+      head: ["asks", ...keys],
+      rows: queries.map((query, index) => [query, ...weights[index]]),
+    };
+  }
+
+  return (given) => {
+    maps = given;
+    section.hidden = !maps.length;
+    if (!maps.length) return;
+    const changed = () => redraw();
+    const [first] = maps;
+    const kind = Object.keys(KINDS).find((name) => first[name].length);
+    chosen.sentence = chooser("maps-sentence", Object.fromEntries(maps.map(({ source }, i) => [i, sentence(source)])), "0", changed);
+    chosen.kind = chooser("maps-kind", KINDS, kind, changed);
+    chosen.layer = chooser("maps-layer", numbered(first[kind].length), "0", changed);
+    chosen.head = chooser("maps-head", numbered(first[kind][0].length), "0", changed);
+    redraw ??= figure(section, describe);
+    redraw();
+  };
+})();

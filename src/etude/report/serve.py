@@ -1,0 +1,93 @@
+"""The page of a study on a small server of this machine, written anew while its runs go on."""
+
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from etude.errors import UserError
+from etude.report.comparison import Compared
+from etude.report.page import write_page
+
+_ASKING = 2.0  # seconds between two looks at the runs, and between two questions of the page
+_SHARE = 4  # the page takes at most a fifth of the time to write; the runs want the processor too
+_WAITING = (
+    '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="2"><title>étude</title>'
+    "<p>No run is finished yet. This page fills in when one is.</p>"
+)
+
+
+def serve(make: Callable[[], Compared], study_runs: Path, port: int) -> None:
+    """Serve the page until Ctrl-C, on this machine alone.
+
+    Args:
+        make: what the page shows, as it stands now.
+        study_runs: the folder whose runs are watched.
+        port: 0 takes a free one.
+
+    Raises:
+        UserError: the port is taken.
+    """
+    with tempfile.TemporaryDirectory() as folder, served(Path(folder), port) as address:
+        sys.stdout.write(f"{address}  (Ctrl-C ends it)\n")
+        sys.stdout.flush()
+        try:
+            for _ in changes(study_runs):
+                write_again(make, Path(folder) / "index.html")
+        except KeyboardInterrupt:
+            sys.stdout.write("\n")
+
+
+@contextmanager
+def served(folder: Path, port: int) -> Iterator[str]:
+    """Serve a folder meanwhile, under the address that is yielded.
+
+    Raises:
+        UserError: the port is taken.
+    """
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), partial(_Quiet, directory=str(folder)))
+    except OSError as error:
+        raise UserError(f"--serve={port}: {error.strerror}; say --serve for a port that is free") from error
+    with server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+
+
+def write_again(make: Callable[[], Compared], file: Path) -> None:
+    """Write the page, or while there is nothing to show, one that waits."""
+    try:
+        write_page(make(), file, refresh=_ASKING)
+    except UserError:
+        if not file.exists():
+            file.write_text(_WAITING, encoding="utf-8")
+
+
+def changes(study_runs: Path) -> Iterator[None]:
+    """Yields at once, and whenever a curve or a result below the folder has changed."""
+    seen: object = None
+    while True:
+        now = {
+            file: file.stat().st_mtime_ns
+            for name in ("metrics.csv", "result.json", "analysis.json")
+            for file in study_runs.glob(f"*/*/{name}")
+        }
+        started = time.monotonic()
+        if now != seen:
+            seen = now
+            yield
+        time.sleep(max(_ASKING, _SHARE * (time.monotonic() - started)))
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *values: Any) -> None:
+        """Nothing: the page asks every other second."""

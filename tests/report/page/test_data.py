@@ -1,0 +1,77 @@
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from etude.report.comparison import Compared
+from etude.report.page import analysis
+from etude.report.page.analysis import analyses
+from etude.report.page.data import data
+
+Fabricate = Callable[..., Compared]
+ANALYSIS = {"heads": [{"attention": "encoder", "layer": 1, "head": 1, "change": 0.1}], "maps": [{"source": ["a"]}]}
+
+
+def test_an_arm_names_only_what_it_changes_in_the_baselines_config(fabricate: Fabricate) -> None:
+    found = data(fabricate(3, 1, 5))
+    assert found["config"] == {"model.heads": "0"}
+    assert [arm["config"] for arm in found["arms"]] == [{}, {"model.heads": "1"}, {"model.heads": "2"}]
+
+
+def test_the_page_repeats_what_was_compared(fabricate: Fabricate) -> None:
+    compared = fabricate(3, 3, 30)
+    arm, told = compared.arms[2], data(compared)["arms"][2]
+    assert arm.bleu
+    assert arm.bleu.interval
+    assert arm.against
+    assert arm.against.ppl
+    assert told["bleu"] == {"mean": arm.bleu.value, "interval": list(arm.bleu.interval)}
+    assert told["against"]["ppl"]["difference"] == pytest.approx(arm.against.ppl.difference)
+    assert told["against"]["ppl"]["star"] is arm.against.ppl_star
+    assert told["seeds"] == [1, 2, 3]
+
+
+def test_a_run_that_goes_on_shows_its_curves_already(fabricate: Fabricate) -> None:
+    compared = fabricate(2, 1, 5)
+    base, arm = compared.arms
+    running = replace(arm, runs=[], unfinished=arm.runs, ppl=None, bleu=None, parameters=None, against=None)
+    found = data(replace(compared, arms=[base, running]))
+    assert found["arms"][1]["seeds"] == []
+    assert found["arms"][1]["curves"]["loss"]["seeds"] == 1
+    assert "A1" in found["first_picked"]
+
+
+def test_runs_without_their_text_have_a_page_without_samples(fabricate: Fabricate) -> None:
+    compared = fabricate(2, 2, 5)
+    found = data(replace(compared, test_set=replace(compared.test_set, sources=[], references=[])))
+    assert found["samples"] == {"of": 0, "sentences": []}
+    assert found["buckets"] == []
+
+
+def test_translations_that_went_missing_leave_the_others(fabricate: Fabricate) -> None:
+    compared = fabricate(3, 1, 30)
+    compared.arms[1].runs[0].run_dir.hypotheses_file("test").unlink()
+    found = data(compared)["samples"]["sentences"]
+    assert found
+    assert all("A1" not in one["by"] and "A2" in one["by"] for one in found)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"heads": 1}'])
+def test_an_analysis_that_is_none_is_passed_over(fabricate: Fabricate, text: str) -> None:
+    compared = fabricate(1, 2, 5)
+    first, second = compared.baseline.runs
+    (first.run_dir.path / "analysis.json").write_text(text)
+    assert analyses(compared.arms) == {}
+    (second.run_dir.path / "analysis.json").write_text(json.dumps(ANALYSIS))
+    assert analyses(compared.arms) == {"base": ANALYSIS}
+
+
+def test_maps_without_room_are_left_out_and_heads_are_not(
+    fabricate: Fabricate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = fabricate(2, 1, 5)
+    for arm in compared.arms:
+        (arm.runs[0].run_dir.path / "analysis.json").write_text(json.dumps(ANALYSIS))
+    monkeypatch.setattr(analysis, "ROOM", 30)
+    assert analyses(compared.arms) == {"base": ANALYSIS, "A1": ANALYSIS | {"maps": []}}

@@ -1,0 +1,65 @@
+import re
+
+import pytest
+
+from etude.report.page.table import table
+from etude.report.rows import Column, Row, Rows
+
+COLUMNS = [
+    Column("arm", words=True),
+    Column("d_model", about_arm=True),
+    Column("positions", about_arm=True, words=True),
+    Column("PPL", "ours"),
+    Column("PPL", "Δ"),
+    Column("PPL", "paper"),
+]
+ROWS = Rows(
+    "made-up",
+    "Made up",
+    COLUMNS,
+    [
+        Row("base", ["base", "100K", "sinusoidal", "1,234.50 ± 0.02", "", "4.92"], True),
+        Row("A", ["A1²", "", "<i>learned</i>", "2.00", "−0.50*", ""], True),
+        Row("A", ["A2", "", "", "not run", "", "5.00"], False),
+    ],
+)
+
+
+def rows() -> list[list[tuple[str, str | None]]]:
+    """Of each row: (text, what it is sorted by)."""
+    body = table(ROWS).split("<tbody>")[1]
+    found = []
+    for row in re.findall(r"<tr.*?</tr>", body, re.DOTALL):
+        cells = re.findall(r"<(t[hd])([^>]*)>(.*?)</\1>", row)
+        found.append(
+            [(text, (re.search(r'data-value="([^"]*)"', given) or [None, None])[1]) for _, given, text in cells]
+        )
+    return found
+
+
+def test_numbers_sort_as_numbers() -> None:
+    base, first, _ = rows()
+    assert [value for _, value in base] == ["base", "100000", "sinusoidal", "1234.5", None, "4.92"]
+    assert first[4] == ("<b>−0.50*</b>", "-0.5")
+
+
+def test_a_blank_cell_sorts_as_the_baseline_whose_value_it_has() -> None:
+    assert rows()[1][1] == ("", "100000")
+
+
+@pytest.mark.parametrize("cell", [1, 2, 3, 4])
+def test_what_was_not_run_sorts_last(cell: int) -> None:
+    assert rows()[2][cell][1] is None
+
+
+def test_text_is_escaped_and_symbols_are_set_as_symbols() -> None:
+    assert rows()[1][2][0] == "&lt;i&gt;learned&lt;/i&gt;"
+    assert "<i>d</i><sub>model</sub>" in table(ROWS)
+
+
+def test_rules_separate_the_groups() -> None:
+    assert [("begins" in row) for row in re.findall(r"<tr[^>]*>", table(ROWS).split("<tbody>")[1])] == [
+        True,
+        True,
+        False,
+    ]
