@@ -147,6 +147,10 @@ def typed(line: str, folder: Path) -> None:
     assert done.returncode == 0, f"{line}\n{done.stderr}"
     assert "Traceback" not in done.stderr
     printed = done.stdout + done.stderr
+    written = re.search(r"--(?:html|latex|csv) (\S+)", line)
+    if written:
+        assert (folder / written[1]).stat().st_size > 0
+        return
     assert re.search(PROMISED.get(verb, "."), printed, flags=re.MULTILINE), f"{line}\n{printed}"
 
 

@@ -128,8 +128,8 @@ def _train(words: list[str]) -> None:
         composed = _with_hydra_node(config)
         run = freeze(composed)
         if run.finished:
-            sys.stderr.write("already finished, nothing to do\n")
             result = run.result()
+            sys.stderr.write("\n".join(["already finished, nothing to do", *_notes_on_code(run, result), ""]))
             if "WANDB_SWEEP_ID" in os.environ:  # the agent that asked for it learns nothing from a skipped run
                 from etude.training.loggers import publish
 
@@ -145,6 +145,12 @@ def _train(words: list[str]) -> None:
         )
 
     _hydra("train", "train", task, words)
+
+
+def _notes_on_code(run: "RunDir", result: dict[str, Any]) -> list[str]:
+    from etude.config.stale import code_of, notes_on_code
+
+    return notes_on_code([code_of(run, result)])
 
 
 def _trained(run: "RunDir", config: "DictConfig") -> dict[str, Any]:

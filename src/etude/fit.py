@@ -20,6 +20,7 @@ from etude.rundir import RunDir
 from etude.training.averaging import KeepWeights
 from etude.training.checkpoints import Checkpoints, DirectIO, newest_checkpoint
 from etude.training.module import TranslationModule
+from etude.training.processes import from_first
 from etude.training.records import Records
 from etude.training.sinks import Bar, LoggerSink, LogSink, MetricsFile, ProgressFile, Sink
 from etude.training.stopping import StopWhenAsked
@@ -60,7 +61,7 @@ def fit(
     """
     budget, where = config["budget"], config["trainer"]
     steps = budget["max_steps"]
-    start, checkpoint = _start(run, averaged)
+    start, checkpoint = from_first(_start(run, averaged) if rank() == 0 else (0, None))
     data = build.training_data(config, store, start_step=start)
     bar = Bar(Console(stderr=True), steps)
     sinks: list[Sink] = []

@@ -29,8 +29,8 @@ from etude.evaluation.perplexity import negative_log_likelihood, perplexity
 from etude.files import remove_leftovers, replacing, write_json, write_text
 from etude.fit import fit, rank
 from etude.logs import logging_to, quiet_libraries
-from etude.plan.runs import flops_to_train
 from etude.model.transformer import Transformer
+from etude.plan.runs import flops_to_train
 from etude.rundir import RunDir
 from etude.training.allocator import keep_large_blocks
 from etude.training.averaging import averaged_checkpoints, mean_weights
@@ -41,11 +41,16 @@ from etude.training.stopping import Stopped, end_on_sigterm
 
 log = logging.getLogger(__name__)
 
-_PATIENCE = 10.0  # seconds
+_PATIENCE = 1.0  # seconds to wait for another process
+_GRACE = 60.0  # seconds that what a killed sweep has left may take to write its checkpoint
 
 
-def train(run: RunDir) -> dict[str, Any]:
+def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
     """Train, evaluate and record a frozen run; goes on from its last checkpoint if it has one.
+
+    Args:
+        run: frozen.
+        patience: seconds to wait for another process that works on it.
 
     Returns:
         What `result.json` holds; of several processes, those that only help to train return nothing in it.
@@ -58,22 +63,20 @@ def train(run: RunDir) -> dict[str, Any]:
         return run.result()
     if rank() > 0:
         return _train(run, first=False)
-    with _alone(run):
+    with _alone(run, patience):
         remove_leftovers(run.path)
         return _train(run, first=True)
 
 
 @contextmanager
-def _alone(run: RunDir) -> Iterator[None]:
+def _alone(run: RunDir, patience: float) -> Iterator[None]:
     """No other process works on the run meanwhile; the lock dies with its owner.
-
-    One that was asked to stop, by a sweep that was killed say, may still be writing its checkpoint: it is waited for.
 
     Raises:
         UserError: another process has it.
     """
     try:
-        with FileLock(run.path / ".lock", timeout=_PATIENCE):
+        with FileLock(run.path / ".lock", timeout=patience):
             yield
     except Timeout as error:
         raise UserError(f"another process is training {run.path}: wait for it, or stop it first") from error
@@ -90,7 +93,8 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     if first:
         with replacing(run.tokenizer_file) as temporary:
             shutil.copyfile(store.tokenizer.model_file, temporary)
-        if run.checkpoint.exists() and code_changed(run, config):
+        begun = run.checkpoint.exists() or previous(run.checkpoint).exists()
+        if begun and code_changed(run, config):
             log.warning("this run was begun by other code than today's; stale=rerun starts it from the beginning")
             made["code"] = "mixed"  # no code's, now or later
         write_json(run.environment_file, made)
@@ -171,7 +175,7 @@ def main() -> None:
     end_on_sigterm()
     logging_to(None)
     try:
-        train(RunDir(Path(sys.argv[1])))
+        train(RunDir(Path(sys.argv[1])), _GRACE)
     except UserError as error:
         sys.stderr.write(f"etude: {error}\n")
         sys.exit(2)

@@ -58,7 +58,12 @@ class FrozenLauncher(Launcher):
             UserError: a config is not sound; nothing was started.
             SweepFailed: some runs failed; the others are finished.
         """
+        from etude.config.stale import code_changed
+
         run_dirs = self._frozen(job_overrides)
+        begun = [run for run in run_dirs if not run.finished and run.environment_file.exists()]
+        if other := sum(code_changed(run, run.config()) for run in begun):
+            logger.warning("half-finished runs begun by other code than today's: %d; stale=rerun starts anew", other)
         self.run(run_dirs)
         return [  # completed even where nobody waited: of any other job Hydra would raise what it returned
             JobReturn(overrides=list(overrides), working_dir=str(run_dir.path), status=JobStatus.COMPLETED)

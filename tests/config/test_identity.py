@@ -33,6 +33,8 @@ def identity(overrides: list[str]) -> str:
         "loss.smoothing=0.2",
         "tokenizer.vocab_size=77",
         "schedule.factor=2.0",
+        "data.languages=[en,fr]",
+        "averaging.checkpoints=2",
     ],
 )
 def test_what_may_change_the_result_changes_the_identity(corpus, change):
@@ -51,6 +53,8 @@ def test_what_may_change_the_result_changes_the_identity(corpus, change):
         "runs_dir=r",
         "stale=rerun",
         "trainer.micro_batches=2",
+        "model.dropout=0.10",
+        "averaging.every=7",
     ],
 )
 def test_names_places_devices_and_loggers_do_not(corpus, change):
@@ -125,3 +129,13 @@ def test_freezing_many_leaves_finished_runs_untouched_and_needs_the_text_once(co
     monkeypatch.setattr("etude.config.identity.fingerprint", lambda c: asked.append(c) or fingerprint(c))
     assert all(run.config_file.read_text() == "as it was" for run in freeze_all(jobs, compose))
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("key", ["model.dropout", "loss.smoothing", "budget.length_noise"])
+def test_a_number_is_the_same_number_however_it_is_written(corpus, key):
+    assert identity([*corpus, f"{key}=0"]) == identity([*corpus, f"{key}=0.0"])
+
+
+def test_a_switch_is_no_number(corpus):
+    bias = identity([*corpus, "model.attention_bias=true"])
+    assert bias != identity([*corpus, "model.attention_bias=false"])

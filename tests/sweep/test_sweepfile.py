@@ -211,12 +211,28 @@ def test_a_search_with_nothing_left_to_draw_is_a_grid(tmp_path: Path) -> None:
     [
         ({"run_cap": 0}, "run_cap=0: it must be a whole number, 1 or more"),
         ({"run_cap": "many"}, "run_cap=many: it must be a whole number"),
+        ({"run_cap": ""}, "run_cap=: it must be a whole number"),
         ({"run_cap": 2, "search_seed": -1}, "search_seed=-1: it must be a whole number, 0 or more"),
     ],
 )
 def test_an_end_or_a_seed_that_is_none_is_refused(own: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError, match=told):
         sweep_runs(["seed=1"], **own)
+
+
+def test_a_random_search_without_an_end_is_refused(tmp_path: Path) -> None:
+    endless = write(tmp_path / "search.yaml", SEARCH, method="random", run_cap=None)
+    for ask in (sweep_overrides, planned_runs):
+        with pytest.raises(UserError, match=r"has no end of its own: say run_cap=20"):
+            ask(endless)
+    with pytest.raises(UserError, match=r"has no end of its own: say run_cap=20"):
+        sweep_runs([], file=endless)
+
+
+@pytest.mark.parametrize("word", ["run_cap", "run_cap=", "run_cap=[", "run_cap=null", "search_seed=x"])
+def test_whatever_stands_behind_run_cap_is_a_number_or_refused(word: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="it must be a whole number"):
+        planned_runs(search(tmp_path), [word])
 
 
 def test_what_cannot_be_drawn_is_refused_with_file_and_key(tmp_path: Path) -> None:

@@ -183,6 +183,20 @@ def test_a_run_that_was_killed_averages_the_same_checkpoints(runs, monkeypatch):
     assert result["test"] == expected["test"]
 
 
+def test_a_step_in_several_micro_batches_is_saved_once(runs, monkeypatch):
+    saved_steps = []
+    save = Trainer.save_checkpoint
+
+    def counted(self, path, weights_only=None):
+        if weights_only:
+            saved_steps.append(self.global_step)
+        save(self, path, weights_only=weights_only)
+
+    monkeypatch.setattr(Trainer, "save_checkpoint", counted)
+    train(runs("pieces", "averaging.checkpoints=2", "averaging.every=4", "trainer.micro_batches=3"))
+    assert saved_steps == [6, 10]
+
+
 def test_a_run_that_lost_one_of_them_starts_from_the_beginning_and_says_so(runs, caplog):
     run = runs("lost", "averaging.checkpoints=2", "averaging.every=2")
     train(run)

@@ -1,13 +1,17 @@
 """However a batch is shared out, among micro batches and processes, the update is the same."""
 
 import os
+import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import yaml
+from filelock import FileLock
+from lightning import Trainer
 
 from etude import build
 from etude.data.batching import collate_piece
@@ -15,10 +19,12 @@ from etude.rundir import RunDir
 from etude.sweep.job import train_command
 from etude.train import train
 from etude.training.averaging import final_weights
+from etude.training.checkpoints import Checkpoints
 
 from .conftest import Freeze
 
 STEPS = 3
+BUDGET = [f"budget.max_steps={STEPS}", "budget.source_tokens=60", "budget.target_tokens=60"]
 
 
 def with_plain_descent(run: RunDir) -> RunDir:
@@ -31,8 +37,7 @@ def with_plain_descent(run: RunDir) -> RunDir:
 
 
 def asked(runs: Freeze, name: str, dropout: float, *trainer: str) -> RunDir:
-    budget = [f"budget.max_steps={STEPS}", "budget.source_tokens=60", "budget.target_tokens=60"]
-    run = runs(name, *budget, f"model.dropout={dropout}", *(f"trainer.{setting}" for setting in trainer))
+    run = runs(name, *BUDGET, f"model.dropout={dropout}", *(f"trainer.{setting}" for setting in trainer))
     return with_plain_descent(run)
 
 
@@ -110,6 +115,36 @@ def test_dropout_depends_on_the_piece_not_on_who_computes_it(runs: Freeze, whole
     assert two.finished, done.stderr
     assert distance(update(micro), update(two)) < 1e-5
     assert distance(update(micro), update(whole)) > 0.1
+
+
+@pytest.mark.slow
+def test_all_processes_go_on_from_the_checkpoint_that_the_first_one_finds(
+    runs: Freeze, whole: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed sweep's process may still be writing it when the next two begin; the first waits for the lock."""
+    run = asked(runs, "late", 0.0, "devices=2")
+    half = run.path / "half.ckpt"
+    save = Checkpoints.save
+
+    def keeping(self: Checkpoints, trainer: Trainer) -> None:
+        save(self, trainer)
+        if trainer.global_step == 2:
+            shutil.copyfile(self.path, half)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoints, "save", keeping)
+        alone = runs("alone", *BUDGET, "model.dropout=0.0", "budget.valid_every=2")
+        train(with_plain_descent(alone))
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    with FileLock(run.path / ".lock"):
+        processes = subprocess.Popen(train_command(run), stderr=subprocess.PIPE, text=True, env=environment)
+        time.sleep(10)  # the second process is past its imports, or the claim is only not put to the test
+        run.checkpoint.parent.mkdir()
+        half.rename(run.checkpoint)
+    said = processes.communicate(timeout=120)[1]
+    assert run.finished, said
+    assert said.count("going on from step 2 of 3") == 2
+    assert distance(update(whole), update(run)) < 1e-5
 
 
 @pytest.mark.slow

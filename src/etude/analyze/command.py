@@ -36,7 +36,8 @@ def analyze(config: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(f"{text}\n")
     else:
-        console().print(summary(found), f"\n{file}", sep="")
+        console().print(summary(found))
+        sys.stdout.write(f"{file}\n")  # whole, however narrow the terminal is
 
 
 def _check(config: dict[str, Any]) -> None:

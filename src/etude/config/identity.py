@@ -77,9 +77,20 @@ def run_id(config: dict[str, Any], text: str) -> str:
     """Ten hex digits that change exactly when the result may: the config less what is immaterial, plus the text."""
     material = {key: value for key, value in config.items() if key not in _IMMATERIAL}
     material["budget"] = {key: value for key, value in config["budget"].items() if key not in ("steps", "rate")}
+    if not config["averaging"]["checkpoints"]:
+        material["averaging"] = {"checkpoints": 0}
     material["text"] = text
-    canonical = json.dumps(material, sort_keys=True, separators=(",", ":"))
+    canonical = json.dumps(_as_numbers(material), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:10]
+
+
+def _as_numbers(value: Any) -> Any:
+    """The same with 1.0 written as 1: they are one number."""
+    if isinstance(value, dict):
+        return {key: _as_numbers(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_as_numbers(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _frozen(config: dict[str, Any], typed: Iterable[str], text: str) -> RunDir:

@@ -91,9 +91,9 @@ class FilesCorpus(Corpus):
         self.vocab_size = vocab_size
 
     def fingerprint(self) -> str:
-        """A hash of what the files hold, read as a stream."""
+        """A hash of what the files hold, read as a stream, and of the languages, which the paper's BLEU depends on."""
         sums = {split: [content_sum(path) for path in text] for split, text in self._texts.items()}
-        return digest([sums, self.holdout if len(sums) < 3 else 0])
+        return digest([sums, self.holdout if len(sums) < 3 else 0, list(self.languages)])
 
     def pairs(self, split: str) -> Iterator[Pair]:
         """The pairs of `split`, in the order of the files that they come from."""

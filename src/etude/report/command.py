@@ -13,7 +13,7 @@ from etude.errors import UserError
 from etude.files import write_text
 from etude.report import Report
 from etude.report import report as make_report
-from etude.report.words import Asked, asked
+from etude.report.words import WANDB, Asked, asked
 from etude.terminal import PIPE_WIDTH, console
 
 HELP = """usage: etude report STUDY [key=value ...] [--html FILE] [--serve] [--markdown FILE] [--latex FILE] ...
@@ -28,6 +28,7 @@ there are intervals and tests: a star says that an arm differs from the baseline
   --markdown FILE   write the table as Markdown instead of printing it
   --latex FILE      write it for a paper: \\input it; the preamble needs booktabs and graphicx
   --svg FILE        write a picture of what the terminal would show
+  --wandb PROJECT   write a report on Weights & Biases, with plots of the runs that it has; needs wandb-workspaces
 """
 _FILES = ("--html", "--markdown", "--latex", "--svg")
 _WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # a picture should not ask a server for its letters
@@ -43,7 +44,7 @@ def report(words: Sequence[str]) -> None:
         sys.stdout.write(HELP + f"\nStudies: {', '.join(study_names())}\n")
         return
     served = [word for word in words if word.partition("=")[0] == "--serve"]
-    wanted = asked("report", [word for word in words if word not in served], _FILES)
+    wanted = asked("report", [word for word in words if word not in served], (*_FILES, WANDB))
     if served:
         _serve(wanted, served[-1].partition("=")[2])
         return
@@ -53,7 +54,12 @@ def report(words: Sequence[str]) -> None:
             _page(made, Path(file))
         else:
             write_text(Path(file), _as(option, made))
-    if not wanted.files:
+    if wanted.wandb:
+        from etude.report.wandb.publish import publish
+
+        lines = publish(made, Path(wanted.runs_dir), wanted.wandb, wanted.where)
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+    if not wanted.files and not wanted.wandb:
         console().print(made)
 
 

@@ -9,10 +9,11 @@ from etude.files import write_text
 from etude.report import Results
 from etude.report import results as find_results
 from etude.report.frame import as_csv, as_json, write_parquet
-from etude.report.words import asked
+from etude.report.words import WANDB, asked
 from etude.rundir import RunDir
 
 HELP = """usage: etude results STUDY [key=value ...] [--csv FILE] [--json FILE] [--parquet FILE]
+                           [--wandb [ENTITY/]PROJECT]
 
 One row a finished run, for notebooks and other tools: what the run is, what it was tested on, what it scored and what
 it took. The runs are those that `etude report` shows, selected in the same way; what was left out is said on stderr.
@@ -21,6 +22,7 @@ it took. The runs are those that `etude report` shows, selected in the same way;
   --csv FILE        with a header; - is stdout, which is what happens if nothing is said
   --json FILE       a list of objects; - is stdout
   --parquet FILE    needs pyarrow
+  --wandb PROJECT   the runs that Weights & Biases has, instead of those that lie here
 
 In Python: etude.report.results("table3").frame()
 """
@@ -39,8 +41,14 @@ def results(words: Sequence[str], standing: Callable[[RunDir], str]) -> None:
     if not words or words[0] in ("-h", "--help"):
         sys.stdout.write(HELP + f"\nStudies: {', '.join(study_names())}\n")
         return
-    wanted = asked("results", words, ("--csv", "--json", "--parquet"))
-    found = find_results(wanted.study, wanted.runs_dir, wanted.where)
+    wanted = asked("results", words, ("--csv", "--json", "--parquet", WANDB))
+    if wanted.wandb:
+        from etude.report.wandb.fetch import fetch
+
+        fetched = fetch(wanted.study, wanted.wandb, wanted.where)
+        found, standing = fetched.results, fetched.standing
+    else:
+        found = find_results(wanted.study, wanted.runs_dir, wanted.where)
     rows = found.frame()
     for option, file in (wanted.files or {"--csv": "-"}).items():
         if option == "--parquet":

@@ -7,6 +7,8 @@ from etude.config.yamlfile import read_yaml
 from etude.errors import UserError, did_you_mean
 from etude.paths import shipped
 
+WANDB = "--wandb"
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -17,12 +19,14 @@ class Asked:
         runs_dir: where the runs lie.
         where: which runs, as `key=value`.
         files: the options that were given, each with its file.
+        wandb: the project of Weights & Biases that was named, if any.
     """
 
     study: str
     runs_dir: str
     where: dict[str, str]
     files: dict[str, str]
+    wandb: str = ""
 
 
 def asked(verb: str, words: Sequence[str], options: Collection[str]) -> Asked:
@@ -31,7 +35,7 @@ def asked(verb: str, words: Sequence[str], options: Collection[str]) -> Asked:
     Args:
         verb: whose words they are.
         words: the study first.
-        options: what takes the name of a file: "--markdown".
+        options: what takes the name of a file, such as "--markdown", or "--wandb", which takes a project.
 
     Raises:
         UserError: a word is not understood.
@@ -44,10 +48,12 @@ def asked(verb: str, words: Sequence[str], options: Collection[str]) -> Asked:
         if key in options:
             files[key] = value or next(rest, "")
             if not files[key]:
-                raise UserError(f"{key} needs the name of a file to write to")
+                needed = "a project, such as me/etude" if key == WANDB else "the name of a file to write to"
+                raise UserError(f"{key} needs {needed}")
         elif equals and not key.startswith("-"):
             where[key] = value
         else:
             raise UserError(f"{verb}: {word!r} is not key=value; {did_you_mean(word, [*options, '--help'])}")
     runs_dir = where.pop("runs_dir", None) or read_yaml(shipped("conf") / "train.yaml")["runs_dir"]
-    return Asked(words[0], runs_dir, where, files)
+    project = files.pop(WANDB, "")
+    return Asked(words[0], runs_dir, where, files, project)

@@ -105,7 +105,7 @@ def last_error(log_file: Path) -> str | None:
     for line in reversed(lines):
         if _NO_ERROR.match(line):
             return None
-        if _ERROR.match(line):
+        if _ERROR.match(line) and "another process is training" not in line:  # it spoke for itself, not for the run
             return line.rstrip()
     return None
 

@@ -10,8 +10,6 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from etude.config.studies import load_study, study_names
 from etude.config.yamlfile import read_yaml
 from etude.errors import UserError, did_you_mean
@@ -79,6 +77,8 @@ def sweep_runs(
     drawn = _drawn(Path(file), {_key(word) for word in overrides}) if file else {}
     if not drawn:
         return combinations[:run_cap]
+    if run_cap is None:
+        raise UserError(f"{file}: a random search has no end of its own: say run_cap=20, in the file or here")
     logger.info("%s: %s runs drawn with search_seed=%d", file, run_cap, search_seed)
 
     def one(number: int) -> list[str]:
@@ -92,7 +92,7 @@ def sweep_runs(
 def _read(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """What is said of the sweep itself, in its file or behind its name, and the overrides of its runs."""
     file = _find(name)
-    own = {key: yaml.safe_load(word.partition("=")[2]) for word in extra if (key := _key(word)) in _OWN}
+    own: dict[str, Any] = {key: _number(word.partition("=")[2]) for word in extra if (key := _key(word)) in _OWN}
     typed = [word for word in extra if _key(word) not in _OWN]
     if file is None:
         written = [f"experiment={','.join(f'{name}/{arm}' for arm in load_study(name).arms)}"]
@@ -104,11 +104,16 @@ def _read(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
         written = [_override(key, parameter) for key, parameter in _told(file, content).items()]
         written += [part for part in content.get("command") or [] if "=" in str(part)]
         if content["method"] == "random":
-            own = {"file": str(file)} | own
-            if "run_cap" not in own:
+            own = {"file": str(file), **own}
+            if own.get("run_cap") is None:
                 raise UserError(f"{file}: a random search has no end of its own: say run_cap=20, in the file or here")
     keys = {_key(word) for word in typed}
     return own, [override for override in written if _key(override) not in keys] + typed
+
+
+def _number(text: str) -> int | str:
+    """What stands behind `run_cap=`; what is no number is refused where it is used."""
+    return int(text) if text.isdecimal() else text
 
 
 def _content(file: Path) -> dict[str, Any]:

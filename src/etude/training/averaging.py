@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lightning import Callback, LightningModule, Trainer
+from lightning import Callback, Trainer
 
+from etude.data.batching import Batch
 from etude.rundir import RunDir
 from etude.training.checkpoints import model_weights, read_checkpoint, saving
+from etude.training.module import TranslationModule
 
 
 def averaged_checkpoints(run: RunDir, config: Mapping[str, Any]) -> dict[int, Path]:
@@ -35,11 +37,11 @@ class KeepWeights(Callback):
     def __init__(self, files: Mapping[int, Path]) -> None:
         self.files = files
 
-    def on_train_batch_end(
-        self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    def on_train_batch_end(  # type: ignore[override]
+        self, trainer: Trainer, module: TranslationModule, outputs: Any, batch: Batch, batch_idx: int
     ) -> None:
         """Save, before a validation of the same step saves the checkpoint from which a killed run goes on."""
-        if trainer.global_step in self.files:
+        if module.step_completed_by(batch) and trainer.global_step in self.files:
             with saving(trainer, self.files[trainer.global_step]) as temporary:
                 trainer.save_checkpoint(temporary, weights_only=True)
 

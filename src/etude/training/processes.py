@@ -1,7 +1,23 @@
 """What the processes that train one run tell each other beside their gradients. A process alone tells itself."""
 
+from typing import TypeVar
+
 import torch
+from lightning.pytorch.plugins.environments import TorchElasticEnvironment
 from torch import Tensor, distributed
+
+Said = TypeVar("Said")
+
+
+def from_first(value: Said) -> Said:
+    """What the first process says, in all of them: it alone knows where a run stands, for it has the run's lock."""
+    if not TorchElasticEnvironment.detect():
+        return value
+    if not distributed.is_initialized():
+        distributed.init_process_group()  # Lightning finds it made
+    box = [value]
+    distributed.broadcast_object_list(box, src=0, device=torch.device("cpu"))
+    return box[0]
 
 
 def gathered(value: Tensor | float, device: torch.device) -> list[float]:
