@@ -11,7 +11,7 @@ table3: $(VENV)/.installed ## all twenty rows of the paper's Table 3, at pocket 
 	$(BIN)/etude report table3 --html table3.html
 
 test: $(VENV)/.installed-dev ## every test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(VENV)/.installed-dev ## format, lint, types, and the direction of imports
 	$(BIN)/ruff format --check .

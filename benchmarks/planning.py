@@ -1,9 +1,9 @@
 """What `etude plan` says of memory against what training takes, and how long it takes to say it.
 
-    python benchmarks/planning.py [--steps 4]
+    python benchmarks/planning.py [--steps 4] [--study axes]
 
 Each model trains some steps in a process of its own; its peak is what the system counts, libraries included. The heap
-settles after about four steps.
+settles after about four steps. With --study, every arm of one at small scale instead, with 4,000 tokens a batch.
 """
 
 import argparse
@@ -12,6 +12,8 @@ import resource
 import subprocess
 import sys
 import time
+
+from etude.config.studies import load_study
 
 LENGTH = 25
 BATCH = ["budget.source_tokens=2000", "budget.target_tokens=2000"]
@@ -58,13 +60,18 @@ def train(overrides: list[str], steps: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--study", default="")
     parser.add_argument("overrides", nargs="*", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.overrides:
         train(options.overrides, options.steps)
         return
     print("measured  planned    ratio   GB at the peak", flush=True)
-    for case in CASES:
+    cases = CASES
+    if options.study:
+        larger = ["scale=small", "budget.source_tokens=4000", "budget.target_tokens=4000"]
+        cases = [[f"experiment={options.study}/{arm}", *larger] for arm in load_study(options.study).arms]
+    for case in cases:
         subprocess.run([sys.executable, __file__, "--steps", str(options.steps), *case], check=True)
     began = time.perf_counter()
     words = [sys.executable, "-m", "etude", "plan", "table3", "scale=full"]

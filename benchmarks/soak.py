@@ -4,7 +4,8 @@
 
 Four runs, two at a time. Half of the blows are SIGKILL to the sweep itself, the others SIGKILL to one of its runs,
 SIGTERM and Ctrl-C to the sweep; each falls at a moment drawn from the seed. In the end weights, optimizer, metrics and
-hypotheses of every run are compared with those of the same sweep left in peace. Exit status 1 if anything differs.
+hypotheses of every run, and the table of them all, are compared with those of the same sweep left in peace. Exit status
+1 if anything differs.
 """
 
 import argparse
@@ -84,6 +85,11 @@ def digests(runs: Path) -> dict[str, str]:
     return {str(file.parent.relative_to(runs)): digest(file.parent) for file in sorted(runs.glob("*/*/*/result.json"))}
 
 
+def table(folder: Path, runs: str) -> str:
+    command = [sys.executable, "-m", "etude", "report", "table3", f"runs_dir={runs}"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
 def soak(folder: Path, kills: int, steps: int, seed: int, most: float) -> int:
     chance = random.Random(seed)
     rows = (" ".join("abcdefgh"[(k * j + k // 64) % 8] for j in range(1, 4 + k % 7)) for k in range(1, 600))
@@ -119,6 +125,9 @@ def soak(folder: Path, kills: int, steps: int, seed: int, most: float) -> int:
         sweep = start(folder, "war", steps)
     if training_processes(folder / "war"):
         print("processes were left behind in the end")
+        return 1
+    if table(folder, "peace") != table(folder, "war"):
+        print("the tables differ")
         return 1
     peace, war = digests(folder / "peace"), digests(folder / "war")
     same = sum(peace[run] == war.get(run) for run in peace)

@@ -55,12 +55,12 @@ def test_every_command_of_the_readme_is_understood(command, monkeypatch):
     assert verb in VERBS
     if verb in ("plan", "show", "diff", "status"):
         return  # quick enough to be run below as they stand
-    if verb == "report":
+    if verb in ("report", "results"):
         assert (shipped("experiments") / words[0] / "study.yaml").is_file()
         return
     if verb == "sweep":
         words = sweep_overrides(words[0], words[1:])
-    config_name = verb if verb in ("evaluate", "translate") else "train"
+    config_name = verb if verb in ("evaluate", "translate", "analyze") else "train"
     first = [re.sub(r"=glob\(table3/A\*\)", "=table3/A1", word) for word in words if word != "-m"]
     first = [re.sub(r"=([^\[(,]*),.*", r"=\1", word) for word in first]
     config = compose([word.replace("...", "x") for word in first], config_name)
@@ -116,6 +116,7 @@ PAIRS = {"train": 300, "valid": 8, "test": 8}
 PROMISED = {  # of what is printed
     "train": r"test perplexity \d.* BLEU \d|finished in .* \((\d+) of \1\)",
     "sweep": r"finished in .* \((\d+) of \1\)",
+    "analyze": r"analysis.json\n",
     "evaluate": r"^test perplexity \d.* BLEU \d",
     "report": r"^base .*\d\.\d(?s:.*)^A1 .*\d\.\d",
     "translate": r"\A.*\n\Z",  # one line, blank from a model that has learned nothing yet

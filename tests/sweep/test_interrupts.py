@@ -2,12 +2,23 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 
 import pytest
 
 from etude.sweep.interrupts import interrupts
 
 LONG = 60.0  # seconds that no test waits
+
+
+@pytest.fixture(autouse=True)
+def nothing_ignored() -> Iterator[None]:
+    """Behind `nohup` or `&` some signals are ignored, and none of ours to heed."""
+    signals = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, signal.default_int_handler) for number in signals}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def waited(seconds: float, before: float) -> bool:

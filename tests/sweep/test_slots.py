@@ -142,7 +142,8 @@ from etude.sweep.resources import Slots
 from etude.sweep.slots import run_side_by_side
 
 child, number, grace, *paths = sys.argv[1:]
-signal.signal(int(number), signal.default_int_handler)  # under nohup it may be ignored
+for heeded in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):  # behind nohup or & some are ignored
+    signal.signal(heeded, signal.default_int_handler)
 command = lambda run_dir: [sys.executable, "-c", child, str(run_dir.path), run_dir.path.parent.name]
 runs = [RunDir(Path(path)) for path in paths]
 in_order = lambda configs: [0.0] * len(configs)

@@ -1,5 +1,6 @@
 """A run that is killed at any moment, and started again, ends as if nothing had happened."""
 
+import json
 import os
 import runpy
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from etude.config.stale import Code, code_of
+from etude.files import write_json
 from etude.rundir import RunDir
 from etude.train import train
 from etude.training.checkpoints import previous, read_checkpoint
@@ -52,6 +55,22 @@ def dying() -> Iterator[Dying]:
         words.close()
 
 
+def killed_at(step: int, run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train until the row of a step is to be shown."""
+
+    class Killed(BaseException):
+        pass
+
+    def die(self: object, row: dict[str, object]) -> None:
+        if row["step"] == step:
+            raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("etude.training.sinks.ProgressFile.write", die)
+        with pytest.raises(Killed):
+            train(run)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_run_killed_at_any_moment_ends_bit_for_bit_as_one_that_was_not(
@@ -86,17 +105,7 @@ def test_a_torn_checkpoint_is_told_and_the_one_before_it_used(
     run = runs(f"torn-{torn}", *SETTING)
     torch.set_num_threads(1)
 
-    class Killed(BaseException):
-        pass
-
-    def die(self: object, row: dict[str, object]) -> None:
-        if row["step"] == 8:
-            raise Killed
-
-    with monkeypatch.context() as patched:
-        patched.setattr("etude.training.sinks.ProgressFile.write", die)
-        with pytest.raises(Killed):
-            train(run)
+    killed_at(8, run, monkeypatch)
     for file in {"last": [run.checkpoint], "both": [run.checkpoint, previous(run.checkpoint)]}[torn]:
         file.write_bytes(file.read_bytes()[:-1000])
     with caplog.at_level("INFO"):
@@ -106,23 +115,30 @@ def test_a_torn_checkpoint_is_told_and_the_one_before_it_used(
     assert found(run) == found(undisturbed)
 
 
+@pytest.mark.parametrize("torn", [False, True])
+def test_a_run_that_other_code_began_says_so_and_is_no_codes_afterwards(
+    torn: bool, runs: Freeze, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also where nothing but the checkpoint before the newest is left of it."""
+    run = runs(f"begun-{torn}", *SETTING)
+    killed_at(8, run, monkeypatch)
+    if torn:
+        run.checkpoint.unlink()
+    made = json.loads(run.environment_file.read_text())
+    write_json(run.environment_file, made | {"code": "0123456789"})
+    with caplog.at_level("WARNING"):
+        result = train(run)
+    assert "this run was begun by other code than today's; stale=rerun starts it from the beginning" in caplog.text
+    assert code_of(run, result) is Code.OTHER
+
+
 def test_a_run_may_go_on_in_more_or_fewer_micro_batches_at_the_same_step(
     runs: Freeze, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The counts of batches differ then, the steps of the validations must not."""
     run = runs("micro", *SETTING, "trainer.micro_batches=3")
 
-    class Killed(BaseException):
-        pass
-
-    def die(self: object, row: dict[str, object]) -> None:
-        if row["step"] == 5:
-            raise Killed
-
-    with monkeypatch.context() as patched:
-        patched.setattr("etude.training.sinks.ProgressFile.write", die)
-        with pytest.raises(Killed):
-            train(run)
+    killed_at(5, run, monkeypatch)
     again = runs("micro", *SETTING)
     assert again.path == run.path
     train(again)
