@@ -4,6 +4,10 @@ Called by `etude train` in the same process, and by a sweep as `python -m etude.
 has a process for each: all of them train, the first one does the rest.
 """
 
+import gc
+
+gc.disable()  # thousands of modules follow, and none of them is garbage: half a second less before the first step
+
 import logging
 import shutil
 import sys
@@ -38,6 +42,9 @@ from etude.training.checkpoints import previous
 from etude.training.loggers import finish, record
 from etude.training.sinks import ProgressFile
 from etude.training.stopping import Stopped, end_on_sigterm
+
+gc.freeze()
+gc.enable()
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,6 @@
-"""`hydra/sweeper=sweepfile`: a multirun whose values are drawn as a W&B sweep file says, or that ends early.
+"""`hydra/sweeper=sweepfile`, the default: a multirun, its values drawn as a W&B sweep file says, or ending early.
+
+Hydra's own sweeper composes every job to see whether that can be done, and a launcher composes it again.
 
 Hydra imports this file at every start: what is heavy is imported when a sweep is launched.
 """
