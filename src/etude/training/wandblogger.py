@@ -158,7 +158,7 @@ def _started(run: RunDir, config: dict[str, Any], *, online: bool, project: str,
         ),
     )
     typed = run.overrides_file.read_text(encoding="utf-8").splitlines() if run.overrides_file.is_file() else []
-    whole = _whole(config | {"overrides": typed}, run.environment_file, started.config)
+    whole = _whole({"overrides": typed} | config, run.environment_file, started.config)
     started.config.update(whole, allow_val_change=True)
     _define_axes(started)
     return started
