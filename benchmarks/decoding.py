@@ -12,43 +12,24 @@ import argparse
 import statistics
 import time
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from etude import build
+from etude.config.compose import compose
+from etude.config.identity import resolved
 from etude.data.tokenizer import EOS, PAD, UNK
 from etude.decoding.beam import BeamSearch, Hypothesis
-from etude.model.attention import MultiHeadAttention
-from etude.model.embedding import TiedAll
-from etude.model.feedforward import ReluFeedForward
-from etude.model.init import Glorot
-from etude.model.norm import LayerNorm
-from etude.model.position import Sinusoidal
-from etude.model.residual import PostNorm
-from etude.model.scale import SqrtDk
 from etude.model.transformer import DecoderState, Transformer
 
 SENTENCES, PIECES, VOCAB_SIZE = 200, 14, 8000
 
 
 def random_transformer() -> Transformer:
-    d_model, heads = 256, 4
-    d_k = d_model // heads
-    return Transformer(
-        VOCAB_SIZE,
-        n_layers=3,
-        dropout=0.1,
-        position=partial(Sinusoidal, d_model=d_model),
-        attention=partial(MultiHeadAttention, d_model=d_model, heads=heads, d_k=d_k, d_v=d_k, bias=False, dropout=0.0),
-        scale=partial(SqrtDk, d_k=d_k),
-        norm=partial(LayerNorm, d_model=d_model, eps=1e-6),
-        residual=partial(PostNorm, dropout=0.1),
-        feedforward=partial(ReluFeedForward, d_model=d_model, d_ff=1024),
-        tying=partial(TiedAll, d_model=d_model),
-        init=Glorot(),
-    ).eval()
+    sizes = ["model.d_model=256", "model.d_ff=1024", "model.heads=4", "model.n_layers=3"]
+    return build.model(resolved(compose(sizes)), VOCAB_SIZE).eval()
 
 
 def ending_after(pieces: int, logits: Tensor, fed: int) -> Tensor:

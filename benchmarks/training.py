@@ -13,22 +13,15 @@ import math
 import statistics
 import time
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from etude import build
+from etude.config.compose import compose
+from etude.config.identity import resolved
 from etude.data.tokenizer import BOS, PAD
-from etude.model.attention import MultiHeadAttention
-from etude.model.embedding import TiedAll
-from etude.model.feedforward import ReluFeedForward
-from etude.model.init import Glorot
-from etude.model.norm import LayerNorm
-from etude.model.position import Sinusoidal
-from etude.model.residual import PostNorm
-from etude.model.scale import SqrtDk
-from etude.model.transformer import Transformer
 from etude.training.allocator import keep_large_blocks
 from etude.training.loss import LabelSmoothing
 from etude.training.optimizer import adam
@@ -38,21 +31,8 @@ Step = Callable[[Tensor, Tensor, Tensor, Tensor], float]
 
 
 def ours() -> nn.Module:
-    d_k = D_MODEL // HEADS
-    sizes = {"d_model": D_MODEL, "heads": HEADS, "d_k": d_k, "d_v": d_k}
-    return Transformer(
-        VOCABULARY,
-        n_layers=LAYERS,
-        dropout=DROPOUT,
-        position=partial(Sinusoidal, d_model=D_MODEL),
-        attention=partial(MultiHeadAttention, **sizes, bias=False, dropout=0.0),
-        scale=partial(SqrtDk, d_k=d_k),
-        norm=partial(LayerNorm, d_model=D_MODEL, eps=1e-6),
-        residual=partial(PostNorm, dropout=DROPOUT),
-        feedforward=partial(ReluFeedForward, d_model=D_MODEL, d_ff=D_FF),
-        tying=partial(TiedAll, d_model=D_MODEL),
-        init=Glorot(),
-    )
+    sizes = {"d_model": D_MODEL, "d_ff": D_FF, "heads": HEADS, "n_layers": LAYERS, "dropout": DROPOUT}
+    return build.model(resolved(compose([f"model.{key}={value}" for key, value in sizes.items()])), VOCABULARY)
 
 
 class HandWired(nn.Module):
@@ -71,7 +51,8 @@ class HandWired(nn.Module):
                 if isinstance(module, nn.TransformerEncoderLayer | nn.TransformerDecoderLayer):
                     module.dropout.p = 0.0
         self.dropout = nn.Dropout(DROPOUT)
-        self.register_buffer("positions", Sinusoidal(False, d_model=D_MODEL).table)
+        angles = torch.arange(512)[:, None] / 10_000 ** (torch.arange(0, D_MODEL, 2) / D_MODEL)
+        self.register_buffer("positions", torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1))
 
     def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor) -> Tensor:
         x, y = (
