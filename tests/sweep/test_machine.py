@@ -1,5 +1,6 @@
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,9 @@ def test_the_cores_are_those_this_process_may_use() -> None:
     core = min(os.sched_getaffinity(0))
     program = "from etude.sweep.machine import usable_cores; print(usable_cores())"
     pinned = subprocess.run(
-        ["python", "-c", f"import os; os.sched_setaffinity(0, [{core}]); {program}"], capture_output=True, text=True
+        [sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{core}]); {program}"],
+        capture_output=True,
+        text=True,
     )
     assert pinned.stdout == "1\n"
     assert usable_cores() >= 1
