@@ -20,7 +20,7 @@ from etude.config.check import check
 from etude.config.compose import compose
 from etude.config.studies import load_study, study_names
 from etude.paths import shipped
-from etude.sweep.sweepfile import sweep_overrides
+from etude.sweep.sweepfile import planned_runs, sweep_overrides
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -55,6 +55,9 @@ def test_every_command_of_the_readme_is_understood(command, monkeypatch):
     assert verb in VERBS
     if verb in ("plan", "show", "diff", "status"):
         return  # quick enough to be run below as they stand
+    if verb == "report" and words[0].endswith(".yaml"):
+        assert planned_runs(words[0], words[1:])
+        return
     if verb in ("report", "results"):
         assert (shipped("experiments") / words[0] / "study.yaml").is_file()
         return
@@ -99,7 +102,8 @@ def smallest(verb: str, words: list[str]) -> list[str]:
     pairs = ["data.holdout=8"] if own_text else [f"data.{split}_pairs={n}" for split, n in PAIRS.items()]
     training = ["budget=smoke", "logger=none", "decoding.max_extra=5", f"data.vocab_size={40 if own_text else 300}"]
     chosen = []
-    if verb in ("sweep", "plan"):
+    of_sweep = verb == "report" and words[0].endswith(".yaml")  # it takes the words of the sweep itself
+    if verb in ("sweep", "plan") or of_sweep:
         [arms] = [word for word in sweep_overrides(words[0]) if word.startswith("experiment=")]
         there = [arm for arm in arms.removeprefix("experiment=").split(",") if arm in known_arms()]
         chosen = [f"experiment={','.join(there)}", *["run_cap=2"] * any("run_cap=" in word for word in words)]
@@ -107,6 +111,7 @@ def smallest(verb: str, words: list[str]) -> list[str]:
         "train": [*training, *pairs],
         "sweep": [*training, *pairs, *chosen],
         "plan": chosen,
+        "report": [*training, *pairs, *chosen] if of_sweep else [],
         "prepare": ["data.vocab_size=300"],
     }
     return more.get(verb, [])
@@ -118,7 +123,7 @@ PROMISED = {  # of what is printed
     "sweep": r"finished in .* \((\d+) of \1\)",
     "analyze": r"analysis.json\n",
     "evaluate": r"^test perplexity \d.* BLEU \d",
-    "report": r"^base .*\d\.\d(?s:.*)^A1 .*\d\.\d",
+    "report": r"^base .*\d\.\d(?s:.*)^A1 .*\d\.\d|^Expected best of n trials",
     "translate": r"\A.*\n\Z",  # one line, blank from a model that has learned nothing yet
     "prepare": r"^300 word pieces\ntrain +29,?000 pairs",
     "status": "finished",

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -13,14 +13,22 @@ from etude.errors import UserError
 from etude.files import write_text
 from etude.report import Report
 from etude.report import report as make_report
+from etude.report.latex import latex
+from etude.report.rows import Rows
+from etude.report.search import search
+from etude.report.table import Drawn, markdown
 from etude.report.words import WANDB, Asked, asked
 from etude.terminal import PIPE_WIDTH, console
 
 HELP = """usage: etude report STUDY [key=value ...] [--html FILE] [--serve] [--markdown FILE] [--latex FILE] ...
+       etude report SWEEP.yaml [key=value ...] [--markdown FILE] [--latex FILE] [--svg FILE]
 
 The table of a study, ours beside the paper's. Runs of different settings never share a table: the setting with the
 most arms is shown, or the one that key=value selects, such as scale=small or data=multi30k_en_de. With several seeds
 there are intervals and tests: a star says that an arm differs from the baseline by more than luck.
+
+Of a sweep file: what it tried, the best on the validation set first, and for a random search what so many trials may be
+expected to find. What was typed behind `etude sweep` is typed here too.
 
   runs_dir=DIR      where the runs lie
   --html FILE       write one page that holds all it shows: table, curves, differences, costs, translations
@@ -30,7 +38,6 @@ there are intervals and tests: a star says that an arm differs from the baseline
   --svg FILE        write a picture of what the terminal would show
   --wandb PROJECT   write a report on Weights & Biases, with plots of the runs that it has; needs wandb-workspaces
 """
-_FILES = ("--html", "--markdown", "--latex", "--svg")
 _WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # a picture should not ask a server for its letters
 
 
@@ -44,23 +51,45 @@ def report(words: Sequence[str]) -> None:
         sys.stdout.write(HELP + f"\nStudies: {', '.join(study_names())}\n")
         return
     served = [word for word in words if word.partition("=")[0] == "--serve"]
-    wanted = asked("report", [word for word in words if word not in served], (*_FILES, WANDB))
+    wanted = asked("report", [word for word in words if word not in served], ("--html", *_DRAWINGS, WANDB))
     if served:
         _serve(wanted, served[-1].partition("=")[2])
         return
     made = make_report(wanted.study, Path(wanted.runs_dir), wanted.where)
-    for option, file in wanted.files.items():
-        if option == "--html":
-            _page(made, Path(file))
-        else:
-            write_text(Path(file), _as(option, made))
+    if page := wanted.files.pop("--html", ""):
+        _page(made, Path(page))
     if wanted.wandb:
         from etude.report.wandb.publish import publish
 
         lines = publish(made, Path(wanted.runs_dir), wanted.wandb, wanted.where)
         sys.stdout.write("".join(f"{line}\n" for line in lines))
-    if not wanted.files and not wanted.wandb:
-        console().print(made)
+    if wanted.files or not (page or wanted.wandb):
+        _show(made.rows, wanted.files)
+
+
+def report_search(words: Sequence[str], planned: Callable[[str, Sequence[str]], list[list[str]]], drawn: bool) -> None:
+    """The same of a sweep file.
+
+    Args:
+        words: the file, and what was typed behind it.
+        planned: gives the overrides of each run of the sweep so called.
+        drawn: whether the sweep is a random search.
+
+    Raises:
+        UserError: a word is not understood, or no run of the sweep is finished.
+    """
+    wanted = asked("report", words, _DRAWINGS)
+    typed = [f"{key}={value}" for key, value in wanted.where.items()]
+    runs = planned(wanted.study, typed)
+    _show(search(" ".join([wanted.study, *typed]), runs, Path(wanted.runs_dir), drawn), wanted.files)
+
+
+def _show(rows: Rows, files: Mapping[str, str]) -> None:
+    """Into files, each as its option says; where there is none, on the terminal."""
+    for option, file in files.items():
+        write_text(Path(file), _DRAWINGS[option](rows))
+    if not files:
+        console().print(Drawn(rows))
 
 
 def _page(made: Report, file: Path) -> None:
@@ -80,15 +109,12 @@ def _serve(wanted: Asked, port: str) -> None:
     serve(lambda: make_report(wanted.study, runs_dir, wanted.where).compared, runs_dir / wanted.study, int(port or 0))
 
 
-def _as(option: str, made: Report) -> str:
-    if option == "--markdown":
-        return made.markdown()
-    return made.latex() if option == "--latex" else _picture(made, f"etude report {made.rows.name}")
-
-
-def _picture(made: Report, title: str) -> str:
+def _picture(rows: Rows) -> str:
     """What a terminal would show, as SVG."""
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         recording = Console(record=True, width=PIPE_WIDTH, file=nowhere)
-        recording.print(made)
-    return _WEB_FONT.sub("", recording.export_svg(title=title))
+        recording.print(Drawn(rows))
+    return _WEB_FONT.sub("", recording.export_svg(title=f"etude report {rows.name}"))
+
+
+_DRAWINGS: dict[str, Callable[[Rows], str]] = {"--markdown": markdown, "--latex": latex, "--svg": _picture}

@@ -13,6 +13,7 @@ from etude.report.against import Against, against, corrected
 from etude.report.measured import Measured, finite, measure, scores
 from etude.report.results import Run, Selection
 from etude.report.statistics import (
+    Counts,
     Mean,
     RankCorrelation,
     Scores,
@@ -43,7 +44,8 @@ class ArmResult:
         unfinished: the runs that have begun.
         ppl: of the test set, per word piece; None without runs.
         bleu: of the test set, 0 to 100; None without runs.
-        variances: of BLEU, over seeds and over test sets; None with one seed, or without translations.
+        counts: what each sentence brings to the BLEU of each run; None without translations that can be compared.
+        variances: of BLEU, over seeds and over test sets; None with one seed, or without counts.
         parameters: of the model; None without runs, as all that follows.
         steps: of the optimizer.
         tokens: target tokens trained on, a run.
@@ -62,6 +64,7 @@ class ArmResult:
     unfinished: list[Run]
     ppl: Mean | None
     bleu: Mean | None
+    counts: Counts | None
     variances: Variances | None
     parameters: int | None
     steps: int | None
@@ -159,6 +162,7 @@ def _arm(
         unfinished=[run for run in selection.unfinished if run.arm == arm],
         ppl=mean_interval(Scores(arm, scores(runs, "test.perplexity"))) if runs else None,
         bleu=mean_interval(Scores(arm, scores(runs, "test.bleu"))) if runs else None,
+        counts=sentences.counts if sentences else None,
         variances=variances(sentences) if sentences and len(runs) > 1 else None,
         parameters=runs[0].result["parameters"] if runs else None,
         steps=runs[0].result["steps"] if runs else None,

@@ -54,6 +54,16 @@ def planned_runs(name: str, extra: Sequence[str] = ()) -> list[list[str]]:
     return sweep_runs(overrides, **own)
 
 
+def draws(name: str) -> bool:
+    """Whether the sweep called `name` is a random search.
+
+    Raises:
+        UserError: as `sweep_overrides`.
+    """
+    file = _find(name)
+    return file is not None and bool(_content(file)["method"] == "random")
+
+
 def sweep_runs(
     overrides: Sequence[str], *, file: str | None = None, run_cap: int | None = None, search_seed: int = 1
 ) -> list[list[str]]:

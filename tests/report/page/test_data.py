@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from etude.report.comparison import Compared
+from etude.report.comparison import Compared, compare
 from etude.report.page import analysis
 from etude.report.page.analysis import analyses
 from etude.report.page.data import data
+from etude.report.results import Selection
 
 Fabricate = Callable[..., Compared]
 ANALYSIS = {"heads": [{"attention": "encoder", "layer": 1, "head": 1, "change": 0.1}], "maps": [{"source": ["a"]}]}
@@ -32,10 +33,15 @@ def test_the_page_repeats_what_was_compared(fabricate: Fabricate) -> None:
     assert told["seeds"] == [1, 2, 3]
 
 
+def again(compared: Compared) -> Compared:
+    """The same runs as they lie there now."""
+    return compare(compared.study, Selection([run for arm in compared.arms for run in arm.runs], [], []))
+
+
 def test_a_run_that_goes_on_shows_its_curves_already(fabricate: Fabricate) -> None:
     compared = fabricate(2, 1, 5)
     base, arm = compared.arms
-    running = replace(arm, runs=[], unfinished=arm.runs, ppl=None, bleu=None, parameters=None, against=None)
+    running = replace(arm, runs=[], unfinished=arm.runs, ppl=None, bleu=None, counts=None, against=None)
     found = data(replace(compared, arms=[base, running]))
     assert found["arms"][1]["seeds"] == []
     assert found["arms"][1]["curves"]["loss"]["seeds"] == 1
@@ -44,7 +50,9 @@ def test_a_run_that_goes_on_shows_its_curves_already(fabricate: Fabricate) -> No
 
 def test_runs_without_their_text_have_a_page_without_samples(fabricate: Fabricate) -> None:
     compared = fabricate(2, 2, 5)
-    found = data(replace(compared, test_set=replace(compared.test_set, sources=[], references=[])))
+    for run in (run for arm in compared.arms for run in arm.runs):
+        run.run_dir.references_file("test").unlink()
+    found = data(again(compared))
     assert found["samples"] == {"of": 0, "sentences": []}
     assert found["buckets"] == []
 
@@ -52,7 +60,7 @@ def test_runs_without_their_text_have_a_page_without_samples(fabricate: Fabricat
 def test_translations_that_went_missing_leave_the_others(fabricate: Fabricate) -> None:
     compared = fabricate(3, 1, 30)
     compared.arms[1].runs[0].run_dir.hypotheses_file("test").unlink()
-    found = data(compared)["samples"]["sentences"]
+    found = data(again(compared))["samples"]["sentences"]
     assert found
     assert all("A1" not in one["by"] and "A2" in one["by"] for one in found)
 

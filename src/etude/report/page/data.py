@@ -4,13 +4,12 @@ from dataclasses import asdict
 from typing import Any
 
 from etude.config.difference import ABSENT, difference
-from etude.errors import UserError
 from etude.report.against import ALPHA, Against
 from etude.report.comparison import ArmResult, Compared
 from etude.report.page.analysis import analyses
 from etude.report.page.curves import curves
 from etude.report.page.sentences import bucketed_bleu, buckets, samples
-from etude.report.statistics import Comparison, Counts, Interval, Mean, RankCorrelation, count
+from etude.report.statistics import Comparison, Interval, Mean, RankCorrelation
 from etude.report.texts import translations
 from etude.terminal import told
 
@@ -130,17 +129,10 @@ def _first_picked(compared: Compared) -> list[str]:
 
 
 def _sentences(compared: Compared) -> dict[str, Any]:
-    """What the translations tell: nothing of arms whose translations cannot be had."""
+    """What the translations tell: nothing of arms whose translations cannot be compared, of which the notes say why."""
     test_set = compared.test_set
-    said: dict[str, list[str]] = {}
-    counts: dict[str, Counts] = {}
-    for arm in compared.arms if test_set.references else []:
-        try:
-            runs = [translations(run, test_set) for run in arm.runs]
-            counts[arm.arm] = count(arm.arm, runs, test_set.references)
-            said[arm.arm] = runs[0]
-        except UserError:  # the table's notes say why
-            continue
+    counts = {arm.arm: arm.counts for arm in compared.arms if arm.counts}
+    said = {arm.arm: translations(arm.runs[0], test_set) for arm in compared.arms if arm.counts}
     lengths = buckets(test_set.sources)
     found = [sentences for _, sentences in lengths]
     return {

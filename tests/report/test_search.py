@@ -1,0 +1,108 @@
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from etude.errors import UserError
+from etude.report.command import report_search
+from etude.report.search import search
+from etude.rundir import RunDir
+
+Make = Callable[..., RunDir]
+
+
+@pytest.fixture
+def tried(make_run: Make) -> Callable[..., list[str]]:
+    """Fabricates a run of a search; gives the overrides that it was planned with."""
+
+    def make(rate: float, valid: float, seed: int = 1, bleu: float = 40.0, ppl: float = 3.0) -> list[str]:
+        run = make_run("base", seed, typed=(f"budget.rate={rate}",), bleu=bleu, ppl=ppl)
+        run.result_file.write_text(json.dumps(run.result() | {"valid": {"perplexity": valid}}))
+        return planned(rate, seed)
+
+    return make
+
+
+def planned(rate: float, seed: int = 1) -> list[str]:
+    return ["experiment=heads/base", "scale=pocket", f"budget.rate={rate}", f"seed={seed}"]
+
+
+def test_trials_stand_by_their_validation_perplexity_and_only_the_best_is_tested(
+    tried: Callable[..., list[str]], runs_dir: Path
+) -> None:
+    runs = [tried(0.1, valid=5, bleu=61.5, ppl=2.5), tried(0.5, valid=3, bleu=44.4, ppl=4.75), tried(0.3, valid=4)]
+    found = search("my.yaml", runs, runs_dir, drawn=False)
+    assert [column.header for column in found.columns] == ["budget.rate", "PPL"]
+    assert [row.cells for row in found.rows] == [["0.5", "3.00"], ["0.3", "4.00"], ["0.1", "5.00"]]
+    told = " ".join(found.notes)
+    assert "budget.rate=0.5" in told
+    assert "4.75" in told
+    assert "44.4 BLEU" in told
+    assert "61.5" not in told
+    assert "Expected" not in told
+
+
+def test_a_random_search_is_told_what_so_many_trials_find(tried: Callable[..., list[str]], runs_dir: Path) -> None:
+    found = search("my.yaml", [tried(0.1, valid=5), tried(0.2, valid=3)], runs_dir, drawn=True)
+    # of two: the best is 3 but where both draws fall on 5, a quarter of all
+    assert f"1: 4.00 ± 1.00, 2: 3.50 ± {math.sqrt(0.75):.2f}." in found.notes[-1]
+
+
+def test_the_seeds_of_one_trial_are_averaged(tried: Callable[..., list[str]], runs_dir: Path) -> None:
+    runs = [tried(0.1, valid=4, seed=1), tried(0.1, valid=6, seed=2), tried(0.2, valid=4.5)]
+    found = search("my.yaml", runs, runs_dir, drawn=False)
+    assert [row.cells for row in found.rows] == [["0.2", "4.50", "1"], ["0.1", "5.00", "2"]]
+
+
+def test_runs_that_the_search_did_not_make_are_not_in_it(
+    tried: Callable[..., list[str]], make_run: Make, runs_dir: Path
+) -> None:
+    mine = tried(0.1, valid=4)
+    tried(0.2, valid=3)
+    make_run("base", scale="small", typed=("budget.rate=0.1",))
+    found = search("my.yaml", [mine, planned(0.3), planned(0.4)], runs_dir, drawn=True)
+    assert [row.cells for row in found.rows] == [["0.1", "4.00"]]
+    assert found.left_out == ["Not finished: 2 runs of the search."]
+
+
+def test_how_a_run_was_launched_does_not_matter(tried: Callable[..., list[str]], runs_dir: Path) -> None:
+    words = [*tried(0.1, valid=4), "trainer=cpu", "logger=none", "hydra.launcher.workers=2", "stale=keep"]
+    assert len(search("my.yaml", [words], runs_dir, drawn=False).rows) == 1
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_what_diverged_stands_last_and_enters_no_expectation(
+    bad: float, tried: Callable[..., list[str]], runs_dir: Path
+) -> None:
+    runs = [tried(0.1, valid=bad), tried(0.2, valid=5), tried(0.3, valid=3)]
+    found = search("my.yaml", runs, runs_dir, drawn=True)
+    assert [row.cells[0] for row in found.rows] == ["0.3", "0.2", "0.1"]
+    assert "1 of 3 diverged." in found.notes
+    assert "that did not diverge" in found.notes[-1]
+    assert "1: 4.00 ± 1.00" in found.notes[-1]
+
+
+def test_a_search_without_a_finished_run_says_how_to_make_them(runs_dir: Path) -> None:
+    with pytest.raises(UserError, match=r"this makes them: etude sweep my\.yaml run_cap=3"):
+        search("my.yaml run_cap=3", [planned(0.1)], runs_dir, drawn=True)
+
+
+def test_what_was_typed_behind_the_sweep_is_typed_behind_its_report(
+    tried: Callable[..., list[str]], runs_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [tried(0.25, valid=4), tried(0.5, valid=3.5)]
+    asked: list[tuple[str, list[str]]] = []
+
+    def plans(name: str, words: Sequence[str]) -> list[list[str]]:
+        asked.append((name, list(words)))
+        return runs
+
+    report_search(["my.yaml", "run_cap=2", "scale=pocket", "--markdown", "out.md"], plans, True)
+    assert asked == [("my.yaml", ["run_cap=2", "scale=pocket"])]
+    assert "| 0.25 | 4.00 |" in Path("out.md").read_text()
+    report_search(["my.yaml", "run_cap=2", "scale=pocket"], plans, True)
+    assert "etude sweep my.yaml run_cap=2 scale=pocket" in capsys.readouterr().out
+    with pytest.raises(UserError, match="--html"):
+        report_search(["my.yaml", "--html", "page.html"], plans, True)
