@@ -50,6 +50,12 @@ def test_a_random_search_is_told_what_so_many_trials_find(tried: Callable[..., l
     assert f"1: 4.00 ± 1.00, 2: 3.50 ± {math.sqrt(0.75):.2f}." in found.notes[-1]
 
 
+def test_a_drawn_number_is_shown_short_and_told_in_full(tried: Callable[..., list[str]], runs_dir: Path) -> None:
+    found = search("my.yaml", [tried(0.17358239193, valid=3), tried(2, valid=4)], runs_dir, drawn=True)
+    assert [row.cells[0] for row in found.rows] == ["0.1736", "2"]
+    assert "budget.rate=0.17358239193" in " ".join(found.notes)
+
+
 def test_the_seeds_of_one_trial_are_averaged(tried: Callable[..., list[str]], runs_dir: Path) -> None:
     runs = [tried(0.1, valid=4, seed=1), tried(0.1, valid=6, seed=2), tried(0.2, valid=4.5)]
     found = search("my.yaml", runs, runs_dir, drawn=False)

@@ -4,6 +4,7 @@ A trial is what was tried, whatever its seeds. It is ranked by its validation pe
 set has trained on it; of the test set the best trial's score is shown, and no other.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -21,7 +22,9 @@ Words = frozenset[str]
 """What was typed for a run, as far as it can change what the run finds."""
 
 _NO_MATTER = ("hydra", "stale", "runs_dir", "cache_dir", "trainer", "logger")
-_NUMBERS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # of trials, for which the expected best is told
+_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?(e[-+]?\d+)?")
+_ROOM = 8  # characters that a number may take as it was drawn
+_TOLD = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # of trials, for which the expected best is told
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,11 @@ def _rows(name: str, trials: Sequence[Trial], missing: int, drawn: bool) -> Rows
     rows = [
         Row(
             group="",
-            cells=[*trial.words.values(), fixed(trial.perplexity, 2), *([str(len(trial.runs))] if several else [])],
+            cells=[
+                *map(_short, trial.words.values()),
+                fixed(trial.perplexity, 2),
+                *([str(len(trial.runs))] if several else []),
+            ],
             run=True,
         )
         for trial in trials
@@ -136,7 +143,12 @@ def _rows(name: str, trials: Sequence[Trial], missing: int, drawn: bool) -> Rows
 
 
 def _numbers(key: str, trials: Sequence[Trial]) -> bool:
-    return all(trial.words[key].lstrip("-+").replace(".", "").replace("e-", "").isdigit() for trial in trials)
+    return all(_NUMBER.fullmatch(trial.words[key]) for trial in trials)
+
+
+def _short(value: str) -> str:
+    """A drawn number to four figures; the best one's note tells it in full."""
+    return f"{float(value):.4g}" if _NUMBER.fullmatch(value) and len(value) > _ROOM else value
 
 
 def _notes(trials: Sequence[Trial], drawn: bool) -> list[str]:
@@ -158,7 +170,7 @@ def _notes(trials: Sequence[Trial], drawn: bool) -> list[str]:
 
 def _expected(perplexities: Sequence[float], diverged: int) -> str:
     found = expected_best(Scores("the search", perplexities), lower_is_better=True)
-    kept = [n for n in _NUMBERS if n < len(perplexities)] + [len(perplexities)]
+    kept = [n for n in _TOLD if n < len(perplexities)] + [len(perplexities)]
     curve = ", ".join(f"{n}: {fixed(found.expected[n - 1], 2)} ± {fixed(found.deviation[n - 1], 2)}" for n in kept)
     among = " that did not diverge" if diverged else ""
     return (
