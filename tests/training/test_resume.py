@@ -98,6 +98,20 @@ def test_a_run_that_is_asked_to_stop_loses_no_step(moment: str, step: int, runs:
     assert read_checkpoint(run.checkpoint)["global_step"] == step
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+def test_a_gpu_with_deterministic_kernels_goes_on_to_the_same_bits(
+    precision: str, runs: Freeze, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    request.addfinalizer(lambda: torch.use_deterministic_algorithms(mode=False))  # Lightning asks for them for good
+    on_gpu = [*SETTING, f"precision={precision}", "trainer=gpu", "trainer.deterministic=true"]
+    in_peace, killed = runs(f"gpu-{precision}", *on_gpu), runs(f"gpu-killed-{precision}", *on_gpu)
+    train(in_peace)
+    killed_at(8, killed, monkeypatch)
+    train(killed)
+    assert found(killed) == found(in_peace)
+
+
 @pytest.mark.parametrize("torn", ["last", "both"])
 def test_a_torn_checkpoint_is_told_and_the_one_before_it_used(
     torn: str, runs: Freeze, undisturbed: RunDir, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
