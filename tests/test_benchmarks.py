@@ -1,6 +1,9 @@
 """The benchmarks keep up with the code that they measure."""
 
+import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,3 +18,13 @@ def test_a_benchmark_can_be_loaded_and_builds_its_models(file: Path) -> None:
         if builder in names and file.stem in ("training", "decoding"):
             arguments = [False] if builder == "HandWired" else []
             assert sum(parameter.numel() for parameter in names[builder](*arguments).parameters()) > 1_000_000
+
+
+@pytest.mark.slow
+def test_what_measures_a_gpu_runs_on_a_processor_too() -> None:
+    small = ["--models", "base", "--scale=pocket", "--tokens=50", "--sentences=1", "--rounds=1", "--matrix=64"]
+    command = [sys.executable, str(BENCHMARKS / "gpu.py"), "--device=cpu", *small, "--together=1", "--window=0.5"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    for told in (r"[1-9]\d* target tokens/s", r"\d sentences of 25", r"[1-9]\d* steps/s"):
+        assert re.search(told, done.stdout), done.stdout

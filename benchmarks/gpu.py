@@ -1,0 +1,173 @@
+"""What a GPU makes of the model: training and decoding speed, the share of its measured peak, several runs at once.
+
+    python benchmarks/gpu.py [--models base big] [--scale full] [--together 1 2 4]
+
+Batches are random word pieces, 25,000 source and target tokens as in the paper, in rows of 25. The peak is what the
+same GPU makes of a large product of matrices in bfloat16; the share counts the operations that the model asks for
+(`etude plan`), not those that kernels do besides. Runs at once are processes of the pocket base model, as a sweep with
+`hydra.launcher.runs_per_gpu` starts them.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from etude import build
+from etude.config.compose import compose
+from etude.config.identity import resolved
+from etude.data.tokenizer import EOS, UNK
+from etude.decoding.beam import BeamSearch
+from etude.model.transformer import DecoderState, Transformer
+from etude.plan.flops import training_flops
+from etude.plan.size import size
+
+VOCABULARY, LENGTH = 37000, 25
+
+
+class Endless:
+    """A model that gives no end token: random weights would end anywhere."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.model, self.start = model, model.start
+
+    def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
+        logits = self.model.step(tokens, state)
+        logits[:, EOS] = -1e9
+        return logits
+
+
+def configured(model: str, scale: str, *overrides: str) -> dict[str, Any]:
+    words = [f"model={model}", f"scale={scale}", "model/kernel=sdpa", "precision=bf16-mixed", *overrides]
+    return resolved(compose([*words, f"tokenizer.vocab_size={VOCABULARY}"]))
+
+
+def finished(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def seconds(work: Callable[[], object], device: str, rounds: int) -> float:
+    """Median of some rounds, after three that warm up."""
+    taken = []
+    for _ in range(rounds + 3):
+        finished(device)
+        started = time.perf_counter()
+        work()
+        finished(device)
+        taken.append(time.perf_counter() - started)
+    return statistics.median(taken[3:])
+
+
+def peak(device: str, n: int) -> float:
+    """Operations a second of a product of n x n matrices in bfloat16."""
+    a, b = (torch.randn(n, n, device=device, dtype=torch.bfloat16) for _ in range(2))
+    return 2 * n**3 / seconds(lambda: a @ b, device, rounds=20)
+
+
+def training_step(config: dict[str, Any], tokens: int, device: str) -> Callable[[], object]:
+    module = build.training_module(config, build.model(config, VOCABULARY)).to(device).train()
+    optimizer = module.make_optimizer(module.parameters())
+    batch = torch.randint(UNK + 1, VOCABULARY, (tokens // LENGTH, LENGTH), device=device)
+    mask = torch.ones_like(batch, dtype=torch.bool)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        with torch.autocast(device, torch.bfloat16):
+            loss = module.loss(module.model(batch, mask, batch), batch) / batch.numel()
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def training(name: str, scale: str, tokens: int, device: str, rounds: int, best: float) -> None:
+    config = configured(name, scale)
+    took = seconds(training_step(config, tokens, device), device, rounds)
+    rows = tokens // LENGTH
+    share = rows * training_flops(size(config), LENGTH, LENGTH) / took / best
+    print(f"{name}: {rows * LENGTH / took:,.0f} target tokens/s in training, {share:.0%} of the peak", flush=True)
+
+
+def decoding(name: str, scale: str, sentences: int, device: str, rounds: int) -> None:
+    model = build.model(configured(name, scale), VOCABULARY).to(device).eval()
+    source = torch.randint(UNK + 1, VOCABULARY, (sentences, LENGTH), device=device)
+    search, mask = BeamSearch(beam=4, alpha=0.6, max_extra=0), torch.ones_like(source, dtype=torch.bool)
+
+    def translate() -> None:
+        with torch.inference_mode(), torch.autocast(device, torch.bfloat16):
+            search(Endless(model), source, mask)
+
+    took = seconds(translate, device, rounds)
+    print(f"{name}: {sentences / took:,.0f} sentences of {LENGTH} tokens/s in beam search of 4", flush=True)
+
+
+def worker(device: str, window: float) -> None:
+    """Train the pocket base model: warmed up, it says so, waits for a line, and prints the steps of one window."""
+    config = configured("base", "pocket")
+    step = training_step(config, config["budget"]["target_tokens"], device)
+    seconds(step, device, rounds=5)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    steps, end = 0, time.perf_counter() + window
+    while time.perf_counter() < end:
+        step()
+        steps += 1
+    finished(device)
+    print(steps, flush=True)
+
+
+def together(count: int, device: str, window: float) -> float:
+    """Steps a second of `count` runs at once, all of them summed."""
+    command = [sys.executable, __file__, "--worker", f"--device={device}", f"--window={window}"]
+    workers = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(count)
+    ]
+    for one in workers:
+        assert one.stdout is not None
+        one.stdout.readline()  # it is ready
+    for one in workers:
+        assert one.stdin is not None
+        one.stdin.write("go\n")
+        one.stdin.flush()
+    return sum(int(one.communicate()[0]) for one in workers) / window
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("--models", nargs="*", default=["base", "big"])
+    words.add_argument("--scale", default="full")
+    words.add_argument("--tokens", type=int, default=25_000, help="of the target, in a batch")
+    words.add_argument("--sentences", type=int, default=256, help="that are translated at once")
+    words.add_argument("--together", type=int, nargs="*", default=[1, 2, 4, 8], help="runs on one device")
+    words.add_argument("--rounds", type=int, default=20)
+    words.add_argument("--window", type=float, default=10.0, help="seconds for which runs at once are counted")
+    words.add_argument("--matrix", type=int, default=8192, help="rows of the matrices that measure the peak")
+    words.add_argument("--device", default="cuda")
+    words.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    asked = words.parse_args()
+    if asked.worker:
+        return worker(asked.device, asked.window)
+    if asked.device == "cuda":
+        print(torch.cuda.get_device_name())
+    best = peak(asked.device, asked.matrix)
+    print(f"peak measured in bfloat16: {best / 1e12:.1f} TFLOP/s", flush=True)
+    for name in asked.models:
+        training(name, asked.scale, asked.tokens, asked.device, asked.rounds, best)
+        decoding(name, asked.scale, asked.sentences, asked.device, max(1, asked.rounds // 4))
+    for count in asked.together:
+        print(
+            f"{count} pocket runs at once: {together(count, asked.device, asked.window):,.0f} steps/s in all",
+            flush=True,
+        )
+    return None
+
+
+if __name__ == "__main__":
+    main()
