@@ -1,7 +1,7 @@
 """What stands below a table: what the marks mean, what the numbers are, and how far they may be trusted."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from etude.config.stale import MARKS, notes_on_code
@@ -37,8 +37,12 @@ def notes(compared: Compared) -> list[str]:
     told += _on_differences(compared)
     told += _conditions_of(compared, runs)
     told += [_on_ranks(compared)] if compared.ranks else []
-    unfinished = [f"{run.arm} (seed {run.seed})" for arm in compared.arms for run in arm.unfinished]
+    unfinished = [f"{arm.arm} (seed {_seeds(arm.unfinished)})" for arm in compared.arms if arm.unfinished]
     return told + ([f"Not finished yet: {', '.join(unfinished)}."] if unfinished else [])
+
+
+def _seeds(runs: Iterable[Run]) -> str:
+    return ", ".join(str(seed) for seed in sorted({run.seed for run in runs}))
 
 
 def _on_differences(compared: Compared) -> list[str]:
@@ -86,7 +90,7 @@ def _conditions_of(compared: Compared, runs: Sequence[Run]) -> list[str]:
     ours = (
         ", ".join(f"{key}={value}" for key, value in compared.setting.items()),
         f"{span(run.result['steps'] for run in runs)} steps",
-        f"seed {', '.join(str(seed) for seed in sorted({run.seed for run in runs}))}",
+        f"seed {_seeds(runs)}",
         f"tested on {span(value_at(run.result, 'test.sentences') for run in runs)} sentences",
         "perplexity per word piece",
     )

@@ -268,7 +268,7 @@ def test_heads_and_maps_are_drawn_where_a_run_was_analysed(tab: Any) -> None:
     tab.choose("#maps-head", "1")
     plot = plotted(tab, "#maps", "[data[0].z, layout.xaxis.ticktext, layout.yaxis.ticktext]")
     assert plot == [MAP["cross"][0][1], ["Ja", "&lt;/s>"], ["&lt;s>", "Yes", "·s"]]
-    assert "7.9 to 11.6" in tab.run("document.querySelector('#probes').innerText").replace("00", "")
+    assert "7.90 to 11.60" in tab.run("document.querySelector('#probes').innerText")
 
 
 def test_what_there_is_not_takes_no_room(browser: Any, fabricate: Fabricate, tmp_path: Path) -> None:

@@ -23,10 +23,10 @@
     "training FLOPs": (arm) => (known(arm.flops) ? arm.flops.toExponential(2) : NOTHING),
     "minutes of training": (arm) => (known(arm.hours) ? fixed(60 * arm.hours, 1) : NOTHING),
     "budget beside the baseline’s": (arm) => arm.budget.join(", ") || "the same",
-    "seeds": (arm) => arm.runs.map((run) => `${run.seed} (${fixed(run.bleu, 1)})`).join(", "),
+    "seeds (BLEU)": (arm) => arm.runs.map((run) => `${run.seed} (${fixed(run.bleu, 1)})`).join(", "),
     "variance of BLEU, seeds / test sets": (arm) =>
       arm.variances ? `${fixed(arm.variances.seeds, 2)} / ${fixed(arm.variances.test_set, 2)}` : NOTHING,
-    "run": (arm) => arm.runs.map((run) => run.path).join("  "),
+    "run": (arm) => arm.runs.map((run) => run.path).join("\n"),
   };
 
   /** Every config key in which the two differ; what an arm does not name is as in the baseline. */

@@ -70,16 +70,23 @@ const analysed = ARMS.filter((arm) => arm.name in DATA.analysis);
     };
   }
 
-  const digits = (value) => (Number.isInteger(value) ? 0 : 3);
-  const cell = (value) => (Array.isArray(value) ? range(value, Math.max(...value.map(digits))) : fixed(value, digits(value)));
+  const UNITS = { bleu: "BLEU" };
+  const PLACES_OF = { alpha: 1, bleu: 1 };
+
+  /** A column of the file's numbers, or of its ranges; whole where all of them are. */
+  function column(key, values) {
+    const digits = values.flat().every((value) => !known(value) || Number.isInteger(value)) ? 0 : (PLACES_OF[key] ?? 2);
+    return values.map((value) => (Array.isArray(value) ? range(value, digits) : fixed(value, digits)));
+  }
 
   /** The answers to one question, a row each, under the names that the file gives them. */
   function probe(question, answers) {
     const rows = [answers].flat().filter(Boolean);
     if (!rows.length) return [];
     const keys = Object.keys(rows[0]);
-    const head = keys.map((key) => key.replaceAll("_", " "));
-    return [h("h3", {}, PROBES[question]), scrolling(table(head, rows.map((row) => keys.map((key) => cell(row[key])))), PROBES[question])];
+    const columns = keys.map((key) => column(key, rows.map((row) => row[key])));
+    const head = keys.map((key) => UNITS[key] ?? key.replaceAll("_", " "));
+    return [h("h3", {}, PROBES[question]), scrolling(table(head, rows.map((_, n) => columns.map((told) => told[n]))), PROBES[question])];
   }
 
   const redraw = figure(document.getElementById("heads"), describe);
