@@ -3,6 +3,7 @@
 import math
 import random
 import re
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,9 +11,9 @@ import pytest
 from scipy import stats
 
 from etude.errors import UserError
-from etude.report import results
+from etude.report import report, results
 from etude.report.comparison import ArmResult, Compared
-from etude.report.statistics import Scores, combined_test, count, holm, pooled_deviation, resample, seeds_needed
+from etude.report.statistics import combined_test, count, holm, power, resample
 from etude.rundir import RunDir
 
 Make = Callable[..., RunDir]
@@ -57,6 +58,10 @@ def arms(runs_dir: Path, baseline: str = "") -> dict[str, ArmResult]:
     return {arm.arm: arm for arm in compared(runs_dir, baseline).arms}
 
 
+def footnotes(runs_dir: Path) -> str:
+    return "\n".join(report("heads", runs_dir, {}).rows.notes)
+
+
 def told(runs_dir: Path) -> str:
     return "\n".join(compared(runs_dir).notes)
 
@@ -91,10 +96,7 @@ def test_stars_hang_on_the_corrected_values(runs_dir: Path, make_arm: MakeArm) -
     make_arm("A1", [0.50, 0.51, 0.52], [3.0, 3.1, 3.2])
     make_arm("A2", [0.90, 0.90, 0.93], [9.0, 9.1, 9.2])
     found = {arm: its.against for arm, its in arms(runs_dir).items() if its.against}
-    assert [(one.bleu_star, one.ppl_star, one.stars) for one in found.values()] == [
-        (True, False, True),
-        (False, True, True),
-    ]
+    assert [(one.bleu_star, one.ppl_star) for one in found.values()] == [(True, False), (False, True)]
 
 
 def test_one_seed_is_never_starred_though_the_sentences_tell_the_runs_apart(runs_dir: Path, make_arm: MakeArm) -> None:
@@ -106,7 +108,7 @@ def test_one_seed_is_never_starred_though_the_sentences_tell_the_runs_apart(runs
     assert against.bootstrap is not None
     assert against.bootstrap.p is not None
     assert against.bootstrap.p < 0.01
-    assert (against.bleu.p, against.bleu_holm, against.stars, against.more_seeds) == (None, None, False, None)
+    assert (against.bleu.p, against.bleu_holm, against.bleu_star, against.more_seeds) == (None, None, False, None)
     assert "one seed" in against.bleu.why_not
 
 
@@ -124,13 +126,34 @@ def test_how_many_more_seeds_are_needed_is_said_where_there_is_no_star(runs_dir:
     make_arm("A1", [0.50, 0.51, 0.52])
     make_arm("A2", [0.88, 0.86, 0.92])
     found = arms(runs_dir)
-    base, arm = ([run.result["test"]["bleu"] for run in found[name].runs] for name in ("base", "A2"))
-    deviation = pooled_deviation(Scores("A2", arm), Scores("base", base))
-    needed = seeds_needed(sum(arm) / 3 - sum(base) / 3, deviation, alpha=0.05 / 2)
     assert found["A1"].against is not None
     assert found["A1"].against.more_seeds is None
-    assert found["A2"].against is not None
-    assert found["A2"].against.more_seeds == needed - 3 > 0
+    missed = found["A2"].against
+    assert missed is not None
+    assert missed.bleu is not None
+    assert missed.spread is not None
+    bleu = [[run.result["test"]["bleu"] for run in found[name].runs] for name in ("base", "A2")]
+    assert missed.spread.of_run == pytest.approx(math.sqrt(sum(map(statistics.variance, bleu)) / 2))
+    assert missed.more_seeds is not None
+    for more, enough in ((missed.more_seeds, True), (missed.more_seeds - 1, False)):
+        chance = power(missed.bleu.difference, missed.spread.of_run, 3 + more, 0.05 / 2, missed.spread.of_test_sets)
+        assert (chance >= 0.8) is enough
+    assert f"if it is the true one: A2 {missed.more_seeds}." in footnotes(runs_dir)
+
+
+def test_what_hides_in_a_small_test_set_no_seed_will_show(runs_dir: Path, make_run: Make) -> None:
+    """Seeds that hardly differ, and two arms that are good at different sentences."""
+    halves = [translated(0.6, 1)[:40] + REFERENCES[40:], REFERENCES[:40] + translated(0.62, 2)[40:]]
+    for arm, lines in zip(("base", "A1"), halves, strict=True):
+        for seed, last in ((1, "dog cat"), (2, "dog dog")):
+            make_run(arm, seed, translations=[*lines[:-1], last], references=REFERENCES)
+    against = arms(runs_dir)["A1"].against
+    assert against is not None
+    assert against.spread is not None
+    assert against.spread.of_test_sets > 10 * against.spread.of_run
+    assert (against.hidden, against.more_seeds) == (True, None)
+    assert "no number of seeds would show the difference of BLEU seen: A1." in footnotes(runs_dir)
+    assert "a true difference of so much: 0.5 BLEU no number" in footnotes(runs_dir)
 
 
 def test_without_references_bleu_is_not_tested_and_perplexity_is(runs_dir: Path, make_run: Make) -> None:
@@ -160,7 +183,7 @@ def test_arms_tested_on_other_sentences_are_refused_by_name(runs_dir: Path, make
     make_arm("A2", [0.8, 0.81])
     found = arms(runs_dir)
     assert found["A1"].against is not None
-    assert (found["A1"].against.bleu, found["A1"].against.ppl, found["A1"].against.stars) == (None, None, False)
+    assert (found["A1"].against.bleu, found["A1"].against.ppl, found["A1"].against.bleu_star) == (None, None, False)
     assert found["A2"].against is not None
     assert found["A2"].against.bleu_holm is not None
     assert "Not compared: A1: its references are not the baseline's." in told(runs_dir)

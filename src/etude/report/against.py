@@ -1,8 +1,9 @@
 """An arm against the baseline: every test that the data allows, corrected for how many arms were tested."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from statistics import fmean, median
 
 from etude.report.measured import Measured
 from etude.report.statistics import (
@@ -14,6 +15,7 @@ from etude.report.statistics import (
     paired_bootstrap,
     pooled_deviation,
     seeds_needed,
+    sentence_deviation,
     welch,
 )
 
@@ -35,6 +37,8 @@ class Against:
         hedges_g: of BLEU, in standard deviations of a single run.
         more_seeds: how many more of both would show the difference of BLEU that was seen, if it is the true one, with a
             chance of 80 % and among this many arms; None where it is seen already, and where nothing is known.
+        hidden: whether no number of seeds would, for the test set is too small.
+        spread: what the difference of BLEU has to stand out from; None where it is not known.
         why_not: why BLEU or perplexity are not compared, or sentences not resampled; phrases.
     """
 
@@ -47,6 +51,8 @@ class Against:
     bleu_holm: float | None = None
     ppl_holm: float | None = None
     more_seeds: int | None = None
+    hidden: bool = False
+    spread: "Spread | None" = None
 
     @property
     def bleu_star(self) -> bool:
@@ -57,11 +63,6 @@ class Against:
     def ppl_star(self) -> bool:
         """Whether the difference of perplexity would show for other seeds."""
         return self.ppl_holm is not None and self.ppl_holm < ALPHA
-
-    @property
-    def stars(self) -> bool:
-        """Whether either would."""
-        return self.bleu_star or self.ppl_star
 
 
 def against(arm: Measured, base: Measured) -> Against:
@@ -92,15 +93,58 @@ def corrected(found: Mapping[str, Against], arms: Mapping[str, Measured], base: 
     bleu = holm({arm: one.bleu.p for arm, one in found.items() if one.bleu and one.bleu.p is not None})
     ppl = holm({arm: one.ppl.p for arm, one in found.items() if one.ppl and one.ppl.p is not None})
     done = {arm: replace(one, bleu_holm=bleu.get(arm), ppl_holm=ppl.get(arm)) for arm, one in found.items()}
-    return {arm: replace(one, more_seeds=_more_seeds(one, arms[arm], base, len(bleu))) for arm, one in done.items()}
+    return {arm: _with_more_seeds(one, arms[arm], base, len(bleu)) for arm, one in done.items()}
 
 
-def _more_seeds(found: Against, arm: Measured, base: Measured, tested: int) -> int | None:
+def seeds_for(difference: float, found: Collection[Against]) -> int | None:
+    """How many seeds an arm would show a true difference of BLEU of that size, with a chance of 80 % and among as many
+    arms, if it varies as these do; None where no number of them would.
+
+    Raises:
+        ValueError: the spread of none is known, or the difference is 0.
+    """
+    spreads = [one.spread for one in found if one.spread]
+    if not spreads:
+        raise ValueError("no spread is known")
+    of_run = math.sqrt(fmean(spread.of_run**2 for spread in spreads))
+    of_test_sets = median(spread.of_test_sets for spread in spreads)
+    return seeds_needed(difference, of_run, alpha=ALPHA / len(spreads), test_set=of_test_sets)
+
+
+def _with_more_seeds(found: Against, arm: Measured, base: Measured, tested: int) -> Against:
     """At α over the number of arms, which is what Holm asks of the clearest of them."""
-    if found.bleu_holm is None or found.bleu_star or not (arm.bleu and base.bleu):
+    spread = spread_of(arm, base)
+    found = replace(found, spread=spread)
+    if found.bleu is None or found.bleu_holm is None or found.bleu_star or spread is None:
+        return found
+    if math.isclose(found.bleu.difference, 0, abs_tol=1e-9):
+        return found
+    needed = seeds_needed(found.bleu.difference, spread.of_run, alpha=ALPHA / tested, test_set=spread.of_test_sets)
+    if needed is None:
+        return replace(found, hidden=True)
+    return replace(found, more_seeds=max(1, needed - min(spread.seeds)))
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What hides a difference of BLEU between two arms; standard deviations.
+
+    Attributes:
+        of_run: of a single run over seeds, as if both arms varied alike.
+        of_test_sets: of the difference over test sets, with seeds without end.
+        seeds: how many each arm has.
+    """
+
+    of_run: float
+    of_test_sets: float
+    seeds: tuple[int, int]
+
+
+def spread_of(arm: Measured, base: Measured) -> Spread | None:
+    """None where an arm has one seed, where neither varies over seeds, and where there are no translations."""
+    if not (arm.bleu and base.bleu and arm.sentences and base.sentences and min(arm.bleu.seeds, base.bleu.seeds) > 1):
         return None
-    deviation, difference = pooled_deviation(arm.bleu, base.bleu), arm.bleu.mean - base.bleu.mean
-    if deviation == 0 or math.isclose(difference, 0, abs_tol=1e-9):
+    of_run = pooled_deviation(arm.bleu, base.bleu)
+    if of_run == 0:
         return None
-    needed = seeds_needed(difference, deviation, alpha=ALPHA / tested)
-    return max(1, needed - min(arm.bleu.seeds, base.bleu.seeds))
+    return Spread(of_run, sentence_deviation(arm.sentences, base.sentences), (arm.bleu.seeds, base.bleu.seeds))

@@ -1,12 +1,13 @@
 """What stands below a table: what the marks mean, what the numbers are, and how far they may be trusted."""
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from etude.config.stale import MARKS, notes_on_code
 from etude.config.studies import value_at
-from etude.report.against import ALPHA
+from etude.report.against import ALPHA, Against, seeds_for
 from etude.report.comparison import BUDGET, TOLERANCE, ArmResult, Compared
 from etude.report.results import Run
 from etude.report.statistics import RankCorrelation
@@ -15,6 +16,7 @@ from etude.report.wording import ends, fixed, plain, span
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _BUDGET = "§"
 _MANY = 100  # seeds; more than anyone will add
+_SIZES = (0.5, 1.0, 2.0)  # of BLEU, for which the seeds needed are told
 
 
 def marks(compared: Compared) -> dict[str, str]:
@@ -52,26 +54,51 @@ def _on_differences(compared: Compared) -> list[str]:
         return ["One seed an arm: nothing is starred or bold, for it does not say how far another seed would fall."]
     told = [
         f"±: half the 95 % interval of the mean over seeds (Student's t). Δ: ours less that of {base.arm}; bold with a "
-        f"star where p < {ALPHA} after Holm's correction for all arms, by Welch's t test over seeds for PPL, and for "
-        "BLEU by a t test over seeds and test sentences together."
+        f"star where p < {ALPHA} after Holm's correction for all arms, by Welch's t test over seeds for PPL, on these "
+        "very sentences, and for BLEU by a t test over seeds and test sentences together."
     ]
-    untested = [arm.arm for arm in compared.arms if arm.against and arm.against.bleu_holm is None]
-    if untested:
-        told.append(f"No test of BLEU, hence no star: {', '.join(untested)}.")
+    told += _untested(compared.arms)
     if base.variances:
         seeds, sentences = math.sqrt(base.variances.seeds), math.sqrt(base.variances.test_set)
         told.append(
             f"Standard deviation of the BLEU of {base.arm}: {seeds:.2f} over seeds on this test set, "
             f"{sentences:.2f} over test sets like this one."
         )
-    more = {arm.arm: arm.against.more_seeds for arm in compared.arms if arm.against and arm.against.more_seeds}
+    return told + _on_more_seeds({arm.arm: arm.against for arm in compared.arms if arm.against})
+
+
+def _untested(arms: Sequence[ArmResult]) -> list[str]:
+    """Why some have no test, hence no star; of the arms that share a reason at once."""
+    reasons: dict[str, list[str]] = {}
+    for arm in arms:
+        for what, found in (("BLEU", arm.against.bleu), ("PPL", arm.against.ppl)) if arm.against else ():
+            if found and found.p is None:
+                told = re.sub(rf"(?<!\w){re.escape(arm.arm)} has\b", "each has", found.why_not)
+                reasons.setdefault(f"{what}, hence no star: {told}", []).append(arm.arm)
+    return [f"No test of {why} ({', '.join(names)})." for why, names in reasons.items()]
+
+
+def _on_more_seeds(against: Mapping[str, Against]) -> list[str]:
+    """What more seeds would show of the differences seen, and how many it takes for differences of some sizes."""
+    told = []
+    more = {arm: one.more_seeds for arm, one in against.items() if one.more_seeds}
     if more:
-        numbers = (f"{arm} {number if number <= _MANY else f'over {_MANY}'}" for arm, number in more.items())
+        numbers = (f"{arm} {_number(number)}" for arm, number in more.items())
         told.append(
             "More seeds that would likely (80 %) show the difference of BLEU seen, if it is the true one: "
             f"{', '.join(numbers)}."
         )
+    if hidden := [arm for arm, one in against.items() if one.hidden]:
+        told.append(f"On this test set no number of seeds would show the difference of BLEU seen: {', '.join(hidden)}.")
+    if any(one.spread for one in against.values()):
+        needed = {size: seeds_for(size, against.values()) for size in _SIZES}
+        numbers = (f"{size:g} BLEU {_number(seeds) if seeds else 'no number'}" for size, seeds in needed.items())
+        told.append(f"Seeds an arm that would likely show a true difference of so much: {', '.join(numbers)}.")
     return told
+
+
+def _number(seeds: int) -> str:
+    return str(seeds) if seeds <= _MANY else f"over {_MANY}"
 
 
 def _budgets(arms: Sequence[ArmResult]) -> list[str]:

@@ -16,6 +16,23 @@ def test_it_is_how_often_a_simulated_test_sees_the_difference(
     assert nominal(int(seen), 20_000, power(difference, 0.3, seeds))
 
 
+@pytest.mark.parametrize(
+    ("seeds", "difference", "test_set"), [(3, 1.0, 0.2), (5, 1.0, 0.3), (20, 1.0, 0.3), (20, 0.6, 0.3)]
+)
+def test_with_a_test_set_it_is_how_often_a_simulated_test_over_seeds_and_sentences_sees_it(
+    seeds: int, difference: float, test_set: float
+) -> None:
+    """The variance over seeds is estimated from them, that over test sets is known, as resampling makes it."""
+    chance, times = np.random.default_rng(seeds), 20_000
+    arm, base = chance.normal(0, 0.4, (2, times, seeds))
+    found = difference + chance.normal(0, test_set, times) + arm.mean(axis=1) - base.mean(axis=1)
+    parts = [side.var(axis=1, ddof=1) / seeds for side in (arm, base)]
+    variance = parts[0] + parts[1] + test_set**2
+    freedom = variance**2 / ((parts[0] ** 2 + parts[1] ** 2) / (seeds - 1))
+    seen = (2 * stats.t.sf(abs(found) / np.sqrt(variance), freedom) < 0.05).mean()
+    assert power(difference, 0.4, seeds, test_set=test_set) == pytest.approx(seen, abs=0.05)
+
+
 def test_no_difference_is_seen_as_often_as_false_alarms_are_allowed() -> None:
     assert power(0, 0.3, 5, alpha=0.01) == pytest.approx(0.01)
 
@@ -29,8 +46,24 @@ def test_a_difference_of_one_deviation_takes_seventeen_seeds() -> None:
 @pytest.mark.parametrize("wanted", [0.5, 0.8, 0.95])
 def test_it_is_the_fewest_seeds_that_do(difference: float, wanted: float) -> None:
     seeds = seeds_needed(difference, 0.3, wanted)
+    assert seeds is not None
     assert power(difference, 0.3, seeds) >= wanted
     assert seeds == 2 or power(difference, 0.3, seeds - 1) < wanted
+
+
+@pytest.mark.parametrize("difference", [1.5, 2.19, 3, 7.3, 20])
+@pytest.mark.parametrize("arms", [1, 6, 30])
+def test_large_differences_among_many_arms_take_no_fewer_than_they_should(difference: float, arms: int) -> None:
+    seeds, alpha = seeds_needed(difference, 1.0, alpha=0.05 / arms), 0.05 / arms
+    assert seeds is not None
+    assert power(difference, 1.0, seeds, alpha) >= 0.8
+    assert seeds == 2 or power(difference, 1.0, seeds - 1, alpha) < 0.8
+
+
+def test_what_hides_in_the_test_set_no_number_of_seeds_shows() -> None:
+    """On endless seeds a z test is left: 2.80 standard deviations show with power 0.8."""
+    assert seeds_needed(2.75, 1.0, test_set=1.0) is None
+    assert seeds_needed(2.85, 1.0, test_set=1.0) is not None
 
 
 @pytest.mark.parametrize(("difference", "wanted"), [(0.0, 0.8), (float("nan"), 0.8), (0.3, 1.0), (0.3, 0.0)])

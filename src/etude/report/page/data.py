@@ -81,15 +81,19 @@ def _against(found: Against) -> dict[str, Any]:
         "bleu": _comparison(found.bleu, found.bleu_holm, found.bleu_star),
         "ppl": _comparison(found.ppl, found.ppl_holm, found.ppl_star),
         "bootstrap": _interval(found.bootstrap.interval) if found.bootstrap else None,
+        "bootstrap_p": found.bootstrap.p if found.bootstrap else None,
         "hedges_g": found.hedges_g,
+        "randomisation": found.randomisation,
         "more_seeds": found.more_seeds,
+        "hidden": found.hidden,
     }
 
 
 def _comparison(found: Comparison | None, holm: float | None, star: bool) -> dict[str, Any] | None:
     if found is None:
         return None
-    return {"difference": found.difference, "interval": _interval(found.interval), "holm": holm, "star": star}
+    told = {"difference": found.difference, "interval": _interval(found.interval), "holm": holm, "star": star}
+    return told | ({"why": found.why_not} if found.why_not else {})
 
 
 def _rank(found: RankCorrelation) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from html import escape
 from etude.report.comparison import Compared
 from etude.report.rows import STAR, Column, Row, Rows
 
-_NUMBER = re.compile(r"([−+]?[\d,.]+)(K?)")
+_NUMBER = re.compile(r"([−+-]?[\d,.]+(?:e[−+-]?\d+)?)(K?)")
 _SYMBOL = re.compile(r"(\w)_(\w+)")  # d_model, ε_ls: a letter with an index
 
 
@@ -70,7 +70,7 @@ def _sorted_by(cell: str, words: bool) -> str:
     if words:
         return f' data-value="{escape(cell)}"' if cell else ""
     number = _NUMBER.match(cell)
-    if not number or not number[1].strip("−+,."):
+    if not number or not number[1].strip("−+-,."):
         return ""
     value = float(number[1].replace("−", "-").replace(",", "")) * (1000 if number[2] else 1)
     return f' data-value="{value:.12g}"'

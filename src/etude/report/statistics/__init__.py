@@ -19,7 +19,13 @@ Scores of one metric enter as `Scores`; translations as `Counts`, which `count` 
 refused by name.
 """
 
-from etude.report.statistics.combined import Variances, combined_test, hierarchical_bootstrap, variances
+from etude.report.statistics.combined import (
+    Variances,
+    combined_test,
+    hierarchical_bootstrap,
+    sentence_deviation,
+    variances,
+)
 from etude.report.statistics.correction import holm
 from etude.report.statistics.difference import Comparison, hedges_g, pooled_deviation, welch
 from etude.report.statistics.intervals import Interval, Mean, mean_interval
@@ -54,6 +60,7 @@ __all__ = [
     "power",
     "resample",
     "seeds_needed",
+    "sentence_deviation",
     "spearman",
     "variances",
     "welch",

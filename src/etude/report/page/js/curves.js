@@ -57,7 +57,7 @@
       label: `${Y[y.value]} over ${X[x.value]} of ${names}`,
       caption: curves.some(({ seeds }) => seeds > 1)
         ? "The line is the mean over the seeds of an arm, the band reaches from the lowest seed to the highest."
-        : "One seed an arm.",
+        : curves.length ? "One seed an arm." : "No arm is ticked.",
       head: ["arm", X[x.value], "mean", "lowest", "highest"],
       rows: shown.flatMap((arm, a) =>
         curves[a].mean.map((mean, i) => [

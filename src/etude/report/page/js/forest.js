@@ -3,6 +3,8 @@
 (() => {
   const Y = { bleu: "BLEU", ppl: "perplexity" };
   const DIGITS = { bleu: 2, ppl: 3 };
+  const REASONS = 3; // why arms are not tested, at most; the notes below the table say all
+  const chance = (p) => (known(p) && p < 0.0001 ? "< 0.0001" : fixed(p, 4));
   const others = ARMS.filter((arm) => arm.against);
   if (!others.length) return;
 
@@ -38,6 +40,7 @@
     };
     const lesser = told.some((one) => one.lesser);
     const tested = told.some((one) => known(one.holm));
+    const untested = [...new Set(told.filter((one) => one.why).map((one) => one.why))].slice(0, REASONS);
     const over = y.value === "bleu" ? "seeds and sentences" : "seeds";
     const better = y.value === "bleu" ? "right" : "left";
     return {
@@ -60,18 +63,24 @@
         `Better is to the ${better}.`,
         tested ? `A filled mark: significant at ${DATA.alpha} after Holm’s correction over all arms.` : "",
         tested ? `The interval of 95 % is over ${over}.` : "",
-        lesser ? "A diamond with a thin line: too few seeds, so the interval is over sentences alone and says nothing of other seeds." : "",
-        tested || lesser ? "" : "One seed an arm: no interval.",
+        lesser ? "A diamond with a thin line: the interval is over sentences alone and says nothing of other seeds." : "",
+        untested.length ? `Not tested: ${untested.join("; ")}.` : "",
       ].join(" "),
-      head: ["arm", "difference", "95 % interval", "of", "p after Holm", "Hedges’ g", "seeds more needed", "budget"],
+      head: ["arm", "difference", "95 % interval", "of", "p after Holm", "p over sentences", "p by exchange", "Hedges’ g", "seeds more needed", "budget"],
       rows: told.map(({ arm, difference, interval, lesser: less, holm, star }) => [
         arm.name,
         signed(difference, digits) + (star ? " *" : ""),
         range(interval, digits),
         interval ? (less ? "sentences" : over) : NOTHING,
-        fixed(holm, 4),
-        y.value === "bleu" ? fixed(arm.against.hedges_g, 2) : NOTHING,
-        y.value === "bleu" ? fixed(arm.against.more_seeds) : NOTHING,
+        chance(holm),
+        ...(y.value === "bleu"
+          ? [
+            chance(arm.against.bootstrap_p),
+            chance(arm.against.randomisation),
+            fixed(arm.against.hedges_g, 2),
+            arm.against.hidden ? "none would do" : fixed(arm.against.more_seeds),
+          ]
+          : [NOTHING, NOTHING, NOTHING, NOTHING]),
         arm.budget.join(", ") || "as the baseline",
       ]),
     };

@@ -62,6 +62,8 @@ function showSamples(one, other) {
   box.querySelector(".hint").textContent = ranked.length
     ? `The number is sentence BLEU. Underlined is what the reference does not say. From ${fixed(DATA.samples.sentences.length)} of ` +
       `${fixed(DATA.samples.of)} sentences, those on which the arms differ most; each arm speaks with its first seed.`
-    : "On the sentences kept here, no difference.";
+    : both.length
+      ? "On the sentences kept here, no difference."
+      : "The translations of one of the two cannot be compared; the notes below the table say why.";
   box.querySelector("ol").replaceChildren(...ranked.map(({ sentence }) => sample(sentence, one, other)));
 }
