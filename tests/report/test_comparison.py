@@ -3,6 +3,7 @@
 import math
 import random
 import re
+import shutil
 import statistics
 from collections.abc import Callable
 from pathlib import Path
@@ -218,6 +219,39 @@ def test_other_word_pieces_of_the_same_sentences_part_perplexity_and_not_bleu(
     assert found.ppl is None
     assert found.bleu_holm is not None
     assert "A1: its perplexity is over other text or other word pieces." in told(runs_dir)
+
+
+def test_what_is_not_compared_with_the_baseline_is_not_ranked_with_it_either(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", ppl=3.0)
+    make_run("A1", ppl=4.0)
+    for arm in ("A2", "E1", "long"):
+        make_run(arm, store="other pieces")
+    found = {arm.arm: arm.comparable for arm in compared(runs_dir).arms}
+    assert found == {"base": {"ppl", "bleu"}, "A1": {"ppl", "bleu"}, "A2": set(), "E1": set(), "long": set()}
+    assert compared(runs_dir).ranks["ppl"].spearman.arms == 2
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xff\xfe broken\n"])
+def test_damaged_references_of_one_arm_leave_the_others_alone(damage: bytes, runs_dir: Path, make_arm: MakeArm) -> None:
+    make_arm("base", [0.9, 0.91])
+    make_arm("A1", [0.8, 0.81])
+    damaged = make_arm("A2", [0.8, 0.81])[0].references_file("test")
+    damaged.write_bytes(damage)
+    found = arms(runs_dir)
+    assert found["A1"].against is not None
+    assert found["A1"].against.bleu_holm is not None
+    assert found["A2"].against is not None
+    assert found["A2"].against.bleu is None
+    assert f"Not compared: A2: {damaged}" in told(runs_dir)
+
+
+def test_a_copied_directory_is_no_second_seed(runs_dir: Path, make_arm: MakeArm) -> None:
+    for arm in ("base", "A1"):
+        [run] = make_arm(arm, [0.9])
+        shutil.copytree(run.path, run.path.with_name(f"{run.path.name}0"))
+    assert [len(arm.runs) for arm in compared(runs_dir).arms[:2]] == [1, 1]
+    assert not compared(runs_dir).several_seeds
+    assert told(runs_dir).count("the same run as") == 2
 
 
 def test_translations_that_are_too_few_or_score_otherwise_are_named(runs_dir: Path, make_arm: MakeArm) -> None:

@@ -86,6 +86,14 @@ def test_several_seeds_give_the_mean_half_its_interval_and_their_number(runs_dir
     assert "seed 1, 2, 3" in notes(runs_dir)
 
 
+def test_an_override_that_adds_a_key_is_the_arms_and_no_setting(runs_dir: Path, make_run: Make) -> None:
+    study = runs_dir.parent / "experiments" / "heads" / "study.yaml"
+    study.write_text(study.read_text().replace("[model/position=learned]", "[+model/position=learned]"))
+    make_run("base")
+    make_run("E1")
+    assert [row["PPL ours"] for arm, row in table(runs_dir).items() if arm in ("base", "E1")] == ["3.00", "3.00"]
+
+
 def test_several_seeds_bring_differences_and_a_star_where_one_is_more_than_luck(runs_dir: Path, make_run: Make) -> None:
     for seed in (1, 2, 3):
         make_run("base", seed, ppl=3.0 + 0.01 * seed, bleu=40.0 + seed)

@@ -9,6 +9,7 @@ import pytest
 
 from etude.errors import UserError
 from etude.report import serve as serving
+from etude.report.command import report
 from etude.report.serve import changes, served, write_again
 
 
@@ -24,6 +25,19 @@ def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
         port = int(address.rstrip("/").rpartition(":")[2])
         with pytest.raises(UserError, match=rf"--serve={port}: .* say --serve"), served(tmp_path, port):
             pass
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--serve=99999"], "below 65536"),
+        (["--serve=²"], "a port is a number"),
+        (["--serve", "--latex", "t.tex"], "writes nothing: leave out --latex"),
+    ],
+)
+def test_what_cannot_be_served_is_one_sentence(words: list[str], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        report(["table3", *words])
 
 
 def test_a_change_of_a_curve_or_a_result_is_seen_and_nothing_else_is(

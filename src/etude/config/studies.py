@@ -39,6 +39,11 @@ class Study:
     columns: dict[str, str]  # printed header -> dotted key of the run's config
     paper: Paper
 
+    @property
+    def changed(self) -> set[str]:
+        """The config groups and dotted keys that some arm changes."""
+        return {override.partition("=")[0].lstrip("+~") for overrides in self.arms.values() for override in overrides}
+
 
 def study_names() -> list[str]:
     """Every study there is, the user's own and the shipped ones."""

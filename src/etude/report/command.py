@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -67,21 +67,25 @@ def report(words: Sequence[str]) -> None:
         _show(made.rows, wanted.files)
 
 
-def report_search(words: Sequence[str], planned: Callable[[str, Sequence[str]], list[list[str]]], drawn: bool) -> None:
+def report_search(
+    words: Sequence[str],
+    planned: Callable[[str, Sequence[str]], list[list[str]]],
+    drawn: Callable[[str, Sequence[str]], Collection[str]],
+) -> None:
     """The same of a sweep file.
 
     Args:
         words: the file, and what was typed behind it.
         planned: gives the overrides of each run of the sweep so called.
-        drawn: whether the sweep is a random search.
+        drawn: gives the keys whose values it draws.
 
     Raises:
         UserError: a word is not understood, or no run of the sweep is finished.
     """
     wanted = asked("report", words, _DRAWINGS)
     typed = [f"{key}={value}" for key, value in wanted.where.items()]
-    runs = planned(wanted.study, typed)
-    _show(search(" ".join([wanted.study, *typed]), runs, Path(wanted.runs_dir), drawn), wanted.files)
+    name, runs_dir = " ".join([wanted.study, *typed]), Path(wanted.runs_dir)
+    _show(search(name, planned(wanted.study, typed), runs_dir, drawn(wanted.study, typed)), wanted.files)
 
 
 def _show(rows: Rows, files: Mapping[str, str]) -> None:
@@ -103,8 +107,10 @@ def _serve(wanted: Asked, port: str) -> None:
     from etude.report.serve import serve
 
     load_study(wanted.study)  # a study that does not exist will not come to be
-    if not (port.isdigit() or port == ""):
-        raise UserError(f"--serve={port}: a port is a number, such as --serve=8000")
+    if wanted.files or wanted.wandb:
+        raise UserError(f"--serve shows the page and writes nothing: leave out {', '.join([*wanted.files]) or WANDB}")
+    if port and not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
+        raise UserError(f"--serve={port}: a port is a number below 65536, such as --serve=8000")
     runs_dir = Path(wanted.runs_dir)
     serve(lambda: make_report(wanted.study, runs_dir, wanted.where).compared, runs_dir / wanted.study, int(port or 0))
 

@@ -5,6 +5,7 @@ Every view of a report (terminal, Markdown, LaTeX, the page) shows what `compare
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from statistics import fmean
 from typing import Any
 
@@ -44,6 +45,7 @@ class ArmResult:
         unfinished: the runs that have begun.
         ppl: of the test set, per word piece; None without runs.
         bleu: of the test set, 0 to 100; None without runs.
+        comparable: which of "ppl" and "bleu" were measured as the baseline's were, so that they may be set beside it.
         counts: what each sentence brings to the BLEU of each run; None without translations that can be compared.
         variances: of BLEU, over seeds and over test sets; None with one seed, or without counts.
         parameters: of the model; None without runs, as all that follows.
@@ -64,6 +66,7 @@ class ArmResult:
     unfinished: list[Run]
     ppl: Mean | None
     bleu: Mean | None
+    comparable: frozenset[str]
     counts: Counts | None
     variances: Variances | None
     parameters: int | None
@@ -162,6 +165,7 @@ def _arm(
         unfinished=[run for run in selection.unfinished if run.arm == arm],
         ppl=mean_interval(Scores(arm, scores(runs, "test.perplexity"))) if runs else None,
         bleu=mean_interval(Scores(arm, scores(runs, "test.bleu"))) if runs else None,
+        comparable=frozenset(metric for metric in ("ppl", "bleu") if getattr(measured, metric, None)),
         counts=sentences.counts if sentences else None,
         variances=variances(sentences) if sentences and len(runs) > 1 else None,
         parameters=runs[0].result["parameters"] if runs else None,
@@ -194,16 +198,16 @@ def _budget(runs: Sequence[Run], base: Sequence[Run]) -> dict[str, float]:
 
 
 def _mean(runs: Sequence[Run], key: str) -> float | None:
-    values = [run.result[key] for run in runs if run.result.get(key) is not None]
-    return fmean(values) if values else None
+    values = [run.result[key] for run in runs if isinstance(run.result.get(key), int | float)]
+    return fmean(values) if values and all(map(isfinite, values)) else None
 
 
 def _ranks(arms: Sequence[ArmResult]) -> dict[str, Ranks]:
     ranks = {}
     for name in ("ppl", "bleu"):
-        means = {arm.arm: getattr(arm, name) for arm in arms}
+        means = {arm.arm: getattr(arm, name) for arm in arms if name in arm.comparable}
         ours = {arm: mean and mean.value for arm, mean in means.items()}
-        paper = {arm.arm: arm.paper.get(name) for arm in arms}
+        paper = {arm.arm: arm.paper.get(name) for arm in arms if name in arm.comparable}
         ranks[name] = Ranks(spearman(ours, paper), kendall(ours, paper))
     return ranks
 

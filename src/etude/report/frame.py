@@ -84,8 +84,7 @@ def _row(study: Study, run: Run, keys: Sequence[str]) -> dict[str, Any]:
 def _varied(study: Study) -> list[str]:
     """What the table shows of a config, and what else the arms change: config groups and dotted keys."""
     shown = [key.removeprefix("choices.") for key in study.columns.values()]
-    changed = {override.partition("=")[0].lstrip("+~") for overrides in study.arms.values() for override in overrides}
-    return [*shown, *sorted(changed.difference(shown))]
+    return [*shown, *sorted(study.changed.difference(shown))]
 
 
 def _cell(run: Run, key: str) -> Any:

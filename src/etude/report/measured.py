@@ -33,7 +33,10 @@ class Measured:
 def measure(arm: str, runs: Sequence[Run], base: TestSet) -> Measured:
     """The runs of an arm, all with finite metrics, as far as they can be compared with what was tested on `base`."""
     pieces = _reason({run.seed: other_pieces(run, base) for run in runs})
-    other = _reason({run.seed: other_test_set(run, base) for run in runs})
+    try:
+        other = _reason({run.seed: other_test_set(run, base) for run in runs})
+    except UserError as error:
+        other = str(error)
     ppl = None if pieces else Scores(arm, scores(runs, "test.perplexity"))
     if other:
         return Measured(ppl, None, None, (other,))

@@ -65,7 +65,6 @@ class Selection:
 
 def read_runs(study: Study, runs_dir: Path) -> tuple[list[Run], list[str]]:
     """Every run of the study, and a sentence for each that could not be read."""
-    touched = {override.split("=")[0] for overrides in study.arms.values() for override in overrides}
     runs, notes = [], []
     for path in sorted((runs_dir / study.name).glob("*/seed*/")):
         run_dir = RunDir(path)
@@ -76,7 +75,7 @@ def read_runs(study: Study, runs_dir: Path) -> tuple[list[Run], list[str]]:
             notes.append(f"Left out: {path}, which is no run: it has no config.yaml.")
             continue
         try:
-            runs.append(_read(run_dir, touched))
+            runs.append(_read(run_dir, study.changed))
         except (OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
             notes.append(f"Left out: {run_dir.path}, which cannot be read ({type(error).__name__}).")
     return runs, notes
@@ -105,11 +104,25 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str]) -> Selec
     setting = groups[best][0].setting
     notes = [_left_out(study, group, setting) for key, group in groups.items() if key != best]
     newest = {run.arm: run for run in sorted(groups[best], key=lambda run: run.changed)}
-    chosen = [run for run in groups[best] if run.differs_only_in_seed(newest[run.arm])]
-    if older := len(groups[best]) - len(chosen):
+    alike = [run for run in groups[best] if run.differs_only_in_seed(newest[run.arm])]
+    if older := len(groups[best]) - len(alike):
         notes.append(f"Left out: {_count(older)} of a config or a text that a newer run of the same arm no longer has.")
+    chosen, twice = _once(alike)
+    notes += twice
     unfinished = [run for run in runs if not run.finished and run.setting == setting]
     return Selection(chosen, unfinished, notes)
+
+
+def _once(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+    """The newest of runs that are the same one, a copied directory for example: twice the same is no second seed."""
+    newest = {(run.arm, run.seed): run for run in sorted(runs, key=lambda run: run.changed)}
+    same = {id(run): newest[run.arm, run.seed] for run in runs}
+    notes = [
+        f"Left out: {run.run_dir.path}, the same run as {same[id(run)].run_dir.path}."
+        for run in runs
+        if same[id(run)] is not run
+    ]
+    return [run for run in runs if same[id(run)] is run], notes
 
 
 def _read(run_dir: RunDir, touched: Collection[str]) -> Run:

@@ -5,12 +5,14 @@ set has trained on it; of the test set the best trial's score is shown, and no o
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from statistics import fmean
 
+from etude.config.stale import MARKS, Code, code_of, notes_on_code
 from etude.config.studies import value_at
 from etude.errors import UserError
 from etude.report.rows import Column, Row, Rows
@@ -24,7 +26,18 @@ Words = frozenset[str]
 _NO_MATTER = ("hydra", "stale", "runs_dir", "cache_dir", "trainer", "logger")
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?(e[-+]?\d+)?")
 _ROOM = 8  # characters that a number may take as it was drawn
-_TOLD = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # of trials, for which the expected best is told
+_TOLD = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # trials for which the expected best is told
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A finished run: its scores, the text it met, and by which code it was made."""
+
+    valid_perplexity: float
+    test_perplexity: float
+    test_bleu: float
+    store: str
+    code: Code
 
 
 @dataclass(frozen=True)
@@ -34,40 +47,47 @@ class Trial:
     Attributes:
         words: key -> value, as typed; those that all trials share and the seed left out.
         runs: its finished ones, one a seed.
-        perplexity: of the validation set, the mean over its runs; infinite or NaN where one diverged.
+        drawn: how often the search drew it.
     """
 
     words: dict[str, str]
-    runs: list[RunDir]
-    perplexity: float
+    runs: list[Tried]
+    drawn: int
 
-    def test(self, metric: str) -> float:
-        """The mean over its runs of a score on the test set."""
-        return fmean(float(value_at(run.result(), f"test.{metric}")) for run in self.runs)
+    @property
+    def perplexity(self) -> float:
+        """Of the validation set, the mean over its runs; not finite where one diverged."""
+        return fmean(run.valid_perplexity for run in self.runs)
 
 
-def search(name: str, planned: Sequence[Sequence[str]], runs_dir: Path, drawn: bool) -> Rows:
+def search(name: str, planned: Sequence[Sequence[str]], runs_dir: Path, drawn: Collection[str]) -> Rows:
     """The table of a search.
 
     Args:
         name: what was typed to start it, such as "sweeps/learning_rate.yaml run_cap=40".
         planned: the overrides of each of its runs.
         runs_dir: where the runs lie.
-        drawn: whether the trials were drawn at random, so that luck can be reckoned.
+        drawn: the keys whose values were drawn at random; where all that varies was, luck can be reckoned.
 
     Raises:
-        UserError: none of its runs is finished.
+        UserError: none of its runs is finished, or their perplexities are not over the same word pieces.
     """
-    wanted = dict.fromkeys(_words(overrides) for overrides in planned)
-    there = _finished(runs_dir)
-    trials = _trials([words for words in wanted if words in there], there, _varied(wanted))
+    wanted = Counter(_words(overrides) for overrides in planned)
+    there, unreadable = _finished(runs_dir, wanted)
+    varied = _varied(wanted)
+    trials = _trials(wanted, there, varied)
     if not trials:
         raise UserError(
             f"{runs_dir} holds no finished run of this search; this makes them: etude sweep {name}  "
             "(what was typed behind etude sweep is typed here too)"
         )
+    if len({run.store for run in there.values()}) > 1:
+        raise UserError(
+            f"{name}: its runs met different texts or word pieces, and perplexities of these cannot be ranked"
+        )
     missing = sum(words not in there for words in wanted)
-    return _rows(name, trials, missing, drawn)
+    left_out = [*unreadable, *([f"Not finished: {_count(missing)} of the search."] if missing else [])]
+    return _rows(name, trials, left_out, at_random=bool(varied) and set(varied) <= set(drawn))
 
 
 def _words(overrides: Iterable[str]) -> Words:
@@ -75,15 +95,26 @@ def _words(overrides: Iterable[str]) -> Words:
     return frozenset(word for word in plain if word and not word.lstrip("~").startswith(_NO_MATTER))
 
 
-def _finished(runs_dir: Path) -> dict[Words, RunDir]:
-    """By what was typed for it; the newest of those for which the same was."""
-    found = [RunDir(file.parent) for file in runs_dir.glob("*/*/seed*/result.json")]
-    newest_last = sorted(found, key=lambda run: run.result_file.stat().st_mtime)
-    return {
-        _words(run.overrides_file.read_text(encoding="utf-8").splitlines()): run
-        for run in newest_last
-        if run.overrides_file.is_file()
-    }
+def _finished(runs_dir: Path, wanted: Collection[Words]) -> tuple[dict[Words, Tried], list[str]]:
+    """The wanted ones, the newest where one was made twice; and a sentence for each that cannot be read."""
+    found, unreadable = {}, []
+    for file in sorted(runs_dir.glob("*/*/seed*/result.json"), key=lambda file: file.stat().st_mtime):
+        run = RunDir(file.parent)
+        try:
+            words = _words(run.overrides_file.read_text(encoding="utf-8").splitlines())
+            if words in wanted:
+                found[words] = _read(run)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            unreadable.append(f"Left out: {run.path}, which cannot be read ({type(error).__name__}).")
+    return found, unreadable
+
+
+def _read(run: RunDir) -> Tried:
+    result = run.result()
+    valid, perplexity, bleu = (
+        float(value_at(result, key)) for key in ("valid.perplexity", "test.perplexity", "test.bleu")
+    )
+    return Tried(valid, perplexity, bleu, str(result.get("store", "")), code_of(run, result))
 
 
 def _varied(wanted: Iterable[Words]) -> list[str]:
@@ -98,48 +129,44 @@ def _pair(word: str) -> tuple[str, str]:
     return key, value
 
 
-def _trials(done: Iterable[Words], there: Mapping[Words, RunDir], varied: Sequence[str]) -> list[Trial]:
+def _trials(wanted: Mapping[Words, int], there: Mapping[Words, Tried], varied: Sequence[str]) -> list[Trial]:
     """The best first, those that diverged last."""
-    grouped: dict[tuple[str, ...], list[RunDir]] = {}
-    for words in done:
-        values = dict(_pair(word) for word in words)
-        grouped.setdefault(tuple(values.get(key, "") for key in varied), []).append(there[words])
+    grouped: dict[tuple[str, ...], list[Words]] = {}
+    for words in wanted:
+        if words in there:
+            values = dict(_pair(word) for word in words)
+            grouped.setdefault(tuple(values.get(key, "") for key in varied), []).append(words)
     trials = [
-        Trial(dict(zip(varied, values, strict=True)), runs, fmean(_perplexity(run) for run in runs))
-        for values, runs in grouped.items()
+        Trial(
+            dict(zip(varied, values, strict=True)),
+            [there[words] for words in seeds],
+            max(wanted[words] for words in seeds),
+        )
+        for values, seeds in grouped.items()
     ]
     return sorted(trials, key=lambda trial: trial.perplexity if isfinite(trial.perplexity) else float("inf"))
 
 
-def _perplexity(run: RunDir) -> float:
-    return float(value_at(run.result(), "valid.perplexity"))
-
-
-def _rows(name: str, trials: Sequence[Trial], missing: int, drawn: bool) -> Rows:
-    columns = [*(Column(key, words=not _numbers(key, trials)) for key in trials[0].words), Column("PPL", "validation")]
+def _rows(name: str, trials: Sequence[Trial], left_out: list[str], at_random: bool) -> Rows:
     several = any(len(trial.runs) > 1 for trial in trials)
-    rows = [
-        Row(
-            group="",
-            cells=[
-                *map(_short, trial.words.values()),
-                fixed(trial.perplexity, 2),
-                *([str(len(trial.runs))] if several else []),
-            ],
-            run=True,
-        )
-        for trial in trials
-    ]
-    left_out = [f"Not finished: {missing} {'run' if missing == 1 else 'runs'} of the search."] if missing else []
     file = name.split()[0]
     return Rows(
         file,
         Path(file).stem,
-        [*columns, *([Column("seeds")] if several else [])],
-        rows,
-        notes=[f"The runs of: etude sweep {name}", *_notes(trials, drawn)],
+        [
+            *(Column(key, words=not _numbers(key, trials)) for key in trials[0].words),
+            Column("PPL", "validation"),
+            *([Column("seeds")] if several else []),
+        ],
+        [Row("", [*_cells(trial), *([str(len(trial.runs))] if several else [])], run=True) for trial in trials],
+        notes=[f"The runs of: etude sweep {name}", *_notes(trials, at_random)],
         left_out=left_out,
     )
+
+
+def _cells(trial: Trial) -> list[str]:
+    marks = "".join(MARKS[code] for code in MARKS if any(run.code is code for run in trial.runs))
+    return [*map(_short, trial.words.values()), fixed(trial.perplexity, 2) + marks]
 
 
 def _numbers(key: str, trials: Sequence[Trial]) -> bool:
@@ -151,29 +178,34 @@ def _short(value: str) -> str:
     return f"{float(value):.4g}" if _NUMBER.fullmatch(value) and len(value) > _ROOM else value
 
 
-def _notes(trials: Sequence[Trial], drawn: bool) -> list[str]:
-    best, finite = trials[0], [trial.perplexity for trial in trials if isfinite(trial.perplexity)]
-    told = []
-    if isfinite(best.perplexity):
-        chosen = " ".join(f"{key}={value}" for key, value in best.words.items())
+def _notes(trials: Sequence[Trial], at_random: bool) -> list[str]:
+    best, finite = trials[0], [trial for trial in trials if isfinite(trial.perplexity)]
+    told = notes_on_code(run.code for trial in trials for run in trial.runs)
+    if finite:
+        what = " ".join(f"{key}={value}" for key, value in best.words.items()) or "the only trial"
+        perplexity, bleu = fmean(run.test_perplexity for run in best.runs), fmean(run.test_bleu for run in best.runs)
         told.append(
-            f"The best of {len(trials)} by validation perplexity, {chosen}, has on the test set a perplexity of "
-            f"{fixed(best.test('perplexity'), 2)} and {fixed(best.test('bleu'), 1)} BLEU. The others' are not shown: "
-            "who chooses by the test set has no test set left."
+            f"Best by validation perplexity: {what}. On the test set it has a perplexity of {fixed(perplexity, 2)} and "
+            f"{fixed(bleu, 1)} BLEU; the others' are not shown, for who chooses by the test set has no test set left."
         )
     if len(finite) < len(trials):
         told.append(f"{len(trials) - len(finite)} of {len(trials)} diverged.")
-    if drawn and len(finite) > 1:
-        told.append(_expected(finite, len(trials) - len(finite)))
+    if at_random and len(finite) > 1:
+        told.append(_expected(finite, among=len(trials)))
     return told
 
 
-def _expected(perplexities: Sequence[float], diverged: int) -> str:
+def _expected(trials: Sequence[Trial], among: int) -> str:
+    perplexities = [trial.perplexity for trial in trials for _ in range(trial.drawn)]
     found = expected_best(Scores("the search", perplexities), lower_is_better=True)
     kept = [n for n in _TOLD if n < len(perplexities)] + [len(perplexities)]
     curve = ", ".join(f"{n}: {fixed(found.expected[n - 1], 2)} ± {fixed(found.deviation[n - 1], 2)}" for n in kept)
-    among = " that did not diverge" if diverged else ""
+    which = " that do not diverge" if len(trials) < among else ""
     return (
-        f"Expected best of n trials{among} (Dodge et al. 2019) and its standard deviation: {curve}. "
+        f"Expected best of n trials{which} (Dodge et al. 2019) and its standard deviation: {curve}. "
         "Near the end it is too modest: what is better than the best of these, they cannot show."
     )
+
+
+def _count(runs: int) -> str:
+    return "1 run" if runs == 1 else f"{runs} runs"

@@ -5,7 +5,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -76,16 +76,22 @@ def changes(study_runs: Path) -> Iterator[None]:
     """Yields at once, and whenever a curve or a result below the folder has changed."""
     seen: object = None
     while True:
-        now = {
-            file: file.stat().st_mtime_ns
-            for name in ("metrics.csv", "result.json", "analysis.json")
-            for file in study_runs.glob(f"*/*/{name}")
-        }
+        now = _written(study_runs)
         started = time.monotonic()
         if now != seen:
             seen = now
             yield
         time.sleep(max(_ASKING, _SHARE * (time.monotonic() - started)))
+
+
+def _written(study_runs: Path) -> dict[Path, int]:
+    """When each curve and result below the folder was written; without one that is being put aside just now."""
+    found = {}
+    for name in ("metrics.csv", "result.json", "analysis.json"):
+        for file in study_runs.glob(f"*/*/{name}"):
+            with suppress(FileNotFoundError):
+                found[file] = file.stat().st_mtime_ns
+    return found
 
 
 class _Quiet(SimpleHTTPRequestHandler):

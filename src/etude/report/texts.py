@@ -1,6 +1,7 @@
 """The test sets that runs left beside their results: what was translated, with what, and how it should have been."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,10 +36,19 @@ def test_set(run: Run, runs: Iterable[Run]) -> TestSet:
     """What `run` was tested on; where it has not kept the text itself, one of `runs` with the same store may have."""
     store = str(run.result.get("store", ""))
     same = [run, *(other for other in runs if store and other.result.get("store") == store)]
-    sources = next(filter(None, (lines(other.run_dir.sources_file("test")) for other in same)), [])
-    references = next(filter(None, (lines(other.run_dir.references_file("test")) for other in same)), [])
     sentences, signature = (value_at(run.result, f"test.{key}") for key in ("sentences", "signature"))
+    sources = _kept((other.run_dir.sources_file("test") for other in same), int(sentences))
+    references = _kept((other.run_dir.references_file("test") for other in same), int(sentences))
     return TestSet(int(sentences), str(signature), store, sources, references)
+
+
+def _kept(files: Iterable[Path], sentences: int) -> list[str]:
+    """What the first file holds that holds so many lines; one that is damaged does not spoil the others."""
+    for file in files:
+        with suppress(UserError):
+            if len(found := lines(file)) == sentences:
+                return found
+    return []
 
 
 def other_test_set(run: Run, base: TestSet) -> str:

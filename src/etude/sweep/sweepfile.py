@@ -54,14 +54,14 @@ def planned_runs(name: str, extra: Sequence[str] = ()) -> list[list[str]]:
     return sweep_runs(overrides, **own)
 
 
-def draws(name: str) -> bool:
-    """Whether the sweep called `name` is a random search.
+def drawn_keys(name: str, extra: Sequence[str] = ()) -> set[str]:
+    """The keys whose values the sweep called `name` draws at random: none but of a random search, and none typed.
 
     Raises:
         UserError: as `sweep_overrides`.
     """
-    file = _find(name)
-    return file is not None and bool(_content(file)["method"] == "random")
+    own, overrides = _read(name, extra)
+    return set(_drawn(Path(own["file"]), {_key(word) for word in overrides})) if "file" in own else set()
 
 
 def sweep_runs(

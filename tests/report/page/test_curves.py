@@ -58,6 +58,11 @@ def test_a_row_that_is_being_written_is_left_for_later(tmp_path: Path) -> None:
     assert curves([run(tmp_path / "1", "10,100,1.0,4.0,\n20,200,2.0,3.0e")])["loss"]["step"] == [10]
 
 
+def test_rows_that_hold_no_numbers_are_passed_over(tmp_path: Path) -> None:
+    rows = "10,1,1,4,\nten,2,2,3,\n30,nan,3,3,\n40.0,4,4,2,\n50,5,5,five,\n"
+    assert curves([run(tmp_path / "1", rows)])["loss"]["step"] == [10, 40]
+
+
 def test_a_value_that_is_not_finite_is_no_point(tmp_path: Path) -> None:
     assert curves([run(tmp_path / "1", "10,1,1,nan,\n20,2,2,3,\n30,3,3,inf,\n")])["loss"]["step"] == [20]
 

@@ -8,6 +8,7 @@ from etude.report.comparison import Compared, compare
 from etude.report.page import analysis
 from etude.report.page.analysis import analyses
 from etude.report.page.data import data
+from etude.report.page.document import in_script
 from etude.report.results import Selection
 
 Fabricate = Callable[..., Compared]
@@ -63,6 +64,16 @@ def test_translations_that_went_missing_leave_the_others(fabricate: Fabricate) -
     found = data(again(compared))["samples"]["sentences"]
     assert found
     assert all("A1" not in one["by"] and "A2" in one["by"] for one in found)
+
+
+def test_what_is_no_number_is_not_known(fabricate: Fabricate) -> None:
+    compared = fabricate(2, 1, 5)
+    run = compared.arms[1].runs[0]
+    run.run_dir.write_result(run.result | {"seconds": float("nan"), "flops": "many"})
+    study = compared.study
+    found = data(compare(study, Selection([replace(run, result=run.run_dir.result()), *compared.arms[0].runs], [], [])))
+    assert (found["arms"][1]["hours"], found["arms"][1]["flops"]) == (None, None)
+    assert "NaN" not in in_script(found)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"heads": 1}'])

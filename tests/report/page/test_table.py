@@ -43,6 +43,17 @@ def test_numbers_sort_as_numbers() -> None:
     assert first[4] == ("<b>−0.50*</b>", "-0.5")
 
 
+@pytest.mark.parametrize(
+    ("cell", "value"), [("1e-05", 1e-5), ("1e+06", 1e6), ("-1", -1), ("+0.5", 0.5), ("–", None), ("12.5 ± 0.3", 12.5)]
+)
+def test_a_number_sorts_however_it_is_written(cell: str, value: float | None) -> None:
+    drawn = table(
+        Rows("made-up", "Made up", [Column("arm", words=True), Column("rate")], [Row("A", ["A1", cell], True)])
+    )
+    found = re.search(r'<td data-value="([^"]*)"', drawn)
+    assert (float(found[1]) if found else None) == value
+
+
 def test_a_blank_cell_sorts_as_the_baseline_whose_value_it_has() -> None:
     assert rows()[1][1] == ("", "100000")
 

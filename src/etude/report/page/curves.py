@@ -26,7 +26,7 @@ def curves(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     logged = [rows for run in runs if (rows := _rows(run))]
     found = {}
     for metric in _SHOWN:
-        by_step = [{int(row["step"]): row for row in rows if _is_number(row.get(metric))} for rows in logged]
+        by_step = [{int(float(row["step"])): row for row in rows if _is_number(row.get(metric))} for rows in logged]
         steps = sorted(set.intersection(*map(set, by_step))) if by_step else []
         if steps:
             found[metric] = _curve([[rows[step] for rows in by_step] for step in thinned(steps, POINTS)], metric)
@@ -56,13 +56,16 @@ def _rows(run: Run) -> list[Row]:
     file = run.run_dir.metrics_file
     if not file.is_file():
         return []
-    whole, _, _ = file.read_text(encoding="utf-8").rpartition("\n")
-    return [row for row in csv.DictReader(whole.splitlines()) if all(row.get(key) for key in _ALONG)]
+    whole, _, _ = file.read_text(encoding="utf-8", errors="replace").rpartition("\n")
+    return [row for row in csv.DictReader(whole.splitlines()) if all(_is_number(row.get(key)) for key in _ALONG)]
 
 
 def _is_number(text: str | None) -> bool:
     """Whether a metric was logged, and had not diverged."""
-    return math.isfinite(float(text or "nan"))
+    try:
+        return math.isfinite(float(text or "nan"))
+    except ValueError:
+        return False
 
 
 def _short(value: float) -> float:

@@ -66,6 +66,7 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
         "hours": None if arm.seconds is None else arm.seconds / 3600,
         "flops": arm.flops,
         "paper": arm.paper,
+        "comparable": sorted(arm.comparable),
         "budget": arm.budget_differs,
         "against": _against(arm.against) if arm.against else None,
         "curves": curves(arm.runs or arm.unfinished),

@@ -18,7 +18,7 @@ from etude.config.studies import Study, load_study, value_at
 from etude.errors import UserError
 from etude.files import write_json, write_text
 from etude.report import Results
-from etude.report.results import Run, read_runs, select
+from etude.report.results import read_runs, select
 from etude.report.wandb.connection import connected, project_of
 from etude.report.wandb.restored import config_of, overrides_of, result_of
 from etude.rundir import RunDir
@@ -74,10 +74,9 @@ def fetch(study: str, project: str, where: Mapping[str, str] | None = None) -> F
             " ".join([f"W&B has no finished run of {study} in {entity}/{name}.", *strangers, *unreadable]).rstrip(".")
         )
     selection = select(known, runs, asked)
-    once, twice = _once(selection.runs)
-    notes = [*selection.notes, *strangers, *unreadable, *twice]
+    notes = [*selection.notes, *strangers, *unreadable]
     return Fetched(
-        Results(known, replace(selection, runs=once), notes),
+        Results(known, selection, notes),
         standing=lambda run_dir: f"{places[run_dir.path].state} at W&B",
     )
 
@@ -91,7 +90,6 @@ def _written(
     study: Study, runs: Mapping[Path, "WandbRun"], folder: Path, asked: Iterable[str]
 ) -> tuple[dict[Path, Path], list[str]]:
     """A directory for each run, with its place at W&B; and a sentence for each that is none of the study."""
-    touched = {override.partition("=")[0] for overrides in study.arms.values() for override in overrides}
     paths, strangers = {}, []
     for number, (place, run) in enumerate(runs.items()):
         arm = str(run.config.get("arm"))
@@ -102,7 +100,9 @@ def _written(
         paths[there.path] = place
         config = config_of(run.config)
         typed = overrides_of(run.config)
-        chosen = {key: config.get("choices", {}).get(key, value_at(config, key)) for key in asked if key not in touched}
+        chosen = {
+            key: config.get("choices", {}).get(key, value_at(config, key)) for key in asked if key not in study.changed
+        }
         typed += [f"{key}={told(value)}" for key, value in chosen.items()]
         write_text(there.config_file, yaml.safe_dump(config))
         write_text(there.overrides_file, "".join(f"{override}\n" for override in typed))
@@ -112,13 +112,3 @@ def _written(
         for file in filter(Path.exists, (there.config_file, there.result_file)):
             utime(file, (seconds, seconds))
     return paths, strangers
-
-
-def _once(runs: list[Run]) -> tuple[list[Run], list[str]]:
-    """The newest of runs that are the same one: an agent of W&B has an id of its own for what had been run before."""
-    newest = {(run.arm, run.seed): run for run in sorted(runs, key=lambda run: run.changed)}
-    twice = [run for run in runs if newest[run.arm, run.seed] is not run]
-    notes = [
-        f"Left out: {run.run_dir.path}, the same run as {newest[run.arm, run.seed].run_dir.path}." for run in twice
-    ]
-    return [*newest.values()], notes

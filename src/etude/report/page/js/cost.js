@@ -26,7 +26,7 @@
   }
 
   function describe(width) {
-    const arms = ARMS.filter((arm) => known(arm[x.value]) && known(arm[y.value]));
+    const arms = ARMS.filter((arm) => known(arm[x.value]) && arm.comparable.includes(y.value));
     const best = front(arms);
     const digits = y.value === "bleu" ? 1 : 2;
     const reach = (arm, end) => (arm[y.value].interval ? Math.abs(arm[y.value].interval[end] - arm[y.value].mean) : 0);

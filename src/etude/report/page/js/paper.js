@@ -3,7 +3,7 @@
 (() => {
   const Y = { bleu: "BLEU", ppl: "perplexity" };
   const DIGITS = { bleu: 1, ppl: 2 };
-  const both = (metric) => ARMS.filter((arm) => known(arm.paper[metric]) && known(arm[metric]));
+  const both = (metric) => ARMS.filter((arm) => known(arm.paper[metric]) && arm.comparable.includes(metric));
   const offered = Object.fromEntries(Object.entries(Y).filter(([metric]) => both(metric).length > 1));
   if (!Object.keys(offered).length) return;
 
