@@ -83,7 +83,7 @@ def test_an_analysis_that_is_none_is_passed_over(fabricate: Fabricate, text: str
     (first.run_dir.path / "analysis.json").write_text(text)
     assert analyses(compared.arms) == {}
     (second.run_dir.path / "analysis.json").write_text(json.dumps(ANALYSIS))
-    assert analyses(compared.arms) == {"base": ANALYSIS}
+    assert analyses(compared.arms) == {"base": {"seed": 2} | ANALYSIS}
 
 
 def test_maps_without_room_are_left_out_and_heads_are_not(
@@ -93,4 +93,4 @@ def test_maps_without_room_are_left_out_and_heads_are_not(
     for arm in compared.arms:
         (arm.runs[0].run_dir.path / "analysis.json").write_text(json.dumps(ANALYSIS))
     monkeypatch.setattr(analysis, "ROOM", 30)
-    assert analyses(compared.arms) == {"base": ANALYSIS, "A1": ANALYSIS | {"maps": []}}
+    assert analyses(compared.arms) == {"base": {"seed": 1} | ANALYSIS, "A1": {"seed": 1} | ANALYSIS | {"maps": []}}

@@ -31,7 +31,18 @@ def test_a_number_that_json_cannot_say_is_refused() -> None:
 def test_sixty_runs_of_a_thousand_sentences_make_less_than_three_megabytes(
     fabricate: Callable[..., Compared], tmp_path: Path
 ) -> None:
-    write_page(fabricate(20, 3, 1000), tmp_path / "page.html")
+    """With an analysis of each arm, of six layers of eight heads."""
+    compared = fabricate(20, 3, 1000)
+    heads = [
+        {"attention": kind, "layer": layer, "head": head, "perplexity": 1 / 3, "change": 1 / 7}
+        | {"interval": [-1 / 3, 1 / 3], "bleu": None, "entropy": 2 / 3, "distance": 2 / 7}
+        for kind in ("encoder", "decoder", "cross")
+        for layer in range(1, 7)
+        for head in range(1, 9)
+    ]
+    for arm in compared.arms:
+        arm.runs[0].run_dir.analysis_file.write_text(json.dumps({"heads": heads}))
+    write_page(compared, tmp_path / "page.html")
     assert 1_500_000 < (tmp_path / "page.html").stat().st_size < 3_000_000
 
 

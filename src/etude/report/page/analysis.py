@@ -11,7 +11,7 @@ ROOM = 400_000  # bytes of attention maps, of all arms together; the rest of an 
 
 
 def analyses(arms: Sequence[ArmResult]) -> dict[str, Any]:
-    """By arm, the first `analysis.json` among its runs, as `etude.analyze` documents it.
+    """By arm, the first `analysis.json` among its runs, as `etude.analyze` documents it, with the `seed` of the run.
 
     Where the maps of all have no room, only the first arms keep theirs.
     """
@@ -33,5 +33,14 @@ def _analysis(runs: Sequence[Run]) -> dict[str, Any] | None:
         except (OSError, ValueError):
             continue
         if isinstance(told, dict) and isinstance(told.get("heads"), list):
-            return told
+            return {"seed": run.seed, **_short(told)}
     return None
+
+
+def _short(told: Any) -> Any:
+    """Numbers to six figures: the page is to be small."""
+    if isinstance(told, dict):
+        return {key: _short(value) for key, value in told.items()}
+    if isinstance(told, list):
+        return [_short(value) for value in told]
+    return float(f"{told:.6g}") if isinstance(told, float) else told

@@ -42,7 +42,7 @@ def _row(rows: Rows, row: Row, base: Row | None, begins: bool) -> str:
     for index, (cell, column) in enumerate(zip(row.cells, rows.columns, strict=True)):
         shown = base.cells[index] if base and row.run and column.about_arm and not cell else cell
         attributes = _classes(column) + _sorted_by(shown, column.words)
-        text = f"<b>{escape(cell)}</b>" if STAR in cell else escape(cell)
+        text = f"<b>{escape(cell)}</b>" if cell.endswith(STAR) else escape(cell)
         cells.append(f"<td{attributes}>{text}</td>" if index else f'<th scope="row"{attributes}>{text}{told}</th>')
     kinds = " ".join(filter(None, ("begins" * begins, "absent" * (not row.run))))
     opening = f'<tr class="{kinds}">' if kinds else "<tr>"

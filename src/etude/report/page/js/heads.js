@@ -23,6 +23,11 @@ const analysed = ARMS.filter((arm) => arm.name in DATA.analysis);
   const arm = chooser("analysis-arm", names, analysed[0].name, () => change());
   const what = chooser("heads-what", WHAT, "change", () => redraw());
 
+  /** What the figures are of. */
+  const asked = ({ seed, settings }) =>
+    `Seed ${seed}${settings ? `, ${fixed(settings.sentences)} sentences of the test set` : ""}; an interval is over sentences, of this one run, ` +
+    `and none is corrected for how many heads there are.`;
+
   function describe(width) {
     const heads = DATA.analysis[arm.value].heads.filter((head) => known(head[what.value]));
     const kinds = Object.keys(KINDS).filter((kind) => heads.some(({ attention }) => attention === kind));
@@ -58,7 +63,7 @@ const analysed = ARMS.filter((arm) => arm.name in DATA.analysis);
         coloraxis: { colorscale: SHADES, showscale: false },
       },
       label: `Of each head of ${arm.value}: ${WHAT[what.value]}`,
-      caption: `Of each head: ${WHAT[what.value]}. Removal asks whether the model would miss it; entropy and distance say where it looks.`,
+      caption: `Of each head: ${WHAT[what.value]}. Removal asks whether the model would miss it; entropy and distance say where it looks. ${asked(DATA.analysis[arm.value])}`,
       head: ["head", "removal", "95 % interval", "entropy", "distance"],
       rows: heads.map((head) => [
         `${KINDS[head.attention]} ${head.layer}.${head.head}`,
