@@ -139,9 +139,9 @@ def _report(words: list[str]) -> None:
     from etude.report.command import report, report_search
 
     if words and words[0].endswith((".yaml", ".yml")):
-        from etude.sweep.sweepfile import drawn_keys, planned_runs
+        from etude.sweep.sweepfile import drawn_keys, runs_of
 
-        report_search(words, planned_runs, drawn_keys)
+        report_search(words, runs_of, drawn_keys)
     else:
         report(words)
 

@@ -11,29 +11,30 @@ from etude.report.search import search
 from etude.rundir import RunDir
 
 Make = Callable[..., RunDir]
+Planned = tuple[list[str], RunDir]
 
 
 @pytest.fixture
-def tried(make_run: Make) -> Callable[..., list[str]]:
-    """Fabricates a run of a search; gives the overrides that it was planned with."""
+def tried(make_run: Make) -> Callable[..., Planned]:
+    """Fabricates a run of a search, with the overrides that it was planned with."""
 
-    def make(rate: float, valid: float, seed: int = 1, bleu: float = 40.0, ppl: float = 3.0, **more: str) -> list[str]:
+    def make(rate: float, valid: float, seed: int = 1, bleu: float = 40.0, ppl: float = 3.0, **more: str) -> Planned:
         run = make_run("base", seed, typed=(f"budget.rate={rate}",), bleu=bleu, ppl=ppl, **more)
         run.result_file.write_text(json.dumps(run.result() | {"valid": {"perplexity": valid}}))
-        return planned(rate, seed)
+        return words(rate, seed), run
 
     return make
 
 
-def planned(rate: float, seed: int = 1) -> list[str]:
+def words(rate: float, seed: int = 1) -> list[str]:
     return ["experiment=heads/base", "scale=pocket", f"budget.rate={rate}", f"seed={seed}"]
 
 
 def test_trials_stand_by_their_validation_perplexity_and_only_the_best_is_tested(
-    tried: Callable[..., list[str]], runs_dir: Path
+    tried: Callable[..., Planned], runs_dir: Path
 ) -> None:
     runs = [tried(0.1, valid=5, bleu=61.5, ppl=2.5), tried(0.5, valid=3, bleu=44.4, ppl=4.75), tried(0.3, valid=4)]
-    found = search("my.yaml", runs, runs_dir, drawn=())
+    found = search("my.yaml", runs, drawn=())
     assert [column.header for column in found.columns] == ["budget.rate", "PPL"]
     assert [row.cells for row in found.rows] == [["0.5", "3.00"], ["0.3", "4.00"], ["0.1", "5.00"]]
     told = " ".join(found.notes)
@@ -44,106 +45,89 @@ def test_trials_stand_by_their_validation_perplexity_and_only_the_best_is_tested
     assert "Expected" not in told
 
 
-def test_a_random_search_is_told_what_so_many_trials_find(tried: Callable[..., list[str]], runs_dir: Path) -> None:
-    found = search("my.yaml", [tried(0.1, valid=5), tried(0.2, valid=3)], runs_dir, drawn={"budget.rate"})
+def test_a_random_search_is_told_what_so_many_trials_find(tried: Callable[..., Planned], runs_dir: Path) -> None:
+    found = search("my.yaml", [tried(0.1, valid=5), tried(0.2, valid=3)], drawn={"budget.rate"})
     # of two: the best is 3 but where both draws fall on 5, a quarter of all
     assert f"1: 4.00 ± 1.00, 2: 3.50 ± {math.sqrt(0.75):.2f}." in found.notes[-1]
 
 
-def test_a_drawn_number_is_shown_short_and_told_in_full(tried: Callable[..., list[str]], runs_dir: Path) -> None:
-    found = search("my.yaml", [tried(0.17358239193, valid=3), tried(2, valid=4)], runs_dir, drawn={"budget.rate"})
+def test_a_drawn_number_is_shown_short_and_told_in_full(tried: Callable[..., Planned], runs_dir: Path) -> None:
+    found = search("my.yaml", [tried(0.17358239193, valid=3), tried(2, valid=4)], drawn={"budget.rate"})
     assert [row.cells[0] for row in found.rows] == ["0.1736", "2"]
     assert "budget.rate=0.17358239193" in " ".join(found.notes)
 
 
-def test_the_seeds_of_one_trial_are_averaged(tried: Callable[..., list[str]], runs_dir: Path) -> None:
+def test_the_seeds_of_one_trial_are_averaged(tried: Callable[..., Planned], runs_dir: Path) -> None:
     runs = [tried(0.1, valid=4, seed=1), tried(0.1, valid=6, seed=2), tried(0.2, valid=4.5)]
-    found = search("my.yaml", runs, runs_dir, drawn=())
+    found = search("my.yaml", runs, drawn=())
     assert [row.cells for row in found.rows] == [["0.2", "4.50", "1"], ["0.1", "5.00", "2"]]
 
 
-def test_runs_that_the_search_did_not_make_are_not_in_it(
-    tried: Callable[..., list[str]], make_run: Make, runs_dir: Path
-) -> None:
-    mine = tried(0.1, valid=4)
-    tried(0.2, valid=3)
-    make_run("base", scale="small", typed=("budget.rate=0.1",))
-    found = search("my.yaml", [mine, planned(0.3), planned(0.4)], runs_dir, drawn={"budget.rate"})
+def test_what_is_not_finished_yet_is_counted(tried: Callable[..., Planned], runs_dir: Path) -> None:
+    planned = [tried(0.1, valid=4), (words(0.3), RunDir(runs_dir / "one")), (words(0.4), RunDir(runs_dir / "other"))]
+    found = search("my.yaml", planned, drawn={"budget.rate"})
     assert [row.cells for row in found.rows] == [["0.1", "4.00"]]
     assert found.left_out == ["Not finished: 2 runs of the search."]
 
 
-def test_how_a_run_was_launched_does_not_matter(tried: Callable[..., list[str]], runs_dir: Path) -> None:
-    words = [*tried(0.1, valid=4), "trainer=cpu", "logger=none", "hydra.launcher.workers=2", "stale=keep"]
-    assert len(search("my.yaml", [words], runs_dir, drawn=()).rows) == 1
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_what_diverged_stands_last_and_enters_no_expectation(
-    bad: float, tried: Callable[..., list[str]], runs_dir: Path
+    bad: float, tried: Callable[..., Planned], runs_dir: Path
 ) -> None:
     runs = [tried(0.1, valid=bad), tried(0.2, valid=5), tried(0.3, valid=3)]
-    found = search("my.yaml", runs, runs_dir, drawn={"budget.rate"})
+    found = search("my.yaml", runs, drawn={"budget.rate"})
     assert [row.cells[0] for row in found.rows] == ["0.3", "0.2", "0.1"]
     assert "1 of 3 diverged." in found.notes
     assert "that do not diverge" in found.notes[-1]
     assert "1: 4.00 ± 1.00" in found.notes[-1]
 
 
-def test_what_was_drawn_twice_counts_twice(tried: Callable[..., list[str]], runs_dir: Path) -> None:
+def test_what_was_drawn_twice_counts_twice(tried: Callable[..., Planned], runs_dir: Path) -> None:
     often, once = tried(0.1, valid=3), tried(0.2, valid=6)
-    found = search("my.yaml", [often, once, often], runs_dir, drawn={"budget.rate"})
+    found = search("my.yaml", [often, once, often], drawn={"budget.rate"})
     assert len(found.rows) == 2
     assert f"1: 4.00 ± {math.sqrt(2):.2f}, 2:" in found.notes[-1]
 
 
-def test_what_was_not_drawn_has_no_luck_to_be_reckoned(tried: Callable[..., list[str]], runs_dir: Path) -> None:
+def test_what_was_not_drawn_has_no_luck_to_be_reckoned(tried: Callable[..., Planned], runs_dir: Path) -> None:
     runs = [tried(0.1, valid=3), tried(0.2, valid=6)]
-    assert "Expected" not in " ".join(search("my.yaml", runs, runs_dir, drawn={"model.heads"}).notes)
+    assert "Expected" not in " ".join(search("my.yaml", runs, drawn={"model.heads"}).notes)
 
 
-def test_perplexities_over_other_word_pieces_are_not_ranked(tried: Callable[..., list[str]], runs_dir: Path) -> None:
+def test_perplexities_over_other_word_pieces_are_not_ranked(tried: Callable[..., Planned], runs_dir: Path) -> None:
     with pytest.raises(UserError, match=r"^my\.yaml: its runs met different texts or word pieces"):
-        search("my.yaml", [tried(0.1, valid=3, store="a"), tried(0.2, valid=6, store="b")], runs_dir, drawn=())
+        search("my.yaml", [tried(0.1, valid=3, store="a"), tried(0.2, valid=6, store="b")], drawn=())
 
 
-def test_trials_of_other_code_are_marked(tried: Callable[..., list[str]], runs_dir: Path) -> None:
-    found = search("my.yaml", [tried(0.1, valid=3, code="0123456789"), tried(0.2, valid=6)], runs_dir, drawn=())
+def test_trials_of_other_code_are_marked(tried: Callable[..., Planned], runs_dir: Path) -> None:
+    found = search("my.yaml", [tried(0.1, valid=3, code="0123456789"), tried(0.2, valid=6)], drawn=())
     assert [row.cells[-1] for row in found.rows] == ["3.00†", "6.00"]
     assert any(note.startswith("† made by other code") for note in found.notes)
 
 
 @pytest.mark.parametrize("damage", ["{", "{}", '{"valid": null, "test": {}}'])
-def test_a_damaged_result_is_named_and_left_out(damage: str, tried: Callable[..., list[str]], runs_dir: Path) -> None:
+def test_a_damaged_result_is_named_and_left_out(damage: str, tried: Callable[..., Planned], runs_dir: Path) -> None:
     good, bad = tried(0.1, valid=3), tried(0.2, valid=6)
-    broken = next(
-        file for file in runs_dir.glob("*/*/*/result.json") if "6" in str(json.loads(file.read_text())["valid"])
-    )
-    broken.write_text(damage)
-    found = search("my.yaml", [good, bad], runs_dir, drawn=())
+    bad[1].result_file.write_text(damage)
+    found = search("my.yaml", [good, bad], drawn=())
     assert len(found.rows) == 1
-    assert str(broken.parent) in found.left_out[0]
-
-
-def test_a_stranger_below_the_folder_does_no_harm(
-    tried: Callable[..., list[str]], make_run: Make, runs_dir: Path
-) -> None:
-    make_run("A1").overrides_file.write_bytes(b"\xff\xfe")
-    assert len(search("my.yaml", [tried(0.1, valid=3)], runs_dir, drawn=()).rows) == 1
+    assert str(bad[1].path) in found.left_out[0]
+    with pytest.raises(UserError, match=f"no run of this search is finished.*{bad[1].path}"):
+        search("my.yaml", [bad], drawn=())
 
 
 def test_a_search_without_a_finished_run_says_how_to_make_them(runs_dir: Path) -> None:
     with pytest.raises(UserError, match=r"this makes them: etude sweep my\.yaml run_cap=3"):
-        search("my.yaml run_cap=3", [planned(0.1)], runs_dir, drawn={"budget.rate"})
+        search("my.yaml run_cap=3", [(words(0.1), RunDir(runs_dir / "none"))], drawn={"budget.rate"})
 
 
 def test_what_was_typed_behind_the_sweep_is_typed_behind_its_report(
-    tried: Callable[..., list[str]], runs_dir: Path, capsys: pytest.CaptureFixture[str]
+    tried: Callable[..., Planned], runs_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = [tried(0.25, valid=4), tried(0.5, valid=3.5)]
     asked: list[tuple[str, list[str]]] = []
 
-    def plans(name: str, words: Sequence[str]) -> list[list[str]]:
+    def plans(name: str, words: Sequence[str]) -> list[Planned]:
         asked.append((name, list(words)))
         return runs
 
@@ -155,5 +139,5 @@ def test_what_was_typed_behind_the_sweep_is_typed_behind_its_report(
     assert "| 0.25 | 4.00 |" in Path("out.md").read_text()
     report_search(["my.yaml", "run_cap=2", "scale=pocket"], plans, drawn)
     assert "etude sweep my.yaml run_cap=2 scale=pocket" in capsys.readouterr().out
-    with pytest.raises(UserError, match="--html"):
+    with pytest.raises(UserError, match="--html is for a study"):
         report_search(["my.yaml", "--html", "page.html"], plans, drawn)

@@ -7,10 +7,12 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from etude.config.compose import compose
+from etude.config.identity import freeze_all
 from etude.config.studies import load_study
 from etude.errors import UserError
 from etude.paths import shipped
-from etude.sweep.sweepfile import planned_runs, quoted, sweep_overrides, sweep_runs
+from etude.sweep.sweepfile import drawn_keys, planned_runs, quoted, runs_of, sweep_overrides, sweep_runs
 
 PARSER = OverridesParser.create()
 
@@ -247,3 +249,22 @@ def test_a_plan_is_of_the_runs_that_the_sweep_would_launch(tmp_path: Path) -> No
     assert planned_runs(file, ["run_cap=2", "search_seed=5", "seed=3"]) == drawn
     assert planned_runs("smoke", ["run_cap=1"]) == [["experiment=table3/base", "budget=smoke", "seed=1"]]
     assert len(planned_runs("table3")) == 20
+
+
+def test_the_runs_of_a_sweep_lie_where_they_are_frozen_however_they_were_asked_for(tmp_path: Path) -> None:
+    where = [f"runs_dir={tmp_path}", "data.train_pairs=50"]
+    planned = runs_of("smoke", where)
+    assert [words for words, _ in planned] == planned_runs("smoke", where)
+    assert [run for _, run in planned] == freeze_all([words for words, _ in planned], compose)
+    asked_otherwise = runs_of("smoke", [*where, "scale=pocket", "trainer=cpu", "logger=none"])
+    assert [run for _, run in asked_otherwise] == [run for _, run in planned]
+    with pytest.raises(UserError, match="budgt"):
+        runs_of("smoke", [*where, "budgt=smoke"])
+
+
+def test_what_a_search_draws_and_nobody_typed_is_random(tmp_path: Path) -> None:
+    file = search(tmp_path)
+    drawn = drawn_keys(file)
+    assert drawn
+    typed = [f"{key}={1}" for key in drawn]
+    assert drawn_keys(file, typed) == drawn_keys("smoke") == set()

@@ -45,6 +45,16 @@ def freeze_all(jobs: Iterable[Sequence[str]], compose: Compose) -> list[RunDir]:
     Raises:
         UserError: a config cannot run; nothing has been written.
     """
+    return [_frozen(*run) for run in _identified(jobs, compose)]
+
+
+def places(jobs: Iterable[Sequence[str]], compose: Compose) -> list[RunDir]:
+    """Where the run of every job lies, or would lie; nothing is written. Arguments and errors as of `freeze_all`."""
+    return [run_dir(config, text) for config, _, text in _identified(jobs, compose)]
+
+
+def _identified(jobs: Iterable[Sequence[str]], compose: Compose) -> list[tuple[dict[str, Any], list[str], str]]:
+    """Of every job its resolved config, what was typed, and the fingerprint of its text, asked once a text."""
     configs = SoundConfigs(compose)
     checked = [configs.sound(overrides) for overrides in jobs]
     texts: dict[str, str] = {}
@@ -54,7 +64,7 @@ def freeze_all(jobs: Iterable[Sequence[str]], compose: Compose) -> list[RunDir]:
         if data not in texts:
             texts[data] = fingerprint(job.config)
         runs.append((job.config, job.typed, texts[data]))
-    return [_frozen(*run) for run in runs]
+    return runs
 
 
 def run_dir(config: dict[str, Any], text: str) -> RunDir:

@@ -18,6 +18,7 @@ from etude.report.rows import Rows
 from etude.report.search import search
 from etude.report.table import Drawn, markdown
 from etude.report.words import WANDB, Asked, asked
+from etude.rundir import RunDir
 from etude.terminal import PIPE_WIDTH, console
 
 HELP = """usage: etude report STUDY [key=value ...] [--html FILE] [--serve] [--markdown FILE] [--latex FILE] ...
@@ -70,23 +71,26 @@ def report(words: Sequence[str]) -> None:
 
 def report_search(
     words: Sequence[str],
-    planned: Callable[[str, Sequence[str]], list[list[str]]],
+    planned: Callable[[str, Sequence[str]], list[tuple[list[str], RunDir]]],
     drawn: Callable[[str, Sequence[str]], Collection[str]],
 ) -> None:
     """The same of a sweep file.
 
     Args:
         words: the file, and what was typed behind it.
-        planned: gives the overrides of each run of the sweep so called.
+        planned: gives the overrides and the directory of each run of the sweep so called.
         drawn: gives the keys whose values it draws.
 
     Raises:
         UserError: a word is not understood, or no run of the sweep is finished.
     """
-    wanted = asked("report", words, _DRAWINGS)
-    typed = [f"{key}={value}" for key, value in wanted.where.items()]
-    name, runs_dir = " ".join([wanted.study, *typed]), Path(wanted.runs_dir)
-    _show(search(name, planned(wanted.study, typed), runs_dir, drawn(wanted.study, typed)), wanted.files)
+    for word in words[1:]:
+        if word.partition("=")[0] in ("--html", "--serve", WANDB):
+            raise UserError(f"{word} is for a study; of a sweep file there are {', '.join(_DRAWINGS)}")
+    files = asked("report", words, _DRAWINGS).files
+    typed = [word for word in words[1:] if "=" in word and not word.startswith("-")]
+    name = " ".join([words[0], *typed])
+    _show(search(name, planned(words[0], typed), drawn(words[0], typed)), files)
 
 
 def _show(rows: Rows, files: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from statistics import fmean
 
@@ -20,10 +20,6 @@ from etude.report.statistics import Scores, expected_best
 from etude.report.wording import fixed
 from etude.rundir import RunDir
 
-Words = frozenset[str]
-"""What was typed for a run, as far as it can change what the run finds."""
-
-_NO_MATTER = ("hydra", "stale", "runs_dir", "cache_dir", "trainer", "logger")
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?(e[-+]?\d+)?")
 _ROOM = 8  # characters that a number may take as it was drawn
 _TOLD = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # trials for which the expected best is told
@@ -60,52 +56,57 @@ class Trial:
         return fmean(run.valid_perplexity for run in self.runs)
 
 
-def search(name: str, planned: Sequence[Sequence[str]], runs_dir: Path, drawn: Collection[str]) -> Rows:
+def search(name: str, planned: Sequence[tuple[Sequence[str], RunDir]], drawn: Collection[str]) -> Rows:
     """The table of a search.
 
     Args:
         name: what was typed to start it, such as "sweeps/learning_rate.yaml run_cap=40".
-        planned: the overrides of each of its runs.
-        runs_dir: where the runs lie.
+        planned: each of its runs: its overrides, and its directory.
         drawn: the keys whose values were drawn at random; where all that varies was, luck can be reckoned.
 
     Raises:
         UserError: none of its runs is finished, or their perplexities are not over the same word pieces.
     """
-    wanted = Counter(_words(overrides) for overrides in planned)
-    there, unreadable = _finished(runs_dir, wanted)
-    varied = _varied(wanted)
-    trials = _trials(wanted, there, varied)
-    if not trials:
+    wanted = Counter(run for _, run in planned)
+    words = {run: _words(overrides) for overrides, run in planned}
+    there, unreadable = _finished(wanted)
+    if not there:
         raise UserError(
-            f"{runs_dir} holds no finished run of this search; this makes them: etude sweep {name}  "
-            "(what was typed behind etude sweep is typed here too)"
+            " ".join([f"no run of this search is finished; this makes them: etude sweep {name}", *unreadable])
         )
     if len({run.store for run in there.values()}) > 1:
         raise UserError(
             f"{name}: its runs met different texts or word pieces, and perplexities of these cannot be ranked"
         )
-    missing = sum(words not in there for words in wanted)
+    varied = _varied(words.values())
+    grouped: dict[tuple[str, ...], list[RunDir]] = {}
+    for run in there:
+        grouped.setdefault(tuple(words[run].get(key, "") for key in varied), []).append(run)
+    trials = [
+        Trial(dict(zip(varied, values, strict=True)), [there[run] for run in runs], max(wanted[run] for run in runs))
+        for values, runs in grouped.items()
+    ]
+    trials.sort(key=lambda trial: trial.perplexity if isfinite(trial.perplexity) else inf)
+    missing = sum(not run.finished for run in wanted)
     left_out = [*unreadable, *([f"Not finished: {_count(missing)} of the search."] if missing else [])]
     return _rows(name, trials, left_out, at_random=bool(varied) and set(varied) <= set(drawn))
 
 
-def _words(overrides: Iterable[str]) -> Words:
-    plain = (override.strip().lstrip("+") for override in overrides)
-    return frozenset(word for word in plain if word and not word.lstrip("~").startswith(_NO_MATTER))
+def _words(overrides: Iterable[str]) -> dict[str, str]:
+    """Key -> value, as typed."""
+    pairs = (override.strip().lstrip("+").partition("=") for override in overrides)
+    return {key: value for key, _, value in pairs}
 
 
-def _finished(runs_dir: Path, wanted: Collection[Words]) -> tuple[dict[Words, Tried], list[str]]:
-    """The wanted ones, the newest where one was made twice; and a sentence for each that cannot be read."""
+def _finished(wanted: Iterable[RunDir]) -> tuple[dict[RunDir, Tried], list[str]]:
+    """Those that are, and a sentence for each that cannot be read."""
     found, unreadable = {}, []
-    for file in sorted(runs_dir.glob("*/*/seed*/result.json"), key=lambda file: file.stat().st_mtime):
-        run = RunDir(file.parent)
-        try:
-            words = _words(run.overrides_file.read_text(encoding="utf-8").splitlines())
-            if words in wanted:
-                found[words] = _read(run)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            unreadable.append(f"Left out: {run.path}, which cannot be read ({type(error).__name__}).")
+    for run in wanted:
+        if run.finished:
+            try:
+                found[run] = _read(run)
+            except (UserError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+                unreadable.append(f"Left out: {run.path}, which cannot be read ({type(error).__name__}).")
     return found, unreadable
 
 
@@ -117,34 +118,11 @@ def _read(run: RunDir) -> Tried:
     return Tried(valid, perplexity, bleu, str(result.get("store", "")), code_of(run, result))
 
 
-def _varied(wanted: Iterable[Words]) -> list[str]:
+def _varied(typed: Iterable[Mapping[str, str]]) -> list[str]:
     """The keys that not all runs share, but for the seed."""
-    runs = [dict(_pair(word) for word in words) for words in wanted]
-    keys = sorted({key for run in runs for key in run} - {"seed"})
-    return [key for key in keys if len({run.get(key, "") for run in runs}) > 1]
-
-
-def _pair(word: str) -> tuple[str, str]:
-    key, _, value = word.partition("=")
-    return key, value
-
-
-def _trials(wanted: Mapping[Words, int], there: Mapping[Words, Tried], varied: Sequence[str]) -> list[Trial]:
-    """The best first, those that diverged last."""
-    grouped: dict[tuple[str, ...], list[Words]] = {}
-    for words in wanted:
-        if words in there:
-            values = dict(_pair(word) for word in words)
-            grouped.setdefault(tuple(values.get(key, "") for key in varied), []).append(words)
-    trials = [
-        Trial(
-            dict(zip(varied, values, strict=True)),
-            [there[words] for words in seeds],
-            max(wanted[words] for words in seeds),
-        )
-        for values, seeds in grouped.items()
-    ]
-    return sorted(trials, key=lambda trial: trial.perplexity if isfinite(trial.perplexity) else float("inf"))
+    runs = [*typed]
+    keys = sorted({key for words in runs for key in words} - {"seed"})
+    return [key for key in keys if len({words.get(key, "") for words in runs}) > 1]
 
 
 def _rows(name: str, trials: Sequence[Trial], left_out: list[str], at_random: bool) -> Rows:

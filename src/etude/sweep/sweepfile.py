@@ -14,6 +14,7 @@ from etude.config.studies import load_study, study_names
 from etude.config.yamlfile import read_yaml
 from etude.errors import UserError, did_you_mean
 from etude.paths import found
+from etude.rundir import RunDir
 from etude.sweep.draws import draw, share
 
 logger = logging.getLogger(__name__)
@@ -40,6 +41,9 @@ def sweep_overrides(name: str, extra: Sequence[str] = ()) -> list[str]:
         UserError: there is no such file, it is not a sweep file, or it asks for what only W&B can do.
     """
     own, overrides = _read(name, extra)
+    file = _find(name)
+    if file and "early_terminate" in _content(file):
+        logger.warning("%s: early_terminate needs W&B's agents; here every run is trained to its end", file)
     sweeper = ["hydra/sweeper=sweepfile", *(f"hydra.sweeper.{key}={quoted(value)}" for key, value in own.items())]
     return [*sweeper, *overrides] if own else overrides
 
@@ -52,6 +56,19 @@ def planned_runs(name: str, extra: Sequence[str] = ()) -> list[list[str]]:
     """
     own, overrides = _read(name, extra)
     return sweep_runs(overrides, **own)
+
+
+def runs_of(name: str, extra: Sequence[str] = ()) -> list[tuple[list[str], RunDir]]:
+    """The same with the directory of each, whether it has been run or not.
+
+    Raises:
+        UserError: as there, or a run cannot be, or its text is not here.
+    """
+    from etude.config.compose import compose
+    from etude.config.identity import places
+
+    jobs = planned_runs(name, extra)
+    return [*zip(jobs, places(jobs, compose), strict=True)]
 
 
 def drawn_keys(name: str, extra: Sequence[str] = ()) -> set[str]:
@@ -108,8 +125,6 @@ def _read(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
         written = [f"experiment={','.join(f'{name}/{arm}' for arm in load_study(name).arms)}"]
     else:
         content = _content(file)
-        if "early_terminate" in content:
-            logger.warning("%s: early_terminate needs W&B's agents; here every run is trained to its end", file)
         own = {key: content[key] for key in ("run_cap",) if key in content} | own
         written = [_override(key, parameter) for key, parameter in _told(file, content).items()]
         written += [part for part in content.get("command") or [] if "=" in str(part)]
