@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from etude.cli import main
+
 SMALL = ["data=files", "data.tsv=pairs.tsv", "data.holdout=8", "tokenizer.vocab_size=40", "budget=smoke"]
 TWO = ["trainer=ddp", "trainer.accelerator=cpu", "hydra.launcher.workers=2"]
 
@@ -59,6 +61,45 @@ def test_help_answers_in_well_under_a_second_per_verb(place):
             assert done.returncode == 0
         assert "etude" in done.stdout
         assert min(durations) < 3, "a heavy import has crept in"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["evaluate", "--help"], ["etude evaluate run=", "decoding.beam", "split: test", "# the directory of the run"]),
+        (["translate", "-h"], ["< in.en > out.de", "device: auto"]),
+        (["analyze", "--help"], ["sentences: 200", "removal_bleu: false"]),
+        (["sweep", "smoke", "--help"], ["usage: etude sweep"]),
+        (["report", "table3", "--help"], ["usage: etude report"]),
+        (["report", "sweeps/smoke.yaml", "--help"], ["usage: etude report"]),
+        (["results", "table3", "--help"], ["usage: etude results"]),
+    ],
+)
+def test_help_says_what_a_verb_takes_wherever_it_is_asked_for(words, told, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 0
+    printed = capsys.readouterr().out
+    assert [one for one in told if one not in printed] == []
+    assert "Configuration groups" not in printed  # Hydra's own help
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["sweep", "smoke", "--dry"], "etude sweep takes key=value and no --dry"),
+        (["report", "sweeps/smoke.yaml", "--html", "x"], "--html is for a study"),
+        (["report", "smoke", "budgt=smoke"], "budgt is not a key"),
+        (["report", "smoke"], "no run of this search is finished; this makes them: etude sweep smoke"),
+        (["evaluate", "."], "'.' is no override; did you mean run=.?"),
+    ],
+)
+def test_words_that_a_verb_does_not_take_are_told(words, told, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err
 
 
 def test_help_imports_no_torch(place):

@@ -17,12 +17,12 @@ HELP = """étude: study the Transformer one change at a time.
 usage: etude VERB [arguments]
 
   train      train and evaluate one model           etude train model.heads=4 scale=pocket
-  sweep      run a sweep file, every run at once    etude sweep sweeps/table3.yaml scale=pocket
+  sweep      the runs of a study or a sweep file    etude sweep sweeps/table3.yaml scale=pocket
   status     where the runs of a study stand        etude status table3
   plan       what runs will take and cost           etude plan table3 scale=full device=a100
   show       the model of a config as a tree        etude show model/position=rope
   diff       what two configs do differently        etude diff table3/base table3/A1
-  report     the table of a study                   etude report table3
+  report     the table of a study or of a search    etude report table3
   results    its runs for notebooks, one a row      etude results table3 --csv runs.csv
   evaluate   perplexity and BLEU of a trained run   etude evaluate run=runs/... decoding.beam=8
   analyze    heads, order, lengths, decoding        etude analyze run=runs/...
@@ -33,6 +33,8 @@ usage: etude VERB [arguments]
 Hydra overrides and Hydra's own flags: --cfg job, --info, -m for a multirun;
 `eval "$(etude -sc install=bash)"` completes with the tab key.
 """
+
+_HELP = {"-h", "--help"}
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -90,7 +92,7 @@ def _fail(message: str, status: int) -> NoReturn:
 def _sweep(words: list[str]) -> None:
     from etude.sweep.sweepfile import sweep_overrides
 
-    if not words or words[0] in ("-h", "--help"):
+    if not words or _HELP & set(words):
         sys.stdout.write(
             "usage: etude sweep FILE|STUDY [key=value ...]\n\n"
             "Runs all that FILE (a W&B sweep file, method grid or random) or STUDY asks for, each run in a process\n"
@@ -100,6 +102,9 @@ def _sweep(words: list[str]) -> None:
             "  etude sweep sweeps/learning_rate.yaml run_cap=40\n"
         )
         return
+    for word in words:
+        if word.startswith("-"):
+            raise UserError(f"etude sweep takes key=value and no {word}; did you mean --help?")
     verbs.train(["-m", *sweep_overrides(words[0], words[1:])])
 
 
@@ -115,7 +120,7 @@ def _plan(words: list[str]) -> None:
     from etude.sweep.sweepfile import planned_runs
 
     subject, options = separated(words)
-    if {"-h", "--help"} & set(options):
+    if _HELP & set(options):
         sys.stdout.write(PLAN_HELP)
     elif subject and "=" not in subject[0]:
         plan_runs(planned_runs(subject[0], subject[1:]), options)
@@ -137,10 +142,9 @@ def _diff(words: list[str]) -> None:
 
 def _report(words: list[str]) -> None:
     from etude.report.command import report, report_search
+    from etude.sweep.sweepfile import drawn_keys, names_file, runs_of
 
-    if words and words[0].endswith((".yaml", ".yml")):
-        from etude.sweep.sweepfile import drawn_keys, runs_of
-
+    if words and not _HELP & set(words) and names_file(words[0]):
         report_search(words, runs_of, drawn_keys)
     else:
         report(words)
@@ -153,7 +157,7 @@ def _results(words: list[str]) -> None:
     def told(run: "RunDir") -> str:
         try:
             found = standing(run)
-        except (OSError, ValueError):
+        except (UserError, OSError, ValueError):
             return "unfinished"
         return f"{found.state}, {found.error}" if found.error else str(found.state)
 

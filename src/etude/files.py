@@ -1,5 +1,6 @@
 """Writing files so that a reader never sees half of one."""
 
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -25,8 +26,9 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
+        way_out = "free some space or choose" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "choose"
         raise UserError(
-            f"cannot write {path}: {error.strerror or error}; free some space or choose another place, "
+            f"cannot write {path}: {error.strerror or error}; {way_out} another place, "
             "then start again: nothing that was finished is lost"
         ) from error
     finally:

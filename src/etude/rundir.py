@@ -24,6 +24,7 @@ from typing import Any
 
 import yaml
 
+from etude.errors import UserError
 from etude.files import write_json
 
 
@@ -107,13 +108,33 @@ class RunDir:
         return self.result_file.is_file()
 
     def config(self) -> dict[str, Any]:
-        """The frozen config as plain data."""
-        text = self.config_file.read_text(encoding="utf-8")
-        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # the same, ten times as fast
+        """The frozen config as plain data.
+
+        Raises:
+            UserError: the file is torn.
+        """
+        try:
+            text = self.config_file.read_text(encoding="utf-8")
+            told = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # the same, ten times as fast
+        except (ValueError, yaml.YAMLError):
+            told = None
+        if not isinstance(told, dict):
+            raise UserError(f"{self.config_file} is torn: delete the directory and train again")
+        return told
 
     def result(self) -> dict[str, Any]:
-        """What the finished run found."""
-        return json.loads(self.result_file.read_text(encoding="utf-8"))
+        """What the finished run found.
+
+        Raises:
+            UserError: the file is torn.
+        """
+        try:
+            told = json.loads(self.result_file.read_text(encoding="utf-8"))
+        except ValueError:
+            told = None
+        if not isinstance(told, dict):
+            raise UserError(f"{self.result_file} is torn: delete it, and the same command evaluates the run again")
+        return told
 
     def progress(self) -> dict[str, Any] | None:
         """Where the run stands, or None before its first step.

@@ -4,6 +4,7 @@ Nothing heavy is imported before the config has been checked.
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,23 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
     from etude.rundir import RunDir
+
+
+def _on_a_run(verb: str, task: "Callable[[DictConfig], None]", words: list[str]) -> None:
+    """A verb that is asked of a trained run; what it takes, its config file says."""
+    if {"-h", "--help"} & set(words):
+        sys.stdout.write(_help(verb))
+    else:
+        _hydra(verb, verb, task, words)
+
+
+def _help(verb: str) -> str:
+    """The verb's own config file, comments and all, but for what is Hydra's."""
+    from etude.paths import shipped
+
+    title, *lines = (shipped("conf") / f"{verb}.yaml").read_text(encoding="utf-8").splitlines()
+    own = [line.removeprefix("  - ") for line in lines if not re.match(r"defaults|hydra|  - (_self_|override)", line)]
+    return "\n".join([title.removeprefix("# "), "", *filter(None, own), ""])
 
 
 def _hydra(verb: str, config_name: str, task: "Callable[[DictConfig], None]", words: list[str]) -> None:
@@ -59,7 +77,8 @@ def train(words: list[str]) -> None:
         run = freeze(composed)
         if run.finished:
             result = run.result()
-            sys.stderr.write("\n".join(["already finished, nothing to do", *_notes_on_code(run, result), ""]))
+            finished = "already finished, nothing to do; to compute it again, delete its directory"
+            sys.stderr.write("\n".join([finished, *_notes_on_code(run, result), ""]))
             if "WANDB_SWEEP_ID" in os.environ:  # the agent that asked for it learns nothing from a skipped run
                 from etude.training.loggers import publish
 
@@ -129,7 +148,7 @@ def evaluate(words: list[str]) -> None:
 
         sys.stdout.write(evaluate(resolved(config)))
 
-    _hydra("evaluate", "evaluate", task, words)
+    _on_a_run("evaluate", task, words)
 
 
 def analyze(words: list[str]) -> None:
@@ -145,7 +164,7 @@ def analyze(words: list[str]) -> None:
 
         analyze(resolved(config), as_json="--json" in words)
 
-    _hydra("analyze", "analyze", task, [word for word in words if word != "--json"])
+    _on_a_run("analyze", task, [word for word in words if word != "--json"])
 
 
 def translate(words: list[str]) -> None:
@@ -161,7 +180,7 @@ def translate(words: list[str]) -> None:
 
         translate(resolved(config), sys.stdin.buffer, sys.stdout)
 
-    _hydra("translate", "translate", task, words)
+    _on_a_run("translate", task, words)
 
 
 def complete(words: list[str], verbs: Collection[str]) -> None:

@@ -86,6 +86,13 @@ def test_several_seeds_give_the_mean_half_its_interval_and_their_number(runs_dir
     assert "seed 1, 2, 3" in notes(runs_dir)
 
 
+@pytest.mark.parametrize("where", [{"seed": "1"}, {"arm": "base"}])
+def test_what_a_table_holds_all_of_selects_nothing(where: dict[str, str], runs_dir: Path, make_run: Make) -> None:
+    make_run("base")
+    with pytest.raises(UserError, match="a table holds every"):
+        report("heads", runs_dir, where)
+
+
 def test_an_override_that_adds_a_key_is_the_arms_and_no_setting(runs_dir: Path, make_run: Make) -> None:
     study = runs_dir.parent / "experiments" / "heads" / "study.yaml"
     study.write_text(study.read_text().replace("[model/position=learned]", "[+model/position=learned]"))
@@ -235,8 +242,8 @@ def test_a_torn_run_and_one_of_a_forgotten_arm_are_left_out_and_named(runs_dir: 
     (forgotten / "config.yaml").write_text("{}")
     assert table(runs_dir)["A1"]["PPL ours"] == "not run"
     told = notes(runs_dir)
-    for path in (torn.path, headless.path):
-        assert f"Left out: {path}, which cannot be read" in told
+    assert f"Left out: {torn.result_file} is torn: delete it, and the same command evaluates the run again." in told
+    assert f"Left out: {headless.path}, which cannot be read" in told
     assert "the study has no arm Z9" in told
 
 

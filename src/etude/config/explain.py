@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 from hydra.errors import HydraException, InstantiationException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig
@@ -21,6 +22,8 @@ def explain(error: BaseException) -> UserError | None:
         if isinstance(cause, MissingConfigException) and cause.options is not None:
             return _missing_option(cause)
         if isinstance(cause, OverrideParseException):
+            if Path(cause.override).is_dir():
+                return UserError(f"{cause.override!r} is no override; did you mean run={cause.override}?")
             return UserError(
                 f"{cause.override!r} is no override: write key=value or group=name, and quote special characters "
                 f"({str(cause).splitlines()[0]})"

@@ -1,6 +1,7 @@
 """What types cannot say: ranges, names, and parts that must fit each other. Each rule names the key and the way out."""
 
 import re
+from math import inf
 
 from omegaconf import DictConfig
 
@@ -9,6 +10,11 @@ from etude.errors import UserError
 
 _AT_LEAST = {
     "seed": 0,
+    "tokenizer.vocab_size": 5,  # four of them stand for no text
+    "data.train_pairs": 1,
+    "data.valid_pairs": 1,
+    "data.test_pairs": 1,
+    "data.holdout": 1,
     "model.n_layers": 1,
     "model.d_model": 1,
     "model.d_ff": 1,
@@ -34,7 +40,14 @@ _AT_LEAST = {
     "model.position.buckets": 4,
     "model.scale.length": 2,
 }
-_SHARES = ("model.dropout", "model.attention_dropout", "loss.smoothing")  # from 0 up to, but not, 1
+_ABOVE_ZERO = ("budget.rate", "optimizer.eps", "model.norm.eps", "scale.width", "scale.depth")
+_SHARES = (  # from 0 up to, but not, 1
+    "model.dropout",
+    "model.attention_dropout",
+    "loss.smoothing",
+    "optimizer.beta1",
+    "optimizer.beta2",
+)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -46,12 +59,18 @@ def check_rules(config: DictConfig) -> None:
     """
     for key, least in _AT_LEAST.items():
         value = at(config, key)
-        if value is not None and value < least:
+        if value is not None and not value >= least:
             raise UserError(f"{key} must be at least {least}, not {value}")
+    for key in _ABOVE_ZERO:
+        value = at(config, key)
+        if value is not None and not 0 < value < inf:
+            raise UserError(f"{key} must be above 0 and finite, not {value}")
     for key in _SHARES:
         value = at(config, key)
         if value is not None and not 0 <= value < 1:
-            raise UserError(f"{key} must lie in [0, 1), not {value}: the share of what is dropped or smoothed")
+            raise UserError(f"{key} must lie in [0, 1), not {value}")
+    if config["runs_dir"] == "":
+        raise UserError("runs_dir is empty: name a folder, such as runs_dir=runs")
     for key in ("study", "arm"):
         if not _NAME.fullmatch(config[key]):
             raise UserError(f"{key}={config[key]} cannot name a folder; use letters, digits, '_', '-' and '.'")

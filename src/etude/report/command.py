@@ -49,7 +49,7 @@ def report(words: Sequence[str]) -> None:
     Raises:
         UserError: a word is not understood, or there is nothing to report.
     """
-    if not words or words[0] in ("-h", "--help"):
+    if not words or {"-h", "--help"} & set(words):
         sys.stdout.write(HELP + f"\nStudies: {', '.join(study_names())}\n")
         return
     served = [word for word in words if word.partition("=")[0] == "--serve"]

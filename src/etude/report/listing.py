@@ -38,7 +38,7 @@ def results(words: Sequence[str], standing: Callable[[RunDir], str]) -> None:
     Raises:
         UserError: a word is not understood, or there is nothing to show.
     """
-    if not words or words[0] in ("-h", "--help"):
+    if not words or {"-h", "--help"} & set(words):
         sys.stdout.write(HELP + f"\nStudies: {', '.join(study_names())}\n")
         return
     wanted = asked("results", words, ("--csv", "--json", "--parquet", WANDB))

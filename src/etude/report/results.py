@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from etude.config.stale import Code, code_of
 from etude.config.studies import Study, value_at
 from etude.errors import UserError, did_you_mean
@@ -76,7 +74,9 @@ def read_runs(study: Study, runs_dir: Path) -> tuple[list[Run], list[str]]:
             continue
         try:
             runs.append(_read(run_dir, study.changed))
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
+        except UserError as error:
+            notes.append(f"Left out: {error}.")
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             notes.append(f"Left out: {run_dir.path}, which cannot be read ({type(error).__name__}).")
     return runs, notes
 
@@ -92,6 +92,9 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str]) -> Selec
     Raises:
         UserError: no finished run is as `where` asks.
     """
+    for key in ("seed", "arm"):
+        if key in where:
+            raise UserError(f"{key}={where[key]}: a table holds every {key} that there is; leave it out")
     groups: dict[tuple[tuple[str, str], ...], list[Run]] = {}
     for run in sorted(runs, key=lambda run: run.arm != study.baseline):
         if run.finished:

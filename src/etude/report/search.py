@@ -105,7 +105,9 @@ def _finished(wanted: Iterable[RunDir]) -> tuple[dict[RunDir, Tried], list[str]]
         if run.finished:
             try:
                 found[run] = _read(run)
-            except (UserError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            except UserError as error:
+                unreadable.append(f"Left out: {error}.")
+            except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
                 unreadable.append(f"Left out: {run.path}, which cannot be read ({type(error).__name__}).")
     return found, unreadable
 

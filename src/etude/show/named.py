@@ -71,7 +71,9 @@ def _of_run(run: RunDir) -> Named:
         raise UserError(_NO_RUN.format(run.path))
     config = read_yaml(run.config_file)
     if not isinstance(config, dict) or not {"model", "data", "choices"} <= config.keys():
-        raise UserError(f"{run.config_file} is not the config of a run: the file is torn, train the run again")
+        raise UserError(
+            f"{run.config_file} is not the config of a run: the file is torn: delete the directory and train again"
+        )
     try:
         again = compose(run.overrides_file.read_text(encoding="utf-8").splitlines())
         return Named(config, _where_same(config, resolved(again), written(again)))

@@ -12,6 +12,7 @@ from filelock import FileLock, Timeout
 
 from etude.config.stale import Code, code_of
 from etude.config.studies import load_study, study_names, value_at
+from etude.errors import UserError
 from etude.rundir import RunDir
 from etude.sweep.job import State
 
@@ -75,7 +76,7 @@ def study_standing(study: str, runs_dir: Path) -> StudyStanding:
             begun.add(folder.name)
             try:
                 runs.append(standing(RunDir(directory)))
-            except (OSError, ValueError, TypeError, AttributeError) as error:
+            except (UserError, OSError, ValueError, TypeError, AttributeError) as error:
                 notes.append(f"Left out: {directory}, which cannot be read ({error}).")
     order = {arm: place for place, arm in enumerate(arms or [])}
     runs.sort(key=lambda run: (order.get(run.arm, len(order)), run.arm, run.seed))
@@ -86,6 +87,7 @@ def standing(run: RunDir) -> Standing:
     """Where one run stands.
 
     Raises:
+        UserError: one of its files is torn.
         ValueError: the directory is no run's, or one of its files is not as it should be.
         OSError: it cannot be read.
     """

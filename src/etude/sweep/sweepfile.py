@@ -71,6 +71,13 @@ def runs_of(name: str, extra: Sequence[str] = ()) -> list[tuple[list[str], RunDi
     return [*zip(jobs, places(jobs, compose), strict=True)]
 
 
+def names_file(name: str) -> bool:
+    """Whether `name` is meant as that of a sweep file, and not of a study."""
+    return Path(name).suffix in (".yaml", ".yml") or (
+        name not in study_names() and any((folder / f"{name}.yaml").is_file() for folder in found("sweeps"))
+    )
+
+
 def drawn_keys(name: str, extra: Sequence[str] = ()) -> set[str]:
     """The keys whose values the sweep called `name` draws at random: none but of a random search, and none typed.
 

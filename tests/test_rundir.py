@@ -1,0 +1,26 @@
+from pathlib import Path
+
+import pytest
+
+from etude.errors import UserError
+from etude.rundir import RunDir
+
+
+@pytest.mark.parametrize("torn", ["", "{", "[1]", "a: [", "\x00"])
+def test_a_torn_file_is_named_with_the_way_out(torn: str, tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    run.config_file.write_text(torn)
+    run.result_file.write_text(torn)
+    with pytest.raises(UserError, match=rf"{run.config_file} is torn: delete the directory and train again"):
+        run.config()
+    with pytest.raises(UserError, match=rf"{run.result_file} is torn: delete it, and the same command evaluates"):
+        run.result()
+
+
+def test_bytes_that_are_no_text_are_torn_as_well(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    run.config_file.write_bytes(b"\xff\xfe")
+    run.result_file.write_bytes(b"\xff\xfe")
+    for read in (run.config, run.result):
+        with pytest.raises(UserError, match="is torn"):
+            read()
