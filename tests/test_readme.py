@@ -75,7 +75,9 @@ def test_the_table_of_axes_is_what_conf_holds():
     assert renew(README) == README, "conf/ has changed: python -m etude.config.axes README.md"
 
 
-@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "experiments/table3/README.md"])
+@pytest.mark.parametrize(
+    "document", ["README.md", "CONTRIBUTING.md", "experiments/table3/README.md", "experiments/table3/RESULTS.md"]
+)
 def test_every_file_that_a_document_links_to_is_there(document):
     folder = (ROOT / document).parent
     for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / document).read_text(encoding="utf-8")):
