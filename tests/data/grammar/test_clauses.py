@@ -7,7 +7,8 @@ import pytest
 
 from etude.data.grammar.clauses import Clause, Tense
 from etude.data.grammar.lexicon import Lexicon
-from etude.data.grammar.phrases import NounPhrase, Personal, Phrase, Prepositional, RelativeClause, RelativePronoun
+from etude.data.grammar.phrases import NounPhrase, Personal, Phrase, Prepositional
+from etude.data.grammar.relatives import RelativeClause, RelativePronoun
 from etude.data.grammar.sentences import Complex, Compound, Existence, Question, Statement, said
 from etude.data.grammar.words import Verb, Wording
 

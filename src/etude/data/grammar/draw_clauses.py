@@ -5,7 +5,8 @@ from etude.data.grammar.chance import Pool
 from etude.data.grammar.clauses import Clause, Tense
 from etude.data.grammar.draw_phrases import PERSON, PhraseDrawer
 from etude.data.grammar.english import THIRD_PLURAL
-from etude.data.grammar.phrases import NounPhrase, Personal, Phrase, RelativeClause, RelativePronoun
+from etude.data.grammar.phrases import NounPhrase, Personal, Phrase
+from etude.data.grammar.relatives import RelativeClause, RelativePronoun
 from etude.data.grammar.words import Classes, Verb, Wording
 
 FRAMES = {

@@ -4,14 +4,21 @@ Every phrase is asked for its words by case, in English too: "he" is nominative,
 """
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from etude.data.grammar import english, german
 from etude.data.grammar.english import THIRD_PLURAL, THIRD_SINGULAR
 from etude.data.grammar.words import Adjective, Classes, Determiner, Name, Noun, PersonalPronoun, Verb, Wording
 
-if TYPE_CHECKING:
-    from etude.data.grammar.clauses import Clause
+
+class Description(Protocol):
+    """What is told of a phrase behind it, such as a relative clause."""
+
+    def english(self) -> str:
+        """The words."""
+
+    def german(self) -> str:
+        """The words."""
 
 
 class Phrase(ABC):
@@ -30,7 +37,7 @@ class Phrase(ABC):
     person = THIRD_SINGULAR
     classes = frozenset({"person", "adult"})
     gender = "n"
-    relative: "RelativeClause | None" = None
+    relative: Description | None = None
     definite = True
     negative = False
     is_pronoun = False
@@ -145,41 +152,6 @@ class NounPhrase(Phrase):
         if self.determiner.singular != "a":
             return self.determiner.singular
         return english.article(following) if self.noun.plural else ""
-
-
-class RelativePronoun(Phrase):
-    """ "who", "that"; German repeats gender and number of what it describes: "der", "denen"."""
-
-    def __init__(self, head: NounPhrase) -> None:
-        self.person, self.gender, self.classes = head.person, head.gender, head.classes
-
-    def english(self, case: str) -> str:
-        """ "who" for persons as subjects, else "that"."""
-        return "who" if "person" in self.classes and case == "nominative" else "that"
-
-    def german(self, case: str) -> str:
-        """A form of "der", "die", "das"."""
-        return german.RELATIVE[self.gender, case]
-
-
-class RelativeClause:
-    """What is told of a noun: `clause` has its subject replaced by `pronoun`, or lacks the object that `verb` takes."""
-
-    def __init__(self, pronoun: RelativePronoun, clause: "Clause") -> None:
-        self.pronoun, self.clause = pronoun, clause
-
-    def english(self) -> str:
-        """ "who sleeps", "that he waits for"."""
-        if self.clause.subject is self.pronoun:
-            return self.clause.english()
-        return f"{self.pronoun.english('accusative')} {self.clause.english()}"
-
-    def german(self) -> str:
-        """ "der schläft", "auf den er wartet": the verb stands last."""
-        if self.clause.subject is self.pronoun:
-            return self.clause.german("last")
-        preposition, case = object_case(self.clause.verb)
-        return f"{preposition} {self.pronoun.german(case)} {self.clause.german('last')}".lstrip()
 
 
 class Prepositional:
