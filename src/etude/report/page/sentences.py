@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from etude.evaluation.sums import corpus_bleu
 from etude.report.statistics import Counts
-from etude.report.statistics.sentences import corpus_bleu
 from etude.report.texts import TestSet
 
 ROOM = 500_000  # bytes of text that a page may hold, whatever the size of the test set
