@@ -69,13 +69,18 @@ def _on_differences(compared: Compared) -> list[str]:
 
 def _untested(arms: Sequence[ArmResult]) -> list[str]:
     """Why some have no test, hence no star; of the arms that share a reason at once."""
-    reasons: dict[str, list[str]] = {}
-    for arm in arms:
-        for what, found in (("BLEU", arm.against.bleu), ("PPL", arm.against.ppl)) if arm.against else ():
+    reasons: dict[tuple[str, str], list[str]] = {}  # (metrics, why) -> arms
+    held = {arm.arm: arm.against for arm in arms if arm.against}
+    for arm, against in held.items():
+        whys: dict[str, list[str]] = {}
+        for what, found in (("BLEU", against.bleu), ("PPL", against.ppl)):
             if found and found.p is None:
-                told = re.sub(rf"(?<!\w){re.escape(arm.arm)} has\b", "each has", found.why_not)
-                reasons.setdefault(f"{what}, hence no star: {told}", []).append(arm.arm)
-    return [f"No test of {why} ({', '.join(names)})." for why, names in reasons.items()]
+                told = re.sub(rf"(?<!\w){re.escape(arm)} has\b", "each has", found.why_not)
+                whys.setdefault(told, []).append(what)
+        for why, metrics in whys.items():
+            reasons.setdefault((" and ".join(metrics), why), []).append(arm)
+    named = {key: "all others" if len(names) == len(held) > 1 else ", ".join(names) for key, names in reasons.items()}
+    return [f"No test of {metrics}, hence no star: {why} ({names})." for (metrics, why), names in named.items()]
 
 
 def _on_more_seeds(against: Mapping[str, Against]) -> list[str]:
