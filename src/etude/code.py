@@ -21,7 +21,7 @@ _PACKAGE = Path(__file__).resolve().parent
 # What asks, shows, tells and files: no number depends on it.
 _BESIDE = re.compile(
     r"etude\.(cli|code|config|environment|errors|files|logs|paths|plan|report|rundir|show|source|sweep|terminal"
-    r"|training\.(loggers|sinks|stopping))(\.|$)"
+    r"|service|training\.(loggers|sinks|stopping))(\.|$)"
 )
 # Libraries stand for themselves: `environment.json` has their versions.
 _LIBRARIES = {"torch", "lightning", "hydra", "omegaconf", "sentencepiece", "sacrebleu", "sacremoses", "numpy", "wandb"}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lightning.pytorch.loggers import Logger
 
 from etude.rundir import RunDir
+from etude.service import end_service
 from etude.training.sinks import read_metrics
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class WandbLogger(Logger):
             self.experiment.finish(exit_code=exit_code)
         except TimeoutError:
             log.warning("W&B has not taken everything; `wandb sync --include-online %s` sends it", shlex.quote(folder))
+            end_service()
 
 
 def wandb(
@@ -107,7 +109,6 @@ def wandb(
     Where the server cannot be reached, or knows no key, the run goes on offline and says so. Under an agent of W&B,
     which gives the id and waits for what the run reports, it is online whatever the mode.
     """
-    from wandb import teardown
     from wandb.errors import Error
 
     def begin(online: bool) -> list[Logger]:
@@ -122,7 +123,7 @@ def wandb(
             raise
         reason, folder = str(error).splitlines()[0], shlex.quote(str(run.path / "wandb"))
         log.warning("W&B cannot be reached (%s); logging offline, `wandb sync %s` sends it later", reason, folder)
-        teardown()  # its service still holds the id
+        end_service()  # which still holds the id
         return begin(online=False)
 
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from etude.errors import UserError
+from etude.service import end_service
 
 if TYPE_CHECKING:
     from wandb import Api
@@ -33,11 +34,17 @@ def connected() -> Iterator["Api"]:
     try:
         yield wandb.Api(timeout=_SECONDS)
     except AuthenticationError as error:
-        raise OutOfReachError(f"W&B cannot be reached, or does not know the key ({_first_line(error)})") from error
+        why = f"W&B cannot be reached, or does not know the key ({_first_line(error)})"
+        raise _out_of_reach(why) from error
     except UsageError as error:
-        raise OutOfReachError(f"W&B cannot be asked ({_first_line(error)})") from error
+        raise _out_of_reach(f"W&B cannot be asked ({_first_line(error)})") from error
     except (CommError, WandbApiFailedError, ValueError) as error:  # ValueError: an answer that the client cannot read
-        raise OutOfReachError(f"W&B does not answer as it should ({_first_line(error)})") from error
+        raise _out_of_reach(f"W&B does not answer as it should ({_first_line(error)})") from error
+
+
+def _out_of_reach(why: str) -> OutOfReachError:
+    end_service()
+    return OutOfReachError(why)
 
 
 def project_of(api: "Api", asked: str) -> tuple[str, str]:
