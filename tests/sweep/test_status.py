@@ -94,6 +94,15 @@ def test_a_run_is_running_exactly_while_somebody_holds_its_lock(make_run: Make, 
     assert state_of(capsys) == "stopped"
 
 
+def test_a_run_that_was_asked_to_stop_has_not_failed(make_run: Make, capsys: Capture) -> None:
+    """The log ends as `etude.train` ends it then."""
+    run = make_run("base", progress=PROGRESS)
+    run.log_file.write_text("21:03:17 SIGTERM: stopping after this step\netude: stopped; the same command goes on\n")
+    assert state_of(capsys) == "stopped"
+    run.log_file.write_text("etude: stopped; the same command goes on\nRuntimeError: and then it failed\n")
+    assert state_of(capsys) == "failed"
+
+
 def test_looking_neither_keeps_the_lock_nor_leaves_anything_behind(make_run: Make, capsys: Capture) -> None:
     runs = [make_run("base"), make_run("one")]
     (runs[1].path / ".lock").touch()

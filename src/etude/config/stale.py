@@ -29,6 +29,12 @@ _MEANINGS = {
 }
 
 
+def marks_on_code(codes: Iterable[Code | None]) -> str:
+    """The marks of some finished runs, each once."""
+    found = set(codes)
+    return "".join(mark for code, mark in MARKS.items() if code in found)
+
+
 def notes_on_code(codes: Iterable[Code | None]) -> list[str]:
     """A sentence for each mark among finished runs: what it says, and the way out."""
     found = set(codes)

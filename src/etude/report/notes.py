@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from etude.config.stale import MARKS, notes_on_code
+from etude.config.stale import marks_on_code, notes_on_code
 from etude.config.studies import value_at
 from etude.report.against import ALPHA, Against, seeds_for
 from etude.report.comparison import BUDGET, TOLERANCE, ArmResult, Compared
@@ -26,7 +26,7 @@ def marks(compared: Compared) -> dict[str, str]:
     for arm in compared.arms:
         numbers = [n for n, arms in enumerate(footnotes.values(), start=1) if arm.arm in arms]
         mark = "".join(str(n).translate(_SUPERSCRIPTS) for n in numbers) + (_BUDGET if arm.budget else "")
-        marked[arm.arm] = mark + "".join(MARKS[code] for code in MARKS if any(run.code is code for run in arm.runs))
+        marked[arm.arm] = mark + marks_on_code(run.code for run in arm.runs)
     return marked
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from etude.config.stale import Code, code_of
 from etude.config.studies import Study, value_at
 from etude.errors import UserError, did_you_mean
+from etude.report.wording import counted
 from etude.rundir import RunDir
 from etude.terminal import told
 
@@ -109,7 +110,9 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str]) -> Selec
     newest = {run.arm: run for run in sorted(groups[best], key=lambda run: run.changed)}
     alike = [run for run in groups[best] if run.differs_only_in_seed(newest[run.arm])]
     if older := len(groups[best]) - len(alike):
-        notes.append(f"Left out: {_count(older)} of a config or a text that a newer run of the same arm no longer has.")
+        notes.append(
+            f"Left out: {counted(older)} of a config or a text that a newer run of the same arm no longer has."
+        )
     chosen, twice = _once(alike)
     notes += twice
     unfinished = [run for run in runs if not run.finished and run.setting == setting]
@@ -176,10 +179,6 @@ def _left_out(study: Study, group: Sequence[Run], setting: Mapping[str, str]) ->
     theirs = group[0].setting
     other = [f"{key}={theirs[key]}" for key in sorted(theirs) if theirs[key] != setting.get(key)]
     if other:
-        return f"Left out: {_count(len(group))} of another setting: etude report {study.name} {' '.join(other)}"
+        return f"Left out: {counted(len(group))} of another setting: etude report {study.name} {' '.join(other)}"
     missing = [f"{key}={setting[key]}" for key in sorted(setting) if key not in theirs]
-    return f"Left out: {_count(len(group))} without {' '.join(missing)}."
-
-
-def _count(runs: int) -> str:
-    return "1 run" if runs == 1 else f"{runs} runs"
+    return f"Left out: {counted(len(group))} without {' '.join(missing)}."

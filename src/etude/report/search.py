@@ -12,12 +12,12 @@ from math import inf, isfinite
 from pathlib import Path
 from statistics import fmean
 
-from etude.config.stale import MARKS, Code, code_of, notes_on_code
+from etude.config.stale import Code, code_of, marks_on_code, notes_on_code
 from etude.config.studies import value_at
 from etude.errors import UserError
 from etude.report.rows import Column, Row, Rows
 from etude.report.statistics import Scores, expected_best
-from etude.report.wording import fixed
+from etude.report.wording import counted, fixed
 from etude.rundir import RunDir
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?(e[-+]?\d+)?")
@@ -88,7 +88,7 @@ def search(name: str, planned: Sequence[tuple[Sequence[str], RunDir]], drawn: Co
     ]
     trials.sort(key=lambda trial: trial.perplexity if isfinite(trial.perplexity) else inf)
     missing = sum(not run.finished for run in wanted)
-    left_out = [*unreadable, *([f"Not finished: {_count(missing)} of the search."] if missing else [])]
+    left_out = [*unreadable, *([f"Not finished: {counted(missing)} of the search."] if missing else [])]
     return _rows(name, trials, left_out, at_random=bool(varied) and set(varied) <= set(drawn))
 
 
@@ -145,7 +145,7 @@ def _rows(name: str, trials: Sequence[Trial], left_out: list[str], at_random: bo
 
 
 def _cells(trial: Trial) -> list[str]:
-    marks = "".join(MARKS[code] for code in MARKS if any(run.code is code for run in trial.runs))
+    marks = marks_on_code(run.code for run in trial.runs)
     return [*map(_short, trial.words.values()), fixed(trial.perplexity, 2) + marks]
 
 
@@ -185,7 +185,3 @@ def _expected(trials: Sequence[Trial], among: int) -> str:
         f"Expected best of n trials{which} (Dodge et al. 2019) and its standard deviation: {curve}. "
         "Near the end it is too modest: what is better than the best of these, they cannot show."
     )
-
-
-def _count(runs: int) -> str:
-    return "1 run" if runs == 1 else f"{runs} runs"

@@ -17,6 +17,11 @@ def ends(interval: Interval, digits: int) -> str:
     return f"[{fixed(interval.low, digits)}, {fixed(interval.high, digits)}]"
 
 
+def counted(runs: int) -> str:
+    """1 run, 3 runs."""
+    return "1 run" if runs == 1 else f"{runs} runs"
+
+
 def span(values: Iterable[int]) -> str:
     """The number, or the least to the greatest of them."""
     low, *_, high = sorted([*values] * 2)

@@ -19,7 +19,9 @@ from etude.sweep.job import State
 _RUN = re.compile(r"seed(-?\d+)-[0-9a-f]+")
 _TAIL = 16384  # bytes at the end of a log: room for a long traceback
 _ERROR = re.compile(r"etude: |[A-Za-z_][\w.]*(Error|Exception)(:|$)")  # how a process says why it ends
-_NO_ERROR = re.compile(r"\d\d:\d\d:\d\d |KeyboardInterrupt\b")  # it went on after that; or was asked to stop
+_NO_ERROR = re.compile(
+    r"\d\d:\d\d:\d\d |KeyboardInterrupt\b|etude: stopped;"
+)  # it went on after that; or was asked to stop
 
 
 @dataclass(frozen=True)
