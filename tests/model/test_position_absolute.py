@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
+from etude.model.embedding import TiedAll
 from etude.model.position import Learned, Sinusoidal, SinusoidalT2T
 
 PLACES = {"position": st.integers(0, 3000), "pair": st.integers(0, 31)}
@@ -66,6 +67,13 @@ def test_embedding_from_a_start_continues_the_whole(make):
     position, x = make(), torch.randn(2, 9, 8)
     whole = position.embed(x, 0)
     assert_close(position.embed(x[:, 4:], 4), whole[:, 4:])
+
+
+def test_learned_positions_begin_as_large_as_words():
+    """Both have unit variance, so that learning them or not is all that changes with the scheme."""
+    x = TiedAll(512, d_model=64).source(torch.arange(512)[None])
+    added = Learned(False, d_model=64, max_length=512).embed(torch.zeros_like(x), 0)
+    assert_close(added.std(), x.std(), rtol=0.05, atol=0)
 
 
 def test_a_learned_table_refuses_what_lies_behind_it():

@@ -64,7 +64,8 @@ class SinusoidalT2T(Sinusoidal):
 class Learned(Position):
     """A learned vector for each position, added to the embeddings (Table 3 row (E); Gehring et al. 2017).
 
-    Encoder and decoder hold a table each. Positions from `max_length` on do not exist.
+    Encoder and decoder hold a table each, multiplied by sqrt(D) as the word embeddings are (section 3.4), so that
+    neither drowns the other; so the published code has it. Positions from `max_length` on do not exist.
 
     Raises:
         ValueError: in `embed`, a position past the table.
@@ -73,8 +74,8 @@ class Learned(Position):
     def __init__(self, causal: bool, *, d_model: int, max_length: int) -> None:
         super().__init__(causal)
         self.table = nn.Embedding(max_length, d_model)
-        # As the word embeddings are: together with their sqrt(d_model) neither drowns the other.
-        nn.init.normal_(self.table.weight, std=d_model**-0.5)
+        nn.init.normal_(self.table.weight, std=d_model**-0.5)  # unit variance after the factor
+        self.factor = d_model**0.5
 
     def embed(self, x: Tensor, start: int) -> Tensor:
         """Embeddings (B, T, D) plus the learned vectors of the positions start, start + 1, ..."""
@@ -84,4 +85,4 @@ class Learned(Position):
                 f"a sequence of {end} positions does not fit the learned table of {self.table.num_embeddings}: "
                 "raise model.position.max_length"
             )
-        return x + self.table.weight[start:end]
+        return x + self.table.weight[start:end] * self.factor
