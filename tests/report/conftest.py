@@ -67,12 +67,14 @@ def make_run(runs_dir: Path) -> Callable[..., RunDir]:
         rate: float = 1.0,
         logger: str = "wandb",
         code: str | None = "today's",
+        paper_bleu: float | None = None,
+        changed: dict[str, Any] | None = None,
         signature: str = "nrefs:1|tok:13a",
         translations: list[str] | None = None,
         references: list[str] | None = None,
         **more: float,
     ) -> RunDir:
-        """Without `bleu`, the translations are scored against the references; `more` goes into the result."""
+        """Without `bleu`, the translations are scored; `changed` goes into the config, `more` into the result."""
         nonlocal clock
         clock += 60
         change = ARMS[arm]
@@ -81,6 +83,7 @@ def make_run(runs_dir: Path) -> Callable[..., RunDir]:
         run.path.mkdir(parents=True)
         position = change.get("position", "sinusoidal")
         config = {
+            "arm": arm,
             "model": {"heads": change.get("heads", 8), "position": {"_target_": position}},
             "budget": {"steps": 0.1, "max_steps": steps, "target_tokens": 2000},
             "schedule": {"factor": rate},
@@ -95,6 +98,7 @@ def make_run(runs_dir: Path) -> Callable[..., RunDir]:
                 "experiment": f"heads/{arm}",
             },
         }
+        config |= changed or {}
         run.config_file.write_text(yaml.safe_dump(config))
         overrides = [f"experiment=heads/{arm}", f"seed={seed}", f"scale={scale}", f"logger={logger}", *typed]
         run.overrides_file.write_text("".join(f"{override}\n" for override in overrides))
@@ -104,6 +108,7 @@ def make_run(runs_dir: Path) -> Callable[..., RunDir]:
                 bleu = corpus_bleu(translations, [references]).score if translations and references else 40.0
             sentences = len(translations) if translations else 1000
             test = {"perplexity": ppl, "bleu": bleu, "sentences": sentences, "tokens": 12345, "signature": signature}
+            test |= {} if paper_bleu is None else {"paper_bleu": paper_bleu}
             result = {"parameters": 526_123, "steps": steps, "test": test, "store": store, **more, "finished": True}
             for file, lines in (
                 (run.hypotheses_file("test"), translations),

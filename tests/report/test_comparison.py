@@ -139,7 +139,8 @@ def test_how_many_more_seeds_are_needed_is_said_where_there_is_no_star(runs_dir:
     for more, enough in ((missed.more_seeds, True), (missed.more_seeds - 1, False)):
         chance = power(missed.bleu.difference, missed.spread.of_run, 3 + more, 0.05 / 2, missed.spread.of_test_sets)
         assert (chance >= 0.8) is enough
-    assert f"if it is the true one: A2 {missed.more_seeds}." in footnotes(runs_dir)
+    seeds = "More seeds of both the arm and base that would likely (80 %) show the difference of BLEU seen"
+    assert f"{seeds}, if it is the true one: A2 {missed.more_seeds}." in footnotes(runs_dir)
 
 
 def test_what_hides_in_a_small_test_set_no_seed_will_show(runs_dir: Path, make_run: Make) -> None:
@@ -153,7 +154,8 @@ def test_what_hides_in_a_small_test_set_no_seed_will_show(runs_dir: Path, make_r
     assert against.spread is not None
     assert against.spread.of_test_sets > 10 * against.spread.of_run
     assert (against.hidden, against.more_seeds) == (True, None)
-    assert "no number of seeds would show the difference of BLEU seen: A1." in footnotes(runs_dir)
+    hidden = "no number of seeds would show the difference of BLEU seen, if it is the true one: A1."
+    assert hidden in footnotes(runs_dir)
     assert "a true difference of so much: 0.5 BLEU no number" in footnotes(runs_dir)
 
 
@@ -251,7 +253,15 @@ def test_a_copied_directory_is_no_second_seed(runs_dir: Path, make_arm: MakeArm)
         shutil.copytree(run.path, run.path.with_name(f"{run.path.name}0"))
     assert [len(arm.runs) for arm in compared(runs_dir).arms[:2]] == [1, 1]
     assert not compared(runs_dir).several_seeds
-    assert told(runs_dir).count("the same run as") == 2
+    assert "\n".join(compared(runs_dir).left_out).count("the same run as") == 2
+
+
+def test_a_directory_copied_to_another_arm_is_no_run_of_it(runs_dir: Path, make_arm: MakeArm) -> None:
+    [run] = make_arm("base", [0.9])
+    copy = run.path.parent.with_name("A1") / run.path.name
+    shutil.copytree(run.path, copy)
+    assert [bool(arm.runs) for arm in compared(runs_dir).arms[:2]] == [True, False]
+    assert f"Left out: {copy}, which is a run of the arm base." in compared(runs_dir).left_out
 
 
 def test_translations_that_are_too_few_or_score_otherwise_are_named(runs_dir: Path, make_arm: MakeArm) -> None:

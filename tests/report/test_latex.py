@@ -1,5 +1,6 @@
 """What a paper reads with `\\input`."""
 
+import math
 import re
 import shutil
 import subprocess
@@ -103,6 +104,19 @@ def test_what_was_left_out_is_a_comment_and_the_notes_are_printed(runs_dir: Path
     text = report("heads", runs_dir, {}).latex()
     assert "\n% Left out: 1 run of another setting: etude report heads budget=pocket scale=pocket\n" in text
     assert r"sacreBLEU: nrefs:1\textbar{}tok:13a\par" in text
+
+
+def test_what_diverged_or_is_not_compared_is_printed_and_no_comment(runs_dir: Path, make_run: Make) -> None:
+    several_seeds(make_run)
+    make_run("A1", 4, ppl=math.inf)
+    make_run("E1", signature="nrefs:1|tok:char")
+    lines = report("heads", runs_dir, {}).latex().splitlines()
+    printed_notes = lines[lines.index(r"\begin{minipage}{\textwidth}\footnotesize\raggedright") :]
+    assert r"A1, seed 4, diverged (perplexity inf, BLEU 40.0): it enters no mean.\par" in printed_notes
+    [refused] = [line for line in printed_notes if line.startswith("Not compared: E1: its sacreBLEU signature is")]
+    assert refused.endswith(r"\par")
+    [arm] = [row for row in body("\n".join(lines)) if row[1].startswith("A1")]
+    assert arm[-1] == "3 of 4"
 
 
 def test_environments_and_braces_close_in_order(runs_dir: Path, make_run: Make) -> None:

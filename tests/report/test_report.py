@@ -109,7 +109,9 @@ def test_several_seeds_bring_differences_and_a_star_where_one_is_more_than_luck(
     rows = table(runs_dir)
     assert [rows[arm]["PPL Δ"] for arm in ("base", "A1", "A2", "E1")] == ["", "+1.00*", "+0.08", ""]
     assert rows["A1"]["BLEU Δ"] == "−1.0", "the hypotheses are missing"
-    assert "bold with a star where p < 0.05 after Holm" in notes(runs_dir)
+    assert "bold with a star where p < 0.05 after Holm's correction for all arms, for each metric by itself" in notes(
+        runs_dir
+    )
     why = "without the translations of both nobody knows what other sentences would show"
     assert f"No test of BLEU, hence no star: {why} (all others)." in notes(runs_dir)
     markdown = report("heads", runs_dir, {}).markdown()
@@ -148,6 +150,15 @@ def test_an_arm_whose_runs_all_diverged_says_so(runs_dir: Path, make_run: Make) 
     assert "base, seed 1, diverged" in notes(runs_dir)
 
 
+def test_where_runs_diverged_the_seeds_say_how_many_are_left(runs_dir: Path, make_run: Make) -> None:
+    for seed, ppl in enumerate((3.0, float("inf"), 3.1), start=1):
+        make_run("base", seed, ppl=ppl)
+        make_run("A1", seed)
+        make_run("A2", seed, ppl=float("nan"))
+    rows = table(runs_dir)
+    assert [rows[arm]["seeds"] for arm in ("base", "A1", "A2", "E1")] == ["2 of 3", "3", "0 of 3", ""]
+
+
 def test_another_cost_than_the_baselines_is_marked(runs_dir: Path, make_run: Make) -> None:
     make_run("base", tokens=1000)
     make_run("A1", tokens=2000)
@@ -184,6 +195,21 @@ def test_the_conditions_of_the_numbers_stand_below_the_table(runs_dir: Path, mak
         "Paper: Someone 2017, Table 9; the development set.",
     ):
         assert fact in told
+
+
+def test_beside_the_papers_bleu_stands_what_the_baseline_scores_by_its_recipe(runs_dir: Path, make_run: Make) -> None:
+    recipe = "in Vaswani et al. 2017 that of tokenised text with German compounds split"
+    make_run("base", 1, bleu=40.0, paper_bleu=41.5)
+    make_run("base", 2, bleu=42.0, paper_bleu=42.0)
+    assert f"{recipe}: the mean of base is 41.00 by the one, 41.75 by the other." in notes(runs_dir)
+    make_run("base", 3)
+    assert recipe not in notes(runs_dir), "one run did not measure it: two means of other runs"
+
+
+def test_without_a_papers_bleu_nothing_is_said_of_its_recipe(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", paper_bleu=41.5)
+    (runs_dir.parent / "experiments" / "heads" / "paper.yaml").write_text("arms: {base: {ppl: 5}}")
+    assert "Vaswani" not in notes(runs_dir)
 
 
 def test_settings_are_never_mixed_the_most_complete_is_shown_and_the_rest_can_be_asked_for(

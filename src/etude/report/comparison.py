@@ -108,7 +108,8 @@ class Compared:
         setting: what a person may have chosen for all runs alike: {"data": "grammar", "scale": "pocket", ...}.
         test_set: the baseline's, or where it has no runs the first arm's.
         ranks: by "ppl" and "bleu"; empty where there is no paper.
-        notes: sentences on what was left out, or is not compared, and why.
+        notes: sentences on what diverged, or is not compared, and why.
+        left_out: sentences on the runs that were not selected.
     """
 
     study: Study
@@ -118,6 +119,7 @@ class Compared:
     test_set: TestSet
     ranks: dict[str, Ranks]
     notes: list[str]
+    left_out: list[str]
 
     @property
     def several_seeds(self) -> bool:
@@ -142,7 +144,8 @@ def compare(study: Study, selection: Selection) -> Compared:
         setting={key: first.chosen(key) for key in ("data", "scale", "budget")} | first.typed,
         test_set=base_set,
         ranks=_ranks(arms) if study.paper.arms else {},
-        notes=[*_diverged(arms), *_not_compared(measured), *selection.notes],
+        notes=[*_diverged(arms), *_not_compared(measured)],
+        left_out=selection.notes,
     )
 
 

@@ -3,15 +3,16 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from statistics import fmean
 
 from etude.config.stale import marks_on_code, notes_on_code
 from etude.config.studies import value_at
 from etude.report.against import ALPHA, Against, seeds_for
 from etude.report.comparison import BUDGET, TOLERANCE, ArmResult, Compared
+from etude.report.conditions import unequal
 from etude.report.results import Run
 from etude.report.statistics import RankCorrelation
-from etude.report.wording import ends, fixed, plain, span
+from etude.report.wording import ends, fixed, span
 
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _BUDGET = "§"
@@ -21,7 +22,7 @@ _SIZES = (0.5, 1.0, 2.0)  # of BLEU, for which the seeds needed are told
 
 def marks(compared: Compared) -> dict[str, str]:
     """What stands behind the name of each arm."""
-    footnotes = _unequal(compared)
+    footnotes = unequal(compared)
     marked = {}
     for arm in compared.arms:
         numbers = [n for n, arms in enumerate(footnotes.values(), start=1) if arm.arm in arms]
@@ -33,9 +34,10 @@ def marks(compared: Compared) -> dict[str, str]:
 def notes(compared: Compared) -> list[str]:
     """Sentences, the meaning of the marks first."""
     runs = [run for arm in compared.arms for run in arm.runs]
-    told = [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(_unequal(compared), start=1)]
+    told = [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(unequal(compared), start=1)]
     told += _budgets(compared.arms)
     told += notes_on_code(run.code for run in runs)
+    told += compared.notes
     told += _on_differences(compared)
     told += _conditions_of(compared, runs)
     told += [_on_ranks(compared)] if compared.ranks else []
@@ -54,8 +56,8 @@ def _on_differences(compared: Compared) -> list[str]:
         return ["One seed an arm: nothing is starred or bold, for it does not say how far another seed would fall."]
     told = [
         f"±: half the 95 % interval of the mean over seeds (Student's t). Δ: ours less that of {base.arm}; bold with a "
-        f"star where p < {ALPHA} after Holm's correction for all arms, by Welch's t test over seeds for PPL, on these "
-        "very sentences, and for BLEU by a t test over seeds and test sentences together."
+        f"star where p < {ALPHA} after Holm's correction for all arms, for each metric by itself, by Welch's t test "
+        "over seeds for PPL, on these very sentences, and for BLEU by a t test over seeds and test sentences together."
     ]
     told += _untested(compared.arms)
     if base.variances:
@@ -64,7 +66,7 @@ def _on_differences(compared: Compared) -> list[str]:
             f"Standard deviation of the BLEU of {base.arm}: {seeds:.2f} over seeds on this test set, "
             f"{sentences:.2f} over test sets like this one."
         )
-    return told + _on_more_seeds({arm.arm: arm.against for arm in compared.arms if arm.against})
+    return told + _on_more_seeds({arm.arm: arm.against for arm in compared.arms if arm.against}, base.arm)
 
 
 def _untested(arms: Sequence[ArmResult]) -> list[str]:
@@ -83,18 +85,21 @@ def _untested(arms: Sequence[ArmResult]) -> list[str]:
     return [f"No test of {metrics}, hence no star: {why} ({names})." for (metrics, why), names in named.items()]
 
 
-def _on_more_seeds(against: Mapping[str, Against]) -> list[str]:
+def _on_more_seeds(against: Mapping[str, Against], base: str) -> list[str]:
     """What more seeds would show of the differences seen, and how many it takes for differences of some sizes."""
     told = []
     more = {arm: one.more_seeds for arm, one in against.items() if one.more_seeds}
     if more:
         numbers = (f"{arm} {_number(number)}" for arm, number in more.items())
         told.append(
-            "More seeds that would likely (80 %) show the difference of BLEU seen, if it is the true one: "
-            f"{', '.join(numbers)}."
+            f"More seeds of both the arm and {base} that would likely (80 %) show the difference of BLEU seen, if it "
+            f"is the true one: {', '.join(numbers)}."
         )
     if hidden := [arm for arm, one in against.items() if one.hidden]:
-        told.append(f"On this test set no number of seeds would show the difference of BLEU seen: {', '.join(hidden)}.")
+        told.append(
+            "On this test set no number of seeds would show the difference of BLEU seen, if it is the true one: "
+            f"{', '.join(hidden)}."
+        )
     if any(one.spread for one in against.values()):
         needed = {size: seeds_for(size, against.values()) for size in _SIZES}
         numbers = (f"{size:g} BLEU {_number(seeds) if seeds else 'no number'}" for size, seeds in needed.items())
@@ -128,7 +133,21 @@ def _conditions_of(compared: Compared, runs: Sequence[Run]) -> list[str]:
     )
     told = [f"Ours: {'; '.join(ours)}.", f"sacreBLEU: {' or '.join(signatures)}"] if runs else []
     paper = compared.study.paper
-    return told + ([f"Paper: {paper.source}; {paper.test_set}."] if paper.arms else [])
+    told += [f"Paper: {paper.source}; {paper.test_set}."] if paper.arms else []
+    return told + _by_the_papers_recipe(compared)
+
+
+def _by_the_papers_recipe(compared: Compared) -> list[str]:
+    """How far sacreBLEU is from what Vaswani et al. call BLEU, by the example of the baseline."""
+    base, printed = compared.baseline, compared.study.paper.arms.values()
+    scored = [value_at(run.result, "test.paper_bleu") for run in base.runs]
+    known = all(isinstance(score, int | float) for score in scored)
+    if base.bleu is None or not known or all(numbers.get("bleu") is None for numbers in printed):
+        return []
+    return [
+        "BLEU is sacreBLEU here, and in Vaswani et al. 2017 that of tokenised text with German compounds split: the "
+        f"mean of {base.arm} is {fixed(base.bleu.value, 2)} by the one, {fixed(fmean(scored), 2)} by the other."
+    ]
 
 
 def _on_ranks(compared: Compared) -> str:
@@ -147,31 +166,3 @@ def _on_ranks(compared: Compared) -> str:
 def _correlation(found: RankCorrelation) -> str:
     told = "–" if found.value is None else fixed(found.value, 2)
     return f"{told} {ends(found.interval, 2)}" if found.interval else told
-
-
-def _unequal(compared: Compared) -> dict[str, list[str]]:
-    """What makes arms no equal comparison with the baseline, and which: text -> arms."""
-    found: dict[str, list[str]] = {}
-    if compared.baseline.runs:
-        base = _conditions(compared.baseline.runs[0])
-        for arm in compared.arms:
-            if text := _difference(arm.runs, base):
-                found.setdefault(text, []).append(arm.arm)
-    return found
-
-
-def _difference(runs: Sequence[Run], base: dict[str, Any]) -> str:
-    differing: dict[str, str] = {}
-    for run in runs:
-        theirs = _conditions(run)
-        for key in theirs | base:
-            if theirs.get(key) != base.get(key):
-                differing[key] = f"{key} {plain(theirs.get(key))} (baseline: {plain(base.get(key))})"
-    return f"Not an equal comparison: {', '.join(differing.values())}." if differing else ""
-
-
-def _conditions(run: Run) -> dict[str, Any]:
-    budget = {f"budget.{key}": value for key, value in (run.config.get("budget") or {}).items() if key != "steps"}
-    choices = {group: run.chosen(group) for group in ("data", "scale")}
-    found = {key: value_at(run.result, key) for key in ("store", "test.sentences", "test.tokens", "test.signature")}
-    return budget | choices | found

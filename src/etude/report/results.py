@@ -13,7 +13,7 @@ from etude.report.wording import counted
 from etude.rundir import RunDir
 from etude.terminal import told
 
-# What says which run it is, or cannot change what it finds. The text a run met is known by its store.
+# What says which run it is, or cannot change what it finds.
 _NOT_A_SETTING = {"experiment", "study", "arm", "seed", "hydra", "stale", "runs_dir", "cache_dir", "trainer", "logger"}
 
 
@@ -41,14 +41,23 @@ class Run:
         choice = self.config.get("choices", {}).get(key, value_at(self.config, key))
         return self.setting.get(key, told(choice))
 
+    @property
+    def material(self) -> dict[str, Any]:
+        """What of its config may change what it finds, besides the seed; see also `run_id` in `config/identity.py`.
+
+        Left out is the data, for what text it met is known by its store, and what acts only through other values.
+        """
+        config = {key: value for key, value in self.config.items() if key not in _NOT_A_SETTING | {"data", "scale"}}
+        budget = {key: value for key, value in (config.get("budget") or {}).items() if key not in ("steps", "rate")}
+        choices = {group: choice for group, choice in config.get("choices", {}).items() if group not in _NOT_A_SETTING}
+        unused = {"averaging": {"checkpoints": 0}} if not value_at(config, "averaging.checkpoints") else {}
+        return config | {"budget": budget, "choices": choices} | unused
+
     def differs_only_in_seed(self, other: "Run") -> bool:
         """Whether this run and another of its arm may be averaged: the same config but for the seed, the same text."""
 
         def material(run: Run) -> tuple[Any, ...]:
-            config = {
-                key: value for key, value in run.config.items() if key not in _NOT_A_SETTING | {"data", "choices"}
-            }
-            return config, run.result.get("store")
+            return run.material | {"choices": {}}, run.result.get("store")
 
         return material(self) == material(other)
 
@@ -74,7 +83,11 @@ def read_runs(study: Study, runs_dir: Path) -> tuple[list[Run], list[str]]:
             notes.append(f"Left out: {path}, which is no run: it has no config.yaml.")
             continue
         try:
-            runs.append(_read(run_dir, study.changed))
+            run = _read(run_dir, study.changed)
+            if run.config.get("arm", run.arm) == run.arm:
+                runs.append(run)
+            else:
+                notes.append(f"Left out: {path}, which is a run of the arm {run.config['arm']}.")
         except UserError as error:
             notes.append(f"Left out: {error}.")
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:

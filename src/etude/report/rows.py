@@ -44,8 +44,8 @@ class Rows:
         title: above the table.
         columns: what each cell of a row is.
         rows: one an arm.
-        notes: what the numbers are, and what the marks mean.
-        left_out: what is not in the table, and why.
+        notes: what the numbers are, what the marks mean, and what diverged.
+        left_out: which runs were not selected, and why.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Rows:
 def make_rows(compared: Compared) -> Rows:
     """The study's table as the paper prints it, filled with what was found."""
     study, marked = compared.study, marks(compared)
-    table = Rows(study.name, study.title, _columns(compared), notes=notes(compared), left_out=compared.notes)
+    table = Rows(study.name, study.title, _columns(compared), notes=notes(compared), left_out=compared.left_out)
     for arm in compared.arms:
         cells = [arm.arm + marked[arm.arm], *_description(arm, compared)]
         for header, mean in (("PPL", arm.ppl), ("BLEU", arm.bleu)):
@@ -71,7 +71,7 @@ def make_rows(compared: Compared) -> Rows:
             cells += [_printed(arm.paper, name, _DIGITS[header])] if study.paper.arms else []
         cells += ["–" if arm.parameters is None else millions(arm.parameters)]
         cells += [_printed(arm.paper, "params_M", 0)] if study.paper.arms else []
-        cells += [str(len(arm.runs) or "")] if compared.several_seeds else []
+        cells += [_seeds(arm)] if compared.several_seeds else []
         if not arm.runs:
             cells[1 + len(study.columns)] = _absent(arm)
         table.rows.append(Row(_group(arm.arm), cells, bool(arm.runs)))
@@ -107,6 +107,12 @@ def _description(arm: ArmResult, compared: Compared) -> list[str]:
 
 def _absent(arm: ArmResult) -> str:
     return "diverged" if arm.diverged else "begun" if arm.unfinished else "not run"
+
+
+def _seeds(arm: ArmResult) -> str:
+    """How many the means are made of: where some diverged, of how many."""
+    finished = len(arm.runs) + len(arm.diverged)
+    return f"{len(arm.runs)} of {finished}" if arm.diverged else str(finished or "")
 
 
 def _mean(mean: Mean | None, digits: int) -> str:

@@ -4,14 +4,16 @@ import http.server
 import os
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from etude.report.comparison import Compared
+from etude.report.comparison import Compared, compare
 from etude.report.page import write_page
+from etude.report.results import Selection
 
 pytestmark = pytest.mark.slow
 
@@ -83,6 +85,15 @@ def column(tab: Any, header: str) -> list[str]:
     return [row[index] for row in cells(tab, "#study")]
 
 
+def caption(tab: Any, section: str) -> str:
+    return tab.run(f"document.querySelector('{section} figcaption').innerText")
+
+
+def budget(tab: Any) -> list[str]:
+    """What the two arms side by side were given beside the baseline."""
+    return next(row[1:] for row in cells(tab, "#card") if row[0].startswith("budget"))
+
+
 def sorted_by(tab: Any, arm: int) -> str:
     return tab.run(f"document.querySelectorAll('#study thead th')[{arm}].getAttribute('aria-sort')")
 
@@ -146,6 +157,56 @@ def test_curves_have_a_band_and_other_axes(tab: Any) -> None:
     assert title == "target tokens"
     assert plotted(tab, "#curves", "data[2].x[0]") == 50
     assert "Training loss" in plotted(tab, "#curves", "layout.yaxis.title.text")
+    assert "the loss it was trained on: where label smoothing differs" in caption(tab, "#curves")
+    tab.choose("#curves-y", "valid_perplexity")
+    assert "label smoothing" not in caption(tab, "#curves")
+
+
+def test_perplexity_over_other_word_pieces_is_not_drawn_beside_the_baselines(
+    browser: Any, fabricate: Fabricate, tmp_path: Path
+) -> None:
+    compared = fabricate(3, 1, 5)
+    base, other, same = compared.arms
+    write_page(
+        replace(compared, arms=[base, replace(other, comparable=frozenset({"bleu"})), same]), tmp_path / "p.html"
+    )
+    tab = browser.open((tmp_path / "p.html").as_uri())
+    tab.until(drawn("#curves"))
+    assert shown(tab, "#curves") == ["base", "A2"]
+    assert caption(tab, "#curves").endswith("over other text or other word pieces: A1.")
+    tab.choose("#curves-y", "loss")
+    assert shown(tab, "#curves") == ["base", "A1", "A2"]
+    assert "A1" not in caption(tab, "#curves")
+
+
+def test_an_arm_that_still_runs_is_drawn(browser: Any, fabricate: Fabricate, tmp_path: Path) -> None:
+    compared = fabricate(2, 1, 5)
+    base, arm = compared.arms
+    none = {"runs": [], "ppl": None, "bleu": None, "counts": None, "against": None, "comparable": frozenset()}
+    write_page(replace(compared, arms=[base, replace(arm, unfinished=arm.runs, **none)]), tmp_path / "p.html")
+    tab = browser.open((tmp_path / "p.html").as_uri())
+    tab.until(drawn("#curves"))
+    assert shown(tab, "#curves") == ["base", "A1"]
+
+
+def test_a_budget_is_called_the_same_of_the_baseline_alone(browser: Any, fabricate: Fabricate, tmp_path: Path) -> None:
+    """Of FLOPs nothing is known; A1 has a few parameters more, A2 many."""
+    compared = fabricate(3, 1, 5)
+    base, some, many = compared.arms
+    some = replace(some, parameters=1050, budget={})
+    write_page(replace(compared, arms=[base, some, many]), tmp_path / "p.html")
+    tab = browser.open((tmp_path / "p.html").as_uri())
+    tab.choose("#arms-a", "A1")
+    assert budget(tab) == ["within 10 %: parameters, tokens", "the same"]
+    tab.run("document.querySelector('#forest details').open = true")
+    tab.until("document.querySelectorAll('#forest details tbody tr').length === 2")
+    assert [row[-1] for row in cells(tab, "#forest details table")] == [
+        "within 10 %: parameters, tokens",
+        "3.00 × the parameters",
+    ]
+    write_page(compare(compared.study, Selection([*some.runs, *many.runs], [], [])), tmp_path / "p.html")
+    tab.go((tmp_path / "p.html").as_uri())
+    assert budget(tab) == ["–", "–"], "the baseline was not run"
 
 
 def test_a_drag_zooms_in_and_a_hover_tells_the_value(tab: Any) -> None:

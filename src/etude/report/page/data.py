@@ -5,7 +5,7 @@ from typing import Any
 
 from etude.config.difference import ABSENT, difference
 from etude.report.against import ALPHA, Against
-from etude.report.comparison import ArmResult, Compared
+from etude.report.comparison import BUDGET, TOLERANCE, ArmResult, Compared
 from etude.report.page.analysis import analyses
 from etude.report.page.curves import curves
 from etude.report.page.sentences import bucketed_bleu, buckets, samples
@@ -31,6 +31,8 @@ def data(compared: Compared) -> dict[str, Any]:
         "study": compared.study.name,
         "baseline": compared.baseline.arm,
         "alpha": ALPHA,
+        "budget": BUDGET,
+        "tolerance": TOLERANCE,
         "first_picked": _first_picked(compared),
         "config": {key: before for pairs in differing.values() for key, (before, _) in pairs.items()},
         "arms": [

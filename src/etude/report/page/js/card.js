@@ -22,7 +22,7 @@
     "target tokens": (arm) => fixed(arm.tokens),
     "training FLOPs": (arm) => (known(arm.flops) ? arm.flops.toExponential(2) : NOTHING),
     "minutes of training": (arm) => (known(arm.hours) ? fixed(60 * arm.hours, 1) : NOTHING),
-    "budget beside the baseline’s": (arm) => arm.budget.join(", ") || "the same",
+    "budget beside the baseline’s": budget,
     "seeds (BLEU)": (arm) => arm.runs.map((run) => `${run.seed} (${fixed(run.bleu, 1)})`).join(", "),
     "variance of BLEU, seeds / test sets": (arm) =>
       arm.variances ? `${fixed(arm.variances.seeds, 2)} / ${fixed(arm.variances.test_set, 2)}` : NOTHING,

@@ -42,8 +42,13 @@
     return [...band, line];
   }
 
+  /** Whether its perplexity is over other word pieces than the baseline's; of an arm that still runs nobody knows. */
+  const other = (arm) => y.value === "valid_perplexity" && arm.seeds.length > 0 && !arm.comparable.includes("ppl");
+
   function describe() {
-    const shown = withCurves.filter((arm) => picked.has(arm.name) && arm.curves[y.value]);
+    const wanted = withCurves.filter((arm) => picked.has(arm.name) && arm.curves[y.value]);
+    const shown = wanted.filter((arm) => !other(arm));
+    const hidden = wanted.filter(other).map((arm) => arm.name);
     const curves = shown.map((arm) => arm.curves[y.value]);
     const names = shown.map((arm) => arm.name).join(", ") || "no arm";
     return {
@@ -55,9 +60,15 @@
         yaxis: axis(Y[y.value], curves.flatMap((curve) => curve.mean)),
       },
       label: `${Y[y.value]} over ${X[x.value]} of ${names}`,
-      caption: curves.some(({ seeds }) => seeds > 1)
-        ? "The line is the mean over the seeds of an arm, the band reaches from the lowest seed to the highest."
-        : curves.length ? "One seed an arm." : "No arm is ticked.",
+      caption: [
+        curves.some(({ seeds }) => seeds > 1)
+          ? "The line is the mean over the seeds of an arm, the band reaches from the lowest seed to the highest."
+          : curves.length ? "One seed an arm." : wanted.length ? "" : "No arm is ticked.",
+        y.value === "loss" && curves.length
+          ? "Each arm is shown with the loss it was trained on: where label smoothing differs, losses are not to be compared."
+          : "",
+        hidden.length ? `Not shown, for perplexity over other text or other word pieces: ${hidden.join(", ")}.` : "",
+      ].filter(Boolean).join(" "),
       head: ["arm", X[x.value], "mean", "lowest", "highest"],
       rows: shown.flatMap((arm, a) =>
         curves[a].mean.map((mean, i) => [

@@ -26,6 +26,15 @@ function fixed(value, digits = 0) {
 /** A difference, which always has a sign. */
 const signed = (value, digits) => (known(value) ? (value > 0 ? "+" : "") + fixed(value, digits) : NOTHING);
 
+/** What an arm was given beside the baseline, as far as it is known of both. */
+function budget(arm) {
+  const base = BY_NAME.get(DATA.baseline);
+  if (arm === base) return "the same";
+  if (arm.budget.length) return arm.budget.join(", ");
+  const alike = Object.entries(DATA.budget).filter(([key]) => known(arm[key]) && known(base?.[key])).map(([, told]) => told);
+  return alike.length ? `within ${fixed(100 * DATA.tolerance)} %: ${alike.join(", ")}` : NOTHING;
+}
+
 const range = (interval, digits) => (interval ? `${fixed(interval[0], digits)} to ${fixed(interval[1], digits)}` : NOTHING);
 
 /** A table of cells; the first cell of each row is its header. */

@@ -66,7 +66,7 @@
         lesser ? "A diamond with a thin line: the interval is over sentences alone and says nothing of other seeds." : "",
         untested.length ? `Not tested: ${untested.join("; ")}.` : "",
       ].join(" "),
-      head: ["arm", "difference", "95 % interval", "of", "p after Holm", "p over sentences", "p by exchange", "Hedges’ g", "seeds more needed", "budget"],
+      head: ["arm", "difference", "95 % interval", "of", "p after Holm", "p over sentences", "p by exchange", "Hedges’ g", "more seeds needed, of both", "budget"],
       rows: told.map(({ arm, difference, interval, lesser: less, holm, star }) => [
         arm.name,
         signed(difference, digits) + (star ? " *" : ""),
@@ -81,7 +81,7 @@
             arm.against.hidden ? "none would do" : fixed(arm.against.more_seeds),
           ]
           : [NOTHING, NOTHING, NOTHING, NOTHING]),
-        arm.budget.join(", ") || "as the baseline",
+        budget(arm),
       ]),
     };
   }
