@@ -14,3 +14,9 @@ def multi30k_root() -> Path:
     if not (root / "train.en.gz").is_file():
         pytest.skip("needs Multi30k: set ETUDE_MULTI30K to a folder with its .gz files")
     return root
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests come first: a slow test that starts last keeps one worker busy and the others idle."""
+    slow = {item.path for item in items if "slow" in item.keywords}
+    items.sort(key=lambda item: item.path not in slow)
