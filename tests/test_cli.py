@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from etude.cli import main
+from etude.sweep.job import State
+from etude.sweep.standing import study_standing
 
 SMALL = ["data=files", "data.tsv=pairs.tsv", "data.holdout=8", "tokenizer.vocab_size=40", "budget=smoke"]
 TWO = ["trainer=ddp", "trainer.accelerator=cpu", "hydra.launcher.workers=2"]
@@ -145,6 +147,17 @@ def test_an_unreachable_server_sends_the_run_offline_and_does_not_stop_it(place)
     assert done.returncode == 0, done.stderr
     assert "logging offline, `wandb sync" in done.stderr
     assert list((place / done.stdout.splitlines()[0] / "wandb").glob("offline-run-*"))
+
+
+def test_why_a_run_failed_can_be_asked_later(place):
+    (place / "short.txt").write_text("a\n")
+    (place / "long.txt").write_text("a\nb\n")
+    words = ["data=files", "data.source=short.txt", "data.target=long.txt", "budget=smoke", "logger=none"]
+    failed = etude("train", *words, "runs_dir=failed", cwd=place)
+    assert failed.returncode == 2
+    assert failed.stderr.splitlines()[-1].startswith("etude: short.txt has 1 lines but long.txt has 2")
+    ((run),) = study_standing("single", place / "failed").runs
+    assert (run.state, run.error) == (State.FAILED, failed.stderr.splitlines()[-1])
 
 
 @pytest.mark.slow

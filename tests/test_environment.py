@@ -1,5 +1,9 @@
 """What a run writes down of where it was made."""
 
+import subprocess
+
+import pytest
+
 from etude.code import code_fingerprint
 from etude.environment import environment
 
@@ -17,3 +21,12 @@ def test_a_library_whose_code_counts_has_its_version_recorded():
 
     recorded = {name.removesuffix("-core") for name in environment({})["packages"]}
     assert recorded >= _LIBRARIES
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError("git"), subprocess.TimeoutExpired("git", 10)])
+def test_no_run_is_lost_for_a_git_that_is_missing_or_slow(error, monkeypatch):
+    def run(*words, **how):
+        raise error
+
+    monkeypatch.setattr("etude.environment.subprocess.run", run)
+    assert environment({})["git"] is None

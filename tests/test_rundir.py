@@ -24,3 +24,12 @@ def test_bytes_that_are_no_text_are_torn_as_well(tmp_path: Path) -> None:
     for read in (run.config, run.result):
         with pytest.raises(UserError, match="is torn"):
             read()
+
+
+@pytest.mark.parametrize("named", ["runs/table3/A1", "runs/table3"])
+def test_above_a_run_the_run_is_named(named: str, tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "runs/table3/A1/seed1-0123456789")
+    run.path.mkdir(parents=True)
+    run.config_file.write_text("seed: 1\n")
+    assert str(RunDir(tmp_path / named).not_a_run).endswith(f"it has no config.yaml; did you mean {run.path}?")
+    assert str(RunDir(tmp_path / "nowhere").not_a_run).endswith("it has no config.yaml; name one under runs/")

@@ -92,7 +92,7 @@ def model(config: Config, vocab_size: int) -> Transformer:
 
 
 def shapes(config: Config) -> Transformer:
-    """The model of the config with shapes and no memory (on the meta device), for as many pieces as the data asks for.
+    """The model of the config with shapes and no memory (on the meta device), for as many pieces as the tokenizer gets.
 
     It is built on the processor, where memory that nobody writes to is not taken: creating numbers on the meta device
     would import a compiler first.
@@ -101,7 +101,7 @@ def shapes(config: Config) -> Transformer:
         UserError: a part refuses its sizes.
     """
     with _Uninitialised():
-        return model(config, config["data"]["vocab_size"]).to("meta")
+        return model(config, config["tokenizer"]["vocab_size"]).to("meta")
 
 
 _FILLING = (torch.Tensor.uniform_, torch.Tensor.normal_, torch.Tensor.zero_, torch.Tensor.fill_)
@@ -181,7 +181,7 @@ def trained(run: RunDir) -> tuple[Config, Transformer, Tokenizer]:
     from etude.training.averaging import final_weights
 
     if not run.config_file.is_file():
-        raise UserError(f"{run.path} is not the directory of a run: it has no config.yaml; name one under runs/")
+        raise run.not_a_run
     config = run.config()
     weights = final_weights(run, config)
     tokenizer = Tokenizer(run.tokenizer_file)

@@ -48,12 +48,12 @@ def environment(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _git() -> dict[str, Any] | None:
-    """The checkout that the code runs from; None from an installed wheel."""
+    """The checkout that the code runs from; None from an installed wheel, and where git does not answer."""
     here = Path(__file__).resolve().parent
     try:
         commit = _output("git", "-C", str(here), "rev-parse", "HEAD")
         changed = bool(_output("git", "-C", str(here), "status", "--porcelain", "--untracked-files=no"))
-    except (OSError, subprocess.CalledProcessError):
+    except (OSError, subprocess.SubprocessError):  # no git, no checkout, or no answer in time
         return None
     return {"commit": commit, "changed": changed}
 

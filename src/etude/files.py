@@ -4,7 +4,7 @@ import errno
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,8 @@ def replacing(path: Path) -> Iterator[Path]:
             "then start again: nothing that was finished is lost"
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # there may be no such folder
+            temporary.unlink()
 
 
 def write_text(path: Path, text: str) -> None:

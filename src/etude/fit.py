@@ -2,6 +2,8 @@
 
 import logging
 import os
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +59,11 @@ def fit(
 
     Raises:
         Stopped: someone asked the run to stop; it goes on from a checkpoint of that very step.
-        UserError: the trainer's settings do not fit this machine; a file cannot be written.
+        UserError: the trainer's settings do not fit this machine; the GPU that the run was given does not answer; a
+            file cannot be written.
     """
     budget, where = config["budget"], config["trainer"]
+    _gpus_answer(where["accelerator"])
     steps = budget["max_steps"]
     start, checkpoint = from_first(_start(run, averaged) if rank() == 0 else (0, None))
     data = build.training_data(config, store, start_step=start)
@@ -102,11 +106,26 @@ def fit(
     if start:
         log.info("going on from step %d of %d", start, steps)
     try:
-        with bar.progress:
+        with bar.shown():
             trainer.fit(module, data, ckpt_path=checkpoint, weights_only=True)
     except SystemExit as stop:  # how Lightning ends on an impatient Ctrl-C
         raise KeyboardInterrupt from stop
     return records.seconds, trainer.strategy.root_device
+
+
+def _gpus_answer(accelerator: str) -> None:
+    """A run that was given a GPU must not be trained on the processor in silence.
+
+    Raises:
+        UserError: CUDA_VISIBLE_DEVICES names one on a machine with GPUs, and PyTorch finds none.
+    """
+    named = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    given = re.match(r"\s*(\d|GPU-|MIG-)", named) and shutil.which("nvidia-smi")  # without a driver there are none
+    if accelerator == "auto" and given and not torch.cuda.is_available():
+        raise UserError(
+            f"CUDA_VISIBLE_DEVICES={named}, but PyTorch {torch.__version__} finds no GPU there: look at nvidia-smi, "
+            "or say trainer=cpu to train on the processor"
+        )
 
 
 def _start(run: RunDir, averaged: dict[int, Path]) -> tuple[int, Path | None]:

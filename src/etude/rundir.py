@@ -3,6 +3,7 @@
 runs/<study>/<arm>/seed<k>-<hash>/
     config.yaml          the resolved config, frozen when the run was launched
     overrides.txt        what was typed, one override a line
+    text.txt             the fingerprint that the corpus had when the run was launched
     result.json          written last: its presence means that the run is finished
     checkpoints/         last.ckpt, step-*.ckpt where they are averaged, previous.ckpt until the run is finished
     metrics.csv          one row a logged step
@@ -49,6 +50,11 @@ class RunDir:
     def overrides_file(self) -> Path:
         """What was typed."""
         return self.path / "overrides.txt"
+
+    @property
+    def text_file(self) -> Path:
+        """The fingerprint of the corpus."""
+        return self.path / "text.txt"
 
     @property
     def result_file(self) -> Path:
@@ -101,6 +107,13 @@ class RunDir:
     def references_file(self, split: str) -> Path:
         """The references of `split`."""
         return self.path / f"references.{split}.txt"
+
+    @property
+    def not_a_run(self) -> UserError:
+        """What to say where there is no run in the directory: those below it may be meant."""
+        below = sorted([*self.path.glob("seed*/config.yaml"), *self.path.glob("*/seed*/config.yaml")])
+        way_out = f"did you mean {below[0].parent}?" if below else "name one under runs/"
+        return UserError(f"{self.path} is not the directory of a run: it has no config.yaml; {way_out}")
 
     @property
     def finished(self) -> bool:

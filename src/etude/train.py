@@ -71,6 +71,8 @@ def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
     if rank() > 0:
         return _train(run, first=False)
     with _alone(run, patience):
+        if run.finished and run.config()["trainer"]["devices"] == 1:  # the others of several would wait for this one
+            return run.result()
         remove_leftovers(run.path)
         return _train(run, first=True)
 
@@ -95,7 +97,9 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     config = run.config()
     averaged = averaged_checkpoints(run, config)
     build.shapes(config)  # what a part refuses is told before anything is downloaded or counted
+    build.make(config["decoding"])
     store = build.token_store(config)
+    _same_text(run, store)
     made = environment(config)  # now: the code on disk may have changed by the end
     if first:
         with replacing(run.tokenizer_file) as temporary:
@@ -131,6 +135,19 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     finally:
         finish(loggers, exit_code=0 if done else 1)
     return result
+
+
+def _same_text(run: RunDir, store: TokenStore) -> None:
+    """The directory is named for the text of its launch, and nothing else may be trained in it.
+
+    Raises:
+        UserError: the text has changed since.
+    """
+    if run.text_file.is_file() and run.text_file.read_text(encoding="utf-8").strip() != store.meta["corpus"]:
+        raise UserError(
+            f"the text has changed since {run.path} was launched: put the old text back, "
+            "or launch it again, which makes it another run"
+        )
 
 
 def _evaluate(run: RunDir, config: dict[str, Any], transformer: Transformer, store: TokenStore) -> dict[str, Any]:

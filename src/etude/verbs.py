@@ -6,7 +6,9 @@ Nothing heavy is imported before the config has been checked.
 import os
 import re
 import sys
+import traceback
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from etude.errors import UserError
@@ -118,7 +120,13 @@ def _trained(run: "RunDir", config: "DictConfig") -> dict[str, Any]:
 
     end_on_sigterm()
     logging_to(run.log_file)
-    return train(run)
+    try:
+        return train(run)
+    except Exception as error:  # whoever asks for the status later reads it there
+        told = f"etude: {error}\n" if isinstance(error, UserError) else traceback.format_exc()
+        with suppress(OSError), run.log_file.open("a", encoding="utf-8") as log:
+            log.write(told)
+        raise
 
 
 def prepare(words: list[str]) -> None:

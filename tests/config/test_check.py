@@ -33,7 +33,10 @@ MISTAKES = {
     "a list for a number": (["seed=[1,2]"], r"seed must be a whole number, not \[1, 2\]"),
     "an unknown choice": (["precision=bf16"], r"precision must be one of 32-true, bf16-mixed"),
     "a dot for a slash": (["model.position=learned"], r"to choose a variation write model/position=learned"),
-    "a section for a value": (["budget=7"], r"a config group takes the name of one of its files, not a number"),
+    "a section for a value": (
+        ["budget=7"],
+        r"a config group takes the name of one of its files, such as .*, and no number",
+    ),
     "heads that do not divide": (["model.heads=7"], r"model.heads=7 does not divide model.d_model=64.*model.d_k=9"),
     "null for a size": (["model.d_ff=null"], r"model.d_ff must be a whole number, not None"),
     "a missing key": (["~model.d_ff"], r"model.d_ff is missing"),
@@ -45,6 +48,15 @@ MISTAKES = {
     "a module that is not there": (["model.norm._target_=nowhere.Norm"], r"nowhere.Norm cannot be found"),
     "no override at all": (["model.heads"], r"model.heads"),
     "a broken override": (["model.heads=[1"], r"is no override: write key=value"),
+    "the end of a key": (["max_steps=9"], r"max_steps is not a key of the config; did you mean budget.max_steps\?"),
+    "the end of two keys": (["heads=4"], r"heads is not a key of the config; did you mean model.heads\?"),
+    "the end of a group": (["position=rope"], r"did you mean model/position\?"),
+    "several values": (["seed=1,2"], r"seed=1,2 is several values.*`etude train -m seed=1,2` makes a run of each"),
+    "a choice made twice": (["+experiment=table3/A1"], r"write experiment=NAME, once and without a \+"),
+    "an arm without its key": (["table3/A1"], r"'table3/A1' is no override; did you mean experiment=table3/A1\?"),
+    "a study for an arm": (["experiment=table3"], r"table3 is a study: .*experiment=table3/base.*etude sweep table3"),
+    "an arm without its study": (["experiment=A1"], r"did you mean experiment=table3/A1\?"),
+    "truth for a group": (["logger=false"], r"the name of one of its files, such as logger=none"),
     "an interpolation to nowhere": (["model.d_ff=${model.width}"], r"model.d_ff cannot be worked out: .*model.width"),
 }
 

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from etude.config.compose import compose
 from etude.config.studies import load_study, study_names, value_at
 from etude.config.yamlfile import read_yaml
 from etude.errors import UserError
@@ -48,6 +49,18 @@ def test_the_users_own_study_is_found_and_comes_before_a_shipped_one_of_the_same
     assert (load_study("mine").title, load_study("mine").paper.arms) == ("mine", {})
     folder.rename(folder.with_name("table3"))
     assert list(load_study("table3").arms) == ["base", "A1"]
+
+
+def test_runs_typed_one_by_one_are_no_study_and_one_is_told_what_compares_them() -> None:
+    with pytest.raises(UserError, match=r"single is no study.*`etude diff RUN RUN`.*experiments/NAME/study\.yaml"):
+        load_study("single")
+
+
+def test_a_study_that_cannot_be_read_is_in_nobody_elses_way(folder: Path) -> None:
+    (folder / "study.yaml").write_text("baseline: base\narms: {base: [], small: model.heads=1}\n")
+    assert compose(["experiment=table3/A1"]).arm == "A1"
+    with pytest.raises(UserError, match=r"mine/study\.yaml: arms\.small must be a list of overrides"):
+        compose(["experiment=mine/small"])
 
 
 @pytest.mark.parametrize("name", ["tabel3", "", "../experiments/mine", "."])

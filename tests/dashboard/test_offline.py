@@ -55,6 +55,17 @@ def test_what_an_outage_at_the_end_kept_back_is_sent_by_the_line_that_is_shown(
     assert sync(server, told[1]) == [1, 2, 3]
 
 
+def test_where_wandb_cannot_be_started_the_run_goes_on_without_it(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def init(**how: Any) -> None:
+        raise RuntimeError("no port file\nwithin 30 s")
+
+    monkeypatch.setattr("wandb.init", init)
+    assert wandb(run, run.config(), mode="offline", project="etude", entity=None) == []
+    assert caplog.messages == ["W&B cannot be started (no port file); the run goes on without it"]
+
+
 def test_a_key_that_is_missing_sends_the_run_offline(
     server: Any, run: RunDir, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -73,3 +73,8 @@ def test_pairs_are_stripped(tmp_path: Path) -> None:
     source.write_text("  one \n\ntwo")
     target.write_text("eins\t\n \nzwei\n")
     assert list(parallel_lines(source, target)) == [("one", "eins"), ("", ""), ("two", "zwei")]
+
+
+def test_a_folder_in_the_place_of_a_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"is a folder: name a file in it"):
+        content_sum(tmp_path)

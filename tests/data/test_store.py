@@ -89,6 +89,19 @@ def test_being_killed_halfway_leaves_nothing(
     assert len(prepare(corpus, bpe, tmp_path, LIMITS).split("valid")) == 20
 
 
+def test_a_text_that_is_edited_while_it_is_prepared_is_not_filed_under_its_old_name(
+    make_corpus: Callable, bpe: Bpe, tmp_path: Path
+) -> None:
+    corpus = make_corpus()
+    read = corpus.pairs
+    corpus.pairs = lambda split: corpus.splits.update(test=[("new", "wen")]) or read(split)
+    with pytest.raises(UserError, match="the text was changed while it was being prepared: start again"):
+        prepare(corpus, bpe, tmp_path, LIMITS)
+    corpus.pairs = read
+    assert prepare(corpus, bpe, tmp_path, LIMITS).text("test") == (["new"], ["wen"])
+    assert len([*tmp_path.glob("[!.]*")]) == 1
+
+
 def test_what_dead_processes_left_is_removed_and_what_living_ones_build_is_not(
     make_corpus: Callable, bpe: Bpe, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ def config_of(*overrides: str) -> dict:
 
 
 def built(config: dict) -> int:
-    return sum(weight.numel() for weight in build.model(config, config["data"]["vocab_size"]).parameters())
+    return sum(weight.numel() for weight in build.model(config, config["tokenizer"]["vocab_size"]).parameters())
 
 
 def test_every_variation_has_as_many_parameters_as_are_built(variation):
@@ -50,3 +50,9 @@ def test_no_memory_is_taken():
 def test_sizes_that_a_part_refuses_are_told():
     with pytest.raises(UserError, match="window=-1"):
         size(config_of("model/attention=local", "model.attention.window=-1"))
+
+
+def test_the_pieces_are_those_that_the_tokenizer_gets_whatever_suits_the_text():
+    said, meant = config_of("tokenizer.vocab_size=40"), config_of("data.vocab_size=40")
+    assert said["data"]["vocab_size"] == 60
+    assert size(said).parameters == size(meant).parameters < size(config_of()).parameters

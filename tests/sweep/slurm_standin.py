@@ -1,7 +1,7 @@
 """As much of SLURM as submitit asks of it: `python slurm_standin.py FOLDER sbatch|srun|scontrol|sacct ARGUMENTS`.
 
 sbatch takes down the script it is handed, as FOLDER/<number>.sh, and runs it if there is a FOLDER/open: every task of
-an array at once, and again when it is queued again. It refuses the partition "none".
+an array at once, and again when it is queued again. It refuses the partition "none", and what FOLDER/refused names.
 """
 
 import os
@@ -26,6 +26,9 @@ def sbatch(folder: Path, script: str) -> None:
     text = Path(script).read_text()
     if "--partition=none" in text:
         sys.exit("sbatch: error: invalid partition specified: none")
+    refused = folder / "refused"
+    if refused.exists() and refused.read_text() in text:
+        sys.exit(f"sbatch: error: {refused.read_text()} is more than there is")
     number = str(4700 + len([*folder.glob("*.sh")]))
     (folder / f"{number}.sh").write_text(text)
     print(f"Submitted batch job {number}", flush=True)

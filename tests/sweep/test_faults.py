@@ -117,6 +117,17 @@ def test_a_failed_run_is_tried_again_behind_the_others_and_each_failure_is_told(
     assert events[5][1:] == ["    attempt 2", "it is tried again, behind those that wait: retry 2/2"]
 
 
+def test_a_run_is_started_as_it_was_launched_whatever_was_asked_for_since(
+    make_run: Make, programs: Programs, finish: str
+) -> None:
+    """A second command, refused even, writes other devices into the configs of the runs that wait."""
+    runs = [make_run("A1"), make_run("A2")]
+    launched = runs[1].config_file.read_text()
+    other = f"import pathlib; pathlib.Path({str(runs[1].config_file)!r}).write_text('trainer: {{devices: 4}}');"
+    run_side_by_side(runs, Slots(workers=1), command=programs({"A1": other + finish, "A2": finish}), cost=in_order)
+    assert runs[1].config_file.read_text() == launched
+
+
 def test_retries_come_to_an_end(make_run: Make, programs: Programs) -> None:
     run = make_run("flaky")
     with pytest.raises(SweepFailed, match=r"(?s)1 of 1 runs failed.*\(attempt 2\): exit status 1.*none is finished"):

@@ -140,6 +140,30 @@ def test_a_sweep_that_is_stopping_says_how_long_and_how_to_end_it_now(make_run: 
     assert "stopping: 1 run has 60 s to write a checkpoint; Ctrl-C again ends everything now" in console.file.getvalue()
 
 
+class Gone(io.StringIO):
+    """A terminal whose window may be closed."""
+
+    closed_window = False
+
+    def write(self, text: str) -> int:
+        if self.closed_window:
+            raise OSError(5, "Input/output error")
+        return super().write(text)
+
+
+def test_a_terminal_that_has_gone_ends_no_sweep(make_run: Make) -> None:
+    window = Gone()
+    job = running(make_run("A1"))
+    with screen([job], Console(file=window, force_terminal=True)) as show:
+        show.started(job)
+        show.refresh()
+        window.closed_window = True
+        job.state, job.reason = State.FAILED, "killed by SIGKILL"
+        show.ended(job)
+        show.refresh()
+        show.stopping(1, 60.0)
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"), [(None, ""), (0.4, "0:00"), (59.6, "1:00"), (725, "12:05"), (10961, "3:02:41")]
 )

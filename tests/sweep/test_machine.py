@@ -23,7 +23,15 @@ def test_gpus_are_known_by_number_and_slices_by_their_own_ids() -> None:
 
 @pytest.mark.parametrize(
     ("named", "ids"),
-    [("2,0", ("2", "0")), (" 1, GPU-5c ", ("1", "GPU-5c")), ("", ()), ("-1", ()), ("3,-1,4", ("3",)), ("1,1", ("1",))],
+    [
+        ("2,0", ("2", "0")),
+        (" 1, GPU-5c ", ("1", "GPU-5c")),
+        ("", ()),
+        ("-1", ()),
+        ("3,-1,4", ("3",)),
+        ("1,1", ("1",)),
+        ("NoDevFiles", ()),
+    ],
 )
 def test_what_cuda_visible_devices_names_is_all_there_is(
     named: str, ids: tuple[str, ...], monkeypatch: pytest.MonkeyPatch

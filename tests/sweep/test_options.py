@@ -47,6 +47,15 @@ def test_gpus_are_counted_or_named(gpus: Any, ids: list[str]) -> None:
     assert [slot[0] for slot in at_once(options(gpus=gpus))] == [(gpu,) for gpu in ids]
 
 
+def test_gpus_that_somebody_else_was_given_are_not_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
+    assert at_once(options(gpus=[2]))[0][0] == ("2",)
+    with pytest.raises(
+        UserError, match=r"hydra\.launcher\.gpus: 3 is not in CUDA_VISIBLE_DEVICES, .* 0, 1, 2: say auto"
+    ):
+        options(gpus=[1, 3]).slots()
+
+
 @pytest.mark.parametrize("gpus", [0, []])
 def test_no_gpus_are_none_even_where_there_are_some(gpus: Any) -> None:
     assert {slot[0] for slot in at_once(options(gpus=gpus))} == {()}

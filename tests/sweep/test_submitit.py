@@ -237,6 +237,21 @@ def test_what_is_refused_is_told(options: dict[str, Any], told: str, make_run: M
     assert scripts(slurm) == []
 
 
+def test_what_was_submitted_before_a_refusal_is_told_and_not_submitted_again(
+    make_run: Make, where: Where, slurm: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Runs on two devices are an array of their own, which this cluster does not take."""
+    small, big = make_run("A1"), make_run("A2", devices=2)
+    (slurm / "refused").write_text("--gpus-per-node=2")
+    with pytest.raises(UserError, match=r"; 1 jobs were submitted before, scancel 4700 ends them"):
+        run_as_jobs([small, big], wait_for_completion=False, **where("slurm"))
+    (slurm / "refused").unlink()
+    caplog.set_level("INFO", logger="etude")
+    run_as_jobs([small, big], wait_for_completion=False, **where("slurm"))
+    assert caplog.messages[0] == "in the queue already: 1 jobs; scancel 4700 ends them"
+    assert len(scripts(slurm)) == 2
+
+
 def test_without_slurm_it_says_so(make_run: Make, where: Where, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UserError, match="are you indeed on a slurm cluster"):

@@ -95,6 +95,11 @@ def test_a_missing_file_is_answered_with_the_nearest_names(tmp_path: Path) -> No
         sweep_overrides("sweeps/tabel3.yaml")
 
 
+def test_one_arm_is_no_sweep_and_one_is_told_what_runs_it() -> None:
+    with pytest.raises(UserError, match=r"table3/A1 is one arm of a study: `etude train experiment=table3/A1` runs it"):
+        sweep_overrides("table3/A1")
+
+
 def test_what_is_not_yaml_is_told_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "s.yaml"
     file.write_text("method: grid\nparameters: [1\nmore: 2\n")

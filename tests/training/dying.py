@@ -70,6 +70,7 @@ MOMENTS = {
     "before the result is written": lambda: at_call(RunDir, "write_result", 1),
     "SIGTERM in a step": lambda: at_call(TranslationModule, "training_step", 5, number=signal.SIGTERM),
     "SIGINT in a step": lambda: at_call(TranslationModule, "training_step", 8, number=signal.SIGINT),
+    "SIGHUP in a step": lambda: at_call(TranslationModule, "training_step", 4, number=signal.SIGHUP),
     "SIGTERM in the step before a validation": lambda: at_call(
         TranslationModule, "training_step", 6, number=signal.SIGTERM
     ),
@@ -90,6 +91,7 @@ def die(moment: str, run_dir: str, said: str) -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests behind nohup would hand it down as ignored
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

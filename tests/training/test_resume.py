@@ -91,7 +91,9 @@ def test_a_run_killed_at_any_moment_ends_bit_for_bit_as_one_that_was_not(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("moment", "step"), [("SIGTERM in a step", 5), ("SIGINT in a step", 8)])
+@pytest.mark.parametrize(
+    ("moment", "step"), [("SIGTERM in a step", 5), ("SIGINT in a step", 8), ("SIGHUP in a step", 4)]
+)
 def test_a_run_that_is_asked_to_stop_loses_no_step(moment: str, step: int, runs: Freeze, dying: Dying) -> None:
     run = runs(f"asked-{step}", *SETTING)
     dying(moment, run)

@@ -1,11 +1,13 @@
 """Where the rows of a run go."""
 
+import io
 import json
 
 import pytest
+from rich.console import Console
 
 from etude.errors import UserError
-from etude.training.sinks import COLUMNS, MetricsFile, ProgressFile, read_metrics
+from etude.training.sinks import COLUMNS, Bar, MetricsFile, ProgressFile, read_metrics
 
 
 def test_rows_are_appended_with_blanks_where_there_is_no_value(tmp_path):
@@ -55,3 +57,14 @@ def test_progress_says_where_the_run_stands(tmp_path):
     }
     progress.evaluating()
     assert json.loads(progress.path.read_text())["state"] == "evaluating"
+
+
+def test_a_terminal_that_has_gone_loses_nothing_that_was_trained():
+    class Window(io.StringIO):
+        def write(self, text):
+            raise OSError(5, "Input/output error")
+
+    bar = Bar(Console(file=io.StringIO(), force_terminal=True), 100)
+    with bar.shown():
+        bar.write({"step": 10, "loss": 2.0})
+        bar.progress.console.file = Window()

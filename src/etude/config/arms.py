@@ -1,5 +1,6 @@
 """The arms of all studies, as Hydra sees them: `experiment=<study>/<arm>`."""
 
+from contextlib import suppress
 from functools import cache
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -13,8 +14,12 @@ from etude.paths import shipped
 
 @cache
 def arm_names() -> frozenset[str]:
-    """`<study>/<arm>` for every arm of every study."""
-    return frozenset(f"{study}/{arm}" for study in study_names() for arm in load_study(study).arms)
+    """`<study>/<arm>` for every arm of every study that can be read: one that cannot is in nobody else's way."""
+    names: set[str] = set()
+    for study in study_names():
+        with suppress(UserError):
+            names.update(f"{study}/{arm}" for arm in load_study(study).arms)
+    return frozenset(names)
 
 
 def arm_config(name: str) -> DictConfig:

@@ -61,10 +61,10 @@ def _norms_that_are_used(config: DictConfig) -> None:
 
 
 def _room_for_pieces(config: DictConfig) -> None:
-    rows, pieces = at(config, "model.vocabulary"), at(config, "data.vocab_size")
+    rows, pieces = at(config, "model.vocabulary"), at(config, "tokenizer.vocab_size")
     if rows is not None and pieces is not None and rows < pieces:
         raise UserError(
-            f"model.vocabulary={rows} has no room for data.vocab_size={pieces} pieces: say model.vocabulary={pieces}"
+            f"model.vocabulary={rows} has no room for tokenizer.vocab_size={pieces}: say model.vocabulary={pieces}"
         )
 
 

@@ -1,17 +1,21 @@
 """Hydra's and OmegaConf's errors, told as one sentence with the nearest valid name."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hydra.errors import HydraException, InstantiationException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from etude.config.arms import arm_names
+from etude.config.studies import load_study, study_names
 from etude.errors import UserError, did_you_mean
 from etude.paths import shipped
 
 _NOT_IN_DEFAULTS = re.compile(r"Could not (?:override|delete) '([^']+)'")
+_SEVERAL = re.compile(r"Ambiguous value for argument '(.+)'")
+_TWICE = re.compile(r"Multiple values for ([\w/]+)\.")
 
 
 def explain(error: BaseException) -> UserError | None:
@@ -24,6 +28,8 @@ def explain(error: BaseException) -> UserError | None:
         if isinstance(cause, OverrideParseException):
             if Path(cause.override).is_dir():
                 return UserError(f"{cause.override!r} is no override; did you mean run={cause.override}?")
+            if cause.override in arm_names():
+                return UserError(f"{cause.override!r} is no override; did you mean experiment={cause.override}?")
             return UserError(
                 f"{cause.override!r} is no override: write key=value or group=name, and quote special characters "
                 f"({str(cause).splitlines()[0]})"
@@ -32,8 +38,11 @@ def explain(error: BaseException) -> UserError | None:
             return _unknown_key(cause)
         if isinstance(cause, ValueError) and str(cause).startswith("Config group override must be"):
             return UserError(
-                f"a config group takes the name of one of its files, not a number ({', '.join(_groups())})"
+                "a config group takes the name of one of its files, such as logger=none, and no number, true, false or "
+                f"null ({', '.join(_groups())})"
             )
+        if isinstance(cause, ValueError) and str(cause).startswith("Only one of --run"):
+            return UserError("-m, --cfg, --info and the like do not go together: leave out all but one")
     if isinstance(error, HydraException) and not isinstance(error, InstantiationException):
         return _unknown_group(error)
     if isinstance(error, OmegaConfBaseException):
@@ -56,6 +65,18 @@ def _missing_option(error: MissingConfigException) -> UserError:
     options = [str(option) for option in error.options or []]
     group = max((group for group in [*_groups(), "experiment"] if missing.startswith(f"{group}/")), key=len, default="")
     name = missing.removeprefix(f"{group}/")
+    if group == "experiment" and (study := name.partition("/")[0]) in study_names():
+        try:
+            baseline = load_study(study).baseline
+        except UserError as error_in_it:
+            return error_in_it
+        if name == study:
+            return UserError(
+                f"{name} is a study: name one of its arms, such as experiment={name}/{baseline}, "
+                f"or run them all with `etude sweep {name}`"
+            )
+    if same := [option for option in options if option.rpartition("/")[2] == name]:
+        return UserError(f"{group}={name}: did you mean {' or '.join(f'{group}={one}' for one in sorted(same))}?")
     return UserError(f"{group}={name}: there is no {name!r} in the group {group}; {did_you_mean(name, options)}")
 
 
@@ -64,6 +85,9 @@ def _unknown_key(error: OmegaConfBaseException) -> UserError:
         return UserError(f"{error.full_key} is not a config group; {did_you_mean(str(error.full_key), _groups())}")
     parent = error.parent_node
     known = [str(key) for key in parent] if isinstance(parent, DictConfig) else []
+    longer = _ending_in(str(error.full_key), parent)
+    if longer:
+        return UserError(f"{error.full_key} is not a key of the config; did you mean {' or '.join(longer)}?")
     section = str(error.full_key).rpartition(".")[0] or "the config"
     return no_such_key(str(error.full_key), section, known)
 
@@ -81,9 +105,38 @@ def no_such_key(key: str, section: str, known: Iterable[str]) -> UserError:
 def _unknown_group(error: HydraException) -> UserError:
     first = str(error).splitlines()[0]
     match = _NOT_IN_DEFAULTS.search(first)
+    if match and match[1] in _groups():
+        return UserError(f"{match[1]} cannot be chosen here, for a trained run has its own: leave it out")
     if match and "defaults list" in str(error):
         return UserError(f"{match[1]} is not a config group; {did_you_mean(match[1], _groups())}")
+    if several := _SEVERAL.search(first):
+        return UserError(
+            f"{several[1]} is several values, and one run takes one: `etude train -m {several[1]}` makes a run of "
+            "each, and [a,b] is one value, a list"
+        )
+    if twice := _TWICE.match(first):
+        return UserError(f"{twice[1]} is chosen already: write {twice[1]}=NAME, once and without a +")
     return UserError(first)
+
+
+def _ending_in(name: str, config: object) -> list[str]:
+    """Keys and groups that `name` may be short for: `heads` for `model.heads`."""
+    if "." in name or not isinstance(config, DictConfig):
+        return []
+    groups = [group for group in _groups() if group.endswith(f"/{name}")]
+    keys = [key for key in _keys(config) if key.endswith(f".{name}")]
+    least = min((key.count(".") for key in keys), default=0)
+    return groups or [key for key in keys if key.count(".") == least]
+
+
+def _keys(config: DictConfig, path: str = "") -> Iterator[str]:
+    """Every dotted key of a config, not resolved."""
+    for key in config:
+        whole = path + str(key)
+        yield whole
+        node = config._get_node(key)
+        if isinstance(node, DictConfig) and not node._is_none():
+            yield from _keys(node, f"{whole}.")
 
 
 def _groups() -> list[str]:

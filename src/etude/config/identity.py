@@ -104,11 +104,12 @@ def _as_numbers(value: Any) -> Any:
 
 
 def _frozen(config: dict[str, Any], typed: Iterable[str], text: str) -> RunDir:
-    """The run's directory, with its config in it unless it is finished."""
+    """The run's directory, with its config and what stands for its text in it unless it is finished."""
     directory = run_dir(config, text)
     if config["stale"] == "rerun":
         put_aside(directory, config)
     if not directory.finished:  # what is immaterial may have changed: another place of the data, another logger
         write_text(directory.overrides_file, "".join(f"{line}\n" for line in typed))
+        write_text(directory.text_file, f"{text}\n")
         write_text(directory.config_file, OmegaConf.to_yaml(OmegaConf.create(config)))
     return directory

@@ -39,8 +39,20 @@ _AT_LEAST = {
     "model.position.clip": 1,
     "model.position.buckets": 4,
     "model.scale.length": 2,
+    "decoding.beam": 1,
+    "decoding.alpha": 0,
+    "decoding.max_extra": 0,
 }
-_ABOVE_ZERO = ("budget.rate", "optimizer.eps", "model.norm.eps", "scale.width", "scale.depth")
+_AT_MOST = {"seed": 2**32 - 1}  # what every generator of random numbers takes
+_ABOVE_ZERO = (
+    "budget.rate",
+    "budget.steps",
+    "optimizer.eps",
+    "model.norm.eps",
+    "scale.width",
+    "scale.depth",
+    "schedule.factor",
+)
 _SHARES = (  # from 0 up to, but not, 1
     "model.dropout",
     "model.attention_dropout",
@@ -61,6 +73,9 @@ def check_rules(config: DictConfig) -> None:
         value = at(config, key)
         if value is not None and not value >= least:
             raise UserError(f"{key} must be at least {least}, not {value}")
+    for key, most in _AT_MOST.items():
+        if at(config, key) > most:
+            raise UserError(f"{key} must be at most {most}, not {at(config, key)}")
     for key in _ABOVE_ZERO:
         value = at(config, key)
         if value is not None and not 0 < value < inf:
@@ -74,9 +89,21 @@ def check_rules(config: DictConfig) -> None:
     for key in ("study", "arm"):
         if not _NAME.fullmatch(config[key]):
             raise UserError(f"{key}={config[key]} cannot name a folder; use letters, digits, '_', '-' and '.'")
+    _project_has_a_name(config)
     _positions_suffice(config)
     _average_fits(config)
     check_combinations(config)
+
+
+def _project_has_a_name(config: DictConfig) -> None:
+    """W&B refuses these characters, and only when the run begins."""
+    project = at(config, "logger.project")
+    wrong = re.search(r"[/\\#?%:]", project) if isinstance(project, str) else None
+    if wrong:
+        raise UserError(
+            f"logger.project={project}: a project of W&B has no {wrong[0]!r} in its name; "
+            "a team's is told by logger.entity=TEAM logger.project=NAME"
+        )
 
 
 def _average_fits(config: DictConfig) -> None:

@@ -69,7 +69,7 @@ class Averaging:
 
 @dataclass
 class Trainer:
-    """Where to train: nothing here may change the result, save for the last bits."""
+    """Where to train: nothing here may change what a run is, only its rounding and the dropout that it draws."""
 
     accelerator: Literal["auto", "cpu", "gpu", "cuda", "mps"]
     devices: int

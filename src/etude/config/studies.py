@@ -56,6 +56,11 @@ def load_study(name: str) -> Study:
     Raises:
         UserError: there is no such study, or one of its files is not as it should be.
     """
+    if name == "single":
+        raise UserError(
+            "single is no study, for its runs were typed one by one: `etude diff RUN RUN` compares two configs, and "
+            "experiments/NAME/study.yaml makes arms of them"
+        )
     folder = next((f / name for f in found("experiments") if (f / name / "study.yaml").is_file()), None)
     if name not in study_names() or folder is None:
         raise UserError(f"there is no study {name!r}: {did_you_mean(name, study_names())}")

@@ -79,5 +79,7 @@ def _opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
             did_you_mean(path.name, [p.name for p in folder.iterdir()]) if folder.is_dir() else f"nor a folder {folder}"
         )
         raise UserError(f"there is no file {path}; {near}") from error
+    except IsADirectoryError as error:
+        raise UserError(f"{path} is a folder: name a file in it") from error
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"cannot read {path}: {error}") from error

@@ -77,7 +77,8 @@ def prepare(corpus: Corpus, tokenizer: Bpe, cache_dir: Path, limits: Limits) -> 
     Many processes may ask at once: one makes it, the others wait. One that is killed leaves nothing that counts.
 
     Raises:
-        UserError: from the corpus or the tokenizer; a split without a usable pair; a full disk.
+        UserError: from the corpus or the tokenizer; a split without a usable pair; a full disk; the text is changed
+            meanwhile.
     """
     key, path = _place(corpus, tokenizer, cache_dir, limits)
     if _meta(path) is None:
@@ -122,6 +123,8 @@ def _make(path: Path, corpus: Corpus, tokenizer: Bpe, limits: Limits, key: dict[
         sizes = {file.name: file.stat().st_size for file in sorted(building.iterdir())}
         meta = {**key, "vocab_size": len(pieces), "splits": splits, "files": sizes}
         write_json(building / "meta.json", meta)
+        if corpus.fingerprint() != key["corpus"]:
+            raise UserError("the text was changed while it was being prepared: start again when it is complete")
         shutil.rmtree(path, ignore_errors=True)
         building.rename(path)
     finally:

@@ -37,7 +37,7 @@ def negative_log_likelihood(model: nn.Module, batches: Iterable[Batch]) -> tuple
             logits = model(batch.source, batch.source_mask, batch.target_in).float().flatten(0, 1)
             targets = batch.target_out.flatten()
             losses = F.cross_entropy(logits, targets, ignore_index=PAD, reduction="none")
-            nats += losses.sum(dtype=torch.float64).item()
+            nats += losses.cpu().sum(dtype=torch.float64).item()  # not every device has float64
             tokens += int((targets != PAD).sum())
     finally:
         model.train(training)

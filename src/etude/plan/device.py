@@ -57,7 +57,7 @@ def measured(config: Config) -> Device:
     Batches grow until a step takes a while or they are as large as the budget says: large enough to be worth the
     device's while, small enough for a model that is none of this machine's size.
     """
-    budget, pieces = config["budget"], config["data"]["vocab_size"]
+    budget, pieces = config["budget"], config["tokenizer"]["vocab_size"]
     where = build.device(config["trainer"]["accelerator"].replace("gpu", "cuda"))
     module = build.training_module(config, build.model(config, pieces)).to(where)
     optimizer = module.make_optimizer(module.parameters())

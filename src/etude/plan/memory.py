@@ -25,7 +25,7 @@ def peak_memory(config: Config, size: Size, sentences: int, source: int, target:
         source: S, pieces of each source.
         target: T, pieces of each target.
     """
-    logits = NUMBER * sentences * target * (config["model"]["vocabulary"] or config["data"]["vocab_size"])
+    logits = NUMBER * sentences * target * (config["model"]["vocabulary"] or config["tokenizer"]["vocab_size"])
     states = NUMBER * STATES * size.parameters
     # Three logits: what the loss keeps, and two gradients on the way back.
     return PROCESS + states + HOLES * (sentences * saved_bytes(config, size, source, target) + 3 * logits)

@@ -26,7 +26,7 @@ def drawn(config: Config, root: Node, width: int) -> Group:
 def sizes_of(config: Config) -> dict[str, object]:
     """The plain values of the model; one that is left open is shown as what it becomes."""
     model = config["model"]
-    becomes = model["attention"] | {"vocabulary": config["data"]["vocab_size"]}
+    becomes = model["attention"] | {"vocabulary": config["tokenizer"]["vocab_size"]}
     plain = {key: value for key, value in model.items() if not isinstance(value, dict)}
     return {key: becomes.get(key) if value is None else value for key, value in plain.items()}
 

@@ -17,8 +17,6 @@ from etude.rundir import RunDir
 
 Config = dict[str, Any]
 
-_NO_RUN = "{} is not the directory of a run: it has no config.yaml; name one under runs/"
-
 
 @dataclass(frozen=True)
 class Named:
@@ -58,7 +56,7 @@ def _override(word: str) -> str:
     if word in study_names():
         raise UserError(f"{word} is a study: name one of its arms, such as {word}/{load_study(word).baseline}")
     if Path(word).exists() or word.count("/") > 1:
-        raise UserError(_NO_RUN.format(word))
+        raise RunDir(Path(word)).not_a_run
     raise UserError(
         f"{word!r} is neither the directory of a run, nor an arm of a study, nor key=value; "
         f"{did_you_mean(word, arm_names())}"
@@ -68,7 +66,7 @@ def _override(word: str) -> str:
 def _of_run(run: RunDir) -> Named:
     """The frozen config of a run; what was written is known where composing its overrides again gives the same."""
     if not run.config_file.is_file():
-        raise UserError(_NO_RUN.format(run.path))
+        raise run.not_a_run
     config = read_yaml(run.config_file)
     if not isinstance(config, dict) or not {"model", "data", "choices"} <= config.keys():
         raise UserError(

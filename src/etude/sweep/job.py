@@ -11,6 +11,7 @@ from math import ceil
 from typing import Any
 
 from etude.config.studies import value_at
+from etude.files import write_text
 from etude.rundir import RunDir
 from etude.sweep.log import last_lines
 from etude.sweep.process import Process
@@ -52,6 +53,7 @@ class Job:
     def __init__(self, run_dir: RunDir, retries: int = 0) -> None:
         self.run_dir = run_dir
         self.state = State.SKIPPED if run_dir.finished else State.WAITING
+        self._launched = "" if run_dir.finished else run_dir.config_file.read_text(encoding="utf-8")
         self.reason = ""  # why it failed
         self.started = self.ended = 0.0  # seconds since the epoch
         self.retries = retries
@@ -85,7 +87,7 @@ class Job:
 
     def start(
         self,
-        command: Sequence[str],
+        command: Command,
         threads: int,
         gpus: Sequence[str] | None = None,
         *,
@@ -95,12 +97,14 @@ class Job:
         """Start the process.
 
         Args:
-            command: program and arguments.
+            command: the program and arguments for its run.
             threads: of each of its processes.
             gpus: the ids of those it sees; None for those that this process sees.
             timeout: seconds after which it is stopped, and has failed.
             grace: seconds between asking it to stop and killing it.
         """
+        if self._launched != self.run_dir.config_file.read_text(encoding="utf-8"):  # another command asked for others
+            write_text(self.run_dir.config_file, self._launched)  # devices meanwhile; these are what the slot is for
         self.state, self.started, self.ended = State.RUNNING, time.time(), 0.0
         self._process, self._code, self.reason, self.stopping = None, None, "", False
         self.gpus = tuple(gpus or ())
@@ -112,7 +116,9 @@ class Job:
         if gpus is not None:
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
         try:
-            self._process = Process(command, log=self.run_dir.log_file, environment=environment, grace=grace)
+            self._process = Process(
+                command(self.run_dir), log=self.run_dir.log_file, environment=environment, grace=grace
+            )
         except OSError as error:
             self._end(State.FAILED, f"could not be started: {error}")
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from rich.console import Console
@@ -51,12 +51,15 @@ def screen(jobs: Sequence[Job], console: Console | None = None) -> Iterator[Scre
     if not console.is_terminal:
         yield Lines(jobs)
         return
-    with Live(console=console, auto_refresh=False) as live:
-        shown = LiveTable(jobs, live)
-        try:
-            yield shown
-        finally:
-            shown.refresh(whole=True)
+    live = Live(console=console, auto_refresh=False)
+    shown = LiveTable(jobs, live)
+    live.start()
+    try:
+        yield shown
+    finally:
+        shown.refresh(whole=True)
+        with suppress(OSError):
+            live.stop()
 
 
 class Lines:
@@ -93,7 +96,7 @@ class Lines:
 
 
 class LiveTable:
-    """A row a run; failures are told above the table as they happen."""
+    """A row a run; failures are told above the table as they happen. A terminal that has gone ends no sweep."""
 
     def __init__(self, jobs: Sequence[Job], live: Live) -> None:
         self._jobs = jobs
@@ -105,16 +108,21 @@ class LiveTable:
     def ended(self, job: Job) -> None:
         """The table shows it, and a failure is told at once."""
         if job.state is State.FAILED:
-            self._live.console.print(Text(job.failure() + _another(job), style="red"))
+            self._say(Text(job.failure() + _another(job), style="red"))
 
     def stopping(self, runs: int, grace: float) -> None:
         """Above the table."""
-        self._live.console.print(_asked(runs, grace), markup=False)
+        self._say(Text(_asked(runs, grace)))
 
     def refresh(self, whole: bool = False) -> None:
         """Draw the table anew: all of it if `whole`, else what fits on the screen."""
         room = len(self._jobs) if whole else self._live.console.height - _AROUND
-        self._live.update(sweep_table(self._jobs, room), refresh=True)
+        with suppress(OSError):
+            self._live.update(sweep_table(self._jobs, room), refresh=True)
+
+    def _say(self, text: Text) -> None:
+        with suppress(OSError):
+            self._live.console.print(text)
 
 
 def sweep_table(jobs: Sequence[Job], room: int) -> Table:

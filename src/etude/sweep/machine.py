@@ -8,6 +8,7 @@ from pathlib import Path
 
 _GPU = re.compile(r"GPU (\d+): ")
 _SLICE = re.compile(r"\s+MIG .*\(UUID: (MIG-[^)]+)\)")
+_ID = re.compile(r"\d+|(GPU|MIG)-.+")
 _PATIENCE = 60.0  # seconds: a driver that nobody keeps awake takes a while per GPU
 
 
@@ -26,7 +27,7 @@ def visible_gpus() -> tuple[str, ...]:
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is not None:  # CUDA heeds what stands before the first id that cannot be
         ids = (part.strip() for part in named.split(","))
-        return tuple(dict.fromkeys(takewhile(lambda gpu: gpu and not gpu.startswith("-"), ids)))
+        return tuple(dict.fromkeys(takewhile(_ID.fullmatch, ids)))
     try:
         listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True, timeout=_PATIENCE)
     except (OSError, subprocess.SubprocessError):  # no driver, no GPU

@@ -1,5 +1,6 @@
 """The keys of `hydra.launcher`, checked, and the slots they make of this machine."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -54,6 +55,12 @@ class Options:
             if len(set(ids)) < len(ids):
                 raise UserError(
                     f"hydra.launcher.gpus={self.gpus} names a GPU twice: say runs_per_gpu=2 for two runs on each"
+                )
+            unseen = [gpu for gpu in ids if gpu not in visible_gpus()] if "CUDA_VISIBLE_DEVICES" in os.environ else []
+            if unseen:  # they are somebody else's
+                seen = ", ".join(visible_gpus()) or "none"
+                raise UserError(
+                    f"hydra.launcher.gpus: {unseen[0]} is not in CUDA_VISIBLE_DEVICES, which names {seen}: say auto"
                 )
             return ids
         _whole("gpus", self.gpus, least=0, or_else="auto")

@@ -57,7 +57,7 @@ class RemoteRun:
         job = self._job = Job(self.run_dir)
         try:
             if job.state is State.WAITING:
-                job.start(self.command(self.run_dir), self.threads, self.gpus, grace=self.grace)
+                job.start(self.command, self.threads, self.gpus, grace=self.grace)
             while job.state is State.RUNNING:
                 time.sleep(_PAUSE)
                 job.poll()

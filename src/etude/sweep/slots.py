@@ -4,7 +4,6 @@ import logging
 import signal
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 
 from etude.errors import UserError
 from etude.rundir import RunDir
@@ -60,7 +59,7 @@ def run_side_by_side(
                 for place, slot in admitted.items():
                     job = waiting[place]
                     running[job] = slot
-                    job.start(command(job.run_dir), slot.threads, slot.gpus, timeout=timeout, grace=grace)
+                    job.start(command, slot.threads, slot.gpus, timeout=timeout, grace=grace)
                     show.started(job)
                 waiting = [job for place, job in enumerate(waiting) if place not in admitted]
                 show.refresh()
@@ -100,13 +99,11 @@ def _stop(running: Sequence[Job], heard: Interrupts, show: Screen, grace: float)
     for job in running:
         job.signal(signal.SIGTERM)
     deadline, asked = time.monotonic() + grace + _SLACK, len(heard.caught)
-    with suppress(OSError):  # the terminal may be gone, which is no reason to leave processes behind
-        if running:
-            show.stopping(len(running), grace)
+    if running:
+        show.stopping(len(running), grace)
     while any(job.alive for job in running) and time.monotonic() < deadline and not heard.impatience(asked):
         heard.wait(_REFRESH)
-        with suppress(OSError):
-            show.refresh()
+        show.refresh()
     for job in running:
         job.signal(signal.SIGUSR1)
     for job in running:

@@ -145,12 +145,13 @@ def submit(
             executor.update_parameters(gpus_per_node=gpus or None, **asked)
             threads = max(1, (cpus_per_task or 1) // devices)
             runs = [Preemptible(job.run_dir, threads, grace=grace, command=command) for job in group]
-            submitted |= dict(zip(executor.submit_array(runs), group, strict=True))
+            for task, job in zip(executor.submit_array(runs), group, strict=True):
+                submitted[task] = job
+                write_json(job.run_dir.path / _NOTE, {"folder": str(task.paths.folder), "job_id": task.job_id})
     except (AssertionError, NameError, RuntimeError, TypeError, ValueError) as error:  # whatever submitit raises
         why = str(error).strip().partition("\n")[0]
-        raise UserError(f"hydra.launcher: {why} (hydra/launcher=slots needs no cluster)") from error
-    for task, job in submitted.items():
-        write_json(job.run_dir.path / _NOTE, {"folder": str(task.paths.folder), "job_id": task.job_id})
+        others = f"; {len(submitted)} jobs were submitted before, {_cancel(submitted)} ends them" if submitted else ""
+        raise UserError(f"hydra.launcher: {why} (hydra/launcher=slots needs no cluster){others}") from error
     if submitted:
         logger.info("submitted %d jobs; %s ends them", len(submitted), _cancel(submitted))
     return submitted

@@ -10,6 +10,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
+from etude.config.arms import arm_names
 from etude.config.studies import load_study, study_names
 from etude.config.yamlfile import read_yaml
 from etude.errors import UserError, did_you_mean
@@ -205,6 +206,11 @@ def _find(name: str) -> Path | None:
             return candidate
     if name in study_names():
         return None
+    if name in arm_names():
+        raise UserError(
+            f"{name} is one arm of a study: `etude train experiment={name}` runs it, `etude plan experiment={name}` "
+            "tells its cost"
+        )
     known = {file.name for folder in found("sweeps") for file in folder.glob("*.yaml")}
     studies = {study for study in study_names() if f"{study}.yaml" not in known}
     raise UserError(f"{name} is neither a sweep file nor a study: {did_you_mean(named.name, known | studies)}")

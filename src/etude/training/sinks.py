@@ -2,6 +2,8 @@
 
 import csv
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -140,6 +142,16 @@ class Bar:
             transient=True,
         )
         self.task = self.progress.add_task("", total=max_steps, loss=float("nan"), ppl=float("nan"), rate=0.0)
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """On the terminal meanwhile; one that has gone is no reason to lose what was trained."""
+        self.progress.start()
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                self.progress.stop()
 
     def write(self, row: Row) -> None:
         """Move the bar."""

@@ -1,8 +1,8 @@
 """Stopping when asked: a checkpoint at the very step, then an end that is no success.
 
-While it trains, a run takes Ctrl-C, SIGTERM (a scheduler that wants its machine back) or SIGUSR1 as a request and ends
-after the step it is at. A second Ctrl-C means at once. At any other time a signal ends the process at once; what it had
-finished is on disk.
+While it trains, a run takes Ctrl-C, SIGTERM (a scheduler that wants its machine back), SIGUSR1 or SIGHUP (the terminal
+is gone) as a request and ends after the step it is at. A second Ctrl-C means at once. At any other time a signal ends
+the process at once; what it had finished is on disk.
 """
 
 import logging
@@ -19,7 +19,7 @@ from etude.training.processes import any_of
 
 log = logging.getLogger(__name__)
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 _IMPATIENCE = 1.0  # seconds after which a second Ctrl-C is another one, not the first that came by two ways
 
 
@@ -47,7 +47,8 @@ class StopWhenAsked(Callback):
 
     def on_train_start(self, trainer: Trainer, module: TranslationModule) -> None:  # type: ignore[override]
         """From here on signals are noted, not Lightning's to handle."""
-        self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}  # type: ignore[misc]
+        heeded = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]  # nohup ignores one
+        self._before = {number: signal.signal(number, self._note) for number in heeded}  # type: ignore[misc]
 
     def on_train_batch_end(  # type: ignore[override]
         self, trainer: Trainer, module: TranslationModule, outputs: object, batch: Batch, batch_idx: int

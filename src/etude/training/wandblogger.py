@@ -106,25 +106,33 @@ def wandb(
 ) -> list[Logger]:
     """Weights & Biases, under the run's own id, so that a resumed run goes on with its curve.
 
-    Where the server cannot be reached, or knows no key, the run goes on offline and says so. Under an agent of W&B,
-    which gives the id and waits for what the run reports, it is online whatever the mode.
+    Where the server cannot be reached, or knows no key, the run goes on offline and says so; where W&B cannot be
+    started at all, without it. Under an agent of W&B, which gives the id and waits for what the run reports, it is
+    online whatever the mode.
     """
-    from wandb.errors import Error
 
     def begin(online: bool) -> list[Logger]:
         started = _started(run, config, online=online, project=project, entity=entity)
         return [] if started.disabled else [WandbLogger(run, started)]
 
-    online = mode == "online" or "WANDB_SWEEP_ID" in os.environ
+    if mode == "online" or "WANDB_SWEEP_ID" in os.environ:
+        try:
+            return begin(online=True)
+        except Exception as error:
+            folder = shlex.quote(str(run.path / "wandb"))
+            told = "W&B cannot be reached (%s); logging offline, `wandb sync %s` sends it later"
+            log.warning(told, _first_line(error), folder)
+            end_service()  # which still holds the id
     try:
-        return begin(online)
-    except Error as error:
-        if not online:
-            raise
-        reason, folder = str(error).splitlines()[0], shlex.quote(str(run.path / "wandb"))
-        log.warning("W&B cannot be reached (%s); logging offline, `wandb sync %s` sends it later", reason, folder)
-        end_service()  # which still holds the id
         return begin(online=False)
+    except Exception as error:
+        log.warning("W&B cannot be started (%s); the run goes on without it", _first_line(error))
+        end_service()
+        return []
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__
 
 
 def _started(run: RunDir, config: dict[str, Any], *, online: bool, project: str, entity: str | None) -> "Run":

@@ -1,0 +1,53 @@
+"""What a run refuses before it trains, and what it does not do twice."""
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from filelock import FileLock
+
+from etude.errors import UserError
+from etude.files import write_text
+from etude.train import train
+
+from .conftest import Freeze
+
+
+def test_a_run_whose_text_was_edited_since_its_launch_is_not_trained_on_the_new_one(runs: Freeze) -> None:
+    run = runs("edited")
+    write_text(run.text_file, "0123456789abcdef\n")
+    with pytest.raises(UserError, match=r"the text has changed since \S+ was launched: .*launch it again"):
+        train(run)
+    assert not run.checkpoint.exists()
+
+
+def test_what_another_process_has_finished_meanwhile_is_taken_and_not_computed_again(runs: Freeze) -> None:
+    run = runs("awaited")
+
+    def finish() -> None:
+        time.sleep(0.3)
+        run.write_result({"by": "the other one"})
+        lock.release()
+
+    lock = FileLock(run.path / ".lock", thread_local=False)
+    lock.acquire()
+    other = threading.Thread(target=finish)
+    other.start()
+    assert train(run, patience=30) == {"by": "the other one"}
+    other.join()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine where no GPU answers")
+def test_a_run_that_was_given_a_gpu_which_does_not_answer_is_not_trained_on_the_processor(
+    runs: Freeze, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = tmp_path / "nvidia-smi"
+    driver.touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    with pytest.raises(UserError, match=r"CUDA_VISIBLE_DEVICES=7, but PyTorch .* finds no GPU there: .*trainer=cpu"):
+        train(runs("blind", "trainer=auto"))
+    train(runs("seeing", "trainer=cpu", "budget.max_steps=1", "budget.valid_every=1"))
