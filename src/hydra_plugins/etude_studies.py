@@ -5,7 +5,8 @@ from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSource
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 
-from etude.config.arms import arm_config, arm_names
+from etude.config.arms import arm_config
+from etude.config.studies import arm_names
 from etude.paths import shipped
 
 GROUP = "experiment"

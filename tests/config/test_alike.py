@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etude.config.alike import SoundConfigs
-from etude.config.arms import arm_names
 from etude.config.compose import compose
 from etude.config.plain import sound, typed, written
+from etude.config.studies import arm_names
 from etude.errors import UserError
 
 BASE = sound(compose())

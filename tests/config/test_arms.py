@@ -6,11 +6,10 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
-from etude.config.arms import arm_names
 from etude.config.check import check
 from etude.config.compose import compose
 from etude.config.identity import resolved
-from etude.config.studies import load_study, study_names, value_at
+from etude.config.studies import arm_names, load_study, study_names, value_at
 from etude.paths import shipped
 
 

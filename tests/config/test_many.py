@@ -3,9 +3,9 @@
 import pytest
 from omegaconf import OmegaConf
 
-from etude.config.arms import arm_names
 from etude.config.compose import compose
 from etude.config.many import Composed, Composer
+from etude.config.studies import arm_names
 from etude.errors import UserError
 
 ARMS = sorted(arm_names())

@@ -8,10 +8,9 @@ import torch
 from omegaconf import OmegaConf
 
 from etude import build
-from etude.config.arms import arm_names
 from etude.config.compose import compose
 from etude.config.identity import resolved
-from etude.config.studies import load_study
+from etude.config.studies import arm_names, load_study
 from etude.config.yamlfile import read_yaml
 from etude.data.tokenizer import PAD
 from etude.paths import shipped

@@ -185,6 +185,13 @@ def test_every_study_that_has_runs_is_listed_unless_some_are_asked_for(make_run:
     assert as_json(capsys, "heads")["missing"] == {"heads": ["base", "one", "two", "ten"]}
 
 
+def test_runs_typed_one_by_one_are_told_apart_by_what_was_typed(make_run: Make, capsys: Capture) -> None:
+    make_run("base", study="single").overrides_file.write_text("model.heads=4\nscale=pocket\n")
+    make_run("one").overrides_file.write_text("experiment=heads/one\n")
+    assert lines(capsys, "single")[1] == "single/base/seed1-0123abcdef stopped model.heads=4 scale=pocket"
+    assert lines(capsys, "heads")[1] == "heads/one/seed1-0123abcdef stopped"
+
+
 def test_json_has_every_figure_and_null_for_what_is_not_finite(make_run: Make, capsys: Capture) -> None:
     make_run("base", result=RESULT)
     diverged = make_run("one", progress=PROGRESS | {"loss": float("nan")})

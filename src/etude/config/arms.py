@@ -1,25 +1,12 @@
 """The arms of all studies, as Hydra sees them: `experiment=<study>/<arm>`."""
 
-from contextlib import suppress
-from functools import cache
-
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
-from etude.config.studies import load_study, study_names
+from etude.config.studies import load_study
 from etude.errors import UserError
 from etude.paths import shipped
-
-
-@cache
-def arm_names() -> frozenset[str]:
-    """`<study>/<arm>` for every arm of every study that can be read: one that cannot is in nobody else's way."""
-    names: set[str] = set()
-    for study in study_names():
-        with suppress(UserError):
-            names.update(f"{study}/{arm}" for arm in load_study(study).arms)
-    return frozenset(names)
 
 
 def arm_config(name: str) -> DictConfig:

@@ -8,8 +8,7 @@ from hydra.errors import HydraException, InstantiationException, MissingConfigEx
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from etude.config.arms import arm_names
-from etude.config.studies import load_study, study_names
+from etude.config.studies import arm_names, load_study, study_names
 from etude.errors import UserError, did_you_mean
 from etude.paths import shipped
 

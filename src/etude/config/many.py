@@ -17,12 +17,12 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from etude.config.arms import arm_names, is_group
+from etude.config.arms import is_group
 from etude.config.compose import compose
 from etude.config.explain import explain
 from etude.config.plain import typed, without_hydra
 from etude.config.references import is_read, references
-from etude.config.studies import load_study, study_names
+from etude.config.studies import arm_names, load_study, study_names
 from etude.paths import shipped
 
 Compose = Callable[[Sequence[str]], DictConfig]

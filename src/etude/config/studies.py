@@ -5,6 +5,7 @@ An arm is the list of Hydra overrides that a person would type: the intervention
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -66,6 +67,16 @@ def load_study(name: str) -> Study:
         raise UserError(f"there is no study {name!r}: {did_you_mean(name, study_names())}")
     files = (folder / "study.yaml", folder / "paper.yaml")
     return _read(folder, tuple(file.stat().st_mtime_ns for file in files if file.is_file()))
+
+
+@cache
+def arm_names() -> frozenset[str]:
+    """`<study>/<arm>` for every arm of every study that can be read: one that cannot is in nobody else's way."""
+    names: set[str] = set()
+    for study in study_names():
+        with suppress(UserError):
+            names.update(f"{study}/{arm}" for arm in load_study(study).arms)
+    return frozenset(names)
 
 
 @cache

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from etude.config.arms import arm_names
 from etude.config.check import check
 from etude.config.compose import compose
 from etude.config.identity import resolved, written
 from etude.config.rules import check_rules
-from etude.config.studies import load_study, study_names
+from etude.config.studies import arm_names, load_study, study_names
 from etude.config.yamlfile import read_yaml
 from etude.errors import UserError, did_you_mean
 from etude.rundir import RunDir

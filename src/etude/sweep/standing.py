@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ class Standing:
     bleu: float | None = None  # of the test set
     error: str | None = None  # what a failed one said last
     code: Code | None = None  # of a finished one: was it made by the code of today?
+    typed: str = ""  # of one that is no arm of a study: the overrides, which tell it from its neighbours
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ def study_standing(study: str, runs_dir: Path) -> StudyStanding:
         for directory in _folders(folder):
             begun.add(folder.name)
             try:
-                runs.append(standing(RunDir(directory)))
+                run = standing(RunDir(directory))
+                runs.append(run if arms is not None else replace(run, typed=_typed(run.run_dir)))
             except (UserError, OSError, ValueError, TypeError, AttributeError) as error:
                 notes.append(f"Left out: {directory}, which cannot be read ({error}).")
     order = {arm: place for place, arm in enumerate(arms or [])}
@@ -99,6 +101,12 @@ def standing(run: RunDir) -> Standing:
         raise ValueError("it is named otherwise than a run" if named is None else "it has no config.yaml")
     state, figures = _told(run)
     return Standing(study, arm, int(named[1]), run, state, **figures)
+
+
+def _typed(run: RunDir) -> str:
+    """The overrides on one line."""
+    file = run.overrides_file
+    return " ".join(file.read_text(encoding="utf-8").splitlines()) if file.is_file() else ""
 
 
 def last_error(log_file: Path) -> str | None:

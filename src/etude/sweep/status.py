@@ -82,7 +82,7 @@ def _table(runs: Sequence[Standing]) -> Table:
     table.add_column("run", no_wrap=True)
     table.add_column("state", no_wrap=True)
     for header in headers:
-        table.add_column(header, justify="right", no_wrap=True)
+        table.add_column(header, justify="left" if header == "typed" else "right", no_wrap=True)
     for run, row in zip(runs, rows, strict=True):
         state = Text(run.doing or run.state, _STYLES.get(run.state, "dim"))
         state.append(MARKS.get(run.code, ""))
@@ -100,6 +100,7 @@ def _figures(run: Standing) -> dict[str, str]:
         "trained": duration(run.seconds),
         "PPL": _number(run.perplexity, 2),
         "BLEU": _number(run.bleu, 1),
+        "typed": run.typed,
     }
 
 

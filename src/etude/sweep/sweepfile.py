@@ -10,8 +10,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from etude.config.arms import arm_names
-from etude.config.studies import load_study, study_names
+from etude.config.studies import arm_names, load_study, study_names
 from etude.config.yamlfile import read_yaml
 from etude.errors import UserError, did_you_mean
 from etude.paths import found
