@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,29 @@ def test_a_preempted_run_goes_on_when_slurm_brings_its_job_back_and_its_neighbou
     assert [run.finished for run in runs] == [True, True]
     assert (runs[0].path / "checkpoint").exists()
     assert runs[1].log_file.read_text() == "once\n"
+
+
+@pytest.mark.slow
+def test_a_job_that_slurm_takes_away_waits_for_slurm_to_end_or_requeue_it(
+    make_run: Make,
+    programs: Programs,
+    finish: str,
+    where: Where,
+    slurm: Path,
+    soon: Soon,
+    alive: Callable[[int], bool],
+) -> None:
+    (slurm / "open").touch()
+    run = make_run("A1")
+    submit([Job(run)], command=programs({"A1": PATIENT + finish}), **where("slurm", signal_delay_s=2))
+    assert soon((run.path / "started").exists)
+    [file] = slurm.glob("*.pid")
+    job = int(file.read_text())
+    os.kill(job, signal.SIGTERM)
+    assert soon((run.path / "checkpoint").exists)
+    time.sleep(2.5)  # longer than the grace, which is a second of the two
+    assert alive(job)
+    os.kill(job, signal.SIGKILL)
 
 
 def test_slurm_is_asked_for_what_the_config_says(

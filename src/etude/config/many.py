@@ -22,7 +22,7 @@ from etude.config.compose import compose
 from etude.config.explain import explain
 from etude.config.plain import typed, without_hydra
 from etude.config.references import is_read, references
-from etude.config.studies import arm_names, load_study, study_names
+from etude.config.studies import arm_names, load_study
 from etude.paths import shipped
 
 Compose = Callable[[Sequence[str]], DictConfig]
@@ -126,7 +126,7 @@ def _alternatives(override: Override) -> list[str]:
 
 def _options(group: str) -> list[str]:
     if group == "experiment":
-        return [f"{study}/{arm}" for study in study_names() for arm in load_study(study).arms]
+        return sorted(arm_names())
     return sorted(file.stem for file in (shipped("conf") / group).glob("*.yaml"))
 
 

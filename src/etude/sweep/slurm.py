@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import signal
 import time
 from collections import defaultdict
@@ -27,6 +28,7 @@ Submitted = dict[submitit.Job[Ending], Job]
 
 _GENERAL = ("name", "timeout_min", "mem_gb")  # options that submitit has for every cluster; the others are SLURM's
 _REQUEUE = 30.0  # seconds that putting a job back into the queue may take
+_GRACE_TIME = 3600.0  # seconds; more than a cluster leaves a job that it takes away
 _LOOKS = 1.0  # seconds between two looks at the jobs
 _NOTE = "job.json"  # in a run's directory: which job has it
 _ALIVE = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "PREEMPTED", "REQUEUED", "COMPLETING"}  # states of jobs
@@ -40,12 +42,13 @@ class Preemptible(RemoteRun):
         """Train until the run has ended.
 
         SLURM sends SIGTERM to a job that it takes away, be it for good (scancel) or to queue it again
-        (PreemptMode=REQUEUE). Which of the two is SLURM's to say: the run stops, and then this waits to be ended.
+        (PreemptMode=REQUEUE). Which of the two is SLURM's to say: the run stops, and then this waits to be ended. A job
+        that ended by itself, in the time of grace that a cluster may give, would be over and not come back.
         """
         signal.signal(signal.SIGTERM, lambda number, frame: self.ask_to_stop())
         ending = super().__call__()
         if ending.reason and self.stopping:
-            time.sleep(self.grace)
+            time.sleep(_GRACE_TIME if os.environ.get("SUBMITIT_EXECUTOR") == "slurm" else self.grace)
         return ending
 
     def checkpoint(self) -> DelayedSubmission:
