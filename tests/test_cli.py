@@ -286,7 +286,10 @@ def test_ctrl_c_saves_the_step_and_says_how_to_go_on(place):
     while not list((place / "asked").rglob("progress.json")) and time.monotonic() < deadline:
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    said = process.communicate(timeout=60)[1].decode()
+    try:
+        said = process.communicate(timeout=60)[1].decode()
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert said.splitlines()[-1] == "etude: interrupted; the same command goes on from the last checkpoint"
     assert "Traceback" not in said
