@@ -11,15 +11,13 @@ from omegaconf import DictConfig, OmegaConf
 
 from etude.config.alike import SoundConfigs
 from etude.config.many import Compose
+from etude.config.material import material
 from etude.config.plain import resolved, sound, typed, written
 from etude.config.stale import put_aside
 from etude.files import write_text
 from etude.rundir import RunDir
 
 __all__ = ["fingerprint", "freeze", "freeze_all", "resolved", "run_dir", "run_id", "sound", "written"]
-
-# What cannot change a result: names, places, devices, loggers, and factors that act only through the numbers they made.
-_IMMATERIAL = ("study", "arm", "stale", "runs_dir", "cache_dir", "trainer", "logger", "scale", "choices", "data")
 
 
 def freeze(config: DictConfig) -> RunDir:
@@ -85,12 +83,7 @@ def fingerprint(config: dict[str, Any]) -> str:
 
 def run_id(config: dict[str, Any], text: str) -> str:
     """Ten hex digits that change exactly when the result may: the config less what is immaterial, plus the text."""
-    material = {key: value for key, value in config.items() if key not in _IMMATERIAL}
-    material["budget"] = {key: value for key, value in config["budget"].items() if key not in ("steps", "rate")}
-    if not config["averaging"]["checkpoints"]:
-        material["averaging"] = {"checkpoints": 0}
-    material["text"] = text
-    canonical = json.dumps(_as_numbers(material), sort_keys=True, separators=(",", ":"))
+    canonical = json.dumps(_as_numbers(material(config) | {"text": text}), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:10]
 
 

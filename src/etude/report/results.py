@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from etude.config.material import material
 from etude.config.stale import Code, code_of
 from etude.config.studies import Study, value_at
 from etude.errors import UserError, did_you_mean
@@ -43,23 +44,18 @@ class Run:
 
     @property
     def material(self) -> dict[str, Any]:
-        """What of its config may change what it finds, besides the seed; see also `run_id` in `config/identity.py`.
-
-        Left out is the data, for what text it met is known by its store, and what acts only through other values.
-        """
-        config = {key: value for key, value in self.config.items() if key not in _NOT_A_SETTING | {"data", "scale"}}
-        budget = {key: value for key, value in (config.get("budget") or {}).items() if key not in ("steps", "rate")}
-        choices = {group: choice for group, choice in config.get("choices", {}).items() if group not in _NOT_A_SETTING}
-        unused = {"averaging": {"checkpoints": 0}} if not value_at(config, "averaging.checkpoints") else {}
-        return config | {"budget": budget, "choices": choices} | unused
+        """What of its config may change what it finds, besides the seed, and what was chosen for it."""
+        chosen = self.config.get("choices", {}).items()
+        choices = {group: choice for group, choice in chosen if group not in _NOT_A_SETTING}
+        return {key: value for key, value in material(self.config).items() if key != "seed"} | {"choices": choices}
 
     def differs_only_in_seed(self, other: "Run") -> bool:
         """Whether this run and another of its arm may be averaged: the same config but for the seed, the same text."""
 
-        def material(run: Run) -> tuple[Any, ...]:
+        def setting(run: Run) -> tuple[Any, ...]:
             return run.material | {"choices": {}}, run.result.get("store")
 
-        return material(self) == material(other)
+        return setting(self) == setting(other)
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,8 @@ def _table(runs: Sequence[Standing]) -> Table:
     table.add_column("run", no_wrap=True)
     table.add_column("state", no_wrap=True)
     for header in headers:
-        table.add_column(header, justify="left" if header == "typed" else "right", no_wrap=True)
+        words = header == "typed"  # which give way where the terminal is narrow
+        table.add_column(header, justify="left" if words else "right", no_wrap=not words)
     for run, row in zip(runs, rows, strict=True):
         state = Text(run.doing or run.state, _STYLES.get(run.state, "dim"))
         state.append(MARKS.get(run.code, ""))
