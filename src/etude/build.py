@@ -3,6 +3,7 @@
 Lightning takes longer to import than a plan to make, so what needs it imports it late.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,7 @@ def _text(config: Config) -> tuple[Corpus, Bpe, Path, Limits]:
 
 
 def model(config: Config, vocab_size: int) -> Transformer:
-    """The Transformer of the config, with fresh weights.
+    """The Transformer of the config, with the weights that it starts with: a function of the seed and their names.
 
     Args:
         config: of the run.
@@ -84,6 +85,7 @@ def model(config: Config, vocab_size: int) -> Transformer:
                 f"say model.vocabulary=null, or data.vocab_size={rows}"
             )
         parts = {name: instantiate(sizes[name]) for name in _PARTS}
+        parts["init"] = partial(parts["init"], seed=config["seed"])
         return Transformer(rows, n_layers=sizes["n_layers"], dropout=sizes["dropout"], **parts)
     except ValueError as error:
         raise UserError(f"this model cannot be built: {error}") from error

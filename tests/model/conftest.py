@@ -78,11 +78,16 @@ def composed(*overrides: str) -> dict[str, Any]:
 
 
 @pytest.fixture
+def configured() -> Callable[..., dict[str, Any]]:
+    """The config of a tiny model with some overrides."""
+    return composed
+
+
+@pytest.fixture
 def tiny() -> Callable[..., Transformer]:
     """Builds a tiny model with some overrides, in evaluation mode."""
 
     def make(*overrides: str) -> Transformer:
-        torch.manual_seed(7)
         return build.model(composed(*overrides), VOCABULARY).eval()
 
     return make

@@ -1,4 +1,4 @@
-"""How weights start, by the moments of what is drawn."""
+"""How weights start: what they follow from, and the moments of what is drawn."""
 
 import math
 
@@ -6,6 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+from etude import build
+from etude.model.embedding import TARGET_SPACES, TargetSpaceTable
 from etude.model.init import Glorot, GlorotT2T, Normal
 
 KINDS = {"glorot": Glorot(), "glorot_t2t": GlorotT2T(), "normal": Normal(std=0.02)}
@@ -17,7 +19,7 @@ def model(tiny, init):
     for module in made.modules():
         if isinstance(module, nn.Linear):
             nn.init.ones_(module.bias)
-    init(made)
+    init(made, seed=3)
     return made
 
 
@@ -66,3 +68,41 @@ def test_embeddings_and_norms_set_themselves(tiny, name):
     made = tiny(f"model/init={name}", "model.d_model=96")
     assert abs(made.embedding.source_table.weight.std().item() * math.sqrt(96) - 1) < 0.05
     assert torch.equal(made.encoder[0].around_attention.norm.weight, torch.ones(96))
+
+
+def test_every_weight_follows_from_the_seed_and_its_name(configured, variation):
+    """And from nothing that was drawn before, or in another part of the model."""
+    config = configured(variation)
+    torch.manual_seed(1)
+    weights = build.model(config, 40).state_dict()
+    torch.manual_seed(2)
+    again = build.model(config, 40).state_dict()
+    other = build.model(config | {"seed": config["seed"] + 1}, 40).state_dict()
+    assert all(torch.equal(weights[name], again[name]) for name in weights)
+    drawn = [name for name, weight in weights.items() if weight.unique().numel() > 1]
+    assert drawn
+    assert not any(torch.equal(weights[name], other[name]) for name in drawn)
+
+
+def test_no_two_matrices_start_alike(configured):
+    weights = build.model(configured("model/tying=none", "model.d_ff=16"), 40).parameters()
+    matrices = [weight for weight in weights if weight.dim() == 2]
+    assert len({matrix.flatten()[:8].div(matrix.abs().max()).sum().item() for matrix in matrices}) == len(matrices)
+
+
+def test_filling_a_model_leaves_pytorchs_generator_as_it_was(tiny):
+    made = tiny()
+    before = torch.get_rng_state()
+    GlorotT2T()(made, seed=1)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_joint_matrices_are_the_separate_ones_closer_to_zero(tiny):
+    """The two variations of Glorot differ in the size of the numbers, and in no number's place or sign."""
+    separate = model(tiny, Glorot()).encoder[0].attention.queries.weight.clone()
+    joint = model(tiny, GlorotT2T()).encoder[0].attention.queries.weight
+    assert torch.allclose(joint * math.sqrt((96 + 192) / (96 + 48)), separate)
+
+
+def test_the_table_of_target_spaces_is_drawn_as_published():
+    assert_uniform(TargetSpaceTable(1500).weight, TARGET_SPACES, 1500)

@@ -28,18 +28,30 @@ class Embedding(nn.Module):
         return F.linear(x, self.output_table.weight)
 
 
-def _table(vocab_size: int, d_model: int) -> nn.Embedding:
+class WordTable(nn.Embedding):
     """V x D, drawn from N(0, 1/D): unit variance after the factor sqrt(D), and small logits where it is the output."""
-    table = nn.Embedding(vocab_size, d_model)
-    nn.init.normal_(table.weight, std=d_model**-0.5)
-    return table
+
+    def reset_parameters(self) -> None:
+        """Draw the vectors anew."""
+        nn.init.normal_(self.weight, std=self.embedding_dim**-0.5)
+
+
+class TargetSpaceTable(nn.Embedding):
+    """32 x D, Glorot uniform over these sizes, as the published code drew it: U(-b, b), b = sqrt(6 / (32 + D))."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__(TARGET_SPACES, d_model)
+
+    def reset_parameters(self) -> None:
+        """Draw the vectors anew."""
+        nn.init.xavier_uniform_(self.weight)
 
 
 class TiedAll(Embedding):
     """One matrix for source, target and output, as in section 3.4 (Press and Wolf 2017)."""
 
     def __init__(self, vocab_size: int, *, d_model: int) -> None:
-        table = _table(vocab_size, d_model)
+        table = WordTable(vocab_size, d_model)
         super().__init__(table, table, table)
 
 
@@ -47,15 +59,15 @@ class TiedDecoder(Embedding):
     """One matrix for target and output, another for the source."""
 
     def __init__(self, vocab_size: int, *, d_model: int) -> None:
-        table = _table(vocab_size, d_model)
-        super().__init__(_table(vocab_size, d_model), table, table)
+        table = WordTable(vocab_size, d_model)
+        super().__init__(WordTable(vocab_size, d_model), table, table)
 
 
 class Untied(Embedding):
     """Three matrices."""
 
     def __init__(self, vocab_size: int, *, d_model: int) -> None:
-        super().__init__(*(_table(vocab_size, d_model) for _ in range(3)))
+        super().__init__(*(WordTable(vocab_size, d_model) for _ in range(3)))
 
 
 class TiedAllT2T(TiedAll):
@@ -72,8 +84,7 @@ class TiedAllT2T(TiedAll):
 
     def __init__(self, vocab_size: int, *, d_model: int, silent: list[int]) -> None:
         super().__init__(vocab_size, d_model=d_model)
-        self.target_space = nn.Embedding(TARGET_SPACES, d_model)
-        nn.init.normal_(self.target_space.weight, std=d_model**-0.5)
+        self.target_space = TargetSpaceTable(d_model)
         self.silent = silent
 
     def source(self, tokens: Tensor) -> Tensor:

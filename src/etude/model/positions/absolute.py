@@ -61,11 +61,20 @@ class SinusoidalT2T(Sinusoidal):
         return torch.cat([sines, cosines], dim=1)
 
 
+class PositionTable(nn.Embedding):
+    """A vector for each position, drawn from N(0, 1/D), as word embeddings are."""
+
+    def reset_parameters(self) -> None:
+        """Draw the vectors anew."""
+        nn.init.normal_(self.weight, std=self.embedding_dim**-0.5)
+
+
 class Learned(Position):
     """A learned vector for each position, added to the embeddings (Table 3 row (E); Gehring et al. 2017).
 
     Encoder and decoder hold a table each, multiplied by sqrt(D) as the word embeddings are (section 3.4), so that
-    neither drowns the other; so the published code has it. Positions from `max_length` on do not exist.
+    neither drowns the other. The paper does not say how its row (E) did it: the code published with it had no learned
+    positions, and those that came in June 2018 were not multiplied. Positions from `max_length` on do not exist.
 
     Raises:
         ValueError: in `embed`, a position past the table.
@@ -73,8 +82,7 @@ class Learned(Position):
 
     def __init__(self, causal: bool, *, d_model: int, max_length: int) -> None:
         super().__init__(causal)
-        self.table = nn.Embedding(max_length, d_model)
-        nn.init.normal_(self.table.weight, std=d_model**-0.5)  # unit variance after the factor
+        self.table = PositionTable(max_length, d_model)
         self.factor = d_model**0.5
 
     def embed(self, x: Tensor, start: int) -> Tensor:

@@ -49,8 +49,12 @@ class _ShawLayer(Position):
         super().__init__(causal)
         self.clip = clip
         self.table = nn.Parameter(torch.empty(2 * clip + 1, d_k))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the vectors anew."""
         # Short vectors: scores of unit variance gain 1/d_k by them, so that words lead and order is seen at once.
-        nn.init.normal_(self.table, std=d_k**-0.5)
+        nn.init.normal_(self.table, std=self.table.size(1) ** -0.5)
 
     def bias(self, queries: Tensor, length: int, start: int) -> Tensor:
         """(B, H, T, S). Each query meets 2k + 1 vectors once and reads off the product for each key."""
