@@ -148,6 +148,13 @@ def evaluation_batches(config: Config, split: TokenSplit) -> list[Batch]:
     return batching.evaluation_batches(split, **sizes)
 
 
+def text_to_translate(config: Config, store: TokenStore, split: str) -> tuple[list[str], list[str]]:
+    """The sources of a split that BLEU is computed on, and their references: the first `budget.bleu_sentences`."""
+    first = config["budget"].get("bleu_sentences")  # a run of before has none, and translated everything
+    sources, references = store.text(split)
+    return sources[:first], references[:first]
+
+
 def translator(config: Config, transformer: Transformer, tokenizer: Tokenizer, search: BeamSearch) -> Translator:
     """Lines to lines, in batches as large as those of training."""
     limits = config["budget"]

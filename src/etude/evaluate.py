@@ -27,7 +27,7 @@ def evaluate(config: dict[str, Any]) -> str:
         )
     batches = build.evaluation_batches(trained, store.split(split))
     nats, tokens = negative_log_likelihood(transformer, batches)
-    sources, references = store.text(split)
+    sources, references = build.text_to_translate(trained, store, split)
     search = build.make(config["decoding"])
     hypotheses = build.translator(trained, transformer, tokenizer, search).translate(sources)
     score = bleu(hypotheses, references)

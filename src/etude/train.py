@@ -158,7 +158,7 @@ def _evaluate(run: RunDir, config: dict[str, Any], transformer: Transformer, sto
         nats, tokens = negative_log_likelihood(transformer, batches)
         likelihoods[name] = {"perplexity": perplexity(nats, tokens), "tokens": tokens}
     started = time.perf_counter()
-    sources, references = store.text("test")
+    sources, references = build.text_to_translate(config, store, "test")
     translate = build.translator(config, transformer, store.tokenizer, build.make(config["decoding"])).translate
     hypotheses = translate(sources)
     decoding_seconds = time.perf_counter() - started
@@ -185,6 +185,7 @@ def _evaluate(run: RunDir, config: dict[str, Any], transformer: Transformer, sto
             "paper_bleu": paper.score,
             "paper_signature": paper.signature,
             "sentences": score.sentences,
+            "pairs": len(store.split("test")),
         },
         "decoding_seconds": round(decoding_seconds, 2),
         "vocabulary": store.vocab_size,

@@ -37,6 +37,7 @@ MISTAKES = {
         ["budget=7"],
         r"a config group takes the name of one of its files, such as .*, and no number",
     ),
+    "no heads to share a width": (["experiment=table3/B1", "scale.head_count=0"], "scale.head_count must be above 0"),
     "heads that do not divide": (["model.heads=7"], r"model.heads=7 does not divide model.d_model=64.*model.d_k=9"),
     "null for a size": (["model.d_ff=null"], r"model.d_ff must be a whole number, not None"),
     "a missing key": (["~model.d_ff"], r"model.d_ff is missing"),

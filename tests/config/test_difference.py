@@ -48,8 +48,8 @@ def test_in_real_configs_the_number_of_heads_decides_the_size_of_each():
 
     plain = [OmegaConf.to_container(OmegaConf.create(node)) for node in written]
     found = difference(resolved(sides[0]), resolved(sides[1]), (plain[0], plain[1]))
-    assert (found.choices, found.values) == ({}, {"model.heads": (8, 1)})
-    assert found.consequences == {"model.attention.d_k": (8, 64), "model.attention.d_v": (8, 64)}
+    assert (found.choices, found.values) == ({}, {"model.heads": (4, 1)})
+    assert found.consequences == {"model.attention.d_k": (16, 64), "model.attention.d_v": (16, 64)}
 
 
 def test_names_of_runs_are_no_difference():

@@ -23,6 +23,8 @@ from etude.errors import UserError
         (["budget.rate=nan"], "budget.rate must be above 0 and finite, not nan"),
         (["budget.rate=-1"], "budget.rate must be above 0 and finite, not -1"),
         (["optimizer.eps=0"], "optimizer.eps must be above 0 and finite, not 0"),
+        (["scale.head_count=-1"], "scale.head_count must be above 0 and finite, not -1"),
+        (["budget.bleu_sentences=0"], "budget.bleu_sentences must be at least 1, not 0"),
         (["scale.depth=-1"], "scale.depth must be above 0 and finite, not -1"),
         (["optimizer.beta1=2"], r"optimizer.beta1 must lie in \[0, 1\), not 2"),
         (["model/position=rope", "model.position.base=nan"], "model.position.base must be at least 1, not nan"),

@@ -35,8 +35,8 @@ def test_table3_has_the_twenty_rows_of_the_paper_and_a_printed_number_for_each()
 
 def test_an_arm_changes_what_its_row_of_the_table_shows_and_nothing_else() -> None:
     arms = load_study("table3").arms
-    assert arms["A4"] == ["model.heads=32"]
-    assert arms["B1"] == ["model.d_k=${width:16}"]
+    assert arms["A4"] == ["model.heads=${heads:32}"]
+    assert arms["B1"] == ["model.d_k=${head_dim:16}"]
     assert arms["C4"] == ["model.d_model=${width:256}"]
     assert all(len(overrides) == 1 for arm, overrides in arms.items() if arm not in ("base", "big"))
     assert arms["big"] == ["model=big", "budget.max_steps=${steps:300000}"]

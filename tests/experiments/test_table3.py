@@ -22,6 +22,22 @@ def millions(arm: str, conventions: str, pieces: int) -> float:
         return sum(parameter.numel() for parameter in build.model(config, pieces).parameters()) / 1e6
 
 
+@pytest.mark.parametrize("scale", ["full", "small", "pocket"])
+def test_at_every_scale_heads_and_their_sizes_stand_to_the_base_as_in_the_paper(scale):
+    """But for A1, which cannot have less than one head."""
+    models = {arm: resolved(compose([f"experiment=table3/{arm}", f"scale={scale}"]))["model"] for arm in STUDY.arms}
+    attention = {arm: model["attention"] for arm, model in models.items()}
+    base = attention["base"]
+    assert {arm: attention[arm]["heads"] / base["heads"] for arm in ("A2", "A3", "A4", "C4", "C5", "big")} == {
+        "A2": 0.5, "A3": 2, "A4": 4, "C4": 1, "C5": 1, "big": 2
+    }  # fmt: skip
+    sizes = {arm: attention[arm]["d_k"] / base["d_k"] for arm in ("B1", "B2", "C4", "C5", "big")}
+    assert sizes == {"B1": 0.25, "B2": 0.5, "C4": 0.5, "C5": 2, "big": 1}
+    assert attention["A1"]["heads"] == 1
+    for arm in ("base", "A1", "A2", "A3", "A4"):
+        assert attention[arm]["heads"] * attention[arm]["d_k"] == models[arm]["d_model"]
+
+
 def test_the_paper_prints_eleven_cells():
     assert len(PRINTED) == 11
 

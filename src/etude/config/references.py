@@ -7,6 +7,8 @@ from typing import Any
 READS: dict[str, tuple[str, ...]] = {
     "width": ("scale.width",),
     "depth": ("scale.depth",),
+    "heads": ("scale.head_count",),
+    "head_dim": ("scale.width", "scale.head_count"),
     "steps": ("budget.steps",),
     "head_size": ("model.d_model", "model.heads"),
     "oc.env": (),

@@ -11,6 +11,8 @@ def register() -> None:
     """Teach OmegaConf the resolvers of `conf/`; may be called again."""
     OmegaConf.register_new_resolver("width", _width, replace=True)
     OmegaConf.register_new_resolver("depth", _depth, replace=True)
+    OmegaConf.register_new_resolver("heads", _heads, replace=True)
+    OmegaConf.register_new_resolver("head_dim", _head_dim, replace=True)
     OmegaConf.register_new_resolver("steps", _steps, replace=True)
     OmegaConf.register_new_resolver("head_size", _head_size, replace=True)
 
@@ -25,16 +27,33 @@ def _depth(layers: int, *, _root_: DictConfig) -> int:
     return _scaled(layers, _root_, "scale.depth")
 
 
+def _heads(heads: int, *, _root_: DictConfig) -> int:
+    """A number of attention heads as the paper prints it, times `scale.head_count`."""
+    return _scaled(heads, _root_, "scale.head_count")
+
+
+def _head_dim(size: int, *, _root_: DictConfig) -> int:
+    """The size of one head's keys or values as the paper prints it, times `scale.width` over `scale.head_count`."""
+    heads = _factor(_root_, "scale.head_count")
+    if heads <= 0:
+        raise UserError(f"scale.head_count must be above 0 and finite, not {heads}")
+    return max(1, round(size * _factor(_root_, "scale.width") / heads))
+
+
 def _steps(steps: int, *, _root_: DictConfig) -> int:
     """A number of optimizer steps as the paper prints it, times `budget.steps`."""
     return _scaled(steps, _root_, "budget.steps")
 
 
 def _scaled(size: int, root: DictConfig, key: str) -> int:
+    return max(1, round(size * _factor(root, key)))
+
+
+def _factor(root: DictConfig, key: str) -> float:
     factor = OmegaConf.select(root, key)
     if isinstance(factor, bool) or not isinstance(factor, int | float):
         raise UserError(f"{key} must be a number, not {factor!r}: give the factor by which to scale, such as {key}=0.5")
-    return max(1, round(size * factor))
+    return factor
 
 
 def _head_size(size: Any, name: str, *, _root_: DictConfig) -> Any:

@@ -30,6 +30,7 @@ _AT_LEAST = {
     "budget.length_noise": 0,
     "budget.max_pieces": 1,
     "budget.valid_every": 1,
+    "budget.bleu_sentences": 1,
     "trainer.devices": 1,
     "trainer.micro_batches": 1,
     "model.vocabulary": 1,
@@ -51,12 +52,14 @@ _ABOVE_ZERO = (
     "model.norm.eps",
     "scale.width",
     "scale.depth",
+    "scale.head_count",
     "schedule.factor",
 )
 _SHARES = (  # from 0 up to, but not, 1
     "model.dropout",
     "model.attention_dropout",
     "loss.smoothing",
+    "budget.cooldown",
     "optimizer.beta1",
     "optimizer.beta2",
 )

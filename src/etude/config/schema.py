@@ -17,6 +17,7 @@ class Scale:
 
     width: float
     depth: float
+    head_count: float
 
 
 @dataclass
@@ -27,11 +28,13 @@ class Budget:
     max_steps: int
     warmup_steps: int
     rate: float
+    cooldown: float
     source_tokens: int
     target_tokens: int
     length_noise: float
     max_pieces: int
     valid_every: int
+    bleu_sentences: int | None
 
 
 @dataclass

@@ -29,6 +29,7 @@ from etude.report.statistics.combined import (
 from etude.report.statistics.correction import holm
 from etude.report.statistics.difference import Comparison, hedges_g, pooled_deviation, welch
 from etude.report.statistics.intervals import Interval, Mean, mean_interval
+from etude.report.statistics.moderated import Prior, equivalence, moderate, moderated_test
 from etude.report.statistics.power import power, seeds_needed
 from etude.report.statistics.ranks import RankCorrelation, kendall, spearman
 from etude.report.statistics.resampling import Resampled, approximate_randomisation, paired_bootstrap, resample
@@ -42,6 +43,7 @@ __all__ = [
     "ExpectedBest",
     "Interval",
     "Mean",
+    "Prior",
     "RankCorrelation",
     "Resampled",
     "Scores",
@@ -49,12 +51,15 @@ __all__ = [
     "approximate_randomisation",
     "combined_test",
     "count",
+    "equivalence",
     "expected_best",
     "hedges_g",
     "hierarchical_bootstrap",
     "holm",
     "kendall",
     "mean_interval",
+    "moderate",
+    "moderated_test",
     "paired_bootstrap",
     "pooled_deviation",
     "power",
