@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from etude.config.compose import compose
-from etude.config.studies import load_study, study_names, value_at
+from etude.config.studies import Criteria, load_study, study_names, value_at
 from etude.config.yamlfile import read_yaml
 from etude.errors import UserError
 
@@ -56,6 +56,17 @@ def test_runs_typed_one_by_one_are_no_study_and_one_is_told_what_compares_them()
         load_study("single")
 
 
+def test_a_study_says_whom_an_arm_is_held_against_how_many_seeds_and_what_counts(folder: Path) -> None:
+    (folder / "study.yaml").write_text(STUDY)
+    study = load_study("mine")
+    assert (study.reference("A1"), study.seeds, study.criteria) == ("base", None, None)
+    arms = "baseline: base\narms: {base: [], A1: [], B1: []}\n"
+    (folder / "study.yaml").write_text(f"{arms}against: {{B1: A1}}\nseeds: 3\nagreement: {{large: 0.03, margin: 1}}\n")
+    study = load_study("mine")
+    assert (study.reference("A1"), study.reference("B1"), study.seeds) == ("base", "A1", 3)
+    assert study.criteria == Criteria(large=0.03, margin=1)
+
+
 def test_a_study_that_cannot_be_read_is_in_nobody_elses_way(folder: Path) -> None:
     (folder / "study.yaml").write_text("baseline: base\narms: {base: [], small: model.heads=1}\n")
     assert compose(["experiment=table3/A1"]).arm == "A1"
@@ -85,6 +96,16 @@ def test_an_unknown_study_is_answered_with_the_names_there_are(name: str, folder
         ("baseline: base\narms: {base: [model.heads: 1]}", r"arms\.base: \{'model\.heads': 1\} is no override"),
         ("baseline: base\narms: {base: [two words]}", r"arms\.base: 'two words' is no override"),
         ("baseline: base\narms: {base: []}\ncolumns: {N: 3}", "columns must map each printed header"),
+        (f"{STUDY}against: [A1]", "against must map an arm to the one it is held against"),
+        (f"{STUDY}against: {{A1: bass}}", "against: the study has no arm 'bass': did you mean base"),
+        (f"{STUDY}against: {{A2: base}}", "against: the study has no arm 'A2': did you mean A1"),
+        (f"{STUDY}against: {{base: A1}}", r"against\.base: the baseline, or an arm itself"),
+        (f"{STUDY}against: {{A1: A1}}", r"against\.A1: the baseline, or an arm itself"),
+        (f"{STUDY}seeds: 0", "seeds must be a whole number of runs an arm, such as 3, not 0"),
+        (f"{STUDY}seeds: three", "seeds must be a whole number"),
+        (f"{STUDY}agreement: 0.03", "agreement must hold large and margin"),
+        (f"{STUDY}agreement: {{large: 0.03}}", "agreement must hold large and margin"),
+        (f"{STUDY}agreement: {{large: 0.03, margin: 0}}", r"agreement\.margin must be above 0 nats, not 0"),
         ("baseline: base\narms:\n  A1: []\n  A1: [x=1]", r"study\.yaml, line 4: A1 already stands in line 3"),
         ("baseline: base\narms:\n  A1: [", r"study\.yaml, line 3: this is not YAML"),
     ],

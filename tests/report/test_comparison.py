@@ -9,12 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from scipy import stats
 
 from etude.errors import UserError
 from etude.report import report, results
 from etude.report.comparison import ArmResult, Compared
-from etude.report.statistics import combined_test, count, holm, power, resample
+from etude.report.statistics import Scores, combined_test, count, holm, moderate, moderated_test, resample
 from etude.rundir import RunDir
 
 Make = Callable[..., RunDir]
@@ -67,7 +68,7 @@ def told(runs_dir: Path) -> str:
     return "\n".join(compared(runs_dir).notes)
 
 
-def test_an_arm_is_tested_by_the_combined_test_for_bleu_and_by_welch_for_perplexity(
+def test_an_arm_is_tested_by_the_combined_test_for_bleu_and_in_nats_for_perplexity(
     runs_dir: Path, make_arm: MakeArm
 ) -> None:
     shares = {"base": [0.90, 0.91, 0.92], "A1": [0.80, 0.82, 0.81], "A2": [0.90, 0.89, 0.92]}
@@ -79,14 +80,17 @@ def test_an_arm_is_tested_by_the_combined_test_for_bleu_and_by_welch_for_perplex
         arm: resample(count(arm, [translated(right, 100 * seed) for seed, right in enumerate(rights, 1)], REFERENCES))
         for arm, rights in shares.items()
     }
+    losses = {arm: Scores(arm, [math.log(ppl) for ppl in its]) for arm, its in perplexities.items()}
+    prior = moderate(losses.values())
+    assert prior
     by_hand = {arm: combined_test(samples[arm], samples["base"]) for arm in ("A1", "A2")}
     for arm, expected in by_hand.items():
         against = found[arm].against
         assert against is not None
         assert against.bleu == expected
-        welch = stats.ttest_ind(perplexities[arm], perplexities["base"], equal_var=False)
-        assert against.ppl is not None
-        assert against.ppl.p == pytest.approx(welch.pvalue)
+        assert against.ppl == moderated_test(losses[arm], losses["base"], prior)
+        ratio = math.prod(perplexities[arm]) / math.prod(perplexities["base"])
+        assert against.ppl.difference == pytest.approx(math.log(ratio) / 3)
     corrected = holm({arm: test.p for arm, test in by_hand.items() if test.p is not None})
     assert {arm: found[arm].against.bleu_holm for arm in by_hand} == corrected  # type: ignore[union-attr]
     assert found["base"].against is None
@@ -109,7 +113,7 @@ def test_one_seed_is_never_starred_though_the_sentences_tell_the_runs_apart(runs
     assert against.bootstrap is not None
     assert against.bootstrap.p is not None
     assert against.bootstrap.p < 0.01
-    assert (against.bleu.p, against.bleu_holm, against.bleu_star, against.more_seeds) == (None, None, False, None)
+    assert (against.bleu.p, against.bleu_holm, against.bleu_star) == (None, None, False)
     assert "one seed" in against.bleu.why_not
 
 
@@ -122,25 +126,50 @@ def test_the_mean_and_its_interval_are_students(runs_dir: Path, make_arm: MakeAr
     assert mean.interval == pytest.approx((low, high))
 
 
-def test_how_many_more_seeds_are_needed_is_said_where_there_is_no_star(runs_dir: Path, make_arm: MakeArm) -> None:
+def test_nobody_is_invited_to_add_seeds_after_a_look(runs_dir: Path, make_arm: MakeArm) -> None:
     make_arm("base", [0.88, 0.92, 0.90])
-    make_arm("A1", [0.50, 0.51, 0.52])
     make_arm("A2", [0.88, 0.86, 0.92])
-    found = arms(runs_dir)
-    assert found["A1"].against is not None
-    assert found["A1"].against.more_seeds is None
-    missed = found["A2"].against
-    assert missed is not None
-    assert missed.bleu is not None
-    assert missed.spread is not None
-    bleu = [[run.result["test"]["bleu"] for run in found[name].runs] for name in ("base", "A2")]
-    assert missed.spread.of_run == pytest.approx(math.sqrt(sum(map(statistics.variance, bleu)) / 2))
-    assert missed.more_seeds is not None
-    for more, enough in ((missed.more_seeds, True), (missed.more_seeds - 1, False)):
-        chance = power(missed.bleu.difference, missed.spread.of_run, 3 + more, 0.05 / 2, missed.spread.of_test_sets)
-        assert (chance >= 0.8) is enough
-    seeds = "More seeds of both the arm and base that would likely (80 %) show the difference of BLEU seen"
-    assert f"{seeds}, if it is the true one: A2 {missed.more_seeds}." in footnotes(runs_dir)
+    assert "more seeds" not in footnotes(runs_dir).lower()
+
+
+def declared(runs_dir: Path, **more: object) -> None:
+    """Adds keys to the study `heads`."""
+    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
+    file.write_text(file.read_text() + yaml.safe_dump(more))
+
+
+def test_seeds_beyond_those_that_the_study_fixes_are_named_and_what_they_do(runs_dir: Path, make_arm: MakeArm) -> None:
+    declared(runs_dir, seeds=2)
+    make_arm("base", [0.88, 0.92, 0.90])
+    make_arm("A1", [0.88, 0.86])
+    make_arm("A2", [0.88])
+    assert "More seeds than the 2 that the study fixes: base. Seeds added after a look" in footnotes(runs_dir)
+    assert "Fewer seeds than the 2 that the study fixes: A2." in footnotes(runs_dir)
+
+
+def test_an_arm_may_be_held_against_another_than_the_baseline(runs_dir: Path, make_arm: MakeArm) -> None:
+    declared(runs_dir, against={"A2": "A1"})
+    for arm, ppl in (("base", 2.0), ("A1", 3.0), ("A2", 4.0)):
+        make_arm(arm, [0.9, 0.91], [ppl, 1.1 * ppl])
+    found = {arm: its.against for arm, its in arms(runs_dir).items() if its.against}
+    assert {arm: one.reference for arm, one in found.items()} == {"A1": "base", "A2": "A1"}
+    assert found["A2"].ppl is not None
+    assert found["A2"].ppl.difference == pytest.approx(math.log(4 / 3))
+    assert "Held against another arm than base: A2 against A1." in footnotes(runs_dir)
+
+
+def test_an_arm_of_one_seed_has_the_interval_in_which_another_seed_of_the_baseline_would_lie(
+    runs_dir: Path, make_arm: MakeArm
+) -> None:
+    make_arm("base", [0.9, 0.91, 0.92], [2.0, 2.1, 2.2])
+    make_arm("A1", [0.9], [3.0])
+    against = arms(runs_dir)["A1"].against
+    assert against is not None
+    assert against.ppl is not None
+    deviation = statistics.stdev(map(math.log, (2.0, 2.1, 2.2)))
+    reach = stats.t.isf(0.025, 2) * deviation * math.sqrt(1 + 1 / 3)
+    assert against.ppl.interval == pytest.approx((against.ppl.difference - reach, against.ppl.difference + reach))
+    assert (against.ppl.p, against.ppl_star) == (None, False)
 
 
 def test_what_hides_in_a_small_test_set_no_seed_will_show(runs_dir: Path, make_run: Make) -> None:
@@ -153,9 +182,6 @@ def test_what_hides_in_a_small_test_set_no_seed_will_show(runs_dir: Path, make_r
     assert against is not None
     assert against.spread is not None
     assert against.spread.of_test_sets > 10 * against.spread.of_run
-    assert (against.hidden, against.more_seeds) == (True, None)
-    hidden = "no number of seeds would show the difference of BLEU seen, if it is the true one: A1."
-    assert hidden in footnotes(runs_dir)
     assert "a true difference of so much: 0.5 BLEU no number" in footnotes(runs_dir)
 
 

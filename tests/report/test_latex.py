@@ -72,16 +72,17 @@ def test_the_rows_are_those_of_the_report_with_their_groups_as_in_the_paper(runs
     made = report("heads", runs_dir, {})
     metrics, header, *rows = body(latex(made.rows))
     assert [cell for cell in metrics if cell] == [
-        r"\multicolumn{3}{c}{PPL}",
+        r"\multicolumn{2}{c}{PPL}",
+        r"\multicolumn{2}{c}{$\Delta$ ln PPL}",
         r"\multicolumn{3}{c}{BLEU}",
         r"\multicolumn{2}{c}{params $\times$10$^{6}$}",
     ]
     assert {len(row) for row in (header, *rows)} == {1 + len(made.rows.columns)}
     assert header[:5] == ["", "arm", "$h$", "positions", "steps"]
-    assert header[5:8] == ["ours", r"$\Delta$", "paper"]
+    assert header[5:12] == ["ours", "paper", "ours", "paper", "ours", r"$\Delta$", "paper"]
     assert [row[0] for row in rows] == ["", "(A)", "", "(E)", ""]
     assert rows[0][2:6] == ["8", "sinusoidal", "100", r"3.02 $\pm$ 0.02"]
-    assert rows[1][2:7] == ["1", "", "", r"4.02 $\pm$ 0.02", r"\textbf{+1.00}\rlap{$^*$}"]
+    assert rows[1][2:8] == ["1", "", "", r"4.02 $\pm$ 0.02", "5.29", r"\textbf{+0.286}\rlap{$^*$}"]
 
 
 def test_rules_part_the_groups(runs_dir: Path, make_run: Make) -> None:

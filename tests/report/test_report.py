@@ -1,4 +1,5 @@
 import io
+import math
 import statistics
 import subprocess
 import sys
@@ -49,6 +50,8 @@ def test_ours_stands_beside_the_papers_and_cells_are_blank_where_as_in_the_basel
         "steps": "100",
         "PPL ours": "3.21",
         "PPL paper": "4.92",
+        "Δ ln PPL ours": "",
+        "Δ ln PPL paper": "",
         "BLEU ours": "45.6",
         "BLEU paper": "25.8",
         "params ×10⁶ ours": "0.526",
@@ -57,6 +60,10 @@ def test_ours_stands_beside_the_papers_and_cells_are_blank_where_as_in_the_basel
     assert [rows["A1"][header] for header in ("h", "positions", "steps")] == ["1", "", ""]
     assert [rows["E1"][header] for header in ("h", "positions", "steps")] == ["", "learned", ""]
     assert (rows["A1"]["PPL paper"], rows["A1"]["params ×10⁶ paper"], rows["E1"]["PPL paper"]) == ("5.29", "", "")
+    assert [rows["A1"][f"Δ ln PPL {whose}"] for whose in ("ours", "paper")] == [
+        f"+{math.log(3.5 / 3.214):.3f}",
+        f"+{math.log(5.29 / 4.92):.3f}",
+    ]
 
 
 def test_an_arm_that_was_not_run_says_so_and_one_that_is_not_finished_too(runs_dir: Path, make_run: Make) -> None:
@@ -107,22 +114,23 @@ def test_several_seeds_bring_differences_and_a_star_where_one_is_more_than_luck(
         make_run("A1", seed, ppl=4.0 + 0.01 * seed, bleu=39.0 + seed)
         make_run("A2", seed, ppl=2.9 + 0.10 * seed)
     rows = table(runs_dir)
-    assert [rows[arm]["PPL Δ"] for arm in ("base", "A1", "A2", "E1")] == ["", "+1.00*", "+0.08", ""]
+    nats = [rows[arm]["Δ ln PPL ours"] for arm in ("base", "A1", "A2", "E1")]
+    assert nats == ["", "+0.286*", "+0.026", ""], "ln 4.02 - ln 3.02, and as much for A2"
     assert rows["A1"]["BLEU Δ"] == "−1.0", "the hypotheses are missing"
-    assert "bold with a star where p < 0.05 after Holm's correction for all arms, for each metric by itself" in notes(
+    assert "Bold with a star: p < 0.05 after Holm's correction for all arms, for each metric by itself" in notes(
         runs_dir
     )
     why = "without the translations of both nobody knows what other sentences would show"
     assert f"No test of BLEU, hence no star: {why} (all others)." in notes(runs_dir)
     markdown = report("heads", runs_dir, {}).markdown()
-    assert "| **+1.00**\\* |" in markdown
-    assert "**+0.08" not in markdown
+    assert "| **+0.286**\\* |" in markdown
+    assert "**+0.026" not in markdown
 
 
 def test_with_one_seed_nothing_is_bold_and_the_table_says_why(runs_dir: Path, make_run: Make) -> None:
     make_run("base", ppl=3.0)
     make_run("A1", ppl=300.0)
-    assert not any("Δ" in header for header in table(runs_dir)["A1"])
+    assert "BLEU Δ" not in table(runs_dir)["A1"]
     assert "One seed an arm: nothing is starred or bold" in notes(runs_dir)
     console = Console(file=io.StringIO(), width=120, force_terminal=True)
     console.print(report("heads", runs_dir, {}))

@@ -79,7 +79,7 @@ def test_a_warmup_of_nothing_is_refused():
     share=st.floats(0.0, 1.0),
 )
 def test_over_its_last_share_the_rate_falls_in_a_straight_line_to_zero(max_steps, warmup, cooldown, share):
-    """As a share of equation (3)'s: one before the cooldown, an equal part less at every step, the last part at the end."""
+    """As a share of equation (3)'s: one before the cooldown, an equal part less at every step, one part at the end."""
     step = 1 + round(share * (max_steps - 1))
     found = noam(64, warmup, max_steps, cooldown)(step) / noam(64, warmup, max_steps)(step)
     assert math.isclose(found, min(1.0, (max_steps + 1 - step) / (cooldown * max_steps)))

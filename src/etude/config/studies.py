@@ -6,7 +6,7 @@ An arm is the list of Hydra overrides that a person would type: the intervention
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from etude.errors import UserError, did_you_mean
 from etude.paths import found
 
 _ARM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_KEYS = {"title", "baseline", "arms", "each", "columns", "against", "seeds", "agreement"}
 _OVERRIDE = re.compile(r"(\+\+?|~)?[\w@./-]+(=.*)?", re.DOTALL)
 
 
@@ -30,15 +31,48 @@ class Paper:
 
 
 @dataclass(frozen=True)
+class Criteria:
+    """What counts as agreement with the paper, in nats a token; fixed before the runs that are judged by it.
+
+    Attributes:
+        large: an arm whose perplexity differs from the baseline's by more than this in the paper must differ in the
+            same direction; any other is a tie.
+        margin: a tie agrees where the difference is shown to be smaller than this.
+    """
+
+    large: float
+    margin: float
+
+
+@dataclass(frozen=True)
 class Study:
-    """One study: which arms there are, which is the baseline, and which config keys its table shows."""
+    """One study.
+
+    Attributes:
+        name: of its folder.
+        title: above its table.
+        baseline: the arm that the others are held against.
+        arms: the overrides of each.
+        columns: what the table shows of a run's config: printed header -> dotted key.
+        paper: what it reproduces, if anything.
+        against: the arms that are held against another one than the baseline, and which.
+        seeds: how many an arm shall have, fixed before the runs are looked at; None where nothing was fixed.
+        criteria: what counts as agreement with the paper; None where nothing was fixed.
+    """
 
     name: str
     title: str
     baseline: str
     arms: dict[str, list[str]]
-    columns: dict[str, str]  # printed header -> dotted key of the run's config
+    columns: dict[str, str]
     paper: Paper
+    against: dict[str, str] = field(default_factory=dict)
+    seeds: int | None = None
+    criteria: Criteria | None = None
+
+    def reference(self, arm: str) -> str:
+        """The arm that `arm` is held against."""
+        return self.against.get(arm, self.baseline)
 
     @property
     def changed(self) -> set[str]:
@@ -83,7 +117,7 @@ def arm_names() -> frozenset[str]:
 def _read(folder: Path, changed: tuple[int, ...]) -> Study:
     """The study in `folder`, read again when one of its files was `changed`."""
     file = folder / "study.yaml"
-    content = _mapping(file, allowed={"title", "baseline", "arms", "each", "columns"}, needed=("baseline", "arms"))
+    content = _mapping(file, allowed=_KEYS, needed=("baseline", "arms"))
     if not isinstance(content["arms"], dict) or not content["arms"]:
         raise UserError(f"{file}: arms must map the name of each arm to its list of overrides")
     written = {arm: _overrides(file, arm, listed) for arm, listed in content["arms"].items()}
@@ -95,7 +129,17 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
     if not isinstance(columns, dict) or not all(isinstance(text, str) for item in columns.items() for text in item):
         raise UserError(f"{file}: columns must map each printed header to a config key, such as h: model.heads")
     title = str(content.get("title", folder.name))
-    return Study(folder.name, title, baseline, arms, columns, _paper(folder / "paper.yaml", arms))
+    return Study(
+        folder.name,
+        title,
+        baseline,
+        arms,
+        columns,
+        _paper(folder / "paper.yaml", arms),
+        _against(file, content.get("against"), arms, baseline),
+        _seeds(file, content.get("seeds")),
+        _criteria(file, content.get("agreement")),
+    )
 
 
 def value_at(config: dict[str, Any], key: str) -> Any:
@@ -135,6 +179,38 @@ def _overrides(file: Path, arm: Any, listed: Any) -> list[str]:
         if not isinstance(override, str) or not _OVERRIDE.fullmatch(override):
             raise UserError(f"{file}: arms.{arm}: {override!r} is no override; write key=value, as on the command line")
     return list(listed)
+
+
+def _against(file: Path, given: Any, arms: Mapping[str, list[str]], baseline: str) -> dict[str, str]:
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise UserError(f"{file}: against must map an arm to the one it is held against, such as B: A")
+    for name in (*given, *given.values()):
+        if name not in arms:
+            raise UserError(f"{file}: against: the study has no arm {name!r}: {did_you_mean(str(name), arms)}")
+    for arm in given:
+        if arm in (baseline, given[arm]):
+            raise UserError(f"{file}: against.{arm}: the baseline, or an arm itself, is held against no other")
+    return dict(given)
+
+
+def _seeds(file: Path, given: Any) -> int | None:
+    if given is not None and (type(given) is not int or given < 1):
+        raise UserError(f"{file}: seeds must be a whole number of runs an arm, such as 3, not {given!r}")
+    return given
+
+
+def _criteria(file: Path, given: Any) -> Criteria | None:
+    if given is None:
+        return None
+    names = [one.name for one in fields(Criteria)]
+    if not isinstance(given, dict) or sorted(given) != sorted(names):
+        raise UserError(f"{file}: agreement must hold {' and '.join(names)}, in nats a token")
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            raise UserError(f"{file}: agreement.{name} must be above 0 nats, not {value!r}")
+    return Criteria(**given)
 
 
 def _paper(file: Path, arms: dict[str, list[str]]) -> Paper:

@@ -62,7 +62,7 @@ class Results:
         """
         if baseline and baseline not in self.study.arms:
             raise UserError(f"{self.study.name} has no arm {baseline!r}; {did_you_mean(baseline, self.study.arms)}")
-        study = replace(self.study, baseline=baseline or self.study.baseline)
+        study = replace(self.study, baseline=baseline, against={}) if baseline else self.study
         return compare(study, replace(self.selection, notes=self.notes))
 
 
@@ -104,7 +104,7 @@ def results(study: str, runs_dir: str | Path = "runs", where: Mapping[str, str] 
     return Results(told, selection, [*selection.notes, *unreadable])
 
 
-def report(study: str, runs_dir: Path, where: Mapping[str, str]) -> Report:
-    """The table of a study; arguments and errors as those of `results`."""
-    compared = results(study, runs_dir, where).compare()
+def report(study: str, runs_dir: Path, where: Mapping[str, str], baseline: str = "") -> Report:
+    """The table of a study; arguments and errors as those of `results` and its `compare`."""
+    compared = results(study, runs_dir, where).compare(baseline)
     return Report(compared, make_rows(compared))

@@ -1,4 +1,4 @@
-"""An arm against the baseline: every test that the data allows, corrected for how many arms were tested."""
+"""An arm against another: every test that the data allows, corrected for how many arms were tested."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -8,10 +8,13 @@ from statistics import fmean, median
 from etude.report.measured import Measured
 from etude.report.statistics import (
     Comparison,
+    Prior,
     approximate_randomisation,
     combined_test,
+    equivalence,
     hedges_g,
     holm,
+    moderated_test,
     paired_bootstrap,
     pooled_deviation,
     seeds_needed,
@@ -19,40 +22,40 @@ from etude.report.statistics import (
     welch,
 )
 
-ALPHA = 0.05  # below it, after Holm, a difference gets its star
+ALPHA = 0.05  # below it, after Holm, a difference gets its star, and a tie is shown
 _PERMUTATIONS = 10_000
 
 
 @dataclass(frozen=True)
 class Against:
-    """What tells an arm from the baseline.
+    """What tells an arm from the one it is held against.
 
     Attributes:
+        reference: that one's name.
         bleu: over seeds and sentences (`combined_test`); None where `why_not` says why it is not to be compared.
         bleu_holm: its p after Holm; None where there is no test.
-        ppl: over seeds (`welch`); None as well.
+        ppl: of the logarithm of perplexity, in nats a token, over seeds (`moderated_test`); None as well.
         ppl_holm: its p after Holm.
+        tie: p of the test that perplexities differ by less than the study's margin (`equivalence`); None where nothing
+            was asked or nothing is known.
         bootstrap: of BLEU over sentences, these very runs given. Known with one seed too, and never worth a star.
         randomisation: p of the same question by exchanging translations; None with unequal numbers of runs.
         hedges_g: of BLEU, in standard deviations of a single run.
-        more_seeds: how many more of both would show the difference of BLEU that was seen, if it is the true one, with a
-            chance of 80 % and among this many arms; None where it is seen already, and where nothing is known.
-        hidden: whether no number of seeds would, for the test set is too small.
         spread: what the difference of BLEU has to stand out from; None where it is not known.
         why_not: why BLEU or perplexity are not compared, or sentences not resampled; phrases.
     """
 
+    reference: str
     bleu: Comparison | None
     ppl: Comparison | None
+    tie: float | None = None
     bootstrap: Comparison | None = None
     randomisation: float | None = None
     hedges_g: float | None = None
+    spread: "Spread | None" = None
     why_not: tuple[str, ...] = ()
     bleu_holm: float | None = None
     ppl_holm: float | None = None
-    more_seeds: int | None = None
-    hidden: bool = False
-    spread: "Spread | None" = None
 
     @property
     def bleu_star(self) -> bool:
@@ -64,36 +67,49 @@ class Against:
         """Whether the difference of perplexity would show for other seeds."""
         return self.ppl_holm is not None and self.ppl_holm < ALPHA
 
+    @property
+    def tied(self) -> bool:
+        """Whether the arms are shown to differ by less than the study's margin."""
+        return self.tie is not None and self.tie < ALPHA
 
-def against(arm: Measured, base: Measured) -> Against:
-    """The tests of one arm, not yet corrected."""
+
+def against(reference: str, arm: Measured, base: Measured, prior: Prior | None, margin: float | None) -> Against:
+    """The tests of one arm against another, not yet corrected.
+
+    Args:
+        reference: the other's name.
+        arm, base: what is known of both.
+        prior: what the arms of the study vary by; None where no arm has two seeds.
+        margin: within which perplexities count as alike, in nats; None where nobody asks.
+    """
     why_not = tuple(dict.fromkeys((*arm.why_not, *base.why_not)))
+    ppl, tie = None, None
+    if arm.loss and base.loss:
+        ppl = moderated_test(arm.loss, base.loss, prior) if prior else welch(arm.loss, base.loss)
+        tie = equivalence(arm.loss, base.loss, prior, margin) if prior and margin else None
     bleu = welch(arm.bleu, base.bleu) if arm.bleu and base.bleu else None
-    ppl = welch(arm.ppl, base.ppl) if arm.ppl and base.ppl else None
-    effect = hedges_g(arm.bleu, base.bleu) if arm.bleu and base.bleu else None
-    if bleu and not (arm.sentences and base.sentences):
+    found = Against(reference, bleu, ppl, tie, why_not=why_not)
+    if not (arm.bleu and base.bleu):
+        return found
+    found = replace(found, hedges_g=hedges_g(arm.bleu, base.bleu), spread=spread_of(arm, base))
+    if not (arm.sentences and base.sentences):
         why = "without the translations of both nobody knows what other sentences would show"
-        bleu = Comparison(bleu.difference, None, None, why)
-    if not (bleu and arm.sentences and base.sentences):
-        return Against(bleu, ppl, hedges_g=effect, why_not=why_not)
+        return replace(found, bleu=Comparison(arm.bleu.mean - base.bleu.mean, None, None, why))
     ours, theirs = arm.sentences, base.sentences
     alike = ours.counts.runs == theirs.counts.runs
-    return Against(
-        combined_test(ours, theirs),
-        ppl,
+    return replace(
+        found,
+        bleu=combined_test(ours, theirs),
         bootstrap=paired_bootstrap(ours, theirs),
         randomisation=approximate_randomisation(ours.counts, theirs.counts, _PERMUTATIONS) if alike else None,
-        hedges_g=effect,
-        why_not=why_not,
     )
 
 
-def corrected(found: Mapping[str, Against], arms: Mapping[str, Measured], base: Measured) -> dict[str, Against]:
-    """The same after Holm over all arms that were tested, each metric for itself; and how many seeds are missing."""
+def corrected(found: Mapping[str, Against]) -> dict[str, Against]:
+    """The same after Holm over all arms that were tested, each metric for itself."""
     bleu = holm({arm: one.bleu.p for arm, one in found.items() if one.bleu and one.bleu.p is not None})
     ppl = holm({arm: one.ppl.p for arm, one in found.items() if one.ppl and one.ppl.p is not None})
-    done = {arm: replace(one, bleu_holm=bleu.get(arm), ppl_holm=ppl.get(arm)) for arm, one in found.items()}
-    return {arm: _with_more_seeds(one, arms[arm], base, len(bleu)) for arm, one in done.items()}
+    return {arm: replace(one, bleu_holm=bleu.get(arm), ppl_holm=ppl.get(arm)) for arm, one in found.items()}
 
 
 def seeds_for(difference: float, found: Collection[Against]) -> int | None:
@@ -109,20 +125,6 @@ def seeds_for(difference: float, found: Collection[Against]) -> int | None:
     of_run = math.sqrt(fmean(spread.of_run**2 for spread in spreads))
     of_test_sets = median(spread.of_test_sets for spread in spreads)
     return seeds_needed(difference, of_run, alpha=ALPHA / len(spreads), test_set=of_test_sets)
-
-
-def _with_more_seeds(found: Against, arm: Measured, base: Measured, tested: int) -> Against:
-    """At α over the number of arms, which is what Holm asks of the clearest of them."""
-    spread = spread_of(arm, base)
-    found = replace(found, spread=spread)
-    if found.bleu is None or found.bleu_holm is None or found.bleu_star or spread is None:
-        return found
-    if math.isclose(found.bleu.difference, 0, abs_tol=1e-9):
-        return found
-    needed = seeds_needed(found.bleu.difference, spread.of_run, alpha=ALPHA / tested, test_set=spread.of_test_sets)
-    if needed is None:
-        return replace(found, hidden=True)
-    return replace(found, more_seeds=max(1, needed - min(spread.seeds)))
 
 
 @dataclass(frozen=True)

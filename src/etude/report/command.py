@@ -17,7 +17,7 @@ from etude.report.latex import latex
 from etude.report.rows import Rows
 from etude.report.search import search
 from etude.report.table import Drawn, markdown
-from etude.report.words import WANDB, Asked, asked
+from etude.report.words import BASELINE, WANDB, Asked, asked
 from etude.rundir import RunDir
 from etude.terminal import PIPE_WIDTH, console
 
@@ -32,6 +32,7 @@ BLEU also by more than that of the test sentences.
 Of a sweep file: what it tried, the best on the validation set first, and for a random search what so many trials may be
 expected to find. What was typed behind `etude sweep` is typed here too.
 
+  --baseline ARM    hold the other arms against this one
   runs_dir=DIR      where the runs lie
   --html FILE       write one page that holds all it shows: table, curves, differences, costs, translations
   --serve[=PORT]    show that page in a browser of this machine, written anew while runs go on
@@ -53,11 +54,11 @@ def report(words: Sequence[str]) -> None:
         sys.stdout.write(HELP + f"\nStudies: {', '.join(study_names())}\n")
         return
     served = [word for word in words if word.partition("=")[0] == "--serve"]
-    wanted = asked("report", [word for word in words if word not in served], ("--html", *_DRAWINGS, WANDB))
+    wanted = asked("report", [word for word in words if word not in served], ("--html", *_DRAWINGS, WANDB, BASELINE))
     if served:
         _serve(wanted, served[-1].partition("=")[2])
         return
-    made = make_report(wanted.study, Path(wanted.runs_dir), wanted.where)
+    made = make_report(wanted.study, Path(wanted.runs_dir), wanted.where, wanted.baseline)
     if page := wanted.files.pop("--html", ""):
         _page(made, Path(page))
     if wanted.wandb:
@@ -85,7 +86,7 @@ def report_search(
         UserError: a word is not understood, or no run of the sweep is finished.
     """
     for word in words[1:]:
-        if word.partition("=")[0] in ("--html", "--serve", WANDB):
+        if word.partition("=")[0] in ("--html", "--serve", WANDB, BASELINE):
             raise UserError(f"{word} is for a study; of a sweep file there are {', '.join(_DRAWINGS)}")
     files = asked("report", words, _DRAWINGS).files
     typed = [word for word in words[1:] if "=" in word and not word.startswith("-")]
@@ -117,7 +118,7 @@ def _serve(wanted: Asked, port: str) -> None:
     if port and not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
         raise UserError(f"--serve={port}: a port is a number below 65536, such as --serve=8000")
     runs_dir = Path(wanted.runs_dir)
-    serve(lambda: make_report(wanted.study, runs_dir, wanted.where).compared, runs_dir / wanted.study, int(port or 0))
+    serve(lambda: make_report(wanted.study, runs_dir, wanted.where, wanted.baseline).compared, runs_dir / wanted.study, int(port or 0))
 
 
 def _picture(rows: Rows) -> str:

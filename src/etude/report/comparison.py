@@ -11,7 +11,8 @@ from typing import Any
 
 from etude.config.studies import Study, value_at
 from etude.report.against import Against, against, corrected
-from etude.report.measured import Measured, finite, measure, scores
+from etude.report.agreement import Agreement, agreement
+from etude.report.measured import Measured, comparable, finite, measure, scores
 from etude.report.results import Run, Selection
 from etude.report.statistics import (
     Counts,
@@ -21,6 +22,7 @@ from etude.report.statistics import (
     Variances,
     kendall,
     mean_interval,
+    moderate,
     spearman,
     variances,
 )
@@ -55,7 +57,8 @@ class ArmResult:
         seconds: of training, a run.
         paper: what the paper printed: ppl, bleu, params_M.
         budget: its parameters, tokens and FLOPs as multiples of the baseline's, those that are not about the same.
-        against: the arm held against the baseline; None for the baseline itself, and where one of them has no runs.
+        against: the arm held against the baseline, or another if the study says so; None for the baseline itself, and
+            where one of the two has no runs.
     """
 
     arm: str
@@ -108,6 +111,7 @@ class Compared:
         setting: what a person may have chosen for all runs alike: {"data": "grammar", "scale": "pocket", ...}.
         test_set: the baseline's, or where it has no runs the first arm's.
         ranks: by "ppl" and "bleu"; empty where there is no paper.
+        agreement: with the paper, by the study's own criteria; None where it has none.
         notes: sentences on what diverged, or is not compared, and why.
         left_out: sentences on the runs that were not selected.
     """
@@ -118,6 +122,7 @@ class Compared:
     setting: dict[str, str]
     test_set: TestSet
     ranks: dict[str, Ranks]
+    agreement: Agreement | None
     notes: list[str]
     left_out: list[str]
 
@@ -133,9 +138,7 @@ def compare(study: Study, selection: Selection) -> Compared:
     base_set = test_set(first, selection.runs)
     runs = {arm: [run for run in selection.runs if run.arm == arm and finite(run)] for arm in study.arms}
     measured = {arm: measure(arm, its, base_set) for arm, its in runs.items() if its}
-    base = measured.get(study.baseline)
-    tests = {arm: against(its, base) for arm, its in measured.items() if base and arm != study.baseline}
-    tests = corrected(tests, measured, base) if base else {}
+    tests = _tests(study, measured)
     arms = [_arm(study, arm, selection, runs, measured.get(arm), tests.get(arm)) for arm in study.arms]
     return Compared(
         study,
@@ -144,8 +147,23 @@ def compare(study: Study, selection: Selection) -> Compared:
         setting={key: first.chosen(key) for key in ("data", "scale", "budget")} | first.typed,
         test_set=base_set,
         ranks=_ranks(arms) if study.paper.arms else {},
+        agreement=agreement(study, tests),
         notes=[*_diverged(arms), *_not_compared(measured)],
         left_out=selection.notes,
+    )
+
+
+def _tests(study: Study, measured: Mapping[str, Measured]) -> dict[str, Against]:
+    """Each arm against the one that the study holds it against, where both have runs."""
+    prior = moderate([its.loss for its in measured.values() if its.loss])
+    margin = study.criteria.margin if study.criteria else None
+    pairs = {arm: study.reference(arm) for arm in measured if arm != study.baseline}
+    return corrected(
+        {
+            arm: against(other, measured[arm], measured[other], prior, margin)
+            for arm, other in pairs.items()
+            if other in measured
+        }
     )
 
 
@@ -168,7 +186,7 @@ def _arm(
         unfinished=[run for run in selection.unfinished if run.arm == arm],
         ppl=mean_interval(Scores(arm, scores(runs, "test.perplexity"))) if runs else None,
         bleu=mean_interval(Scores(arm, scores(runs, "test.bleu"))) if runs else None,
-        comparable=frozenset(metric for metric in ("ppl", "bleu") if getattr(measured, metric, None)),
+        comparable=comparable(measured),
         counts=sentences.counts if sentences else None,
         variances=variances(sentences) if sentences and len(runs) > 1 else None,
         parameters=runs[0].result["parameters"] if runs else None,

@@ -18,13 +18,14 @@ class Measured:
     """What of an arm may be held against the baseline.
 
     Attributes:
-        ppl: of its runs; None where they met other text or other word pieces.
+        loss: the logarithm of the perplexity of its runs, in nats a token, in which perplexities are compared; None
+            where they met other text or other word pieces.
         bleu: of its runs; None where they were tested on something else, or otherwise.
         sentences: their translations on resampled test sets; None where they cannot be had.
         why_not: why something is None; phrases.
     """
 
-    ppl: Scores | None
+    loss: Scores | None
     bleu: Scores | None
     sentences: Resampled | None
     why_not: tuple[str, ...] = ()
@@ -37,15 +38,15 @@ def measure(arm: str, runs: Sequence[Run], base: TestSet) -> Measured:
         other = _reason({run.seed: other_test_set(run, base) for run in runs})
     except UserError as error:
         other = str(error)
-    ppl = None if pieces else Scores(arm, scores(runs, "test.perplexity"))
+    loss = None if pieces else Scores(arm, [math.log(value) for value in scores(runs, "test.perplexity")])
     if other:
-        return Measured(ppl, None, None, (other,))
+        return Measured(loss, None, None, (other,))
     why_not = (pieces,) if pieces else ()
     bleu = Scores(arm, scores(runs, "test.bleu"))
     try:
-        return Measured(ppl, bleu, resample(_counts(arm, runs, base)), why_not)
+        return Measured(loss, bleu, resample(_counts(arm, runs, base)), why_not)
     except UserError as error:
-        return Measured(ppl, bleu, None, (*why_not, str(error)))
+        return Measured(loss, bleu, None, (*why_not, str(error)))
 
 
 def scores(runs: Sequence[Run], key: str) -> list[float]:
@@ -56,6 +57,12 @@ def scores(runs: Sequence[Run], key: str) -> list[float]:
 def finite(run: Run) -> bool:
     """Whether what the run scored are numbers: one that diverged has none."""
     return all(math.isfinite(value) for key in ("test.perplexity", "test.bleu") for value in scores([run], key))
+
+
+def comparable(measured: Measured | None) -> frozenset[str]:
+    """Which of "ppl" and "bleu" may be set beside the baseline's."""
+    held = {"ppl": measured.loss, "bleu": measured.bleu} if measured else {}
+    return frozenset(metric for metric, its in held.items() if its)
 
 
 def _reason(by_seed: Mapping[int, str]) -> str:

@@ -2,12 +2,12 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 from etude.config.stale import marks_on_code, notes_on_code
 from etude.config.studies import value_at
-from etude.report.against import ALPHA, Against, seeds_for
+from etude.report.against import ALPHA, seeds_for
 from etude.report.comparison import BUDGET, TOLERANCE, ArmResult, Compared
 from etude.report.conditions import unequal
 from etude.report.results import Run
@@ -32,12 +32,14 @@ def marks(compared: Compared) -> dict[str, str]:
 
 
 def notes(compared: Compared) -> list[str]:
-    """Sentences, the meaning of the marks first."""
+    """Sentences: how far the paper is borne out, the meaning of the marks, then the rest."""
     runs = [run for arm in compared.arms for run in arm.runs]
-    told = [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(unequal(compared), start=1)]
+    told = _on_agreement(compared)
+    told += [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(unequal(compared), start=1)]
     told += _budgets(compared.arms)
     told += notes_on_code(run.code for run in runs)
     told += compared.notes
+    told += _on_seeds(compared)
     told += _on_differences(compared)
     told += _conditions_of(compared, runs)
     told += [_on_ranks(compared)] if compared.ranks else []
@@ -49,16 +51,80 @@ def _seeds(runs: Iterable[Run]) -> str:
     return ", ".join(str(seed) for seed in sorted({run.seed for run in runs}))
 
 
+def _on_agreement(compared: Compared) -> list[str]:
+    """How far the study agrees with its paper: the line that a reader looks for first."""
+    found, ranks = compared.agreement, compared.ranks.get("ppl")
+    if found is None:
+        return []
+    right, large = found.signs
+    shown, within, ties = found.ties
+    margin = f"±{found.criteria.margin:g} nats"
+    of_ties = f"ties {shown} of {ties} within {margin}"
+    if not compared.several_seeds:
+        of_ties = f"ties {within} of {ties} within {margin} (one seed: not tested)"
+    elif within > shown:
+        of_ties = f"ties {shown} of {ties} shown to be within {margin} ({within} by their means)"
+    told = [f"signs {right} of {large}", of_ties]
+    if ranks and ranks.spearman.value is not None:
+        told.append(f"ρ {_correlation(ranks.spearman)}")
+    line = found.line
+    if line.r is not None and line.slope is not None and line.slope_interval:
+        interval = f" {ends(line.r_interval, 2)}" if line.r_interval else ""
+        told.append(f"r {fixed(line.r, 2)}{interval}")
+        told.append(f"slope {fixed(line.slope, 2)} {ends(line.slope_interval, 2)}")
+    against_paper = [point.arm for point in found.points.values() if point.large and not point.agrees]
+    apart = [point.arm for point in found.points.values() if not point.large and not point.agrees]
+    sentences = [f"Agreement with the paper in ln PPL: {', '.join(told)}."]
+    if against_paper or apart:
+        parts = [f"{', '.join(against_paper)} with another sign" if against_paper else ""]
+        parts += [f"{', '.join(apart)} no tie" if apart else ""]
+        sentences.append(f"Not as in the paper: {'; '.join(filter(None, parts))}.")
+    sentences.append(
+        f"Signs: of the arms whose ln PPL differs from {compared.baseline.arm}'s by more than "
+        f"{found.criteria.large:g} nats in the paper; the others are ties. ρ, r and slope: over {line.points} arms, "
+        "with 95 % intervals."
+    )
+    return sentences
+
+
+def _on_seeds(compared: Compared) -> list[str]:
+    """Whether as many were run as the study fixed beforehand."""
+    fixed_before = compared.study.seeds
+    counts = {arm.arm: len(arm.runs) + len(arm.diverged) for arm in compared.arms if arm.runs or arm.diverged}
+    more = [arm for arm, seeds in counts.items() if fixed_before and seeds > fixed_before]
+    fewer = [arm for arm, seeds in counts.items() if fixed_before and seeds < fixed_before]
+
+    def names(arms: Sequence[str]) -> str:
+        return "all arms" if len(arms) == len(counts) > 1 else ", ".join(arms)
+
+    told = []
+    if more:
+        told.append(
+            f"More seeds than the {fixed_before} that the study fixes: {names(more)}. Seeds added after a look at the "
+            "table make false stars more likely: whoever looks after each seed from 3 to 10 gives one in 14 % of "
+            "comparisons, not in 5 %."
+        )
+    if fewer:
+        told.append(f"Fewer seeds than the {fixed_before} that the study fixes: {names(fewer)}.")
+    return told
+
+
 def _on_differences(compared: Compared) -> list[str]:
     """What Δ, stars and ± are; with one seed, why there are none."""
     base = compared.baseline
+    others = {arm.arm: arm.against.reference for arm in compared.arms if arm.against}
+    elsewhere = [f"{arm} against {other}" for arm, other in others.items() if other != base.arm]
+    told = [f"Held against another arm than {base.arm}: {', '.join(elsewhere)}."] if elsewhere else []
+    nats = f"Δ ln PPL: ours less that of {base.arm}, in nats a token."
     if not compared.several_seeds:
-        return ["One seed an arm: nothing is starred or bold, for it does not say how far another seed would fall."]
-    told = [
-        f"±: half the 95 % interval of the mean over seeds (Student's t). Δ: ours less that of {base.arm}; bold with a "
-        f"star where p < {ALPHA} after Holm's correction for all arms, for each metric by itself, by Welch's t test "
-        "over seeds for PPL, on these very sentences, and for BLEU by a t test over seeds and test sentences together."
-    ]
+        alone = "One seed an arm: nothing is starred or bold, for it does not say how far another seed would fall."
+        return [*told, f"{nats} {alone}"]
+    told.append(
+        f"±: half the 95 % interval of the mean over seeds (Student's t). {nats} Bold with a star: p < {ALPHA} after "
+        "Holm's correction for all arms, for each metric by itself; ln PPL by a t test over seeds on these very "
+        "sentences, whose variance each arm shares with the others as far as they vary alike (Smyth 2004), BLEU by a "
+        "t test over seeds and test sentences together."
+    )
     told += _untested(compared.arms)
     if base.variances:
         seeds, sentences = math.sqrt(base.variances.seeds), math.sqrt(base.variances.test_set)
@@ -66,7 +132,12 @@ def _on_differences(compared: Compared) -> list[str]:
             f"Standard deviation of the BLEU of {base.arm}: {seeds:.2f} over seeds on this test set, "
             f"{sentences:.2f} over test sets like this one."
         )
-    return told + _on_more_seeds({arm.arm: arm.against for arm in compared.arms if arm.against}, base.arm)
+    found = [arm.against for arm in compared.arms if arm.against]
+    if any(one.spread for one in found):
+        needed = {size: seeds_for(size, found) for size in _SIZES}
+        numbers = (f"{size:g} BLEU {_number(seeds) if seeds else 'no number'}" for size, seeds in needed.items())
+        told.append(f"Seeds an arm that would likely show a true difference of so much: {', '.join(numbers)}.")
+    return told
 
 
 def _untested(arms: Sequence[ArmResult]) -> list[str]:
@@ -83,28 +154,6 @@ def _untested(arms: Sequence[ArmResult]) -> list[str]:
             reasons.setdefault((" and ".join(metrics), why), []).append(arm)
     named = {key: "all others" if len(names) == len(held) > 1 else ", ".join(names) for key, names in reasons.items()}
     return [f"No test of {metrics}, hence no star: {why} ({names})." for (metrics, why), names in named.items()]
-
-
-def _on_more_seeds(against: Mapping[str, Against], base: str) -> list[str]:
-    """What more seeds would show of the differences seen, and how many it takes for differences of some sizes."""
-    told = []
-    more = {arm: one.more_seeds for arm, one in against.items() if one.more_seeds}
-    if more:
-        numbers = (f"{arm} {_number(number)}" for arm, number in more.items())
-        told.append(
-            f"More seeds of both the arm and {base} that would likely (80 %) show the difference of BLEU seen, if it "
-            f"is the true one: {', '.join(numbers)}."
-        )
-    if hidden := [arm for arm, one in against.items() if one.hidden]:
-        told.append(
-            "On this test set no number of seeds would show the difference of BLEU seen, if it is the true one: "
-            f"{', '.join(hidden)}."
-        )
-    if any(one.spread for one in against.values()):
-        needed = {size: seeds_for(size, against.values()) for size in _SIZES}
-        numbers = (f"{size:g} BLEU {_number(seeds) if seeds else 'no number'}" for size, seeds in needed.items())
-        told.append(f"Seeds an arm that would likely show a true difference of so much: {', '.join(numbers)}.")
-    return told
 
 
 def _number(seeds: int) -> str:
@@ -128,13 +177,21 @@ def _conditions_of(compared: Compared, runs: Sequence[Run]) -> list[str]:
         ", ".join(f"{key}={value}" for key, value in compared.setting.items()),
         f"{span(run.result['steps'] for run in runs)} steps",
         f"seed {_seeds(runs)}",
-        f"tested on {span(value_at(run.result, 'test.sentences') for run in runs)} sentences",
+        _tested_on(runs),
         "perplexity per word piece",
     )
     told = [f"Ours: {'; '.join(ours)}.", f"sacreBLEU: {' or '.join(signatures)}"] if runs else []
     paper = compared.study.paper
     told += [f"Paper: {paper.source}; {paper.test_set}."] if paper.arms else []
     return told + _by_the_papers_recipe(compared)
+
+
+def _tested_on(runs: Sequence[Run]) -> str:
+    """How many sentences: BLEU may be of the first of them only."""
+    translated = [value_at(run.result, "test.sentences") for run in runs]
+    whole = [value_at(run.result, "test.pairs") or one for run, one in zip(runs, translated, strict=True)]
+    told = f"tested on {span(whole)} sentences"
+    return told if whole == translated else f"{told}, BLEU on the first {span(translated)} of them"
 
 
 def _by_the_papers_recipe(compared: Compared) -> list[str]:

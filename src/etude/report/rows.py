@@ -1,5 +1,6 @@
 """What a report says: rows of cells, and the notes below them. How it looks is decided in `table.py` and `latex.py`."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,9 @@ from etude.report.statistics import Comparison, Mean
 from etude.report.wording import fixed, millions, plain
 
 _DIGITS = {"PPL": 2, "BLEU": 1}
+NATS = "Δ ln PPL"
+_NATS_DIGITS = 3
+_AGREES = {(True, True): "✓ sign", (True, False): "✗ sign", (False, True): "✓ tie", (False, False): "✗ tie"}
 _PARAMETERS = "params ×10⁶"
 DELTA = "Δ"
 STAR = "*"
@@ -24,6 +28,7 @@ class Column:
     whose: str = ""  # "ours", "paper", or "Δ" for ours less the baseline's, where it holds what was measured
     about_arm: bool = False  # where it says what the arm is
     words: bool = False  # where it holds words rather than numbers
+    starred: bool = False  # where a number may have a star
 
 
 @dataclass(frozen=True)
@@ -62,13 +67,14 @@ def make_rows(compared: Compared) -> Rows:
     table = Rows(study.name, study.title, _columns(compared), notes=notes(compared), left_out=compared.left_out)
     for arm in compared.arms:
         cells = [arm.arm + marked[arm.arm], *_description(arm, compared)]
-        for header, mean in (("PPL", arm.ppl), ("BLEU", arm.bleu)):
-            name = header.lower()
-            found = getattr(arm.against, name) if arm.against else None
-            star = arm.against is not None and getattr(arm.against, f"{name}_star")
-            cells += [_mean(mean, _DIGITS[header])]
-            cells += [_difference(found, star, _DIGITS[header])] if compared.several_seeds else []
-            cells += [_printed(arm.paper, name, _DIGITS[header])] if study.paper.arms else []
+        cells += [_mean(arm.ppl, _DIGITS["PPL"])]
+        cells += [_printed(arm.paper, "ppl", _DIGITS["PPL"])] if study.paper.arms else []
+        cells += _nats(arm, compared)
+        cells += [_mean(arm.bleu, _DIGITS["BLEU"])]
+        if compared.several_seeds:
+            bleu, star = (arm.against.bleu, arm.against.bleu_star) if arm.against else (None, False)
+            cells += [_difference(bleu, star, _DIGITS["BLEU"])]
+        cells += [_printed(arm.paper, "bleu", _DIGITS["BLEU"])] if study.paper.arms else []
         cells += ["–" if arm.parameters is None else millions(arm.parameters)]
         cells += [_printed(arm.paper, "params_M", 0)] if study.paper.arms else []
         cells += [_seeds(arm)] if compared.several_seeds else []
@@ -85,10 +91,14 @@ def _columns(compared: Compared) -> list[Column]:
     for header, key in study.columns.items():
         words = any(isinstance(value_at(config, key), str) for config in configs)
         columns.append(Column(header, about_arm=True, words=words))
-    for header in (*_DIGITS, _PARAMETERS):
-        columns.append(Column(header, "ours"))
-        columns += [Column(header, DELTA)] if compared.several_seeds and header in _DIGITS else []
-        columns += [Column(header, "paper")] if study.paper.arms else []
+    paper = bool(study.paper.arms)
+    columns += [Column("PPL", "ours"), *([Column("PPL", "paper")] if paper else [])]
+    columns += [Column(NATS, "ours", starred=True), *([Column(NATS, "paper")] if paper else [])]
+    columns += [Column("agrees", words=True)] if compared.agreement else []
+    columns += [Column("BLEU", "ours")]
+    columns += [Column("BLEU", DELTA, starred=True)] if compared.several_seeds else []
+    columns += [Column("BLEU", "paper")] if paper else []
+    columns += [Column(_PARAMETERS, "ours"), *([Column(_PARAMETERS, "paper")] if paper else [])]
     return columns + ([Column("seeds")] if compared.several_seeds else [])
 
 
@@ -128,6 +138,20 @@ def _difference(found: Comparison | None, star: bool, digits: int) -> str:
     if found is None:
         return ""
     return fixed(found.difference, digits, sign=True) + (STAR if star else "")
+
+
+def _nats(arm: ArmResult, compared: Compared) -> list[str]:
+    """What the arm's perplexity costs in nats a token, ours and the paper's, and whether the two agree."""
+    found, star = (arm.against.ppl, arm.against.ppl_star) if arm.against else (None, False)
+    cells = [_difference(found, star, _NATS_DIGITS)]
+    if compared.study.paper.arms:
+        theirs, base = arm.paper.get("ppl"), compared.baseline.paper.get("ppl")
+        known = theirs and base and arm is not compared.baseline
+        cells += [fixed(math.log(theirs / base), _NATS_DIGITS, sign=True) if known and theirs and base else ""]
+    if compared.agreement:
+        point = compared.agreement.points.get(arm.arm)
+        cells += [_AGREES[point.large, point.shown or (point.agrees and not compared.several_seeds)] if point else ""]
+    return cells
 
 
 def _printed(paper: Mapping[str, float | None], name: str, digits: int) -> str:

@@ -8,7 +8,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from etude.report.rows import DELTA, STAR, Column, Row, Rows
+from etude.report.rows import STAR, Column, Row, Rows
 
 _STYLES = {"paper": "dim"}
 
@@ -73,7 +73,7 @@ def _cell(cell: str, column: Column) -> Text:
     """A star does not push its number out of line with the others."""
     if cell.endswith(STAR):
         return Text(cell, style="bold")
-    return Text(f"{cell} " if column.whose == DELTA else cell)
+    return Text(f"{cell} " if column.starred else cell)
 
 
 def _line(cells: list[str]) -> str:

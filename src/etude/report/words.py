@@ -7,7 +7,8 @@ from etude.config.yamlfile import read_yaml
 from etude.errors import UserError, did_you_mean
 from etude.paths import shipped
 
-WANDB = "--wandb"
+WANDB, BASELINE = "--wandb", "--baseline"
+_NEEDED = {WANDB: "a project, such as me/etude", BASELINE: "an arm of the study"}
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Asked:
         where: which runs, as `key=value`.
         files: the options that were given, each with its file.
         wandb: the project of Weights & Biases that was named, if any.
+        baseline: the arm that the others are to be held against; empty for the study's own.
     """
 
     study: str
@@ -27,6 +29,7 @@ class Asked:
     where: dict[str, str]
     files: dict[str, str]
     wandb: str = ""
+    baseline: str = ""
 
 
 def asked(verb: str, words: Sequence[str], options: Collection[str]) -> Asked:
@@ -35,7 +38,8 @@ def asked(verb: str, words: Sequence[str], options: Collection[str]) -> Asked:
     Args:
         verb: whose words they are.
         words: the study first.
-        options: what takes the name of a file, such as "--markdown", or "--wandb", which takes a project.
+        options: what takes the name of a file, such as "--markdown", "--wandb", which takes a project, or "--baseline",
+            which takes an arm.
 
     Raises:
         UserError: a word is not understood.
@@ -48,12 +52,10 @@ def asked(verb: str, words: Sequence[str], options: Collection[str]) -> Asked:
         if key in options:
             files[key] = value or next(rest, "")
             if not files[key]:
-                needed = "a project, such as me/etude" if key == WANDB else "the name of a file to write to"
-                raise UserError(f"{key} needs {needed}")
+                raise UserError(f"{key} needs {_NEEDED.get(key, 'the name of a file to write to')}")
         elif equals and not key.startswith("-"):
             where[key] = value
         else:
             raise UserError(f"{verb}: {word!r} is not key=value; {did_you_mean(word, [*options, '--help'])}")
     runs_dir = where.pop("runs_dir", None) or read_yaml(shipped("conf") / "train.yaml")["runs_dir"]
-    project = files.pop(WANDB, "")
-    return Asked(words[0], runs_dir, where, files, project)
+    return Asked(words[0], runs_dir, where, files, wandb=files.pop(WANDB, ""), baseline=files.pop(BASELINE, ""))

@@ -5,6 +5,7 @@ from typing import Any
 
 from etude.config.difference import ABSENT, difference
 from etude.report.against import ALPHA, Against
+from etude.report.agreement import Agreement
 from etude.report.comparison import BUDGET, TOLERANCE, ArmResult, Compared
 from etude.report.page.analysis import analyses
 from etude.report.page.curves import curves
@@ -45,6 +46,7 @@ def data(compared: Compared) -> dict[str, Any]:
             metric: {"spearman": _rank(ranks.spearman), "kendall": _rank(ranks.kendall)}
             for metric, ranks in compared.ranks.items()
         },
+        "agreement": _agreement(compared.agreement) if compared.agreement else None,
         "buckets": sentences["buckets"],
         "samples": sentences["samples"],
         "analysis": analyses([compared.baseline, *compared.arms]),
@@ -87,8 +89,8 @@ def _against(found: Against) -> dict[str, Any]:
         "bootstrap_p": found.bootstrap.p if found.bootstrap else None,
         "hedges_g": found.hedges_g,
         "randomisation": found.randomisation,
-        "more_seeds": found.more_seeds,
-        "hidden": found.hidden,
+        "reference": found.reference,
+        "tie": found.tie,
     }
 
 
@@ -101,6 +103,16 @@ def _comparison(found: Comparison | None, holm: float | None, star: bool) -> dic
 
 def _rank(found: RankCorrelation) -> dict[str, Any]:
     return {"value": found.value, "interval": _interval(found.interval), "why": found.why_not}
+
+
+def _agreement(found: Agreement) -> dict[str, Any]:
+    """Each arm's difference in nats, ours and the paper's, with what is known of both; and the line through them."""
+    return {
+        "margin": found.criteria.margin,
+        "large": found.criteria.large,
+        "points": [asdict(point) for point in found.points.values()],
+        "line": asdict(found.line),
+    }
 
 
 def _interval(interval: Interval | None) -> list[float] | None:

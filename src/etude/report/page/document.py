@@ -25,6 +25,7 @@ _SCRIPTS = (
     "curves",
     "forest",
     "cost",
+    "agreement",
     "paper",
     "samples",
     "card",

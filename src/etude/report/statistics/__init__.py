@@ -6,13 +6,14 @@ Which question each answers, of arms that were trained with some seeds and teste
 - Is it better than base, for other seeds on other sentences? `combined_test`. **Stars hang on this one**, after `holm`
   over the arms of a study, for it is the only one here that holds its level against both kinds of luck, from two seeds
   on. `hierarchical_bootstrap` asks the same and is too sure of itself with few seeds.
-- Is it, for other seeds on these sentences? `welch`; where there are no sentences to resample (perplexity), stars hang
-  on it. By how many standard deviations of a run? `hedges_g`.
+- Is it, for other seeds on these sentences? Perplexity, which has no sentences to resample, is compared in nats by
+  `moderated_test`, which sees with three seeds what `welch` cannot; stars hang on it after `holm`. Are two arms alike,
+  as far as anyone would care? `equivalence`. By how many standard deviations of a run do they differ? `hedges_g`.
 - Is it, for these very runs on other sentences? `paired_bootstrap`, `approximate_randomisation`.
 - Which luck is larger, the seed's or the test set's? `variances`.
 - How many seeds would it take? `seeds_needed`, with `pooled_deviation`; `power` the other way round.
 - What does a search find in n trials? `expected_best`.
-- Do our arms stand in the paper's order? `spearman`, `kendall`.
+- Do our arms stand in the paper's order? `spearman`, `kendall`. Do they differ by as much? `fit_line`.
 
 Scores of one metric enter as `Scores`; translations as `Counts`, which `count` makes, and resampled once an arm by
 `resample`. What cannot be known, as with one seed, is None and comes with its reason; what should not be asked is
@@ -29,6 +30,7 @@ from etude.report.statistics.combined import (
 from etude.report.statistics.correction import holm
 from etude.report.statistics.difference import Comparison, hedges_g, pooled_deviation, welch
 from etude.report.statistics.intervals import Interval, Mean, mean_interval
+from etude.report.statistics.line import Line, fit_line
 from etude.report.statistics.moderated import Prior, equivalence, moderate, moderated_test
 from etude.report.statistics.power import power, seeds_needed
 from etude.report.statistics.ranks import RankCorrelation, kendall, spearman
@@ -42,6 +44,7 @@ __all__ = [
     "Counts",
     "ExpectedBest",
     "Interval",
+    "Line",
     "Mean",
     "Prior",
     "RankCorrelation",
@@ -53,6 +56,7 @@ __all__ = [
     "count",
     "equivalence",
     "expected_best",
+    "fit_line",
     "hedges_g",
     "hierarchical_bootstrap",
     "holm",

@@ -1,7 +1,7 @@
 // The forest plot: each arm's difference to the baseline, with what is known of how sure it is.
 
 (() => {
-  const Y = { bleu: "BLEU", ppl: "perplexity" };
+  const Y = { bleu: "BLEU", ppl: "ln PPL, nats a token" };
   const DIGITS = { bleu: 2, ppl: 3 };
   const REASONS = 3; // why arms are not tested, at most; the notes below the table say all
   const chance = (p) => (known(p) && p < 0.0001 ? "< 0.0001" : fixed(p, 4));
@@ -41,6 +41,8 @@
     const lesser = told.some((one) => one.lesser);
     const tested = told.some((one) => known(one.holm));
     const untested = [...new Set(told.filter((one) => one.why).map((one) => one.why))].slice(0, REASONS);
+    const elsewhere = told.filter((one) => one.arm.against.reference !== DATA.baseline);
+    const reference = elsewhere.length ? "the arm it is held against" : DATA.baseline;
     const over = y.value === "bleu" ? "seeds and sentences" : "seeds";
     const better = y.value === "bleu" ? "right" : "left";
     return {
@@ -52,21 +54,22 @@
       layout: {
         height: 90 + 24 * told.length,
         hovermode: "closest",
-        xaxis: axis(`difference of ${Y[y.value]}, arm − ${DATA.baseline}`, [], { zeroline: true, zerolinewidth: 2, rangemode: "tozero" }),
+        xaxis: axis(`difference of ${Y[y.value]}, arm − ${reference}`, [], { zeroline: true, zerolinewidth: 2, rangemode: "tozero" }),
         yaxis: axis("", [], {
           type: "category", categoryorder: "array", categoryarray: told.map((one) => one.arm.name).reverse(),
           range: [-0.7, told.length - 0.3], fixedrange: true, dtick: 1,
         }),
       },
-      label: `Difference of ${Y[y.value]} to ${DATA.baseline} for ${told.length} arms, with intervals`,
+      label: `Difference of ${Y[y.value]} to ${reference} for ${told.length} arms, with intervals`,
       caption: [
         `Better is to the ${better}.`,
+        elsewhere.length ? `Held against another than ${DATA.baseline}: ${elsewhere.map((one) => `${one.arm.name} against ${one.arm.against.reference}`).join(", ")}.` : "",
         tested ? `A filled mark: significant at ${DATA.alpha} after Holm’s correction over all arms.` : "",
         tested ? `The interval of 95 % is over ${over}.` : "",
         lesser ? "A diamond with a thin line: the interval is over sentences alone and says nothing of other seeds." : "",
         untested.length ? `Not tested: ${untested.join("; ")}.` : "",
       ].join(" "),
-      head: ["arm", "difference", "95 % interval", "of", "p after Holm", "p over sentences", "p by exchange", "Hedges’ g", "more seeds needed, of both", "budget"],
+      head: ["arm", "difference", "95 % interval", "of", "p after Holm", "p over sentences", "p by exchange", "Hedges’ g", "p of a tie", "budget"],
       rows: told.map(({ arm, difference, interval, lesser: less, holm, star }) => [
         arm.name,
         signed(difference, digits) + (star ? " *" : ""),
@@ -78,9 +81,9 @@
             chance(arm.against.bootstrap_p),
             chance(arm.against.randomisation),
             fixed(arm.against.hedges_g, 2),
-            arm.against.hidden ? "none would do" : fixed(arm.against.more_seeds),
+            NOTHING,
           ]
-          : [NOTHING, NOTHING, NOTHING, NOTHING]),
+          : [NOTHING, NOTHING, NOTHING, chance(arm.against.tie)]),
         budget(arm),
       ]),
     };

@@ -1,14 +1,16 @@
-// The paper's scores against ours: not the numbers, which are of other data, but whether the order is the same.
+// The paper's scores against ours: differences in nats, and whether the order is the same. The numbers themselves are
+// of other data.
 
 (() => {
   const Y = { bleu: "BLEU", ppl: "perplexity" };
   const DIGITS = { bleu: 1, ppl: 2 };
   const both = (metric) => ARMS.filter((arm) => known(arm.paper[metric]) && arm.comparable.includes(metric));
   const offered = Object.fromEntries(Object.entries(Y).filter(([metric]) => both(metric).length > 1));
-  if (!Object.keys(offered).length) return;
+  const views = { ...(DATA.agreement ? { nats: "differences in nats" } : {}), ...offered };
+  if (!Object.keys(views).length) return;
 
   const section = document.getElementById("paper");
-  const y = chooser("paper-y", offered, Object.keys(offered)[0], () => redraw());
+  const y = chooser("paper-y", views, Object.keys(views)[0], () => redraw());
 
   function correlation(told, letter) {
     if (!told) return "";
@@ -17,7 +19,7 @@
     return `${letter} = ${fixed(told.value, 2)}${interval}.`;
   }
 
-  function describe(width) {
+  function describeOrder(width) {
     const arms = both(y.value);
     const ranks = DATA.ranks[y.value] ?? {};
     const digits = DIGITS[y.value];
@@ -54,5 +56,5 @@
     };
   }
 
-  const redraw = figure(section, describe);
+  const redraw = figure(section, (width) => (y.value === "nats" ? describeAgreement : describeOrder)(width));
 })();
