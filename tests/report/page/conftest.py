@@ -234,6 +234,7 @@ def fabricate(tmp_path_factory: pytest.TempPathFactory) -> Fabricate:
             "baseline": "base",
             "arms": {name: [f"model.heads={k}"] if k else [] for k, name in enumerate(names)},
             "columns": {"h": "model.heads", "d_k": "model.d_k"},
+            "agreement": {"large": 0.03, "margin": 0.05},
         }
         paper = {
             "source": "Someone 2017",

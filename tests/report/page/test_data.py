@@ -34,6 +34,16 @@ def test_the_page_repeats_what_was_compared(fabricate: Fabricate) -> None:
     assert told["seeds"] == [1, 2, 3]
 
 
+def test_the_agreement_with_the_paper_has_every_arm_and_both_its_differences(fabricate: Fabricate) -> None:
+    compared = fabricate(5, 2, 20)
+    told = data(compared)["agreement"]
+    assert compared.agreement
+    assert [point["arm"] for point in told["points"]] == ["A1", "A2", "A3", "A4"]
+    assert told["points"][0]["ours"] == compared.agreement.points["A1"].ours
+    assert (told["margin"], told["large"]) == (0.05, 0.03)
+    assert in_script(told)
+
+
 def again(compared: Compared) -> Compared:
     """The same runs as they lie there now."""
     return compare(compared.study, Selection([run for arm in compared.arms for run in arm.runs], [], []))

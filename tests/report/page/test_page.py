@@ -1,6 +1,7 @@
 """The page in a real browser."""
 
 import http.server
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -222,11 +223,27 @@ def test_a_drag_zooms_in_and_a_hover_tells_the_value(tab: Any) -> None:
 
 
 def test_every_plot_comes_with_the_same_numbers_as_a_table(tab: Any) -> None:
+    tab.choose("#paper-y", "bleu")
     for section, rows in (("#forest", 5), ("#cost", 6), ("#paper", 6)):
         tab.run(f"document.querySelector('{section} details').open = true")
         tab.until(f"document.querySelectorAll('{section} details tbody tr').length === {rows}")
     bleu = {arm: ours for arm, _, ours in cells(tab, "#paper details table")}
     assert bleu == {arm: cell.split(" ± ")[0] for arm, cell in zip(bleu, column(tab, "BLEU"), strict=True)}
+
+
+def test_the_paper_and_ours_are_set_side_by_side_in_nats_with_diagonal_and_margin(tab: Any) -> None:
+    see(tab, "#paper")
+    traces = plotted(tab, "#paper", "data.map(({x, y, customdata}) => ({x: [...x], y: [...y], arms: [...customdata]}))")
+    found = {arm: (x, y) for one in traces for x, y, arm in zip(one["x"], one["y"], one["arms"], strict=True)}
+    assert set(found) == {"A1", "A2", "A3", "A4", "A5"}
+    assert found["A3"][0] == pytest.approx(math.log(5.3 / 5))
+    assert traces[1]["arms"] == ["A1"], "2 % more perplexity are a tie in this paper"
+    shapes = plotted(tab, "#paper", "layout.shapes.map(({type, y0, y1}) => [type, y0, y1])")
+    assert shapes[0] == ["rect", -0.05, 0.05]
+    assert shapes[1][0] == "line"
+    assert "slope" in caption(tab, "#paper")
+    tab.run("document.querySelector('#paper details').open = true")
+    tab.until("document.querySelectorAll('#paper details tbody tr').length === 5")
 
 
 def test_the_forest_shows_differences_with_their_intervals(tab: Any) -> None:
@@ -235,7 +252,8 @@ def test_the_forest_shows_differences_with_their_intervals(tab: Any) -> None:
     traces = plotted(tab, "#forest", "data.map(({x, y, error_x}) => ({x: [...x], y: [...y], up: [...error_x.array]}))")
     found = {arm: (x, up) for one in traces for x, arm, up in zip(one["x"], one["y"], one["up"], strict=True)}
     assert set(found) == {"A1", "A2", "A3", "A4", "A5"}
-    assert found["A3"][0] == pytest.approx(0.3)
+    nats = [sum(math.log(3 + k / 10 + seed / 100) for seed in (1, 2)) / 2 for k in (0, 3)]
+    assert found["A3"][0] == pytest.approx(nats[1] - nats[0])
     assert all(up > 0 for _, up in found.values())
 
 
