@@ -23,11 +23,19 @@ _OVERRIDE = re.compile(r"(\+\+?|~)?[\w@./-]+(=.*)?", re.DOTALL)
 
 @dataclass(frozen=True)
 class Paper:
-    """What the paper printed: numbers by arm and name (ppl, bleu, params_M), None where it printed none."""
+    """What the paper printed.
+
+    Attributes:
+        source: which paper, and where in it.
+        test_set: what it was tested on.
+        arms: numbers by arm and name (ppl, bleu, params_M), None where it printed none.
+        proportions: its baseline's training without units, under the names of `plan/proportions.py`.
+    """
 
     source: str = ""
     test_set: str = ""
     arms: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    proportions: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -216,7 +224,7 @@ def _criteria(file: Path, given: Any) -> Criteria | None:
 def _paper(file: Path, arms: dict[str, list[str]]) -> Paper:
     if not file.is_file():
         return Paper()
-    content = _mapping(file, allowed={"source", "test_set", "arms"}, needed=("arms",))
+    content = _mapping(file, allowed={"source", "test_set", "arms", "proportions"}, needed=("arms",))
     numbers: dict[str, dict[str, float | None]] = {}
     for arm, row in (content["arms"] or {}).items():
         if arm not in arms:
@@ -224,7 +232,10 @@ def _paper(file: Path, arms: dict[str, list[str]]) -> Paper:
         if not isinstance(row, dict) or not all(v is None or type(v) in (int, float) for v in row.values()):
             raise UserError(f"{file}: arms.{arm} must hold numbers (ppl, bleu, params_M), null where none is printed")
         numbers[arm] = row
-    return Paper(str(content.get("source", "")), str(content.get("test_set", "")), numbers)
+    proportions = content.get("proportions") or {}
+    if not isinstance(proportions, dict) or not all(type(value) in (int, float) for value in proportions.values()):
+        raise UserError(f"{file}: proportions must map names to numbers, such as epochs: 20")
+    return Paper(str(content.get("source", "")), str(content.get("test_set", "")), numbers, proportions)
 
 
 def _mapping(file: Path, allowed: set[str], needed: tuple[str, ...]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from etude.config.alike import Sound, SoundConfigs
 from etude.config.difference import Difference, difference
@@ -14,6 +14,9 @@ from etude.config.many import expand
 from etude.config.studies import load_study, study_names
 from etude.errors import UserError, did_you_mean
 from etude.terminal import console
+
+if TYPE_CHECKING:
+    from etude.plan.runs import RunPlan
 
 HELP = """usage: etude plan [FILE|STUDY] [key=value ...] [device=NAME] [--measure] [--tolerance SHARE] [--json]
 
@@ -64,7 +67,7 @@ def plan_runs(overrides: Sequence[Sequence[str]], options: Sequence[str]) -> Non
     from etude.plan.budgets import gaps  # these need torch
     from etude.plan.device import device, measured
     from etude.plan.runs import plan as make_plans
-    from etude.plan.table import as_json, drawn, notes
+    from etude.plan.table import as_json, drawn, notes, unitless
 
     where = measured(configs[bases[0]]) if chosen.measure else device(chosen.device)
     plans = dict(zip(configs, make_plans(configs.values(), where), strict=True))
@@ -87,6 +90,9 @@ def plan_runs(overrides: Sequence[Sequence[str]], options: Sequence[str]) -> Non
     out = console()
     out.width = max(out.width, _WHOLE)
     out.print(drawn(ours, differs, paper, where))
+    baselines = {plans[base].name: plans[base] for base in bases} if len(runs) > 1 else {ours[0].name: ours[0]}
+    printed = {key: value for one in baselines.values() for key, value in _papers_proportions(one).items()}
+    out.print(unitless({name: one.proportions for name, one in baselines.items()}, printed))
     lines = notes(ours, unequal, chosen.tolerance)
     if any(paper) and not all(_as_printed(one.config) for one in ours):
         lines.insert(0, "The paper's column is counted as model/conventions=t2t_2017 scale=full counts.")
@@ -206,6 +212,12 @@ def _differing(found: Difference, said: set[str]) -> dict[str, Any]:
     brought = tuple(f"{group.replace('/', '.')}." for group in found.choices)
     values = {key: pair for key, pair in found.values.items() if key in said or not key.startswith(brought)}
     return {key: after for key, (_, after) in {**found.choices, **values}.items()}
+
+
+def _papers_proportions(run: "RunPlan") -> dict[str, float]:
+    """What the paper of a run's study trained with, without units."""
+    study = run.config["study"]
+    return load_study(study).paper.proportions if study in study_names() else {}
 
 
 def _printed(study: str, arm: str) -> float | None:

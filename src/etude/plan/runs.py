@@ -11,6 +11,7 @@ from etude.errors import UserError
 from etude.plan.device import Device
 from etude.plan.flops import decoding_flops, training_flops
 from etude.plan.memory import peak_memory
+from etude.plan.proportions import Proportions, proportions
 from etude.plan.size import Config, Size, size
 
 ASSUMED = 25.0  # pieces of a sentence, the end token counted, where no prepared text says better
@@ -25,6 +26,7 @@ class Text:
         source: mean pieces of a source, the end token counted.
         target: mean pieces of a target, the end token counted.
         sentences: to translate at the end; None where they have not been counted.
+        tokens: of all targets to train on, their end tokens counted; None where nobody knows.
         prepared: whether the figures were counted; else they are assumed.
     """
 
@@ -32,6 +34,7 @@ class Text:
     source: float
     target: float
     sentences: int | None
+    tokens: float | None
     prepared: bool
 
 
@@ -51,6 +54,7 @@ class RunPlan:
         price: of the devices for these hours, in US dollars.
         state: "finished", "begun", "to do", or "?" where the text is missing, so that nobody can say.
         text: what the figures rest on.
+        proportions: the training without units.
     """
 
     config: Config
@@ -64,6 +68,7 @@ class RunPlan:
     price: float
     state: str
     text: Text
+    proportions: Proportions
 
     @property
     def name(self) -> str:
@@ -118,6 +123,13 @@ def _plan(config: Config, text: Text, of_model: Size, memory: float, device: Dev
         hours * devices * device.price,
         _state(config, text),
         text,
+        proportions(
+            config,
+            parameters=of_model.parameters,
+            tokens=sentences * target * steps,
+            text_tokens=text.tokens,
+            length=text.target,
+        ),
     )
 
 
@@ -132,12 +144,20 @@ def _text(config: Config) -> Text:
     try:
         store, known = build.prepared_store(config), fingerprint(config)
     except UserError:
-        return Text(None, ASSUMED, ASSUMED, None, prepared=False)
+        return Text(None, ASSUMED, ASSUMED, None, None, prepared=False)
     if store is None:
-        return Text(known, ASSUMED, ASSUMED, config["data"].get("test_pairs"), prepared=False)
+        pairs, sentences = (config["data"].get(f"{split}_pairs") for split in ("train", "test"))
+        return Text(known, ASSUMED, ASSUMED, _translated(sentences, config), pairs and ASSUMED * pairs, prepared=False)
     train, pairs = store.meta["splits"]["train"], store.meta["splits"]["train"]["pairs"]
     source, target = (train[f"{side}_pieces"] / pairs + 1 for side in ("source", "target"))
-    return Text(known, source, target, store.meta["splits"]["test"]["pairs"], prepared=True)
+    sentences = _translated(store.meta["splits"]["test"]["pairs"], config)
+    return Text(known, source, target, sentences, target * pairs, prepared=True)
+
+
+def _translated(sentences: int | None, config: Config) -> int | None:
+    """How many sentences of a test set BLEU is computed on."""
+    first = config["budget"]["bleu_sentences"]
+    return sentences if sentences is None or first is None else min(sentences, first)
 
 
 def _state(config: Config, text: Text) -> str:

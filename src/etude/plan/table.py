@@ -1,7 +1,7 @@
 """How a plan looks in a terminal."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -10,6 +10,7 @@ from rich.text import Text
 
 from etude.plan.budgets import Gap
 from etude.plan.device import Device
+from etude.plan.proportions import NAMES, Proportions
 from etude.plan.runs import RunPlan
 
 _SECTION = re.compile(r"^(model[./]|budget\.)")  # a person knows where heads and max_steps stand
@@ -46,6 +47,24 @@ def drawn(
         cells += [f"{plan.memory / 1e9:.1f}", magnitude(plan.tokens), hours(plan.hours), price(plan.price)]
         table.add_row(*cells, plan.state, Text(_told(difference)))
     return table
+
+
+def unitless(runs: Mapping[str, Proportions], paper: Mapping[str, float]) -> Table:
+    """What each of some runs has no units for, beside the paper's own, where there is one."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Without units")
+    table.add_column("")
+    for name in runs:
+        table.add_column(name, justify="right")
+    if paper:
+        table.add_column("paper", justify="right", style="dim")
+    for key, name in NAMES.items():
+        cells = [_three_digits(getattr(found, key)) for found in runs.values()]
+        table.add_row(name, *cells, *([_three_digits(paper.get(key))] if paper else []))
+    return table
+
+
+def _three_digits(number: float | None) -> str:
+    return "?" if number is None else f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def notes(plans: Sequence[RunPlan], unequal: Sequence[Gap], tolerance: float) -> list[str]:
@@ -118,6 +137,7 @@ def _run(plan: RunPlan, difference: dict[str, Any], printed: float | None) -> di
         "target_tokens": plan.tokens,
         "hours": plan.hours,
         "us_dollars": plan.price,
+        "without_units": dict(plan.proportions.items()),
         "lengths_counted": plan.text.prepared,
     }
 

@@ -118,7 +118,11 @@ def _serve(wanted: Asked, port: str) -> None:
     if port and not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
         raise UserError(f"--serve={port}: a port is a number below 65536, such as --serve=8000")
     runs_dir = Path(wanted.runs_dir)
-    serve(lambda: make_report(wanted.study, runs_dir, wanted.where, wanted.baseline).compared, runs_dir / wanted.study, int(port or 0))
+    serve(
+        lambda: make_report(wanted.study, runs_dir, wanted.where, wanted.baseline).compared,
+        runs_dir / wanted.study,
+        int(port or 0),
+    )
 
 
 def _picture(rows: Rows) -> str:

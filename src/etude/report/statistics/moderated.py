@@ -16,8 +16,8 @@ Nineteen arms against one, three seeds each, α = 0.05 after Holm, normal scores
 Welch's test with Holm sees 4 deviations in 0.14 of studies. The pooled variance alone, on which Dunnett's test rests,
 sees them in 0.93, but gives false stars in 0.25 of studies where one arm varies 5 times as much as the others, and in
 0.39 where the base does. To test first whether the arms vary alike does not help: with three seeds Levene's test either
-cries wolf half of the time (around the mean: 0.49) or never speaks (around the median: 0.00), and Bartlett's misses half
-of such cases.
+cries wolf half of the time (around the mean: 0.49) or never speaks (around the median: 0.00), and Bartlett's misses
+half of such cases.
 """
 
 import math
