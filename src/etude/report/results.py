@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -98,13 +98,15 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str]) -> Selec
         study: the study.
         runs: its runs, at least one of them finished.
         where: what the setting must be, such as {"scale": "pocket"}; of what the arms change, the baseline's counts.
+            {"seed": "11,12,13"} leaves all other seeds out, pilot runs for example.
 
     Raises:
         UserError: no finished run is as `where` asks.
     """
-    for key in ("seed", "arm"):
-        if key in where:
-            raise UserError(f"{key}={where[key]}: a table holds every {key} that there is; leave it out")
+    if "arm" in where:
+        raise UserError(f"arm={where['arm']}: a table holds every arm that there is; leave it out")
+    if "seed" in where:
+        return _of_seeds(study, runs, where)
     groups: dict[tuple[tuple[str, str], ...], list[Run]] = {}
     for run in sorted(runs, key=lambda run: run.arm != study.baseline):
         if run.finished:
@@ -126,6 +128,22 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str]) -> Selec
     notes += twice
     unfinished = [run for run in runs if not run.finished and run.setting == setting]
     return Selection(chosen, unfinished, notes)
+
+
+def _of_seeds(study: Study, runs: Sequence[Run], where: Mapping[str, str]) -> Selection:
+    """The selection among the runs of some seeds."""
+    words = where["seed"].split(",")
+    if not all(word.isdecimal() for word in words):
+        raise UserError(f"seed={where['seed']}: name the seeds that the table shall hold, such as seed=11,12,13")
+    seeds = {int(word) for word in words}
+    kept = [run for run in runs if run.seed in seeds]
+    if not any(run.finished for run in kept):
+        there = ", ".join(str(seed) for seed in sorted({run.seed for run in runs if run.finished}))
+        raise UserError(f"no finished run has seed={where['seed']}; there are {there}")
+    found = select(study, kept, {key: value for key, value in where.items() if key != "seed"})
+    others = sum(run.finished for run in runs) - sum(run.finished for run in kept)
+    note = f"Left out, as asked: {counted(others)} of other seeds than {where['seed']}."
+    return replace(found, notes=[*found.notes, *([note] if others else [])])
 
 
 def _once(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
