@@ -22,10 +22,11 @@ class SweepFileSweeper(Sweeper):
         file: a sweep file with method random; None draws nothing.
         run_cap: how many runs at most.
         search_seed: the same seed draws the same runs.
+        tuned: whether each arm of a study is run at its own best as well.
     """
 
-    def __init__(self, *, file: str | None, run_cap: int | None, search_seed: int) -> None:
-        self.file, self.run_cap, self.search_seed = file, run_cap, search_seed
+    def __init__(self, *, file: str | None, run_cap: int | None, search_seed: int, tuned: bool) -> None:
+        self.file, self.run_cap, self.search_seed, self.tuned = file, run_cap, search_seed, tuned
         self.launcher: Launcher
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
@@ -35,12 +36,23 @@ class SweepFileSweeper(Sweeper):
         )
 
     def sweep(self, arguments: list[str]) -> list[Sequence[JobReturn]]:
-        """Launch every run.
+        """Launch every run; of tuned arms first the trials.
 
         Raises:
-            UserError: the file asks for what cannot be drawn.
+            UserError: the file asks for what cannot be drawn, or the study does not say what to tune.
         """
         from etude.sweep.sweepfile import sweep_runs
 
         runs = sweep_runs(arguments, file=self.file, run_cap=self.run_cap, search_seed=self.search_seed)
-        return [self.launcher.launch(runs, initial_job_idx=0)]
+        if not self.tuned:
+            return [self.launcher.launch(runs, initial_job_idx=0)]
+        from etude.config.compose import compose
+        from etude.config.identity import places
+        from etude.sweep.tuning import at_their_best, trials, tuned_study
+
+        study = tuned_study(runs)
+        tried = trials(study, runs)
+        first = self.launcher.launch(tried, initial_job_idx=0)
+        found = dict(zip(map(tuple, tried), places(tried, compose), strict=True))
+        second = [*runs, *at_their_best(study, runs, found)]
+        return [first, self.launcher.launch(second, initial_job_idx=len(tried))]

@@ -93,11 +93,21 @@ def test_several_seeds_give_the_mean_half_its_interval_and_their_number(runs_dir
     assert "seed 1, 2, 3" in notes(runs_dir)
 
 
-@pytest.mark.parametrize("where", [{"seed": "1"}, {"arm": "base"}])
-def test_what_a_table_holds_all_of_selects_nothing(where: dict[str, str], runs_dir: Path, make_run: Make) -> None:
+def test_a_table_holds_every_arm(runs_dir: Path, make_run: Make) -> None:
     make_run("base")
-    with pytest.raises(UserError, match="a table holds every"):
-        report("heads", runs_dir, where)
+    with pytest.raises(UserError, match="arm=base: a table holds every arm"):
+        report("heads", runs_dir, {"arm": "base"})
+
+
+def test_a_table_may_be_of_some_seeds_and_says_so(runs_dir: Path, make_run: Make) -> None:
+    for seed, bleu in ((1, 10.0), (11, 20.0), (12, 30.0)):
+        make_run("base", seed, bleu=bleu)
+    assert table(runs_dir, seed="11,12")["base"]["seeds"] == "2"
+    assert "Left out, as asked: 1 run of other seeds than 11,12." in notes(runs_dir, seed="11,12")
+    with pytest.raises(UserError, match=r"no finished run has seed=5; there are 1, 11, 12"):
+        report("heads", runs_dir, {"seed": "5"})
+    with pytest.raises(UserError, match=r"seed=1-3: name the seeds"):
+        report("heads", runs_dir, {"seed": "1-3"})
 
 
 def test_an_override_that_adds_a_key_is_the_arms_and_no_setting(runs_dir: Path, make_run: Make) -> None:

@@ -17,7 +17,7 @@ from etude.errors import UserError, did_you_mean
 from etude.paths import found
 
 _ARM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_KEYS = {"title", "baseline", "arms", "each", "columns", "against", "seeds", "agreement"}
+_KEYS = {"title", "baseline", "arms", "each", "columns", "against", "seeds", "agreement", "tune", "pilots"}
 _OVERRIDE = re.compile(r"(\+\+?|~)?[\w@./-]+(=.*)?", re.DOTALL)
 
 
@@ -66,6 +66,8 @@ class Study:
         against: the arms that are held against another one than the baseline, and which.
         seeds: how many an arm shall have, fixed before the runs are looked at; None where nothing was fixed.
         criteria: what counts as agreement with the paper; None where nothing was fixed.
+        tune: the config keys that suit each arm differently, and the values to try; empty where nothing is tuned.
+        pilots: the seeds on which they are tried, which no table of judged runs holds.
     """
 
     name: str
@@ -77,6 +79,8 @@ class Study:
     against: dict[str, str] = field(default_factory=dict)
     seeds: int | None = None
     criteria: Criteria | None = None
+    tune: dict[str, list[Any]] = field(default_factory=dict)
+    pilots: list[int] = field(default_factory=list)
 
     def reference(self, arm: str) -> str:
         """The arm that `arm` is held against."""
@@ -147,6 +151,7 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
         _against(file, content.get("against"), arms, baseline),
         _seeds(file, content.get("seeds")),
         _criteria(file, content.get("agreement")),
+        *_tuning(file, content),
     )
 
 
@@ -219,6 +224,17 @@ def _criteria(file: Path, given: Any) -> Criteria | None:
         if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
             raise UserError(f"{file}: agreement.{name} must be above 0 nats, not {value!r}")
     return Criteria(**given)
+
+
+def _tuning(file: Path, content: Mapping[str, Any]) -> tuple[dict[str, list[Any]], list[int]]:
+    tune, pilots = content.get("tune") or {}, content.get("pilots") or []
+    if not isinstance(tune, dict) or not all(isinstance(values, list) and values for values in tune.values()):
+        raise UserError(f"{file}: tune must map config keys to lists of values, such as budget.rate: [0.5, 1, 2]")
+    if not isinstance(pilots, list) or not all(type(seed) is int and seed >= 0 for seed in pilots):
+        raise UserError(f"{file}: pilots must be a list of seeds, such as [101, 102, 103]")
+    if tune and not pilots:
+        raise UserError(f"{file}: tune needs pilots, the seeds on which values are tried, such as [101]")
+    return tune, pilots
 
 
 def _paper(file: Path, arms: dict[str, list[str]]) -> Paper:

@@ -19,10 +19,11 @@ from typing import Any
 from etude.config.studies import Study, load_study
 from etude.errors import UserError, did_you_mean
 from etude.report import frame, latex
-from etude.report.comparison import Compared, compare
+from etude.report.comparison import Compared, Tuned, compare
 from etude.report.results import Run, Selection, read_runs, select
 from etude.report.rows import Rows, make_rows
 from etude.report.table import Drawn, markdown
+from etude.report.tuning import Readings, readings
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,17 @@ class Results:
 
     Attributes:
         study: what they are of.
-        selection: the runs, and those that have begun.
+        selection: the runs, and those that have begun; of a study that tunes its arms, those with the shared value.
         notes: sentences on what was left out.
+        tuned: of a study that tunes its arms, how its runs are read; None where nothing was tuned.
+        best: of such a study, the selection with each arm at its own best.
     """
 
     study: Study
     selection: Selection
     notes: list[str]
+    tuned: Readings | None = None
+    best: Selection | None = None
 
     @property
     def runs(self) -> list[Run]:
@@ -63,7 +68,10 @@ class Results:
         if baseline and baseline not in self.study.arms:
             raise UserError(f"{self.study.name} has no arm {baseline!r}; {did_you_mean(baseline, self.study.arms)}")
         study = replace(self.study, baseline=baseline, against={}) if baseline else self.study
-        return compare(study, replace(self.selection, notes=self.notes))
+        compared = compare(study, replace(self.selection, notes=self.notes))
+        if self.tuned is None or self.best is None:
+            return compared
+        return replace(compared, tuned=Tuned(compare(study, self.best), self.tuned.values, self.tuned.trials))
 
 
 @dataclass(frozen=True)
@@ -100,8 +108,12 @@ def results(study: str, runs_dir: str | Path = "runs", where: Mapping[str, str] 
     runs, unreadable = read_runs(told, Path(runs_dir))
     if not any(run.finished for run in runs):
         raise UserError(f"{runs_dir} holds no finished run of {study}; this makes them: etude sweep {study}")
-    selection = select(told, runs, where or {})
-    return Results(told, selection, [*selection.notes, *unreadable])
+    read = readings(told, runs)
+    selection = select(told, read.shared, where or {})
+    found = Results(told, selection, [*selection.notes, *unreadable])
+    if not any(run.finished for run in read.best):
+        return found
+    return replace(found, tuned=read, best=select(told, read.best, where or {}))
 
 
 def report(study: str, runs_dir: Path, where: Mapping[str, str], baseline: str = "") -> Report:

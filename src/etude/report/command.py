@@ -25,9 +25,9 @@ HELP = """usage: etude report STUDY [key=value ...] [--html FILE] [--serve] [--m
        etude report SWEEP.yaml [key=value ...] [--markdown FILE] [--latex FILE] [--svg FILE]
 
 The table of a study, ours beside the paper's. Runs of different settings never share a table: the setting with the
-most arms is shown, or the one that key=value selects, such as scale=small or data=multi30k_en_de. With several seeds
-there are intervals and tests: a star says that an arm differs from the baseline by more than the luck of seeds, and in
-BLEU also by more than that of the test sentences.
+most arms is shown, or the one that key=value selects, such as scale=small or data=multi30k_en_de; seed=11,12,13 leaves
+other seeds out. With several seeds there are intervals and tests: a star says that an arm differs from the baseline by
+more than the luck of seeds, and in BLEU also by more than that of the test sentences.
 
 Of a sweep file: what it tried, the best on the validation set first, and for a random search what so many trials may be
 expected to find. What was typed behind `etude sweep` is typed here too.

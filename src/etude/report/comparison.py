@@ -101,6 +101,21 @@ class Ranks:
 
 
 @dataclass(frozen=True)
+class Tuned:
+    """The second reading of a study that tunes its arms.
+
+    Attributes:
+        compared: the same table with each arm at its own best; of this one nothing is tuned again.
+        values: the best values of the keys that are tuned, by arm.
+        trials: how many were tried, by arm.
+    """
+
+    compared: "Compared"
+    values: Mapping[str, tuple[Any, ...]]
+    trials: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Compared:
     """The table of a study with everything behind it.
 
@@ -114,6 +129,7 @@ class Compared:
         agreement: with the paper, by the study's own criteria; None where it has none.
         notes: sentences on what diverged, or is not compared, and why.
         left_out: sentences on the runs that were not selected.
+        tuned: the reading with each arm at its own best; None where nothing was tuned.
     """
 
     study: Study
@@ -125,6 +141,7 @@ class Compared:
     agreement: Agreement | None
     notes: list[str]
     left_out: list[str]
+    tuned: Tuned | None = None
 
     @property
     def several_seeds(self) -> bool:

@@ -12,7 +12,7 @@ from etude.report.comparison import BUDGET, TOLERANCE, ArmResult, Compared
 from etude.report.conditions import unequal
 from etude.report.results import Run
 from etude.report.statistics import RankCorrelation
-from etude.report.wording import ends, fixed, span
+from etude.report.wording import ends, fixed, plain, span
 
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _BUDGET = "§"
@@ -34,7 +34,7 @@ def marks(compared: Compared) -> dict[str, str]:
 def notes(compared: Compared) -> list[str]:
     """Sentences: how far the paper is borne out, the meaning of the marks, then the rest."""
     runs = [run for arm in compared.arms for run in arm.runs]
-    told = _on_agreement(compared)
+    told = _on_agreement(compared) + _on_tuning(compared)
     told += [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(unequal(compared), start=1)]
     told += _budgets(compared.arms)
     told += notes_on_code(run.code for run in runs)
@@ -49,6 +49,28 @@ def notes(compared: Compared) -> list[str]:
 
 def _seeds(runs: Iterable[Run]) -> str:
     return ", ".join(str(seed) for seed in sorted({run.seed for run in runs}))
+
+
+def _on_tuning(compared: Compared) -> list[str]:
+    """Which values suit each arm best, and how many were tried."""
+    tuned = compared.tuned
+    if tuned is None:
+        return []
+    keys, arms = [*compared.study.tune], {arm.arm for arm in tuned.compared.arms if arm.runs}
+    chosen: dict[str, list[str]] = {}
+    for arm, values in tuned.values.items():
+        if arm in arms:
+            told = ", ".join(f"{key}={plain(value)}" for key, value in zip(keys, values, strict=True))
+            chosen.setdefault(told, []).append(arm)
+    numbers = sorted({tuned.trials[arm] for arm in arms if arm in tuned.trials})
+    trials = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+    best = "; ".join(f"{told}: {', '.join(names)}" for told, names in chosen.items())
+    pilots = ", ".join(map(str, compared.study.pilots))
+    return [
+        f"tuned: each arm with the best of {trials} values, by validation loss on seed {pilots}, which the table does "
+        f"not hold: {best}.",
+        *(sentence.replace("Agreement", "Tuned: agreement", 1) for sentence in _on_agreement(tuned.compared)[:1]),
+    ]
 
 
 def _on_agreement(compared: Compared) -> list[str]:

@@ -79,7 +79,7 @@ def read_runs(study: Study, runs_dir: Path) -> tuple[list[Run], list[str]]:
             notes.append(f"Left out: {path}, which is no run: it has no config.yaml.")
             continue
         try:
-            run = _read(run_dir, study.changed)
+            run = _read(run_dir, study.changed, study.tune)
             if run.config.get("arm", run.arm) == run.arm:
                 runs.append(run)
             else:
@@ -158,10 +158,12 @@ def _once(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
     return [run for run in runs if same[id(run)] is run], notes
 
 
-def _read(run_dir: RunDir, touched: Collection[str]) -> Run:
+def _read(run_dir: RunDir, touched: Collection[str], tuned: Collection[str]) -> Run:
+    """A run; which values of what is `tuned` it has, is no setting by which tables are parted (`tuning.py`)."""
     config, result = run_dir.config(), run_dir.result() if run_dir.finished else {}
     file = run_dir.result_file if run_dir.finished else run_dir.config_file
     typed = _typed(run_dir.overrides_file.read_text(encoding="utf-8").splitlines())
+    typed = {key: value for key, value in typed.items() if key not in tuned}
     setting = typed | _free(config.get("choices", {}), touched)
     if result:
         for key in ("test.perplexity", "test.bleu", "test.sentences", "parameters", "steps"):

@@ -94,6 +94,7 @@ def _columns(compared: Compared) -> list[Column]:
     paper = bool(study.paper.arms)
     columns += [Column("PPL", "ours"), *([Column("PPL", "paper")] if paper else [])]
     columns += [Column(NATS, "ours", starred=True), *([Column(NATS, "paper")] if paper else [])]
+    columns += [Column(NATS, "tuned", starred=True)] if compared.tuned else []
     columns += [Column("agrees", words=True)] if compared.agreement else []
     columns += [Column("BLEU", "ours")]
     columns += [Column("BLEU", DELTA, starred=True)] if compared.several_seeds else []
@@ -148,6 +149,9 @@ def _nats(arm: ArmResult, compared: Compared) -> list[str]:
         theirs, base = arm.paper.get("ppl"), compared.baseline.paper.get("ppl")
         known = theirs and base and arm is not compared.baseline
         cells += [fixed(math.log(theirs / base), _NATS_DIGITS, sign=True) if known and theirs and base else ""]
+    if compared.tuned:
+        tuned = next(one.against for one in compared.tuned.compared.arms if one.arm == arm.arm)
+        cells += [_difference(tuned.ppl, tuned.ppl_star, _NATS_DIGITS) if tuned else ""]
     if compared.agreement:
         point = compared.agreement.points.get(arm.arm)
         cells += [_AGREES[point.large, point.shown or (point.agrees and not compared.several_seeds)] if point else ""]

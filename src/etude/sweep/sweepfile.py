@@ -16,12 +16,13 @@ from etude.errors import UserError, did_you_mean
 from etude.paths import found
 from etude.rundir import RunDir
 from etude.sweep.draws import draw, share
+from etude.sweep.tuning import grid, trials, tuned_study
 
 logger = logging.getLogger(__name__)
 
 _PLAIN = re.compile(r"[A-Za-z0-9_/.+-]([A-Za-z0-9_/.:+-]*[A-Za-z0-9_/.+-])?")  # needs no quotes in Hydra's grammar
 _KEY = re.compile(r"(?:\+\+?|~)?([\w@./-]+)")
-_OWN = ("run_cap", "search_seed")  # keys of a sweep, not of its runs
+_OWN = ("run_cap", "search_seed", "tuned")  # keys of a sweep, not of its runs
 
 Parameters = dict[str, dict[str, Any]]
 
@@ -32,7 +33,8 @@ def sweep_overrides(name: str, extra: Sequence[str] = ()) -> list[str]:
     Args:
         name: a path, or the name of a file in a `sweeps` folder, with or without `.yaml`; or else of a study.
         extra: what was typed behind the file's name; it wins over the file where both speak of one key. `run_cap=N`
-            ends the sweep after N runs, `search_seed=S` makes a random search another one.
+            ends the sweep after N runs, `search_seed=S` makes a random search another one, `tuned=true` runs each arm
+            of a study at its own best as well (`tuning.py`).
 
     Returns:
         such as ["experiment=table3/base,table3/A1", "seed=1", "scale=pocket"].
@@ -55,7 +57,13 @@ def planned_runs(name: str, extra: Sequence[str] = ()) -> list[list[str]]:
         UserError: as there.
     """
     own, overrides = _read(name, extra)
-    return sweep_runs(overrides, **own)
+    tuned = _yes(own.pop("tuned", "false"))
+    runs = sweep_runs(overrides, **own)
+    if not tuned:
+        return runs
+    study = tuned_study(runs)
+    tried = trials(study, runs)
+    return [*tried, *runs, *([*run, *grid(study)[0]] for run in runs)]  # what will be best costs what any costs
 
 
 def runs_of(name: str, extra: Sequence[str] = ()) -> list[tuple[list[str], RunDir]]:
@@ -141,6 +149,13 @@ def _read(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
                 raise UserError(f"{file}: a random search has no end of its own: say run_cap=20, in the file or here")
     keys = {_key(word) for word in typed}
     return own, [override for override in written if _key(override) not in keys] + typed
+
+
+def _yes(word: Any) -> bool:
+    """What stands behind `tuned=`."""
+    if word not in ("true", "false"):
+        raise UserError(f"tuned={word}: say tuned=true, or leave it out")
+    return bool(word == "true")
 
 
 def _number(text: str) -> int | str:

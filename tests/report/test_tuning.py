@@ -1,0 +1,80 @@
+"""Two readings of one study: a value shared by all arms, and each arm at its own best."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from etude.report import report, results
+from etude.rundir import RunDir
+
+Make = Callable[..., RunDir]
+
+
+@pytest.fixture
+def tried(runs_dir: Path, make_run: Make) -> Make:
+    """The study `heads`, which tunes its rate; makes runs with a rate, a validation and a test perplexity."""
+    study = runs_dir.parent / "experiments" / "heads" / "study.yaml"
+    study.write_text(study.read_text() + yaml.safe_dump({"tune": {"budget.rate": [0.5, 1.0]}, "pilots": [101]}))
+
+    def make(arm: str, seed: int, rate: float, *, valid: float = 3.0, ppl: float = 3.0) -> RunDir:
+        budget = {"rate": rate, "steps": 0.1, "max_steps": 100, "target_tokens": 2000}
+        typed = (f"budget.rate={rate}",) if rate != 1.0 else ()
+        run = make_run(arm, seed, ppl=ppl, typed=typed, changed={"budget": budget})
+        result = run.result() | {"valid": {"perplexity": valid}}
+        run.result_file.write_text(json.dumps(result))
+        return run
+
+    return make
+
+
+def nats(runs_dir: Path) -> dict[str, dict[str, str]]:
+    """The cells of Δ ln PPL by arm and whose they are."""
+    rows = report("heads", runs_dir, {}).rows
+    columns = {column.whose: index for index, column in enumerate(rows.columns) if column.header == "Δ ln PPL"}
+    return {row.cells[0]: {whose: row.cells[index] for whose, index in columns.items()} for row in rows.rows}
+
+
+def test_the_table_holds_the_shared_value_and_each_arm_at_its_own_best(runs_dir: Path, tried: Make) -> None:
+    for arm, losses in {"base": {0.5: 4.0, 1.0: 3.0}, "A1": {0.5: 3.0, 1.0: 4.0}}.items():
+        for rate, valid in losses.items():
+            tried(arm, 101, rate, valid=valid, ppl=99.0)
+    tried("base", 11, 1.0, ppl=2.0)
+    tried("A1", 11, 1.0, ppl=4.0)
+    tried("A1", 11, 0.5, ppl=3.0)
+    found = nats(runs_dir)
+    assert found["A1"]["ours"] == f"+{math.log(2):.3f}"
+    assert found["A1"]["tuned"] == f"+{math.log(1.5):.3f}"
+    compared = results("heads", runs_dir).compare()
+    assert compared.tuned is not None
+    assert (compared.tuned.values, compared.tuned.trials) == ({"base": (1.0,), "A1": (0.5,)}, {"base": 2, "A1": 2})
+    assert [run.seed for arm in compared.arms for run in arm.runs] == [11, 11], "a pilot is in no table"
+    told = "tuned: each arm with the best of 2 values, by validation loss on seed 101, which the table does not hold"
+    assert f"{told}: budget.rate=1.0: base; budget.rate=0.5: A1." in report("heads", runs_dir, {}).rows.notes
+
+
+def test_a_trial_that_diverged_was_tried_and_is_no_best(runs_dir: Path, tried: Make) -> None:
+    tried("base", 101, 1.0, valid=math.inf)
+    tried("base", 101, 0.5, valid=5.0)
+    tried("base", 11, 1.0)
+    tried("base", 11, 0.5)
+    compared = results("heads", runs_dir).compare()
+    assert compared.tuned is not None
+    assert (compared.tuned.values, compared.tuned.trials) == ({"base": (0.5,)}, {"base": 2})
+
+
+def test_without_trials_there_is_one_reading(runs_dir: Path, tried: Make) -> None:
+    tried("base", 11, 1.0)
+    tried("A1", 11, 1.0)
+    assert results("heads", runs_dir).compare().tuned is None
+    assert set(nats(runs_dir)["A1"]) == {"ours", "paper"}
+
+
+def test_pilots_alone_are_shown_as_any_runs_are(runs_dir: Path, tried: Make) -> None:
+    """Who looks at pilots wants to see them."""
+    tried("base", 101, 1.0)
+    tried("A1", 101, 1.0)
+    assert [run.seed for run in results("heads", runs_dir).runs] == [101, 101]
