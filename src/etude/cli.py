@@ -16,7 +16,7 @@ HELP = """étude: study the Transformer one change at a time.
 
 usage: etude VERB [arguments]
 
-  train      train and evaluate one model           etude train model.heads=4 scale=pocket
+  train      train and evaluate one model           etude train model.heads=2 scale=pocket
   sweep      the runs of a study or a sweep file    etude sweep sweeps/table3.yaml scale=pocket
   status     where the runs of a study stand        etude status table3
   plan       what runs will take and cost           etude plan table3 scale=full device=a100

@@ -31,6 +31,7 @@ _AT_LEAST = {
     "budget.max_pieces": 1,
     "budget.valid_every": 1,
     "budget.bleu_sentences": 1,
+    "budget.pairs": 1,
     "trainer.devices": 1,
     "trainer.micro_batches": 1,
     "model.vocabulary": 1,

@@ -35,6 +35,7 @@ class Budget:
     max_pieces: int
     valid_every: int
     bleu_sentences: int | None
+    pairs: int
 
 
 @dataclass
