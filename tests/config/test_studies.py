@@ -4,7 +4,8 @@ import pytest
 import yaml
 
 from etude.config.compose import compose
-from etude.config.studies import Criteria, load_study, study_names, value_at
+from etude.config.judging import Criteria
+from etude.config.studies import load_study, study_names, value_at
 from etude.config.yamlfile import read_yaml
 from etude.errors import UserError
 

@@ -41,6 +41,21 @@ def test_markdown_goes_to_a_file(
     assert capsys.readouterr().out == ""
 
 
+def test_any_arm_may_be_held_up_as_the_baseline(
+    make_run: Make, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    make_run("base", ppl=2.0)
+    make_run("A1", ppl=3.0)
+    report(["heads", "--baseline", "A1"])
+    assert "ours less that of A1, in nats" in (shown := capsys.readouterr().out)
+    assert "−0.405" in shown
+    with pytest.raises(UserError, match="heads has no arm 'A3'"):
+        report(["heads", "--baseline=A3"])
+    with pytest.raises(UserError, match="--baseline needs an arm of the study"):
+        report(["heads", "--baseline"])
+
+
 def test_help_names_the_studies(runs_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report(["--help"])
     studies = capsys.readouterr().out.partition("Studies: ")[2].strip().split(", ")

@@ -6,12 +6,13 @@ An arm is the list of Hydra overrides that a person would type: the intervention
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from etude.config.axes import axes
+from etude.config.judging import Criteria, read_against, read_criteria, read_seeds, read_tuning
 from etude.config.yamlfile import read_yaml
 from etude.errors import UserError, did_you_mean
 from etude.paths import found
@@ -36,20 +37,6 @@ class Paper:
     test_set: str = ""
     arms: dict[str, dict[str, float | None]] = field(default_factory=dict)
     proportions: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Criteria:
-    """What counts as agreement with the paper, in nats a token; fixed before the runs that are judged by it.
-
-    Attributes:
-        large: an arm whose perplexity differs from the baseline's by more than this in the paper must differ in the
-            same direction; any other is a tie.
-        margin: a tie agrees where the difference is shown to be smaller than this.
-    """
-
-    large: float
-    margin: float
 
 
 @dataclass(frozen=True)
@@ -148,10 +135,10 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
         arms,
         columns,
         _paper(folder / "paper.yaml", arms),
-        _against(file, content.get("against"), arms, baseline),
-        _seeds(file, content.get("seeds")),
-        _criteria(file, content.get("agreement")),
-        *_tuning(file, content),
+        read_against(file, content.get("against"), arms, baseline),
+        read_seeds(file, content.get("seeds")),
+        read_criteria(file, content.get("agreement")),
+        *read_tuning(file, content),
     )
 
 
@@ -192,49 +179,6 @@ def _overrides(file: Path, arm: Any, listed: Any) -> list[str]:
         if not isinstance(override, str) or not _OVERRIDE.fullmatch(override):
             raise UserError(f"{file}: arms.{arm}: {override!r} is no override; write key=value, as on the command line")
     return list(listed)
-
-
-def _against(file: Path, given: Any, arms: Mapping[str, list[str]], baseline: str) -> dict[str, str]:
-    if given is None:
-        return {}
-    if not isinstance(given, dict):
-        raise UserError(f"{file}: against must map an arm to the one it is held against, such as B: A")
-    for name in (*given, *given.values()):
-        if name not in arms:
-            raise UserError(f"{file}: against: the study has no arm {name!r}: {did_you_mean(str(name), arms)}")
-    for arm in given:
-        if arm in (baseline, given[arm]):
-            raise UserError(f"{file}: against.{arm}: the baseline, or an arm itself, is held against no other")
-    return dict(given)
-
-
-def _seeds(file: Path, given: Any) -> int | None:
-    if given is not None and (type(given) is not int or given < 1):
-        raise UserError(f"{file}: seeds must be a whole number of runs an arm, such as 3, not {given!r}")
-    return given
-
-
-def _criteria(file: Path, given: Any) -> Criteria | None:
-    if given is None:
-        return None
-    names = [one.name for one in fields(Criteria)]
-    if not isinstance(given, dict) or sorted(given) != sorted(names):
-        raise UserError(f"{file}: agreement must hold {' and '.join(names)}, in nats a token")
-    for name, value in given.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-            raise UserError(f"{file}: agreement.{name} must be above 0 nats, not {value!r}")
-    return Criteria(**given)
-
-
-def _tuning(file: Path, content: Mapping[str, Any]) -> tuple[dict[str, list[Any]], list[int]]:
-    tune, pilots = content.get("tune") or {}, content.get("pilots") or []
-    if not isinstance(tune, dict) or not all(isinstance(values, list) and values for values in tune.values()):
-        raise UserError(f"{file}: tune must map config keys to lists of values, such as budget.rate: [0.5, 1, 2]")
-    if not isinstance(pilots, list) or not all(type(seed) is int and seed >= 0 for seed in pilots):
-        raise UserError(f"{file}: pilots must be a list of seeds, such as [101, 102, 103]")
-    if tune and not pilots:
-        raise UserError(f"{file}: tune needs pilots, the seeds on which values are tried, such as [101]")
-    return tune, pilots
 
 
 def _paper(file: Path, arms: dict[str, list[str]]) -> Paper:

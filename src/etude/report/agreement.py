@@ -8,7 +8,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from etude.config.studies import Criteria, Study
+from etude.config.judging import Criteria
+from etude.config.studies import Study
 from etude.report.against import Against
 from etude.report.statistics import Interval, Line, fit_line
 

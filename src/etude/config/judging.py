@@ -1,0 +1,75 @@
+"""What a study file fixes before its runs are looked at: seeds, what counts, whom an arm is held against, what to tune.
+
+Each reader is given the file, for its messages, and what stands there under its key.
+
+Raises:
+    UserError: it is not as it should be; the file and the key are named.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from etude.errors import UserError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Criteria:
+    """What counts as agreement with the paper, in nats a token; fixed before the runs that are judged by it.
+
+    Attributes:
+        large: an arm whose perplexity differs from the baseline's by more than this in the paper must differ in the
+            same direction; any other is a tie.
+        margin: a tie agrees where the difference is shown to be smaller than this.
+    """
+
+    large: float
+    margin: float
+
+
+def read_against(file: Path, given: Any, arms: Mapping[str, list[str]], baseline: str) -> dict[str, str]:
+    """Whom arms are held against, where it is not the baseline."""
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise UserError(f"{file}: against must map an arm to the one it is held against, such as B: A")
+    for name in (*given, *given.values()):
+        if name not in arms:
+            raise UserError(f"{file}: against: the study has no arm {name!r}: {did_you_mean(str(name), arms)}")
+    for arm in given:
+        if arm in (baseline, given[arm]):
+            raise UserError(f"{file}: against.{arm}: the baseline, or an arm itself, is held against no other")
+    return dict(given)
+
+
+def read_seeds(file: Path, given: Any) -> int | None:
+    """How many runs an arm shall have."""
+    if given is not None and (type(given) is not int or given < 1):
+        raise UserError(f"{file}: seeds must be a whole number of runs an arm, such as 3, not {given!r}")
+    return given
+
+
+def read_criteria(file: Path, given: Any) -> Criteria | None:
+    """What counts as agreement with the paper."""
+    if given is None:
+        return None
+    names = [one.name for one in fields(Criteria)]
+    if not isinstance(given, dict) or sorted(given) != sorted(names):
+        raise UserError(f"{file}: agreement must hold {' and '.join(names)}, in nats a token")
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            raise UserError(f"{file}: agreement.{name} must be above 0 nats, not {value!r}")
+    return Criteria(**given)
+
+
+def read_tuning(file: Path, content: Mapping[str, Any]) -> tuple[dict[str, list[Any]], list[int]]:
+    """The keys that are tuned with their values, and the seeds on which they are tried."""
+    tune, pilots = content.get("tune") or {}, content.get("pilots") or []
+    if not isinstance(tune, dict) or not all(isinstance(values, list) and values for values in tune.values()):
+        raise UserError(f"{file}: tune must map config keys to lists of values, such as budget.rate: [0.5, 1, 2]")
+    if not isinstance(pilots, list) or not all(type(seed) is int and seed >= 0 for seed in pilots):
+        raise UserError(f"{file}: pilots must be a list of seeds, such as [101, 102, 103]")
+    if tune and not pilots:
+        raise UserError(f"{file}: tune needs pilots, the seeds on which values are tried, such as [101]")
+    return tune, pilots
