@@ -49,7 +49,10 @@ MISTAKES = {
     "a module that is not there": (["model.norm._target_=nowhere.Norm"], r"nowhere.Norm cannot be found"),
     "no override at all": (["model.heads"], r"model.heads"),
     "a broken override": (["model.heads=[1"], r"is no override: write key=value"),
-    "the end of a key": (["max_steps=9"], r"max_steps is not a key of the config; did you mean budget.max_steps\?"),
+    "the end of a key": (
+        ["max_steps=9"],
+        r"max_steps is not a key of the config; did you mean budget.max_steps or schedule.max_steps\?",
+    ),
     "the end of two keys": (["heads=4"], r"heads is not a key of the config; did you mean model.heads\?"),
     "the end of a group": (["position=rope"], r"did you mean model/position\?"),
     "several values": (["seed=1,2"], r"seed=1,2 is several values.*`etude train -m seed=1,2` makes a run of each"),

@@ -15,18 +15,18 @@ from etude.training.optimizer import adam
 from etude.training.schedule import Noam
 
 
-def noam(d_model, warmup, total_steps, cooldown=0.0):
-    return Noam(d_model=d_model, warmup_steps=warmup, factor=1.0, total_steps=total_steps, cooldown=cooldown)
+def noam(d_model, warmup, max_steps, cooldown=0.0):
+    return Noam(d_model=d_model, warmup_steps=warmup, factor=1.0, max_steps=max_steps, cooldown=cooldown)
 
 
 @given(step=st.integers(1, 10**6), d_model=st.integers(1, 2048), warmup=st.integers(1, 10**5))
 def test_the_rate_is_equation_three(step, d_model, warmup):
-    rate = noam(d_model, warmup, total_steps=10**6)(step)
+    rate = noam(d_model, warmup, max_steps=10**6)(step)
     assert math.isclose(rate, min(1 / math.sqrt(step), step / warmup**1.5) / math.sqrt(d_model))
 
 
 def test_the_base_model_peaks_where_the_paper_does():
-    rate = noam(512, 4000, total_steps=100_000)
+    rate = noam(512, 4000, max_steps=100_000)
     assert math.isclose(rate(4000), 6.987712429686843e-4)
     assert rate(3999) < rate(4000) > rate(4001)
 
@@ -47,7 +47,7 @@ def test_the_full_budget_of_conf_gives_the_base_model_the_papers_rates(step, rat
 
 
 def test_the_first_update_is_step_one():
-    schedule = noam(16, 10, total_steps=50)
+    schedule = noam(16, 10, max_steps=50)
     module = TranslationModule(
         torch.nn.Linear(2, 2),
         loss=lambda logits, targets: logits.sum(),
@@ -69,21 +69,21 @@ def test_the_first_update_is_step_one():
 
 def test_a_warmup_of_nothing_is_refused():
     with pytest.raises(ValueError, match="warmup_steps must be at least 1"):
-        noam(16, 0, total_steps=50)
+        noam(16, 0, max_steps=50)
 
 
 @given(
-    total_steps=st.integers(2, 10_000),
+    max_steps=st.integers(2, 10_000),
     warmup=st.integers(1, 1000),
     cooldown=st.floats(0.01, 1.0),
     share=st.floats(0.0, 1.0),
 )
-def test_over_its_last_share_the_rate_falls_in_a_straight_line_to_zero(total_steps, warmup, cooldown, share):
+def test_over_its_last_share_the_rate_falls_in_a_straight_line_to_zero(max_steps, warmup, cooldown, share):
     """As a share of equation (3)'s: one before the cooldown, an equal part less at every step, one part at the end."""
-    step = 1 + round(share * (total_steps - 1))
-    found = noam(64, warmup, total_steps, cooldown)(step) / noam(64, warmup, total_steps)(step)
-    assert math.isclose(found, min(1.0, (total_steps + 1 - step) / (cooldown * total_steps)))
-    assert noam(64, warmup, total_steps, cooldown)(total_steps + 1) == 0
+    step = 1 + round(share * (max_steps - 1))
+    found = noam(64, warmup, max_steps, cooldown)(step) / noam(64, warmup, max_steps)(step)
+    assert math.isclose(found, min(1.0, (max_steps + 1 - step) / (cooldown * max_steps)))
+    assert noam(64, warmup, max_steps, cooldown)(max_steps + 1) == 0
 
 
 def test_the_budget_at_full_scale_has_the_papers_schedule_and_no_cooldown():

@@ -11,14 +11,14 @@ class Noam:
         d_model: D.
         warmup_steps: updates until the rate is highest.
         factor: on the paper's learning rate.
-        total_steps: updates in all.
+        max_steps: updates in all.
         cooldown: the share of them in which the rate falls, from 0 (as in the paper) to 1.
 
     Raises:
         ValueError: there is no warmup, or the cooldown is no share.
     """
 
-    def __init__(self, *, d_model: int, warmup_steps: int, factor: float, total_steps: int, cooldown: float) -> None:
+    def __init__(self, *, d_model: int, warmup_steps: int, factor: float, max_steps: int, cooldown: float) -> None:
         if warmup_steps < 1:
             raise ValueError(f"schedule.warmup_steps must be at least 1, not {warmup_steps}")
         if not 0 <= cooldown <= 1:
@@ -26,11 +26,11 @@ class Noam:
         self.d_model = d_model
         self.warmup_steps = warmup_steps
         self.factor = factor
-        self.total_steps = total_steps
-        self.cooldown_steps = cooldown * total_steps
+        self.max_steps = max_steps
+        self.cooldown_steps = cooldown * max_steps
 
     def __call__(self, step: int) -> float:
         """The learning rate of update `step` = 1, 2, ..."""
-        left = max(0, self.total_steps + 1 - step)  # updates, this one counted
+        left = max(0, self.max_steps + 1 - step)  # updates, this one counted
         falling = left / self.cooldown_steps if left < self.cooldown_steps else 1.0
         return falling * self.factor * self.d_model**-0.5 * min(step**-0.5, step * self.warmup_steps**-1.5)
