@@ -99,6 +99,8 @@ def cut_down(folder: Path, text: str) -> None:
         named = [arm for arm in others if re.search(rf"{study.name}/{re.escape(arm)}\b", text)] or others[:1]
         arms = {arm: study.arms[arm] for arm in (study.baseline, *named)}
         own = {"title": study.title, "baseline": study.baseline, "arms": arms, "columns": study.columns}
+        if study.tune:
+            own |= {"tune": {key: values[:2] for key, values in study.tune.items()}, "pilots": study.pilots[:1]}
         (folder / study.name).mkdir(parents=True)
         (folder / study.name / "study.yaml").write_text(yaml.safe_dump(own, allow_unicode=True, sort_keys=False))
         if study.paper.arms:
