@@ -48,7 +48,8 @@ def file(fabricate: Fabricate, tmp_path_factory: pytest.TempPathFactory) -> Path
 @pytest.fixture
 def tab(browser: Any, file: Path) -> Any:
     opened = browser.open(file.as_uri())
-    opened.until(drawn("#curves"))
+    see(opened, "#curves")  # the table and its notes may fill the window
+    opened.run("scrollTo({top: 0, behavior: 'instant'})")
     return opened
 
 
@@ -172,7 +173,7 @@ def test_perplexity_over_other_word_pieces_is_not_drawn_beside_the_baselines(
         replace(compared, arms=[base, replace(other, comparable=frozenset({"bleu"})), same]), tmp_path / "p.html"
     )
     tab = browser.open((tmp_path / "p.html").as_uri())
-    tab.until(drawn("#curves"))
+    see(tab, "#curves")
     assert shown(tab, "#curves") == ["base", "A2"]
     assert caption(tab, "#curves").endswith("over other text or other word pieces: A1.")
     tab.choose("#curves-y", "loss")
@@ -186,7 +187,7 @@ def test_an_arm_that_still_runs_is_drawn(browser: Any, fabricate: Fabricate, tmp
     none = {"runs": [], "ppl": None, "bleu": None, "counts": None, "against": None, "comparable": frozenset()}
     write_page(replace(compared, arms=[base, replace(arm, unfinished=arm.runs, **none)]), tmp_path / "p.html")
     tab = browser.open((tmp_path / "p.html").as_uri())
-    tab.until(drawn("#curves"))
+    see(tab, "#curves")
     assert shown(tab, "#curves") == ["base", "A1"]
 
 
@@ -285,7 +286,7 @@ def test_the_theme_turns_and_follows_the_system(browser: Any, file: Path) -> Non
     ground = "getComputedStyle(document.body).backgroundColor"
     ink = "getComputedStyle(document.querySelector('#curves .xtick text')).fill"
     tab = browser.open(file.as_uri(), prefers_color_scheme="dark")
-    tab.until(drawn("#curves"))
+    see(tab, "#curves")
     dark, dark_ink = tab.run(ground), tab.run(ink)
     tab.press("#theme")
     light, light_ink = tab.run(ground), tab.run(ink)
@@ -305,7 +306,7 @@ def test_what_was_chosen_outlives_a_reload(tab: Any, file: Path) -> None:
     tab.press("#study thead th:nth-child(2) button")
     before = shown(tab, "#curves")
     tab.go(file.as_uri())
-    tab.until(drawn("#curves"))
+    see(tab, "#curves")
     assert shown(tab, "#curves") == before
     assert tab.run("document.querySelector('#arms-b').value") == "A4"
     assert sorted_by(tab, 1) == "ascending"
@@ -355,7 +356,7 @@ def test_heads_and_maps_are_drawn_where_a_run_was_analysed(tab: Any) -> None:
 def test_what_there_is_not_takes_no_room(browser: Any, fabricate: Fabricate, tmp_path: Path) -> None:
     write_page(fabricate(1, 1, 5), tmp_path / "page.html")
     tab = browser.open((tmp_path / "page.html").as_uri())
-    tab.until(drawn("#curves"))
+    see(tab, "#curves")
     there = tab.run("[...document.querySelectorAll('main section:not([hidden])')].map(section => section.id)")
     assert there == ["table", "curves", "cost", "arms"]
     links = tab.run("[...document.querySelectorAll('nav a:not([hidden])')].map(link => link.hash.slice(1))")

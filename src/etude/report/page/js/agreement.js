@@ -5,10 +5,13 @@ function describeAgreement(width) {
   const { points, line, margin, large } = DATA.agreement;
   const xs = points.flatMap(({ paper, rounding }) => [paper, ...rounding]);
   const ys = points.flatMap(({ ours, interval }) => [ours, ...(interval ?? [])]);
-  const [least, most] = [Math.min(...xs, ...ys, -margin), Math.max(...xs, ...ys, margin)];
-  const air = 0.06 * (most - least);
-  const [from, to] = [least - air, most + air];
-  const positions = placed(points.map(({ arm, paper, ours }) => ({ name: arm, x: paper, y: ours })), width);
+  const reached = (values) => {
+    const [least, most] = [Math.min(...values), Math.max(...values)];
+    return [least - 0.08 * (most - least), most + 0.08 * (most - least)];
+  };
+  const [across, up] = [reached(xs), reached([...ys, -margin, margin])];
+  const corners = [0, 1].map((end) => ({ name: "", x: across[end], y: up[end] })); // the names know the whole figure
+  const positions = placed([...points.map(({ arm, paper, ours }) => ({ name: arm, x: paper, y: ours })), ...corners], width);
   const reach = (point, interval, middle, end) => (interval ? Math.abs(interval[end] - point[middle]) : 0);
   const bars = (some, interval, middle, color) => ({
     type: "data", symmetric: false, color, thickness: 1, width: 0,
@@ -43,19 +46,19 @@ function describeAgreement(width) {
       hovermode: "closest",
       showlegend: true,
       legend: { orientation: "h", y: 1.1 },
-      xaxis: axis("difference in ln PPL in the paper, nats a token", [], { zeroline: true, range: [from, to] }),
-      yaxis: axis("ours", [], { zeroline: true, range: [from, to] }),
+      xaxis: axis("difference in ln PPL in the paper, nats a token", [], { zeroline: true, range: across }),
+      yaxis: axis("ours", [], { zeroline: true, range: up }),
       shapes: [
         { type: "rect", xref: "paper", x0: 0, x1: 1, y0: -margin, y1: margin, fillcolor: "rgba(128,128,128,0.16)", ...behind },
-        { type: "line", x0: from, y0: from, x1: to, y1: to, layer: "below", line: { width: 1, dash: "dash", color: ONE } },
+        { type: "line", x0: across[0], y0: across[0], x1: across[1], y1: across[1], layer: "below", line: { width: 1, dash: "dash", color: ONE } },
       ],
     },
     label: `Difference from ${DATA.baseline} in ln PPL of ${points.length} arms, the paper’s against ours. ${correlation}`,
     caption: [
       correlation,
       "On the dashed diagonal an arm costs as much here as in the paper.",
-      `Shaded: within ${fixed(margin, 3)} nats of the baseline, where a tie counts as one; open marks are ties in the paper`,
-      `(within ${fixed(large, 3)}). Bars: the rounding of the paper’s two digits; of ours, 95 % over seeds where there are several.`,
+      `Shaded: within ${margin} nats of the baseline, where a tie counts as one; open marks are ties in the paper`,
+      `(within ${large}). Bars: the rounding of the paper’s two digits; of ours, 95 % over seeds where there are several.`,
     ].join(" "),
     head: ["arm", "paper", "before rounding", "ours", "95 % interval", "counts as", "agrees"],
     rows: points.map((point) => [
