@@ -347,7 +347,7 @@ def test_a_mistake_is_one_sentence_and_status_2(place, words, sentence):
 
 def test_hydras_own_flags_keep_working(place):
     job = etude("train", "--cfg", "job", "experiment=table3/B1", cwd=place)
-    assert "d_k: 2" in etude("train", "--cfg", "job", "--resolve", "experiment=table3/B1", cwd=place).stdout
+    assert "d_k: 4" in etude("train", "--cfg", "job", "--resolve", "experiment=table3/B1", cwd=place).stdout
     assert "arm: B1" in job.stdout
     assert "SlotsLauncher" in etude("train", "--info", "plugins", cwd=place).stdout
     assert "study://" in etude("train", "--info", "searchpath", cwd=place).stdout

@@ -32,10 +32,10 @@ def test_choices_come_first_then_values_then_what_follows(told):
         "choices",
         "model/position sinusoidal learned",
         "values",
-        *sorted(["model.heads 8 1", "model.position.max_length – 512"], key=lines.index),
+        *sorted(["model.heads 4 1", "model.position.max_length – 512"], key=lines.index),
         "what follows from them",
-        "model.attention.d_k 8 64",
-        "model.attention.d_v 8 64",
+        "model.attention.d_k 16 64",
+        "model.attention.d_v 16 64",
         lines[-1],
     ]
 

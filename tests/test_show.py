@@ -75,7 +75,7 @@ def test_machines_get_the_same_tree(shown):
         made["model"]["parameters"] == counted_by_hand(made["model"]) == parameters(named(["model/tying=none"]).config)
     )
     assert made["choices"]["model/tying"] == "none"
-    assert made["sizes"]["d_k"] == 8
+    assert made["sizes"]["d_k"] == 16
 
 
 @pytest.mark.parametrize("words", [["model=big", "scale=full"], ["model/conventions=t2t_2017", "scale=full"]])
@@ -95,7 +95,7 @@ def test_a_narrow_terminal_loses_a_column_and_no_number(shown, monkeypatch):
 
 def test_tied_weights_count_once_and_are_marked(shown):
     text = shown("model/tying=all")
-    [source] = re.findall(r"source_table  Embedding .*", text)
+    [source] = re.findall(r"source_table  WordTable .*", text)
     assert "128,000" in source
     for name in ("target_table", "output_table"):
         [line] = re.findall(rf"{name}  .*", text)

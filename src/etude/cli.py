@@ -97,9 +97,11 @@ def _sweep(words: list[str]) -> None:
             "usage: etude sweep FILE|STUDY [key=value ...]\n\n"
             "Runs all that FILE (a W&B sweep file, method grid or random) or STUDY asks for, each run in a process\n"
             "of its own and as many at once as there are GPUs, or cores. Finished runs are skipped, half-finished\n"
-            "ones go on. Overrides hold for all runs; run_cap=N ends after N, search_seed=S draws others:\n\n"
+            "ones go on. Overrides hold for all runs; run_cap=N ends after N, search_seed=S draws others, tuned=true\n"
+            "runs each arm of a study at its own best as well, if study.yaml says what to try:\n\n"
             "  etude sweep sweeps/table3.yaml scale=pocket seed=1,2,3 hydra.launcher.workers=2\n"
             "  etude sweep sweeps/learning_rate.yaml run_cap=40\n"
+            "  etude sweep table3 tuned=true seed=1,2,3\n"
         )
         return
     for word in words:

@@ -5,7 +5,9 @@ Hydra's own sweeper composes every job to see whether that can be done, and a la
 Hydra imports this file at every start: what is heavy is imported when a sweep is launched.
 """
 
+import logging
 from collections.abc import Sequence
+from pathlib import Path
 
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn
@@ -13,6 +15,8 @@ from hydra.plugins.launcher import Launcher
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
+
+logger = logging.getLogger(__name__)
 
 
 class SweepFileSweeper(Sweeper):
@@ -46,13 +50,15 @@ class SweepFileSweeper(Sweeper):
         runs = sweep_runs(arguments, file=self.file, run_cap=self.run_cap, search_seed=self.search_seed)
         if not self.tuned:
             return [self.launcher.launch(runs, initial_job_idx=0)]
-        from etude.config.compose import compose
-        from etude.config.identity import places
+        from etude.rundir import RunDir
         from etude.sweep.tuning import at_their_best, trials, tuned_study
 
         study = tuned_study(runs)
         tried = trials(study, runs)
         first = self.launcher.launch(tried, initial_job_idx=0)
-        found = dict(zip(map(tuple, tried), places(tried, compose), strict=True))
+        found = {tuple(run): RunDir(Path(done.working_dir)) for run, done in zip(tried, first, strict=True)}
+        if not all(run.finished for run in found.values()):  # a launcher that does not wait has only submitted them
+            logger.warning("the trials are not finished: typed again when they are, this runs each arm at its best")
+            return [first, self.launcher.launch(runs, initial_job_idx=len(tried))]
         second = [*runs, *at_their_best(study, runs, found)]
         return [first, self.launcher.launch(second, initial_job_idx=len(tried))]

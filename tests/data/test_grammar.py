@@ -14,14 +14,15 @@ import pytest
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
+from etude.config.compose import compose
+from etude.config.identity import resolved
 from etude.data import grammar
 from etude.data.corpus import SPLITS, Pair
 from etude.data.grammar import GrammarCorpus, split_of
 from etude.data.tokenizer import Bpe, Tokenizer
 from etude.errors import UserError
-from etude.paths import shipped
 
-CONFIG = OmegaConf.load(shipped("conf") / "data" / "grammar.yaml")
+CONFIG = OmegaConf.create(resolved(compose(["data=grammar", "budget.pairs=40000"]))["data"])  # enough to count words
 SIZES = {"train_pairs": 300, "valid_pairs": 40, "test_pairs": 50}
 
 

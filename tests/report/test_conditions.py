@@ -12,7 +12,8 @@ from etude.config.studies import load_study
 from etude.report import report
 from etude.report.comparison import compare
 from etude.report.conditions import unequal
-from etude.report.results import Run, Selection
+from etude.report.results import Run
+from etude.report.selection import Selection
 from etude.rundir import RunDir
 
 Make = Callable[..., RunDir]

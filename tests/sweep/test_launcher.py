@@ -68,7 +68,7 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Launch]:
 def test_every_job_is_composed_and_frozen_before_the_first_is_run(launch: Launch) -> None:
     launched = launch("experiment=table3/base,table3/A1", "seed=1,2", "scale=small")
     assert [run.path.name for run in launched.runs] == ["base1", "base2", "A11", "A12"]
-    assert [config.model.heads for config in launched.configs] == [8, 8, 1, 1]
+    assert [config.model.heads for config in launched.configs] == [4, 4, 1, 1]
     assert {config.model.d_model for config in launched.configs} == {256}
     assert list(launched.configs[2].hydra.overrides.task) == ["experiment=table3/A1", "seed=1", "scale=small"]
 

@@ -2,17 +2,18 @@
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from hydra.core.utils import JobReturn
 from hydra.utils import instantiate
 
 from etude.config.compose import compose
 from etude.config.identity import places
-from etude.config.studies import load_study
+from etude.config.studies import arm_names, load_study
 from etude.errors import UserError
 from etude.rundir import RunDir
 from etude.sweep.sweepfile import planned_runs, sweep_overrides
@@ -27,14 +28,16 @@ STUDY = {
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A working directory with the study `mine`."""
     (tmp_path / "experiments" / "mine").mkdir(parents=True)
     (tmp_path / "experiments" / "mine" / "study.yaml").write_text(yaml.safe_dump(STUDY))
     (tmp_path / "sweeps").mkdir()
     (tmp_path / "sweeps" / "free.yaml").write_text("method: grid\nparameters: {seed: {values: [1, 2]}}\n")
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    arm_names.cache_clear()  # of the studies that stood where the test before this one stood
+    yield tmp_path
+    arm_names.cache_clear()
 
 
 class Launcher:
@@ -50,7 +53,7 @@ class Launcher:
         for overrides, run in zip(job_overrides, places(job_overrides, compose), strict=True):
             run.path.mkdir(parents=True, exist_ok=True)
             run.result_file.write_text(json.dumps({"valid": {"perplexity": self.score(overrides)}}))
-        return []
+        return [JobReturn(working_dir=str(run.path)) for run in places(job_overrides, compose)]
 
 
 def launched(words: Sequence[str], score: Callable[[Sequence[str]], float]) -> list[list[list[str]]]:
@@ -96,7 +99,7 @@ def test_a_value_that_diverges_on_any_pilot_is_no_best(folder: Path) -> None:
 
 
 def test_an_arm_that_diverges_at_every_value_is_named(folder: Path) -> None:
-    with pytest.raises(UserError, match="mine/base: none of its 3 trials came to a finite end"):
+    with pytest.raises(UserError, match="mine/base: none of the 3 values that were tried came to a finite end"):
         launched(["tuned=true", "seed=11"], lambda run: math.nan)
 
 

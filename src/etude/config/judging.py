@@ -6,12 +6,15 @@ Raises:
     UserError: it is not as it should be; the file and the key are named.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from math import inf, isfinite, log
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from etude.errors import UserError, did_you_mean
+
+Value = TypeVar("Value", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ def read_against(file: Path, given: Any, arms: Mapping[str, list[str]], baseline
     if not isinstance(given, dict):
         raise UserError(f"{file}: against must map an arm to the one it is held against, such as B: A")
     for name in (*given, *given.values()):
-        if name not in arms:
+        if not isinstance(name, str) or name not in arms:
             raise UserError(f"{file}: against: the study has no arm {name!r}: {did_you_mean(str(name), arms)}")
     for arm in given:
         if arm in (baseline, given[arm]):
@@ -55,7 +58,7 @@ def read_criteria(file: Path, given: Any) -> Criteria | None:
     if given is None:
         return None
     names = [one.name for one in fields(Criteria)]
-    if not isinstance(given, dict) or sorted(given) != sorted(names):
+    if not isinstance(given, dict) or set(given) != set(names):
         raise UserError(f"{file}: agreement must hold {' and '.join(names)}, in nats a token")
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
@@ -68,8 +71,31 @@ def read_tuning(file: Path, content: Mapping[str, Any]) -> tuple[dict[str, list[
     tune, pilots = content.get("tune") or {}, content.get("pilots") or []
     if not isinstance(tune, dict) or not all(isinstance(values, list) and values for values in tune.values()):
         raise UserError(f"{file}: tune must map config keys to lists of values, such as budget.rate: [0.5, 1, 2]")
+    for key, values in tune.items():
+        if "/" in str(key) or "." not in str(key) or not all(isinstance(one, str | int | float) for one in values):
+            raise UserError(f"{file}: tune.{key}: what is tuned is a config key with plain values, such as budget.rate")
     if not isinstance(pilots, list) or not all(type(seed) is int and seed >= 0 for seed in pilots):
         raise UserError(f"{file}: pilots must be a list of seeds, such as [101, 102, 103]")
     if tune and not pilots:
         raise UserError(f"{file}: tune needs pilots, the seeds on which values are tried, such as [101]")
     return tune, pilots
+
+
+def best_value(tried: Mapping[Value, Mapping[int, Any]], pilots: Sequence[int]) -> Value | None:
+    """The value with the lowest validation loss, the mean over all pilot seeds in nats a token.
+
+    Args:
+        tried: by value and seed, the validation perplexity; whatever is no finite number above zero diverged.
+        pilots: the seeds; a value that was not tried on all of them, or diverged on one, is no best.
+
+    Returns:
+        None where there is no such value.
+    """
+    losses = {value: sum(_loss(found.get(seed)) for seed in pilots) for value, found in tried.items()}
+    best = min(losses, key=lambda value: losses[value], default=None)
+    return best if best is not None and losses[best] < inf else None
+
+
+def _loss(perplexity: Any) -> float:
+    known = isinstance(perplexity, int | float) and isfinite(perplexity) and perplexity > 0
+    return log(perplexity) if known else inf

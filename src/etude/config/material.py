@@ -6,7 +6,7 @@ from typing import Any
 # What cannot: names, places, devices, loggers, factors that act only through the numbers they made; and the data, which
 # counts by the text that it gives.
 _IMMATERIAL = ("study", "arm", "stale", "runs_dir", "cache_dir", "trainer", "logger", "scale", "choices", "data")
-_FACTORS = ("steps", "rate")
+_FACTORS = ("steps", "rate", "pairs")
 
 
 def material(config: Mapping[str, Any]) -> dict[str, Any]:

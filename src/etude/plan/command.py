@@ -90,9 +90,9 @@ def plan_runs(overrides: Sequence[Sequence[str]], options: Sequence[str]) -> Non
     out = console()
     out.width = max(out.width, _WHOLE)
     out.print(drawn(ours, differs, paper, where))
-    baselines = {plans[base].name: plans[base] for base in bases} if len(runs) > 1 else {ours[0].name: ours[0]}
-    printed = {key: value for one in baselines.values() for key, value in _papers_proportions(one).items()}
-    out.print(unitless({name: one.proportions for name, one in baselines.items()}, printed))
+    shown = [plans[base] for base in dict.fromkeys(bases)] if len(runs) > 1 else ours
+    printed = {key: value for one in shown for key, value in _papers_proportions(one).items()}
+    out.print(unitless([(one.name, one.proportions) for one in shown], printed))
     lines = notes(ours, unequal, chosen.tolerance)
     if any(paper) and not all(_as_printed(one.config) for one in ours):
         lines.insert(0, "The paper's column is counted as model/conventions=t2t_2017 scale=full counts.")

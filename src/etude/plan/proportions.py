@@ -29,16 +29,16 @@ class Proportions:
         tokens_per_parameter: target tokens trained on, over weights.
         unique_tokens_per_parameter: target tokens of the training text, over weights.
         warmup_share: the step of the highest learning rate, over all steps.
-        peak_over_final_rate: the highest learning rate over that of the last step.
-        d_k_over_length: K over the mean number of target tokens, the end token counted.
+        peak_over_final_rate: the highest learning rate over that of the last step; None where that is zero.
+        d_k_over_length: K over the mean number of target tokens, the end token counted; None where attention has no K.
     """
 
     epochs: float | None
     tokens_per_parameter: float
     unique_tokens_per_parameter: float | None
     warmup_share: float
-    peak_over_final_rate: float
-    d_k_over_length: float
+    peak_over_final_rate: float | None
+    d_k_over_length: float | None
 
     def items(self) -> list[tuple[str, float | None]]:
         """Each with its key in `NAMES`."""
@@ -66,6 +66,6 @@ def proportions(
         tokens_per_parameter=tokens / parameters,
         unique_tokens_per_parameter=text_tokens / parameters if text_tokens else None,
         warmup_share=(rates.index(peak) + 1) / _LOOKS,
-        peak_over_final_rate=peak / rates[-1],
-        d_k_over_length=config["model"]["attention"]["d_k"] / length,
+        peak_over_final_rate=peak / rates[-1] if rates[-1] > 0 else None,
+        d_k_over_length=d_k / length if (d_k := config["model"]["attention"].get("d_k")) else None,
     )

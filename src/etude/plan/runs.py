@@ -54,7 +54,6 @@ class RunPlan:
         price: of the devices for these hours, in US dollars.
         state: "finished", "begun", "to do", or "?" where the text is missing, so that nobody can say.
         text: what the figures rest on.
-        proportions: the training without units.
     """
 
     config: Config
@@ -68,7 +67,17 @@ class RunPlan:
     price: float
     state: str
     text: Text
-    proportions: Proportions
+
+    @property
+    def proportions(self) -> Proportions:
+        """The training without units: worked out when it is asked for, for a run that ends asks for its FLOPs alone."""
+        return proportions(
+            self.config,
+            parameters=self.parameters,
+            tokens=self.tokens,
+            text_tokens=self.text.tokens,
+            length=self.text.target,
+        )
 
     @property
     def name(self) -> str:
@@ -123,13 +132,6 @@ def _plan(config: Config, text: Text, of_model: Size, memory: float, device: Dev
         hours * devices * device.price,
         _state(config, text),
         text,
-        proportions(
-            config,
-            parameters=of_model.parameters,
-            tokens=sentences * target * steps,
-            text_tokens=text.tokens,
-            length=text.target,
-        ),
     )
 
 

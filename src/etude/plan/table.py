@@ -49,16 +49,16 @@ def drawn(
     return table
 
 
-def unitless(runs: Mapping[str, Proportions], paper: Mapping[str, float]) -> Table:
+def unitless(runs: Sequence[tuple[str, Proportions]], paper: Mapping[str, float]) -> Table:
     """What each of some runs has no units for, beside the paper's own, where there is one."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Without units")
     table.add_column("")
-    for name in runs:
+    for name, _ in runs:
         table.add_column(name, justify="right")
     if paper:
         table.add_column("paper", justify="right", style="dim")
     for key, name in NAMES.items():
-        cells = [_three_digits(getattr(found, key)) for found in runs.values()]
+        cells = [_three_digits(getattr(found, key)) for _, found in runs]
         table.add_row(name, *cells, *([_three_digits(paper.get(key))] if paper else []))
     return table
 

@@ -20,10 +20,10 @@ from etude.config.studies import Study, load_study
 from etude.errors import UserError, did_you_mean
 from etude.report import frame, latex
 from etude.report.comparison import Compared, Tuned, compare
-from etude.report.results import Run, Selection, read_runs, select
+from etude.report.results import Run, read_runs
 from etude.report.rows import Rows, make_rows
+from etude.report.selection import Selection, select
 from etude.report.table import Drawn, markdown
-from etude.report.tuning import Readings, readings
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,11 @@ class Results:
         study: what they are of.
         selection: the runs, and those that have begun; of a study that tunes its arms, those with the shared value.
         notes: sentences on what was left out.
-        tuned: of a study that tunes its arms, how its runs are read; None where nothing was tuned.
-        best: of such a study, the selection with each arm at its own best.
     """
 
     study: Study
     selection: Selection
     notes: list[str]
-    tuned: Readings | None = None
-    best: Selection | None = None
 
     @property
     def runs(self) -> list[Run]:
@@ -69,9 +65,10 @@ class Results:
             raise UserError(f"{self.study.name} has no arm {baseline!r}; {did_you_mean(baseline, self.study.arms)}")
         study = replace(self.study, baseline=baseline, against={}) if baseline else self.study
         compared = compare(study, replace(self.selection, notes=self.notes))
-        if self.tuned is None or self.best is None:
+        if not self.selection.best:
             return compared
-        return replace(compared, tuned=Tuned(compare(study, self.best), self.tuned.values, self.tuned.trials))
+        suited = compare(study, replace(self.selection, runs=self.selection.best, notes=[]))
+        return replace(compared, tuned=Tuned(suited, self.selection.read.values, self.selection.read.trials))
 
 
 @dataclass(frozen=True)
@@ -108,12 +105,8 @@ def results(study: str, runs_dir: str | Path = "runs", where: Mapping[str, str] 
     runs, unreadable = read_runs(told, Path(runs_dir))
     if not any(run.finished for run in runs):
         raise UserError(f"{runs_dir} holds no finished run of {study}; this makes them: etude sweep {study}")
-    read = readings(told, runs)
-    selection = select(told, read.shared, where or {})
-    found = Results(told, selection, [*selection.notes, *unreadable])
-    if not any(run.finished for run in read.best):
-        return found
-    return replace(found, tuned=read, best=select(told, read.best, where or {}))
+    selection = select(told, runs, where or {})
+    return Results(told, selection, [*selection.notes, *unreadable])
 
 
 def report(study: str, runs_dir: Path, where: Mapping[str, str], baseline: str = "") -> Report:

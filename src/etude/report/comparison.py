@@ -13,7 +13,8 @@ from etude.config.studies import Study, value_at
 from etude.report.against import Against, against, corrected
 from etude.report.agreement import Agreement, agreement
 from etude.report.measured import Measured, comparable, finite, measure, scores
-from etude.report.results import Run, Selection
+from etude.report.results import Run
+from etude.report.selection import Selection
 from etude.report.statistics import (
     Counts,
     Mean,

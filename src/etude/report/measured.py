@@ -56,7 +56,8 @@ def scores(runs: Sequence[Run], key: str) -> list[float]:
 
 def finite(run: Run) -> bool:
     """Whether what the run scored are numbers: one that diverged has none."""
-    return all(math.isfinite(value) for key in ("test.perplexity", "test.bleu") for value in scores([run], key))
+    [perplexity], [bleu] = scores([run], "test.perplexity"), scores([run], "test.bleu")
+    return math.isfinite(perplexity) and perplexity > 0 and math.isfinite(bleu)
 
 
 def comparable(measured: Measured | None) -> frozenset[str]:

@@ -54,9 +54,10 @@ def _seeds(runs: Iterable[Run]) -> str:
 def _on_tuning(compared: Compared) -> list[str]:
     """Which values suit each arm best, and how many were tried."""
     tuned = compared.tuned
-    if tuned is None:
+    arms = {arm.arm for arm in tuned.compared.arms if arm.runs} if tuned else set()
+    if tuned is None or not arms:
         return []
-    keys, arms = [*compared.study.tune], {arm.arm for arm in tuned.compared.arms if arm.runs}
+    keys = [*compared.study.tune]
     chosen: dict[str, list[str]] = {}
     for arm, values in tuned.values.items():
         if arm in arms:
@@ -103,8 +104,8 @@ def _on_agreement(compared: Compared) -> list[str]:
         sentences.append(f"Not as in the paper: {'; '.join(filter(None, parts))}.")
     sentences.append(
         f"Signs: of the arms whose ln PPL differs from {compared.baseline.arm}'s by more than "
-        f"{found.criteria.large:g} nats in the paper; the others are ties. ρ, r and slope: over {line.points} arms, "
-        "with 95 % intervals."
+        f"{found.criteria.large:g} nats in the paper; the others are ties. r and slope: over {line.points} "
+        "differences; all intervals are of 95 %."
     )
     return sentences
 

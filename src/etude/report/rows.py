@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from etude.config.studies import value_at
+from etude.report.agreement import Point
 from etude.report.comparison import ArmResult, Compared
 from etude.report.notes import marks, notes
 from etude.report.statistics import Comparison, Mean
@@ -14,7 +15,6 @@ from etude.report.wording import fixed, millions, plain
 _DIGITS = {"PPL": 2, "BLEU": 1}
 NATS = "Δ ln PPL"
 _NATS_DIGITS = 3
-_AGREES = {(True, True): "✓ sign", (True, False): "✗ sign", (False, True): "✓ tie", (False, False): "✗ tie"}
 _PARAMETERS = "params ×10⁶"
 DELTA = "Δ"
 STAR = "*"
@@ -25,7 +25,7 @@ class Column:
     """A printed column."""
 
     header: str
-    whose: str = ""  # "ours", "paper", or "Δ" for ours less the baseline's, where it holds what was measured
+    whose: str = ""  # what was measured: "ours", "tuned" at its own best, "paper", or "Δ", ours less the baseline's
     about_arm: bool = False  # where it says what the arm is
     words: bool = False  # where it holds words rather than numbers
     starred: bool = False  # where a number may have a star
@@ -146,7 +146,8 @@ def _nats(arm: ArmResult, compared: Compared) -> list[str]:
     found, star = (arm.against.ppl, arm.against.ppl_star) if arm.against else (None, False)
     cells = [_difference(found, star, _NATS_DIGITS)]
     if compared.study.paper.arms:
-        theirs, base = arm.paper.get("ppl"), compared.baseline.paper.get("ppl")
+        reference = compared.study.paper.arms.get(compared.study.reference(arm.arm), {})
+        theirs, base = arm.paper.get("ppl"), reference.get("ppl")
         known = theirs and base and arm is not compared.baseline
         cells += [fixed(math.log(theirs / base), _NATS_DIGITS, sign=True) if known and theirs and base else ""]
     if compared.tuned:
@@ -154,8 +155,14 @@ def _nats(arm: ArmResult, compared: Compared) -> list[str]:
         cells += [_difference(tuned.ppl, tuned.ppl_star, _NATS_DIGITS) if tuned else ""]
     if compared.agreement:
         point = compared.agreement.points.get(arm.arm)
-        cells += [_AGREES[point.large, point.shown or (point.agrees and not compared.several_seeds)] if point else ""]
+        cells += [_agrees(point, compared.several_seeds) if point else ""]
     return cells
+
+
+def _agrees(point: Point, several_seeds: bool) -> str:
+    """Whether a sign or a tie is the paper's; a tie that no test shows, where one could, is open."""
+    open_yet = point.agrees and not point.shown and several_seeds
+    return f"{'?' if open_yet else '✓' if point.agrees else '✗'} {'sign' if point.large else 'tie'}"
 
 
 def _printed(paper: Mapping[str, float | None], name: str, digits: int) -> str:

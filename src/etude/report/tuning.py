@@ -7,74 +7,78 @@ loss. The shared value is the one that most arms were judged with.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite, log
-from statistics import fmean
 from typing import Any
 
+from etude.config.judging import best_value
 from etude.config.studies import Study, value_at
 from etude.report.results import Run
+from etude.report.wording import counted
 
 Values = tuple[Any, ...]  # of the keys that a study tunes, in its order
 
 
 @dataclass(frozen=True)
 class Readings:
-    """The runs of a study, apart.
+    """The finished runs of a study in one setting, apart.
 
     Attributes:
         shared: those judged with the value that all arms share; all runs, where nothing was tuned.
         best: those judged with the value that suits their arm best; empty where nothing was tuned.
         values: which value that is, by arm.
         trials: how many values were tried, by arm.
-        shared_values: the value that all arms share.
+        pilots: the seeds that are in no table.
+        notes: sentences on what is in neither reading.
     """
 
-    shared: list[Run]
+    shared: list[Run] = field(default_factory=list)
     best: list[Run] = field(default_factory=list)
     values: dict[str, Values] = field(default_factory=dict)
     trials: dict[str, int] = field(default_factory=dict)
-    shared_values: Values = ()
+    pilots: frozenset[int] = frozenset()
+    notes: list[str] = field(default_factory=list)
 
 
-def readings(study: Study, runs: Sequence[Run]) -> Readings:
-    """The runs of a study as they are to be read."""
-    pilots = [run for run in runs if run.seed in study.pilots]
-    judged = [run for run in runs if run.seed not in study.pilots]
-    if not study.tune or not any(run.finished for run in judged):
-        return Readings(judged if any(run.finished for run in judged) else list(runs))
-    tried = {arm: _losses(study, [run for run in pilots if run.arm == arm]) for arm in study.arms}
-    tried = {arm: losses for arm, losses in tried.items() if losses}
-    values = {arm: min(losses, key=lambda one: losses[one]) for arm, losses in tried.items()}
-    shared = _shared(study, judged)
-    return Readings(
-        [run for run in judged if _values(study, run) == shared],
-        [run for run in judged if _values(study, run) == values.get(run.arm)],
-        values,
-        {arm: len(losses) for arm, losses in tried.items()},
-        shared,
-    )
+def readings(study: Study, runs: Sequence[Run], asked: Mapping[str, str]) -> Readings:
+    """The finished runs of one setting as they are to be read.
+
+    Args:
+        study: which may say what is tuned.
+        runs: where all are on pilot seeds, they are the table: who looks at pilots wants to see them.
+        asked: the shared value of a tuned key, where the reader chose it.
+    """
+    judged = [run for run in runs if run.seed not in study.pilots] or list(runs)
+    pilots = frozenset(study.pilots) - {run.seed for run in judged}
+    trials = [run for run in runs if run.seed in pilots]
+    fitting = [run for run in judged if all(run.chosen(key) == value for key, value in asked.items())]
+    shared = _shared(study, fitting)
+    tried = {arm: _losses(study, [run for run in trials if run.arm == arm]) for arm in study.arms}
+    found = {arm: best_value(losses, study.pilots) for arm, losses in tried.items()}
+    values = {arm: value for arm, value in found.items() if value is not None}
+    of_all = [run for run in fitting if _values(study, run) == shared]
+    best = [run for run in judged if run.arm in values and _values(study, run) == values[run.arm]]
+    others = sum(run not in of_all and run not in best for run in judged)
+    keys = ", ".join(study.tune)
+    notes = [f"Left out: {counted(others)} with another {keys}: say which to see them."] if others else []
+    notes += [f"Left out: {counted(len(trials))} on pilot seeds."] if trials else []
+    return Readings(of_all, best, values, {arm: len(losses) for arm, losses in tried.items() if losses}, pilots, notes)
 
 
-def _losses(study: Study, trials: Sequence[Run]) -> Mapping[Values, float]:
-    """By value, the mean validation loss over the pilots in nats a token; what diverged was tried and is no best."""
-    found: dict[Values, list[float]] = {}
+def _losses(study: Study, trials: Sequence[Run]) -> dict[Values, dict[int, Any]]:
+    """By value and seed, the validation perplexity."""
+    found: dict[Values, dict[int, Any]] = {}
     for run in trials:
-        perplexity = value_at(run.result, "valid.perplexity") if run.finished else None
-        if isinstance(perplexity, int | float):
-            finite = isfinite(perplexity) and perplexity > 0
-            found.setdefault(_values(study, run), []).append(log(perplexity) if finite else float("inf"))
-    return {values: fmean(losses) for values, losses in found.items()}
+        found.setdefault(_values(study, run), {})[run.seed] = value_at(run.result, "valid.perplexity")
+    return found
 
 
 def _shared(study: Study, judged: Sequence[Run]) -> Values:
-    """The value with which most arms have a finished run; of equals the one that was run first."""
+    """The value that most arms have; of equals the one that was run first. Nothing where there are no runs."""
     first: dict[Values, float] = {}
     for run in judged:
-        if run.finished:
-            values = _values(study, run)
-            first[values] = min(run.changed, first.get(values, run.changed))
-    arms = Counter(values for values, _ in {(_values(study, run), run.arm) for run in judged if run.finished})
-    return max(first, key=lambda values: (arms[values], -first[values]))
+        values = _values(study, run)
+        first[values] = min(run.changed, first.get(values, run.changed))
+    arms = Counter(values for values, _ in {(_values(study, run), run.arm) for run in judged})
+    return max(first, key=lambda values: (arms[values], -first[values]), default=())
 
 
 def _values(study: Study, run: Run) -> Values:

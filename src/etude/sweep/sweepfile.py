@@ -16,11 +16,11 @@ from etude.errors import UserError, did_you_mean
 from etude.paths import found
 from etude.rundir import RunDir
 from etude.sweep.draws import draw, share
+from etude.sweep.quoting import quoted
 from etude.sweep.tuning import grid, trials, tuned_study
 
 logger = logging.getLogger(__name__)
 
-_PLAIN = re.compile(r"[A-Za-z0-9_/.+-]([A-Za-z0-9_/.:+-]*[A-Za-z0-9_/.+-])?")  # needs no quotes in Hydra's grammar
 _KEY = re.compile(r"(?:\+\+?|~)?([\w@./-]+)")
 _OWN = ("run_cap", "search_seed", "tuned")  # keys of a sweep, not of its runs
 
@@ -62,8 +62,8 @@ def planned_runs(name: str, extra: Sequence[str] = ()) -> list[list[str]]:
     if not tuned:
         return runs
     study = tuned_study(runs)
-    tried = trials(study, runs)
-    return [*tried, *runs, *([*run, *grid(study)[0]] for run in runs)]  # what will be best costs what any costs
+    best = [[*run, *grid(study)[0]] for run in runs]  # what will be best costs what any costs
+    return [*trials(study, runs), *runs, *best]
 
 
 def runs_of(name: str, extra: Sequence[str] = ()) -> list[tuple[list[str], RunDir]]:
@@ -233,27 +233,6 @@ def _find(name: str) -> Path | None:
 def _override(key: str, parameter: dict[str, Any]) -> str:
     values = parameter["values"] if "values" in parameter else [parameter["value"]]
     return f"{key}={','.join(quoted(value) for value in values)}"
-
-
-def quoted(value: Any) -> str:
-    """`value` as Hydra's override grammar writes it, so that it is read back as one value and nothing else.
-
-    Example:
-        >>> [quoted(value) for value in ("table3/A1", 1e-9, None, True, "a, b", [1, 2])]
-        ['table3/A1', '1e-09', 'null', 'true', "'a, b'", '[1,2]']
-    """
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return f"[{','.join(quoted(item) for item in value)}]"
-    text = str(value)
-    if _PLAIN.fullmatch(text):
-        return text
-    # Backslashes are themselves in Hydra's quotes, unless they stand before a quote.
-    escaped = re.sub(r"(\\*)('|$)", lambda m: m[1] * 2 + ("\\'" if m[2] else ""), text)
-    return f"'{escaped}'"
 
 
 def _key(override: str) -> str:

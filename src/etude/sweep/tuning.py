@@ -6,12 +6,13 @@ combination with the lowest validation loss, the mean over the pilot seeds; of t
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from math import inf, isfinite, log
-from statistics import fmean
+from typing import Any
 
+from etude.config.judging import best_value
 from etude.config.studies import Study, load_study, value_at
 from etude.errors import UserError
 from etude.rundir import RunDir
+from etude.sweep.quoting import quoted
 
 Overrides = list[str]
 Values = tuple[str, ...]  # of the keys that are tuned, as they are typed: ("budget.rate=0.5",)
@@ -48,7 +49,7 @@ def trials(study: Study, runs: Sequence[Sequence[str]]) -> list[Overrides]:
 
 def grid(study: Study) -> list[Values]:
     """Every combination of the values that a study tunes, as they are typed."""
-    columns = [[f"{key}={value}" for value in values] for key, values in study.tune.items()]
+    columns = [[f"{key}={quoted(value)}" for value in values] for key, values in study.tune.items()]
     return [*product(*columns)]
 
 
@@ -68,24 +69,31 @@ def at_their_best(study: Study, runs: Sequence[Sequence[str]], places: Mapping[V
 
 
 def _best(study: Study, arm: Sequence[str], places: Mapping[Values, RunDir]) -> Values:
-    def loss(values: Values) -> float:
-        """In nats a token; without end where a trial is missing or diverged."""
-        runs = [places[(*arm, *values, f"seed={seed}")] for seed in study.pilots]
-        found = [float(value_at(run.result(), "valid.perplexity")) if run.finished else inf for run in runs]
-        return fmean(log(one) for one in found) if all(isfinite(one) and one > 0 for one in found) else inf
-
-    losses = {values: loss(values) for values in grid(study)}
-    if min(losses.values()) == inf:
+    tried = {
+        values: {seed: _perplexity(places[(*arm, *values, f"seed={seed}")]) for seed in study.pilots}
+        for values in grid(study)
+    }
+    best = best_value(tried, study.pilots)
+    if best is None:
         raise UserError(
-            f"{_named(arm, 'experiment')}: none of its {len(losses)} trials came to a finite end, so that no best of "
-            "them can be run; the status of the sweep says why"
+            f"{_named(arm, 'experiment')}: none of the {len(tried)} values that were tried came to a finite end on "
+            "every pilot seed, so that no best of them can be run"
         )
-    return min(losses, key=lambda values: losses[values])
+    return best
+
+
+def _perplexity(run: RunDir) -> Any:
+    return value_at(run.result(), "valid.perplexity") if run.finished else None
 
 
 def _arms(study: Study, runs: Sequence[Sequence[str]]) -> list[Overrides]:
     """The runs less their seeds, each once."""
-    typed = {word.partition("=")[0] for run in runs for word in run} & set(study.tune)
+    judged = {word.removeprefix("seed=") for run in runs for word in run if word.startswith("seed=")}
+    if pilots := judged & set(map(str, study.pilots)):
+        raise UserError(
+            f"seed={min(pilots)} is a pilot seed of study {study.name}: judge on others, such as seed=1,2,3"
+        )
+    typed = {word.partition("=")[0].lstrip("+") for run in runs for word in run} & set(study.tune)
     if typed:
         raise UserError(f"tuned=true tries values of {', '.join(sorted(typed))}: leave it out here")
     return [list(arm) for arm in dict.fromkeys(tuple(_without_seed(run)) for run in runs)]

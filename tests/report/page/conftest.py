@@ -20,7 +20,8 @@ import yaml
 
 from etude.config.studies import load_study
 from etude.report.comparison import Compared, compare
-from etude.report.results import read_runs, select
+from etude.report.results import read_runs
+from etude.report.selection import select
 from etude.report.statistics.sentences import count
 from etude.rundir import RunDir
 

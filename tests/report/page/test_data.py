@@ -9,7 +9,7 @@ from etude.report.page import analysis
 from etude.report.page.analysis import analyses
 from etude.report.page.data import data
 from etude.report.page.document import in_script
-from etude.report.results import Selection
+from etude.report.selection import Selection
 
 Fabricate = Callable[..., Compared]
 ANALYSIS = {"heads": [{"attention": "encoder", "layer": 1, "head": 1, "change": 0.1}], "maps": [{"source": ["a"]}]}

@@ -14,7 +14,7 @@ import pytest
 
 from etude.report.comparison import Compared, compare
 from etude.report.page import write_page
-from etude.report.results import Selection
+from etude.report.selection import Selection
 
 pytestmark = pytest.mark.slow
 

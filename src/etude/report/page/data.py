@@ -136,7 +136,7 @@ def _told(value: Any) -> str:
 
 
 def _first_picked(compared: Compared) -> list[str]:
-    """The baseline and the arms that are furthest from it, in the study's order."""
+    """The baseline and the arms that are furthest from the one they are held against, in the study's order."""
 
     def distance(arm: ArmResult) -> float:
         found = arm.against and arm.against.bleu

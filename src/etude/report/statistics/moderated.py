@@ -82,8 +82,8 @@ def moderate(arms: Collection[Scores]) -> Prior | None:
 def moderated_test(arm: Scores, base: Scores, prior: Prior, level: float = 0.95) -> Comparison:
     """A t test and interval of the difference of two means, each with its moderated variance.
 
-    An arm of one seed has the interval in which its difference would lie if it varied as the others do: a prediction.
-    It has no p, for a single run is no ground for a star.
+    An arm of one seed is taken to vary as the others do: its interval leaves out zero where its run would be a surprise
+    as one more seed of the base. It has no p, for a single run is no ground for a star.
     """
     difference = arm.mean - base.mean
     variance, freedom = _error(arm, base, prior)

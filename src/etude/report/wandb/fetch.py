@@ -18,7 +18,8 @@ from etude.config.studies import Study, load_study, value_at
 from etude.errors import UserError
 from etude.files import write_json, write_text
 from etude.report import Results
-from etude.report.results import read_runs, select
+from etude.report.results import read_runs
+from etude.report.selection import select
 from etude.report.wandb.connection import connected, project_of
 from etude.report.wandb.restored import config_of, overrides_of, result_of
 from etude.rundir import RunDir
