@@ -20,10 +20,12 @@ def tried(runs_dir: Path, make_run: Make) -> Make:
     study = runs_dir.parent / "experiments" / "heads" / "study.yaml"
     study.write_text(study.read_text() + yaml.safe_dump({"tune": {"budget.rate": [0.5, 1.0]}, "pilots": [101]}))
 
-    def make(arm: str, seed: int, rate: float, *, valid: float = 3.0, ppl: float = 3.0) -> RunDir:
+    def make(
+        arm: str, seed: int, rate: float, *, valid: float = 3.0, ppl: float = 3.0, scale: str = "pocket"
+    ) -> RunDir:
         budget = {"rate": rate, "steps": 0.1, "max_steps": 100, "target_tokens": 2000}
         typed = (f"budget.rate={rate}",) if rate != 1.0 else ()
-        run = make_run(arm, seed, ppl=ppl, typed=typed, changed={"budget": budget})
+        run = make_run(arm, seed, ppl=ppl, typed=typed, changed={"budget": budget}, scale=scale)
         result = run.result() | {"valid": {"perplexity": valid}}
         run.result_file.write_text(json.dumps(result))
         return run
@@ -78,3 +80,51 @@ def test_pilots_alone_are_shown_as_any_runs_are(runs_dir: Path, tried: Make) -> 
     tried("base", 101, 1.0)
     tried("A1", 101, 1.0)
     assert [run.seed for run in results("heads", runs_dir).runs] == [101, 101]
+
+
+def seeds(runs_dir: Path, **where: str) -> list[tuple[str, int]]:
+    return [(run.arm, run.seed) for run in results("heads", runs_dir, where).runs]
+
+
+def test_a_value_is_shared_within_one_setting_and_never_across(runs_dir: Path, tried: Make) -> None:
+    """Small runs have another default rate, and other trials."""
+    for arm in ("base", "A1"):
+        tried(arm, 11, 1.0, ppl=2.0)
+    tried("base", 12, 0.5, ppl=4.0, scale="small")
+    tried("base", 101, 0.5, valid=1.5, scale="small")
+    assert seeds(runs_dir) == [("base", 11), ("A1", 11)]
+    assert results("heads", runs_dir).compare().tuned is None, "the trials are of another scale"
+    assert seeds(runs_dir, scale="small") == [("base", 12)]
+    assert any("another setting" in note for note in results("heads", runs_dir).notes)
+
+
+def test_runs_at_another_value_are_left_out_by_name_and_can_be_asked_for(runs_dir: Path, tried: Make) -> None:
+    tried("base", 11, 1.0, ppl=2.0)
+    tried("A1", 11, 1.0, ppl=2.0)
+    tried("A1", 12, 0.5, ppl=4.0)
+    told = "Left out: 1 run with another budget.rate: say which to see them."
+    assert told in results("heads", runs_dir).notes
+    assert seeds(runs_dir, **{"budget.rate": "0.5"}) == [("A1", 12)]
+
+
+def test_pilots_can_be_asked_for_by_their_seed(runs_dir: Path, tried: Make) -> None:
+    tried("base", 101, 1.0)
+    tried("base", 11, 1.0)
+    assert "Left out: 1 run on pilot seeds." in results("heads", runs_dir).notes
+    assert seeds(runs_dir, seed="101") == [("base", 101)]
+    assert seeds(runs_dir, seed="11") == [("base", 11)]
+
+
+def test_a_tuned_run_that_diverged_leaves_the_other_reading_alone(runs_dir: Path, tried: Make) -> None:
+    tried("base", 101, 0.5)
+    tried("base", 11, 1.0)
+    tried("base", 11, 0.5, ppl=math.inf)
+    compared = results("heads", runs_dir).compare()
+    assert compared.baseline.ppl is not None
+    assert not any(note.startswith("tuned:") for note in report("heads", runs_dir, {}).rows.notes)
+
+
+def test_a_perplexity_of_nothing_diverged(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", ppl=0.0)
+    make_run("A1", ppl=2.0)
+    assert results("heads", runs_dir).compare().baseline.diverged

@@ -113,6 +113,8 @@ def test_a_plan_counts_trials_and_both_readings(folder: Path) -> None:
     ("name", "words", "told"),
     [
         ("mine", ["tuned=yes"], "tuned=yes: say tuned=true, or leave it out"),
+        ("mine", ["tuned=true", "seed=101"], "seed=101 is a pilot seed of study mine: judge on others"),
+        ("mine", ["tuned=true", "++budget.rate=1"], r"tuned=true tries values of budget\.rate"),
         ("mine", ["tuned=true", "budget.rate=1"], r"tuned=true tries values of budget\.rate: leave it out here"),
         ("modern", ["tuned=true"], "study modern does not say what to tune; add to its study.yaml"),
         ("free", ["tuned=true"], "tuned=true is for the arms of one study"),
