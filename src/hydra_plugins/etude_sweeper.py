@@ -56,7 +56,7 @@ class SweepFileSweeper(Sweeper):
         study = tuned_study(runs)
         tried = trials(study, runs)
         first = self.launcher.launch(tried, initial_job_idx=0)
-        found = {tuple(run): RunDir(Path(done.working_dir)) for run, done in zip(tried, first, strict=True)}
+        found = {tuple(run): RunDir(Path(str(done.working_dir))) for run, done in zip(tried, first, strict=True)}
         if not all(run.finished for run in found.values()):  # a launcher that does not wait has only submitted them
             logger.warning("the trials are not finished: typed again when they are, this runs each arm at its best")
             return [first, self.launcher.launch(runs, initial_job_idx=len(tried))]
