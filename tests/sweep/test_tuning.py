@@ -125,6 +125,12 @@ def test_what_cannot_be_tuned_is_refused(name: str, words: list[str], told: str,
         planned_runs(name, words)
 
 
+def test_what_is_neither_true_nor_false_launches_nothing(folder: Path) -> None:
+    with pytest.raises(UserError, match="tuned=maybe: say tuned=true, or leave it out"):
+        sweep_overrides("mine", ["tuned=maybe"])
+    assert "hydra.sweeper.tuned=false" in sweep_overrides("mine", ["tuned=false"])
+
+
 @pytest.mark.parametrize(
     ("changed", "told"),
     [

@@ -57,7 +57,7 @@ def planned_runs(name: str, extra: Sequence[str] = ()) -> list[list[str]]:
         UserError: as there.
     """
     own, overrides = _read(name, extra)
-    tuned = _yes(own.pop("tuned", "false"))
+    tuned = own.pop("tuned", False)
     runs = sweep_runs(overrides, **own)
     if not tuned:
         return runs
@@ -135,6 +135,8 @@ def _read(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """What is said of the sweep itself, in its file or behind its name, and the overrides of its runs."""
     file = _find(name)
     own: dict[str, Any] = {key: _number(word.partition("=")[2]) for word in extra if (key := _key(word)) in _OWN}
+    if "tuned" in own:
+        own["tuned"] = _yes(own["tuned"])
     typed = [word for word in extra if _key(word) not in _OWN]
     if file is None:
         written = [f"experiment={','.join(f'{name}/{arm}' for arm in load_study(name).arms)}"]
