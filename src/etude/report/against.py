@@ -134,12 +134,10 @@ class Spread:
     Attributes:
         of_run: of a single run over seeds, as if both arms varied alike.
         of_test_sets: of the difference over test sets, with seeds without end.
-        seeds: how many each arm has.
     """
 
     of_run: float
     of_test_sets: float
-    seeds: tuple[int, int]
 
 
 def spread_of(arm: Measured, base: Measured) -> Spread | None:
@@ -149,4 +147,4 @@ def spread_of(arm: Measured, base: Measured) -> Spread | None:
     of_run = pooled_deviation(arm.bleu, base.bleu)
     if of_run == 0:
         return None
-    return Spread(of_run, sentence_deviation(arm.sentences, base.sentences), (arm.bleu.seeds, base.bleu.seeds))
+    return Spread(of_run, sentence_deviation(arm.sentences, base.sentences))
