@@ -1,5 +1,6 @@
 """Two readings of one study: a value shared by all arms, and each arm at its own best."""
 
+import io
 import json
 import math
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from rich.console import Console
 
 from etude.report import report, results
 from etude.rundir import RunDir
@@ -56,6 +58,29 @@ def test_the_table_holds_the_shared_value_and_each_arm_at_its_own_best(runs_dir:
     assert [run.seed for arm in compared.arms for run in arm.runs] == [11, 11], "a pilot is in no table"
     told = "tuned: each arm with the best of 2 values, by validation loss on seed 101, which the table does not hold"
     assert f"{told}: budget.rate=1.0: base; budget.rate=0.5: A1." in report("heads", runs_dir, {}).rows.notes
+
+
+@pytest.mark.parametrize("width", [60, 72, 80, 100, 160])
+def test_the_widest_table_keeps_every_cell_beside_its_arm(width: int, runs_dir: Path, tried: Make) -> None:
+    """Six columns of numbers and both readings do not fit into 80 columns, in one piece."""
+    for arm in ("base", "A1"):
+        for rate in (0.5, 1.0):
+            tried(arm, 101, rate, ppl=99.0)
+            for seed in (11, 12, 13):
+                tried(arm, seed, rate, ppl=300.0 + 10 * seed)
+    made = report("heads", runs_dir, {})
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(made)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= width
+    columns = [not column.about_arm for column in made.rows.columns]
+    for row in made.rows.rows:
+        beside = " ".join(line for line in lines if line.split(" ")[0] == row.cells[0])
+        missing = [
+            cell for cell, of_numbers in zip(row.cells, columns, strict=True) if of_numbers and cell not in beside
+        ]
+        assert not missing, row.cells[0]
 
 
 def test_a_trial_that_diverged_was_tried_and_is_no_best(runs_dir: Path, tried: Make) -> None:

@@ -14,19 +14,29 @@ _STYLES = {"paper": "dim"}
 
 
 class Drawn:
-    """The table for a terminal, with its notes below; where it is too wide, each arm's changes share one column."""
+    """The table for a terminal, with its notes below.
+
+    Where it is too wide, each arm's changes share one column; where that is too wide, it is broken before BLEU.
+    """
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        rows = self.rows
-        layouts = (_table(rows, gap=2), _table(rows, gap=1), _table(narrow(rows), gap=1))
-        room = options.update(width=10_000)
-        fitting = [table for table in layouts if Measurement.get(console, room, table).maximum <= options.max_width]
-        yield fitting[0] if fitting else layouts[-1]
-        yield Text()
-        yield from (Text(note) for note in (*rows.notes, *rows.left_out))
+        for table in self._layout(console, options):
+            yield table
+            yield Text()
+        yield from (Text(note) for note in (*self.rows.notes, *self.rows.left_out))
+
+    def _layout(self, console: Console, options: ConsoleOptions) -> list[Table]:
+        """The first layout that fits; of the narrow one, what an arm is may take several lines."""
+        narrower, room = narrow(self.rows), options.update(width=10_000)
+        for rows in (self.rows, narrower):
+            table = _table(rows)
+            needed = Measurement.get(console, room, table)
+            if (needed.minimum if rows is narrower else needed.maximum) <= options.max_width:
+                return [table]
+        return [_table(part) for part in halves(narrower)]
 
 
 def narrow(rows: Rows) -> Rows:
@@ -35,12 +45,27 @@ def narrow(rows: Rows) -> Rows:
     if not told:
         return rows
     first, end = told[0], told[-1] + 1
-    columns = [*rows.columns[:first], Column("what it is", words=True), *rows.columns[end:]]
+    columns = [*rows.columns[:first], Column("what it is", about_arm=True, words=True), *rows.columns[end:]]
     shorter = []
     for row in rows.rows:
         words = [f"{rows.columns[index].header}={row.cells[index]}" for index in told if row.cells[index]]
         shorter.append(Row(row.group, [*row.cells[:first], ", ".join(words), *row.cells[end:]], row.run))
     return replace(rows, columns=columns, rows=shorter)
+
+
+def halves(rows: Rows) -> tuple[Rows, Rows]:
+    """What stands before the first column of BLEU, and the rest beside the arms' names."""
+    at = [column.header for column in rows.columns].index("BLEU")
+    names = rows.columns[0]
+    return (
+        replace(rows, columns=rows.columns[:at], rows=[replace(row, cells=row.cells[:at]) for row in rows.rows]),
+        replace(
+            rows,
+            title="",
+            columns=[names, *rows.columns[at:]],
+            rows=[replace(row, cells=[row.cells[0], *row.cells[at:]]) for row in rows.rows],
+        ),
+    )
 
 
 def markdown(rows: Rows) -> str:
@@ -52,16 +77,23 @@ def markdown(rows: Rows) -> str:
     return "\n".join([*lines, "", *(f"{note}\n" for note in (*rows.notes, *rows.left_out))])
 
 
-def _table(rows: Rows, gap: int) -> Table:
-    """Columns `gap` apart, and rules between the groups of arms."""
+def _table(rows: Rows) -> Table:
+    """Rules between the groups of arms; only words that tell what an arm is may be folded."""
     table = Table(
-        title=rows.title, title_style="bold", title_justify="left", box=box.HORIZONTALS, show_edge=False, padding=0
+        title=rows.title or None,
+        title_style="bold",
+        title_justify="left",
+        box=box.HORIZONTALS,
+        show_edge=False,
+        padding=0,
     )
     for column in rows.columns:
         header = Text("\n".join([*column.header.split(" ", 1), column.whose] if column.whose else [column.header]))
         justify: JustifyMethod = "left" if column.words else "right"
         style = _STYLES.get(column.whose, "")
-        table.add_column(header, justify=justify, no_wrap=not column.words, overflow="fold", style=style)
+        table.add_column(
+            header, justify=justify, no_wrap=not (column.words and column.about_arm), overflow="fold", style=style
+        )
     for row, following in zip(rows.rows, [*rows.rows[1:], None], strict=True):
         last = following is None or following.group != row.group
         cells = [_cell(cell, column) for cell, column in zip(row.cells, rows.columns, strict=True)]
