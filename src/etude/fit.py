@@ -78,7 +78,7 @@ def fit(
         trainer = Trainer(
             accelerator=where["accelerator"],
             devices=devices,
-            strategy="auto" if devices == 1 else DDPStrategy(cluster_environment=cluster, gradient_as_bucket_view=True),
+            strategy="auto" if devices == 1 else _shared_among_processes(cluster),
             deterministic=where["deterministic"],
             precision=config["precision"],
             max_steps=steps,
@@ -135,6 +135,11 @@ def _start(run: RunDir, averaged: dict[int, Path]) -> tuple[int, Path | None]:
     if gone:
         log.warning("%s has gone, which is to be averaged with later ones: starting from the beginning", gone[0])
     return (0, None) if gone else (step, checkpoint)
+
+
+def _shared_among_processes(cluster: ClusterEnvironment) -> DDPStrategy:
+    """Every process keeps its own buffers: a table of positions is as long as the sentences of that process ask for."""
+    return DDPStrategy(cluster_environment=cluster, gradient_as_bucket_view=True, broadcast_buffers=False)
 
 
 def _processes(devices: int) -> tuple[ClusterEnvironment, int]:

@@ -1,14 +1,20 @@
 import csv
 import json
+import os
+import subprocess
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+import yaml
 
+from etude import build
 from etude.config.compose import compose
 from etude.config.identity import freeze
 from etude.rundir import RunDir
+from etude.sweep.job import train_command
+from etude.training.averaging import final_weights
 from etude.training.checkpoints import read_checkpoint
 
 Freeze = Callable[..., RunDir]
@@ -48,3 +54,35 @@ def found(run: RunDir) -> dict[str, Any]:
         "result": json.loads(json.dumps(result)),
         "hypotheses": run.hypotheses_file("test").read_text(),
     }
+
+
+def with_plain_descent(run: RunDir) -> RunDir:
+    """The run, whose steps are now the gradients themselves: Adam would turn rounding into steps of full length."""
+    config = run.config()
+    config["optimizer"] = {"_target_": "torch.optim.SGD", "_partial_": True, "lr": 1.0}
+    config["schedule"] |= {"warmup_steps": 1, "factor": config["model"]["d_model"] ** 0.5}
+    run.config_file.write_text(yaml.safe_dump(config))
+    return run
+
+
+def update(run: RunDir) -> dict[str, torch.Tensor]:
+    """How far the weights moved."""
+    config = run.config()
+    torch.manual_seed(config["seed"])
+    before = build.model(config, build.token_store(config).vocab_size).state_dict()
+    return {name: weight - before[name] for name, weight in final_weights(run, config).items()}
+
+
+def distance(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
+    """Relative to the length of the update itself."""
+    apart, length = (sum(float(t.double().square().sum()) for t in d) for d in (_minus(one, other), one.values()))
+    return (apart / length) ** 0.5
+
+
+def _minus(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+    return [one[name] - other[name] for name in one]
+
+
+def in_processes(run: RunDir) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(train_command(run), capture_output=True, text=True, env=environment, check=False, timeout=120)

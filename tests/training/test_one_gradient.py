@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 import yaml
 from filelock import FileLock
 from lightning import Trainer
@@ -18,50 +17,17 @@ from etude.data.batching import collate_piece
 from etude.rundir import RunDir
 from etude.sweep.job import train_command
 from etude.train import train
-from etude.training.averaging import final_weights
 from etude.training.checkpoints import Checkpoints
 
-from .conftest import Freeze
+from .conftest import Freeze, distance, in_processes, update, with_plain_descent
 
 STEPS = 3
 BUDGET = [f"budget.max_steps={STEPS}", "budget.source_tokens=60", "budget.target_tokens=60"]
 
 
-def with_plain_descent(run: RunDir) -> RunDir:
-    """The run, whose steps are now the gradients themselves: Adam would turn rounding into steps of full length."""
-    config = run.config()
-    config["optimizer"] = {"_target_": "torch.optim.SGD", "_partial_": True, "lr": 1.0}
-    config["schedule"] |= {"warmup_steps": 1, "factor": config["model"]["d_model"] ** 0.5}
-    run.config_file.write_text(yaml.safe_dump(config))
-    return run
-
-
 def asked(runs: Freeze, name: str, dropout: float, *trainer: str) -> RunDir:
     run = runs(name, *BUDGET, f"model.dropout={dropout}", *(f"trainer.{setting}" for setting in trainer))
     return with_plain_descent(run)
-
-
-def update(run: RunDir) -> dict[str, torch.Tensor]:
-    """How far the weights moved."""
-    config = run.config()
-    torch.manual_seed(config["seed"])
-    before = build.model(config, build.token_store(config).vocab_size).state_dict()
-    return {name: weight - before[name] for name, weight in final_weights(run, config).items()}
-
-
-def distance(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
-    """Relative to the length of the update itself."""
-    apart, length = (sum(float(t.double().square().sum()) for t in d) for d in (_minus(one, other), one.values()))
-    return (apart / length) ** 0.5
-
-
-def _minus(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> list[torch.Tensor]:
-    return [one[name] - other[name] for name in one]
-
-
-def in_processes(run: RunDir) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.run(train_command(run), capture_output=True, text=True, env=environment, check=False, timeout=120)
 
 
 @pytest.fixture(scope="module")
