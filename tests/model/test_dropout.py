@@ -43,6 +43,16 @@ def test_evaluation_and_p_zero_change_nothing():
     assert Dropout(0.0)(x) is x
 
 
+@pytest.mark.parametrize("p", [0.99999, 0.999999, 1 - 1e-12])
+def test_a_probability_next_to_one_still_leaves_finite_numbers_with_the_same_mean(p):
+    """Sixteen bits cannot tell it from one; the one element in 65536 that is kept is multiplied by as much."""
+    torch.manual_seed(1)
+    dropped = Dropout(p)(torch.ones(4_000_000))
+    assert dropped.isfinite().all()
+    assert 30 < dropped.count_nonzero() < 100
+    assert abs(dropped.mean().item() - 1) < 0.6
+
+
 @pytest.mark.parametrize("p", [-0.1, 1.0, 2])
 def test_an_impossible_probability_is_refused(p):
     with pytest.raises(ValueError, match=r"must lie in \[0, 1\)"):

@@ -11,8 +11,8 @@ class Dropout(nn.Module):
     """Zero each element with probability `p` while training and divide the rest by 1 - p.
 
     On CPU, drawing one random number an element takes a third of a training step of a small Transformer. There four
-    elements share a 64-bit draw: each gets 16 bits of its own, so `p` is rounded to a multiple of 1/65536, and the
-    divisor with it, which keeps the expectation exact. On other devices this is `torch.nn.functional.dropout`.
+    elements share a 64-bit draw: each gets 16 bits of its own, so `p` is rounded to a multiple of 1/65536, at most
+    65535/65536, and the divisor with it, which keeps the expectation exact. On other devices this is `torch.nn.functional.dropout`.
 
     Raises:
         ValueError: p is not in [0, 1).
@@ -23,7 +23,7 @@ class Dropout(nn.Module):
         if not 0 <= p < 1:
             raise ValueError(f"a dropout probability must lie in [0, 1), not {p}")
         self.p = p
-        self._kept = round((1 - p) * _LEVELS)
+        self._kept = max(1, round((1 - p) * _LEVELS))
 
     def forward(self, x: Tensor) -> Tensor:
         """Any shape, unchanged in evaluation."""
