@@ -38,12 +38,13 @@ _HELP = {"-h", "--help"}
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run one verb. Exit status: 0 done, 1 a run failed, 2 a mistake that the message says how to mend."""
+    """Run one verb. Exit status: 0 done, 1 a run failed, 2 a mistake that the message says how to mend,
+    75 another process works on the run."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         _dispatch(words)
     except UserError as error:
-        _fail(str(error), 2)
+        _fail(str(error), error.exit_status)
     except KeyboardInterrupt as stop:
         _fail("; ".join(["interrupted", *map(str, stop.args)]), 130)
     except BrokenPipeError:  # whoever read our output has left

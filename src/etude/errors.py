@@ -7,8 +7,10 @@ from difflib import get_close_matches
 class UserError(Exception):
     """One clear sentence that names the key or the file and line, and the way out.
 
-    The command line prints it without a traceback and exits with status 2.
+    The command line prints it without a traceback and exits with `exit_status`.
     """
+
+    exit_status = 2
 
 
 def did_you_mean(word: str, choices: Iterable[str], shown: int = 12) -> str:

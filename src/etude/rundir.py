@@ -47,6 +47,11 @@ class RunDir:
         return self.path / "config.yaml"
 
     @property
+    def lock_file(self) -> Path:
+        """Whoever works on the run holds it."""
+        return self.path / ".lock"
+
+    @property
     def overrides_file(self) -> Path:
         """What was typed."""
         return self.path / "overrides.txt"

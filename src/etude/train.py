@@ -12,13 +12,10 @@ import logging
 import shutil
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock, Timeout
 from lightning.pytorch.loggers import Logger
 from torch import distributed
 
@@ -32,6 +29,7 @@ from etude.evaluation.paper_bleu import paper_bleu
 from etude.evaluation.perplexity import negative_log_likelihood, perplexity
 from etude.files import remove_leftovers, replacing, write_json, write_text
 from etude.fit import fit, rank
+from etude.lock import alone
 from etude.logs import logging_to, quiet_libraries
 from etude.model.transformer import Transformer
 from etude.plan.runs import flops_to_train
@@ -63,6 +61,7 @@ def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
         What `result.json` holds; of several processes, those that only help to train return nothing in it.
 
     Raises:
+        Busy: another process works on it.
         UserError: the data cannot be had, the config does not fit it, or the disk is full.
         KeyboardInterrupt: it was asked to stop, by Ctrl-C or a signal; the same command goes on.
     """
@@ -70,25 +69,11 @@ def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
         return run.result()
     if rank() > 0:
         return _train(run, first=False)
-    with _alone(run, patience):
+    with alone(run, patience):
         if run.finished and run.config()["trainer"]["devices"] == 1:  # the others of several would wait for this one
             return run.result()
         remove_leftovers(run.path)
         return _train(run, first=True)
-
-
-@contextmanager
-def _alone(run: RunDir, patience: float) -> Iterator[None]:
-    """No other process works on the run meanwhile; the lock dies with its owner.
-
-    Raises:
-        UserError: another process has it.
-    """
-    try:
-        with FileLock(run.path / ".lock", timeout=patience):
-            yield
-    except Timeout as error:
-        raise UserError(f"another process is training {run.path}: wait for it, or stop it first") from error
 
 
 def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
@@ -203,7 +188,7 @@ def main() -> None:
         train(RunDir(Path(sys.argv[1])), _GRACE)
     except UserError as error:
         sys.stderr.write(f"etude: {error}\n")
-        sys.exit(2)
+        sys.exit(error.exit_status)
     except KeyboardInterrupt as stop:
         sys.stderr.write(f"etude: {'; '.join(['stopped', *map(str, stop.args)])}\n")
         sys.exit(130)

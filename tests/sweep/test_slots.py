@@ -1,12 +1,17 @@
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from etude.errors import UserError
+from etude.lock import Busy
 from etude.rundir import RunDir
 from etude.sweep.resources import Slots
 from etude.sweep.slots import SweepFailed, run_side_by_side
@@ -52,6 +57,45 @@ def test_a_run_named_twice_runs_once(make_run: Make, programs: Programs, finish:
     run = make_run("A1")
     once = f"import sys, pathlib; pathlib.Path(sys.argv[1], 'once').open('x'); {finish}"
     run_side_by_side([run, RunDir(run.path)], Slots(workers=2), command=programs({"A1": once}))
+    assert run.finished
+
+
+def test_a_run_that_another_process_works_on_is_left_to_it_and_taken_up_when_that_has_gone(
+    make_run: Make, programs: Programs, finish: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One is stopped there and finished here, one is finished there; the third never waits for them."""
+    stopped, done, free = runs = [make_run("stopped"), make_run("done"), make_run("free")]
+    locks = [FileLock(run.lock_file, thread_local=False) for run in runs[:2]]
+    for lock in locks:
+        lock.acquire()
+
+    def other_process() -> None:
+        while not free.finished:
+            time.sleep(0.05)
+        done.write_result({"by": "the other one"})
+        for lock in locks:
+            lock.release()
+
+    other = threading.Thread(target=other_process)
+    other.start()
+    with caplog.at_level("INFO", "etude"):
+        run_side_by_side(runs, Slots(workers=1), cost=by_layers, command=programs({"stopped": finish, "free": finish}))
+    other.join()
+    assert stopped.finished
+    assert done.result()["by"] == "the other one"
+    assert not done.log_file.exists(), "it was not started"
+    for said in ("table3/stopped seed 1: left to another", "table3/done seed 1: finished by another"):
+        assert caplog.text.count(said) == 1
+
+
+def test_a_process_that_finds_its_run_taken_is_no_failure_and_no_attempt(
+    make_run: Make, programs: Programs, finish: str, tmp_path: Path
+) -> None:
+    """Another process may take the run between our look and our start."""
+    run, flag = make_run("A1"), tmp_path / "second"
+    program = f"import pathlib; flag = pathlib.Path({str(flag)!r}); again = flag.exists(); flag.touch()\n"
+    taken = f"if not again: sys.exit({Busy.exit_status})\n"
+    run_side_by_side([run], Slots(), command=programs({"A1": f"import sys; {program}{taken}{finish}"}), retries=0)
     assert run.finished
 
 

@@ -130,7 +130,7 @@ def test_a_run_that_ended_between_two_looks_is_finished(
         run.write_result(RESULT)
         return False
 
-    monkeypatch.setattr("etude.sweep.standing._held", ends_meanwhile)
+    monkeypatch.setattr("etude.sweep.standing.taken", ends_meanwhile)
     assert state_of(capsys) == "finished"
 
 

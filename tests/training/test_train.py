@@ -11,6 +11,7 @@ from filelock import FileLock
 
 from etude.errors import UserError
 from etude.files import write_text
+from etude.lock import Busy
 from etude.train import train
 
 from .conftest import Freeze
@@ -38,6 +39,14 @@ def test_what_another_process_has_finished_meanwhile_is_taken_and_not_computed_a
     other.start()
     assert train(run, patience=30) == {"by": "the other one"}
     other.join()
+
+
+def test_a_run_that_another_process_trains_ends_with_a_status_of_its_own(runs: Freeze) -> None:
+    run = runs("held")
+    with FileLock(run.lock_file), pytest.raises(Busy, match=r"another process is training \S+: wait for it") as busy:
+        train(run, patience=0)
+    assert busy.value.exit_status == 75
+    assert not run.log_file.exists()
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine where no GPU answers")

@@ -11,7 +11,9 @@ from math import ceil
 from typing import Any
 
 from etude.config.studies import value_at
+from etude.errors import UserError
 from etude.files import write_text
+from etude.lock import Busy, taken
 from etude.rundir import RunDir
 from etude.sweep.log import last_lines
 from etude.sweep.process import Process
@@ -21,7 +23,7 @@ Command = Callable[[RunDir], Sequence[str]]
 GRACE = 60.0  # seconds that a run which is asked to stop has for its checkpoint
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-_MISTAKE = 2  # exit status: a mistake of the user's, which another attempt would make again
+_MISTAKE = UserError.exit_status  # a mistake of the user's, which another attempt would make again
 
 
 class State(StrEnum):
@@ -29,6 +31,7 @@ class State(StrEnum):
 
     SKIPPED = "skipped"  # it was finished before the sweep began
     WAITING = "waiting"
+    ELSEWHERE = "elsewhere"  # another process works on it
     RUNNING = "running"
     FINISHED = "finished"
     FAILED = "failed"
@@ -85,6 +88,13 @@ class Job:
         """Whether it has failed, may be tried again, and could then do better."""
         return self.state is State.FAILED and self.attempts <= self.retries and self._code != _MISTAKE
 
+    def look(self) -> None:
+        """Of a run that waits or is elsewhere: whether another process works on it, or has finished it."""
+        if self.run_dir.finished:
+            self.state = State.SKIPPED
+        else:
+            self.state = State.ELSEWHERE if taken(self.run_dir) else State.WAITING
+
     def start(
         self,
         command: Command,
@@ -131,7 +141,11 @@ class Job:
             self._end(State.FINISHED)
         elif self._code is not None:
             self._code = self._last_lines()[1] or self._code
-            self._end(State.FAILED, self.reason or _how(self._code))
+            if self._code == Busy.exit_status:
+                self.attempts -= 1  # it was none
+                self._end(State.ELSEWHERE, "another process is training it")
+            else:
+                self._end(State.FAILED, self.reason or _how(self._code))
         elif time.monotonic() > self._deadline and not self.stopping:
             self.reason = f"took longer than {self._timeout:g} s, the timeout"
             self.signal(signal.SIGTERM)

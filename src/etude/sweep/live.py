@@ -19,11 +19,20 @@ _STYLES = {
     State.FINISHED: "green",
     State.SKIPPED: "dim",
     State.WAITING: "dim",
+    State.ELSEWHERE: "dim",
     State.RUNNING: "cyan",
     State.FAILED: "bold red",
     State.STOPPED: "yellow",
 }
-_IMPORTANCE = [State.RUNNING, State.FAILED, State.STOPPED, State.FINISHED, State.WAITING, State.SKIPPED]
+_IMPORTANCE = [
+    State.RUNNING,
+    State.FAILED,
+    State.STOPPED,
+    State.FINISHED,
+    State.ELSEWHERE,
+    State.WAITING,
+    State.SKIPPED,
+]
 _FIGURES = ("GPU", "step", "loss", "tokens/s", "left", "PPL", "BLEU", "params")
 _AROUND = 3  # lines that the table needs beside its rows
 
@@ -36,6 +45,9 @@ class Screen(Protocol):
 
     def ended(self, job: Job) -> None:
         """`job` is finished or has failed."""
+
+    def elsewhere(self, job: Job) -> None:
+        """`job` is left to another process that works on it, or was finished by one."""
 
     def stopping(self, runs: int, grace: float) -> None:
         """The sweep is to stop, and so many runs have `grace` seconds to put themselves away."""
@@ -87,6 +99,11 @@ class Lines:
         took = duration(job.ended - job.started)
         logger.info("%s: finished in %s, %s (%d of %d)", job.name, took, scores, done, len(self._jobs))
 
+    def elsewhere(self, job: Job) -> None:
+        """One line."""
+        by_another = "finished by" if job.state is State.SKIPPED else "left to"
+        logger.info("%s: %s another process", job.name, by_another)
+
     def stopping(self, runs: int, grace: float) -> None:
         """One line."""
         logger.warning("%s", _asked(runs, grace))
@@ -109,6 +126,9 @@ class LiveTable:
         """The table shows it, and a failure is told at once."""
         if job.state is State.FAILED:
             self._say(Text(job.failure() + _another(job), style="red"))
+
+    def elsewhere(self, job: Job) -> None:
+        """The table shows it."""
 
     def stopping(self, runs: int, grace: float) -> None:
         """Above the table."""

@@ -10,8 +10,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from filelock import FileLock, Timeout
-
+from etude.lock import Busy, alone
 from etude.rundir import RunDir
 from etude.sweep.job import GRACE, Command, Job, State, train_command
 from etude.sweep.live import Lines
@@ -52,7 +51,7 @@ class RemoteRun:
 
     def __call__(self) -> Ending:
         """Train until the run has ended; whatever cuts this short stops the run first."""
-        with suppress(Timeout), FileLock(self.run_dir.path / ".lock", timeout=self.grace):
+        with suppress(Busy), alone(self.run_dir, self.grace):
             pass  # an attempt whose worker has died may still be writing its checkpoint
         job = self._job = Job(self.run_dir)
         try:

@@ -35,6 +35,8 @@ def run_side_by_side(
 ) -> None:
     """Run all that are not finished, the longest first, as many at once as there are slots, and show how they stand.
 
+    A run that another process works on is left to it meanwhile; the sweep comes back to it, and ends when all have.
+
     Args:
         run_dirs: frozen runs; one that is named twice runs once.
         slots: what there is to run on.
@@ -51,16 +53,24 @@ def run_side_by_side(
     """
     jobs = [Job(run_dir, retries) for run_dir in dict.fromkeys(run_dirs)]
     waiting = _in_order([job for job in jobs if job.state is State.WAITING], slots, cost)
+    elsewhere: list[Job] = []
     running: dict[Job, Slot] = {}
     with interrupts() as heard, screen(jobs) as show:
         try:
-            while (waiting or running) and not heard.caught:
+            while (waiting or running or elsewhere) and not heard.caught:
+                waiting = [*_back(elsewhere, show), *waiting]
                 admitted = slots.admit([Need.of(job.config) for job in waiting])
                 for place, slot in admitted.items():
                     job = waiting[place]
-                    running[job] = slot
-                    job.start(command, slot.threads, slot.gpus, timeout=timeout, grace=grace)
-                    show.started(job)
+                    job.look()
+                    if job.state is State.WAITING:
+                        running[job] = slot
+                        job.start(command, slot.threads, slot.gpus, timeout=timeout, grace=grace)
+                        show.started(job)
+                    else:
+                        slots.give_back(slot)
+                        elsewhere.append(job)
+                        show.elsewhere(job)
                 waiting = [job for place, job in enumerate(waiting) if place not in admitted]
                 show.refresh()
                 heard.wait(_REFRESH)
@@ -69,6 +79,10 @@ def run_side_by_side(
                     if job.state is State.RUNNING:
                         continue
                     slots.give_back(running.pop(job))
+                    if job.state is State.ELSEWHERE:  # that process was quicker
+                        elsewhere.append(job)
+                        show.elsewhere(job)
+                        continue
                     show.ended(job)
                     if job.retriable:
                         job.wait_again()
@@ -76,6 +90,17 @@ def run_side_by_side(
         finally:
             _stop([*running], heard, show, grace)
     conclude(jobs, stopped=bool(heard.caught))
+
+
+def _back(elsewhere: list[Job], show: Screen) -> list[Job]:
+    """Takes from `elsewhere` the runs whose process has gone, and returns those that it has not finished."""
+    for job in elsewhere:
+        job.look()
+        if job.state is State.SKIPPED:
+            show.elsewhere(job)
+    back = [job for job in elsewhere if job.state is State.WAITING]
+    elsewhere[:] = [job for job in elsewhere if job.state is State.ELSEWHERE]
+    return back
 
 
 def _in_order(jobs: list[Job], slots: Slots, cost: Cost) -> list[Job]:

@@ -8,11 +8,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from etude.config.stale import Code, code_of
 from etude.config.studies import load_study, study_names, value_at
 from etude.errors import UserError
+from etude.lock import taken
 from etude.rundir import RunDir
 from etude.sweep.job import State
 
@@ -124,7 +123,7 @@ def last_error(log_file: Path) -> str | None:
 
 def _told(run: RunDir) -> tuple[State, dict[str, Any]]:
     """The state of a run and its figures, by the names in `Standing`."""
-    held = not run.finished and _held(run)
+    held = not run.finished and taken(run)
     if run.finished:  # asked again: it may have become so meanwhile
         result = run.result()
         return State.FINISHED, {
@@ -149,18 +148,6 @@ def _told(run: RunDir) -> tuple[State, dict[str, Any]]:
         "tokens_per_second": _float(told.get("tokens_per_second")),
         "seconds_left": _seconds(told.get("seconds_left")),
     }
-
-
-def _held(run: RunDir) -> bool:
-    """Whether a process works on the run: its lock dies with it."""
-    lock = run.path / ".lock"
-    if not lock.exists():  # taking it would make it
-        return False
-    try:
-        with FileLock(lock, timeout=0):
-            return False
-    except Timeout:
-        return True
 
 
 def _told_before(run: RunDir) -> bool:
