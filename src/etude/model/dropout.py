@@ -12,7 +12,8 @@ class Dropout(nn.Module):
 
     On CPU, drawing one random number an element takes a third of a training step of a small Transformer. There four
     elements share a 64-bit draw: each gets 16 bits of its own, so `p` is rounded to a multiple of 1/65536, at most
-    65535/65536, and the divisor with it, which keeps the expectation exact. On other devices this is `torch.nn.functional.dropout`.
+    65535/65536, and the divisor with it, which keeps the expectation exact. On other devices this is
+    `torch.nn.functional.dropout`.
 
     Raises:
         ValueError: p is not in [0, 1).

@@ -1,5 +1,6 @@
 """What the processes that train one run tell each other beside their gradients. A process alone tells itself."""
 
+import time
 from typing import TypeVar
 
 import torch
@@ -30,6 +31,32 @@ def gathered(value: Tensor | float, device: torch.device) -> list[float]:
     return [float(one) for one in everyones]
 
 
-def any_of(flag: bool, device: torch.device) -> bool:
-    """Whether the flag is up in any process."""
-    return flag if not distributed.is_initialized() else any(gathered(float(flag), device))
+class Poll:
+    """Whether a flag is up in any process, asked about once in `seconds`: whoever asks waits for all.
+
+    Every process counts the same steps and hears the same times, so that all ask after the same step.
+    """
+
+    def __init__(self, seconds: float = 1.0) -> None:
+        self.seconds = seconds
+        self._every = self._steps = 1  # steps between two askings; and since the last one
+        self._asked_at = time.monotonic()
+
+    def __call__(self, flag: bool, device: torch.device) -> bool:
+        """After every step. A process alone is told at once."""
+        if not distributed.is_initialized():
+            return flag
+        if self._steps < self._every:
+            self._steps += 1
+            return False
+        return self.now(flag, device)
+
+    def now(self, flag: bool, device: torch.device) -> bool:
+        """Without waiting for the time to ask."""
+        if not distributed.is_initialized():
+            return flag
+        took = max(gathered(time.monotonic() - self._asked_at, device))
+        often = self.seconds * self._steps / max(took, 1e-6)
+        self._every = max(1, min(int(often), 2 * self._steps))  # the steps behind us may have been uncommonly quick
+        self._steps, self._asked_at = 1, time.monotonic()
+        return any(gathered(float(flag), device))

@@ -15,7 +15,7 @@ from lightning import Callback, Trainer
 from etude.data.batching import Batch
 from etude.training.checkpoints import Checkpoints
 from etude.training.module import TranslationModule
-from etude.training.processes import any_of
+from etude.training.processes import Poll
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,9 @@ def end_on_sigterm() -> None:
 
 
 class StopWhenAsked(Callback):
-    """Notes signals, and after the step under way saves a checkpoint and raises `Stopped`, in every process alike.
+    """Notes signals, and soon saves a checkpoint and raises `Stopped`, in every process alike.
+
+    A run of one process stops after the step under way, one of several within about a second.
 
     Args:
         checkpoints: what saves it.
@@ -42,6 +44,7 @@ class StopWhenAsked(Callback):
 
     def __init__(self, checkpoints: Checkpoints, *, valid_every: int) -> None:
         self.checkpoints, self.valid_every = checkpoints, valid_every
+        self._poll = Poll()
         self._asked = 0.0  # when, on the monotonic clock; 0 if nobody has
         self._before: dict[signal.Signals, signal.Handlers] = {}
 
@@ -56,16 +59,16 @@ class StopWhenAsked(Callback):
     ) -> None:
         """Stop after a complete step."""
         if module.step_completed_by(batch) and trainer.global_step % self.valid_every:
-            self._stop_if_asked(trainer, module)
+            self._stop_if(self._poll(bool(self._asked), module.device), trainer)
 
     def on_validation_end(self, trainer: Trainer, module: TranslationModule) -> None:  # type: ignore[override]
         """Stop after a validation."""
-        self._stop_if_asked(trainer, module)
+        self._stop_if(self._poll.now(bool(self._asked), module.device), trainer)
 
     def on_train_end(self, trainer: Trainer, module: TranslationModule) -> None:  # type: ignore[override]
         """Training is over, and saved; whoever asked did not ask for what comes after it."""
         self._restore()
-        self._stop_if_asked(trainer, module)
+        self._stop_if(self._poll.now(bool(self._asked), module.device), trainer)
 
     def on_exception(self, trainer: Trainer, module: TranslationModule, exception: BaseException) -> None:  # type: ignore[override]
         """Training is over."""
@@ -79,8 +82,8 @@ class StopWhenAsked(Callback):
             self._asked = now
             log.warning("%s: stopping after this step", signal.Signals(number).name)
 
-    def _stop_if_asked(self, trainer: Trainer, module: TranslationModule) -> None:
-        if any_of(bool(self._asked), module.device):
+    def _stop_if(self, asked: bool, trainer: Trainer) -> None:
+        if asked:
             self.checkpoints.save(trainer)
             raise Stopped
 
