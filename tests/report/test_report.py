@@ -264,6 +264,27 @@ def test_what_cannot_change_a_result_does_not_part_runs(runs_dir: Path, make_run
     assert table(runs_dir)["base"]["seeds"] == "2"
 
 
+@pytest.mark.parametrize("default", ["budget.target_tokens=2000", "budget.target_tokens=2e3"])
+@pytest.mark.parametrize("arm", ["base", "A1"])
+def test_a_default_that_was_typed_is_no_other_setting(arm: str, default: str, runs_dir: Path, make_run: Make) -> None:
+    """Of the same arm and of another."""
+    make_run("base", 1)
+    make_run(arm, 2, typed=(default,))
+    assert "Left out" not in notes(runs_dir)
+    made = report("heads", runs_dir, {})
+    assert sum(len(found.runs) for found in made.compared.arms) == 2
+
+
+def test_a_value_that_others_do_not_have_is_another_setting_though_one_arm_has_it(
+    runs_dir: Path, make_run: Make
+) -> None:
+    """The arm `long` trains 300 steps anyway; the baseline does when asked."""
+    make_run("base", 1)
+    make_run("long", 1)
+    make_run("base", 2, typed=("budget.max_steps=300",), changed={"budget": {"max_steps": 300}})
+    assert "Left out: 1 run of another setting: etude report heads budget.max_steps=300" in notes(runs_dir)
+
+
 @pytest.mark.parametrize("change", [{"rate": 2.0}, {"store": "other"}])
 def test_seeds_of_an_edited_config_or_text_are_not_averaged_with_older_ones(
     change: dict[str, float], runs_dir: Path, make_run: Make

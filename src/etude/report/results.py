@@ -1,8 +1,8 @@
 """Reading what the runs of a study left in `runs/`."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ class Run:
     config: dict[str, Any]
     result: dict[str, Any]
     typed: dict[str, str]  # what was typed besides arm and seed: group or key -> choice
-    setting: dict[str, str]  # all that was chosen besides arm and seed, typed or not
+    setting: dict[str, str]  # all that was chosen besides arm and seed, typed or not, less what is so anyway
     changed: float  # when it last wrote, in seconds since the epoch
     code: Code | None  # of a finished one: was it made by the code of today?
 
@@ -78,7 +78,30 @@ def read_runs(study: Study, runs_dir: Path) -> tuple[list[Run], list[str]]:
             notes.append(f"Left out: {error}.")
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             notes.append(f"Left out: {run_dir.path}, which cannot be read ({type(error).__name__}).")
-    return runs, notes
+    return _without_needless(runs), notes
+
+
+def _without_needless(runs: Sequence[Run]) -> list[Run]:
+    """The runs, whose settings leave out what was typed in vain: the value is the same where it was not typed."""
+    return [
+        replace(run, setting={key: value for key, value in run.setting.items() if not _needless(key, run, runs)})
+        for run in runs
+    ]
+
+
+def _needless(key: str, run: Run, runs: Sequence[Run]) -> bool:
+    """Whether those who did not type `key` have the value that this run typed: of its arm, if there are any."""
+    value = value_at(run.config, key)
+    if key not in run.typed or key in run.config.get("choices", {}) or (value is None and run.typed[key] != "null"):
+        return False
+    others = [other for other in runs if key not in other.typed and _chosen(other) == _chosen(run)]
+    others = [other for other in others if other.arm == run.arm] or others
+    return bool(others) and all(value_at(other.config, key) == value for other in others)
+
+
+def _chosen(run: Run) -> dict[str, str]:
+    """The choices of groups in the setting."""
+    return {key: value for key, value in run.setting.items() if key in run.config.get("choices", {})}
 
 
 def _read(run_dir: RunDir, touched: Collection[str], tuned: Collection[str]) -> Run:
