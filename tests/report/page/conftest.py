@@ -127,7 +127,7 @@ class Tab:
 
     def go(self, url: str) -> None:
         self.call("Page.navigate", url=url)
-        self.until("document.readyState === 'complete' && location.href !== 'about:blank'")
+        self.until("document.readyState === 'complete' && 'ready' in document.documentElement.dataset")
 
     def resize(self, width: int, height: int, phone: bool = False) -> None:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)

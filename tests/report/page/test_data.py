@@ -8,7 +8,7 @@ from etude.report.comparison import Compared, compare
 from etude.report.page import analysis
 from etude.report.page.analysis import analyses
 from etude.report.page.data import data
-from etude.report.page.document import in_script
+from etude.report.page.document import as_json
 from etude.report.selection import Selection
 
 Fabricate = Callable[..., Compared]
@@ -41,7 +41,7 @@ def test_the_agreement_with_the_paper_has_every_arm_and_both_its_differences(fab
     assert [point["arm"] for point in told["points"]] == ["A1", "A2", "A3", "A4"]
     assert told["points"][0]["ours"] == compared.agreement.points["A1"].ours
     assert (told["margin"], told["large"]) == (0.05, 0.03)
-    assert in_script(told)
+    assert as_json(told)
 
 
 def again(compared: Compared) -> Compared:
@@ -83,7 +83,7 @@ def test_what_is_no_number_is_not_known(fabricate: Fabricate) -> None:
     study = compared.study
     found = data(compare(study, Selection([replace(run, result=run.run_dir.result()), *compared.arms[0].runs], [], [])))
     assert (found["arms"][1]["hours"], found["arms"][1]["flops"]) == (None, None)
-    assert "NaN" not in in_script(found)
+    assert "NaN" not in as_json(found)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"heads": 1}'])

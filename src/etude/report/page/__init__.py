@@ -1,8 +1,8 @@
 """A study as one page of HTML that holds all it shows: the table, curves, differences, costs, translations.
 
 The page asks no server for anything. Python gathers what it shows into one block of JSON (`data.py`) and writes the
-table, which can be read without a script; the rest is drawn in the browser (`js/`) by plotly.js, which lies in
-`vendor/`.
+table, which can be read without a script; the rest is drawn in the browser (`js/`) by plotly.js, which comes out of
+the package plotly and is packed into the page.
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
 // The page's data, elements made without markup, numbers as a table prints them, and what a reload must not forget.
 
-const DATA = JSON.parse(document.getElementById("data").textContent);
+const DATA = JSON.parse(await unpack("data"));
 const ARMS = DATA.arms.filter((arm) => arm.seeds.length);
 const BY_NAME = new Map(ARMS.map((arm) => [arm.name, arm]));
 const NOTHING = "–";
