@@ -17,7 +17,7 @@ from etude.data import batching, store
 from etude.data.batching import Batch
 from etude.data.corpus import Corpus
 from etude.data.store import Limits, TokenSplit, TokenStore
-from etude.data.tokenizer import PAD, Bpe, Tokenizer
+from etude.data.tokenizer import PAD, SentencePiece, Tokenizer
 from etude.decoding.beam import BeamSearch
 from etude.decoding.translator import Translator
 from etude.errors import UserError
@@ -60,7 +60,7 @@ def prepared_store(config: Config) -> TokenStore | None:
     return store.prepared(*_text(config))
 
 
-def _text(config: Config) -> tuple[Corpus, Bpe, Path, Limits]:
+def _text(config: Config) -> tuple[Corpus, SentencePiece, Path, Limits]:
     """What a store is made from."""
     corpus, tokenizer = make(config["data"]), make(config["tokenizer"])
     return corpus, tokenizer, Path(config["cache_dir"]), Limits(max_pieces=config["budget"]["max_pieces"])

@@ -10,7 +10,7 @@ from etude import build
 from etude.analyze.subject import Pair, Subject, Text
 from etude.config.compose import compose
 from etude.config.identity import resolved
-from etude.data.tokenizer import Bpe, Tokenizer
+from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.rundir import RunDir
 
 SIZES = ("model.d_model=16", "model.d_ff=24", "model.heads=4", "model.n_layers=2")
@@ -28,7 +28,9 @@ def pairs() -> list[Pair]:
 @pytest.fixture(scope="session")
 def tokenizer(tmp_path_factory: pytest.TempPathFactory, pairs: list[Pair]) -> Tokenizer:
     file = tmp_path_factory.mktemp("pieces") / "tokenizer.model"
-    bpe = Bpe(vocab_size=20, character_coverage=1.0, normalization="identity")
+    bpe = SentencePiece(
+        model_type="bpe", hard_vocab_limit=True, vocab_size=20, character_coverage=1.0, normalization="identity"
+    )
     file.write_bytes(bpe.train(line for pair in pairs for line in pair))
     return Tokenizer(file)
 

@@ -9,7 +9,7 @@ import pytest
 from etude.data.corpus import Corpus, Pair, digest
 from etude.data.splits import Limits
 from etude.data.store import TokenStore, prepare
-from etude.data.tokenizer import Bpe
+from etude.data.tokenizer import SentencePiece
 
 
 class ListCorpus(Corpus):
@@ -54,12 +54,14 @@ def make_corpus() -> Callable[..., ListCorpus]:
 
 
 @pytest.fixture(scope="session")
-def bpe() -> Bpe:
-    return Bpe(vocab_size=60, character_coverage=1.0, normalization="identity")
+def bpe() -> SentencePiece:
+    return SentencePiece(
+        model_type="bpe", hard_vocab_limit=True, vocab_size=60, character_coverage=1.0, normalization="identity"
+    )
 
 
 @pytest.fixture(scope="session")
-def store(tmp_path_factory: pytest.TempPathFactory, bpe: Bpe) -> TokenStore:
+def store(tmp_path_factory: pytest.TempPathFactory, bpe: SentencePiece) -> TokenStore:
     """A prepared store, for reading only."""
     splits = {"train": sentences(300, 300), "valid": sentences(20, 1), "test": sentences(20, 2)}
     cache: Path = tmp_path_factory.mktemp("cache")

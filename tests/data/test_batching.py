@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 from etude.data.batching import Batch, BatchStream, collate, evaluation_batches, token_batches
 from etude.data.splits import Limits
 from etude.data.store import TokenStore, prepare
-from etude.data.tokenizer import BOS, EOS, PAD, Bpe
+from etude.data.tokenizer import BOS, EOS, PAD, SentencePiece
 from etude.errors import UserError
 from etude.paths import shipped
 
@@ -197,7 +197,9 @@ def test_evaluation_goes_through_every_row_once_from_short_to_long(store: TokenS
 def test_nine_tenths_of_multi30k_batches_are_real_tokens(multi30k_root: Path, tmp_path: Path, language: str) -> None:
     config = OmegaConf.load(shipped("conf") / "data" / f"multi30k_en_{language}.yaml")
     corpus = instantiate(OmegaConf.merge(config, {"root": str(multi30k_root), "download_dir": ""}))
-    bpe = Bpe(vocab_size=10_000, character_coverage=1.0, normalization="identity")
+    bpe = SentencePiece(
+        model_type="bpe", hard_vocab_limit=True, vocab_size=10_000, character_coverage=1.0, normalization="identity"
+    )
     split = prepare(corpus, bpe, tmp_path, Limits(max_pieces=128)).split("train")
     lengths = split.source_lengths, split.target_lengths
     batches = token_batches(*lengths, source_tokens=2000, target_tokens=2000, length_noise=4.0, seed=1, epoch=0)

@@ -19,7 +19,7 @@ from etude.config.identity import resolved
 from etude.data import grammar
 from etude.data.corpus import SPLITS, Pair
 from etude.data.grammar import GrammarCorpus, split_of
-from etude.data.tokenizer import Bpe, Tokenizer
+from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.errors import UserError
 
 CONFIG = OmegaConf.create(resolved(compose(["data=grammar", "budget.pairs=40000"]))["data"])  # enough to count words
@@ -166,7 +166,13 @@ def test_the_fingerprint_changes_with_the_grammar(file: str, tmp_path: Path, mon
 def test_the_vocabulary_can_be_filled_mostly_with_whole_words(
     configured: dict[str, list[Pair]], tmp_path: Path
 ) -> None:
-    bpe = Bpe(vocab_size=CONFIG.vocab_size, character_coverage=1.0, normalization="identity")
+    bpe = SentencePiece(
+        model_type="bpe",
+        hard_vocab_limit=True,
+        vocab_size=CONFIG.vocab_size,
+        character_coverage=1.0,
+        normalization="identity",
+    )
     (tmp_path / "model").write_bytes(bpe.train(line for pair in configured["train"] for line in pair))
     tokenizer = Tokenizer(tmp_path / "model")
     assert len(tokenizer) == CONFIG.vocab_size

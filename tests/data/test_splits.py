@@ -6,7 +6,7 @@ import pytest
 
 from etude.data.splits import Limits
 from etude.data.store import prepare
-from etude.data.tokenizer import Bpe
+from etude.data.tokenizer import SentencePiece
 from etude.errors import UserError
 
 LONG = ("the cat " * 200, "tac eht " * 200)
@@ -22,7 +22,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def test_blank_pairs_are_left_out_of_every_split_and_counted(
-    make_corpus: Callable, bpe: Bpe, tmp_path: Path, name: str
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path, name: str
 ) -> None:
     corpus = make_corpus()
     before = len(corpus.splits[name])
@@ -33,7 +33,9 @@ def test_blank_pairs_are_left_out_of_every_split_and_counted(
     assert (counts["pairs"], counts["blank"], counts["dropped"], counts["cut"]) == (before, 4, 0, 0)
 
 
-def test_a_long_pair_is_left_out_of_training_and_counted(make_corpus: Callable, bpe: Bpe, tmp_path: Path) -> None:
+def test_a_long_pair_is_left_out_of_training_and_counted(
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
+) -> None:
     corpus = make_corpus()
     corpus.splits["train"] += [LONG, (LONG[0], "x"), ("x", LONG[1])]
     store = prepare(corpus, bpe, tmp_path, Limits(max_pieces=300))
@@ -43,7 +45,7 @@ def test_a_long_pair_is_left_out_of_training_and_counted(make_corpus: Callable, 
 
 @pytest.mark.parametrize("name", ["valid", "test"])
 def test_a_long_pair_stays_in_valid_and_test_with_its_pieces_cut_and_its_text_whole(
-    make_corpus: Callable, bpe: Bpe, tmp_path: Path, name: str
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path, name: str
 ) -> None:
     corpus = make_corpus(**{name: [*GOOD, LONG]})
     store = prepare(corpus, bpe, tmp_path, LIMITS)
@@ -54,7 +56,7 @@ def test_a_long_pair_stays_in_valid_and_test_with_its_pieces_cut_and_its_text_wh
     assert store.meta["splits"][name]["cut"] == 1
 
 
-def test_a_line_of_exactly_the_limit_is_not_long(make_corpus: Callable, bpe: Bpe, tmp_path: Path) -> None:
+def test_a_line_of_exactly_the_limit_is_not_long(make_corpus: Callable, bpe: SentencePiece, tmp_path: Path) -> None:
     corpus = make_corpus()
     store = prepare(corpus, bpe, tmp_path, Limits(max_pieces=10_000))
     lengths = [max(map(len, map(store.tokenizer.encode, pair))) for pair in corpus.splits["train"]]
@@ -63,7 +65,7 @@ def test_a_line_of_exactly_the_limit_is_not_long(make_corpus: Callable, bpe: Bpe
     assert len(limited.split("train")) == sum(length <= limit for length in lengths)
 
 
-def test_the_pieces_are_the_text_s(make_corpus: Callable, bpe: Bpe, tmp_path: Path, name: str) -> None:
+def test_the_pieces_are_the_text_s(make_corpus: Callable, bpe: SentencePiece, tmp_path: Path, name: str) -> None:
     corpus = make_corpus()
     store = prepare(corpus, bpe, tmp_path, Limits(max_pieces=1000))
     split = store.split(name)
@@ -74,7 +76,9 @@ def test_the_pieces_are_the_text_s(make_corpus: Callable, bpe: Bpe, tmp_path: Pa
         assert split.target_lengths[row] == len(split.target(row)) + 1
 
 
-def test_a_split_without_a_usable_pair_is_an_error(make_corpus: Callable, bpe: Bpe, tmp_path: Path, name: str) -> None:
+def test_a_split_without_a_usable_pair_is_an_error(
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path, name: str
+) -> None:
     corpus = make_corpus(**{name: BLANK})
     complaint = "no vocabulary can be learned" if name == "train" else f"{name} text has no usable pair: 3 are blank"
     with pytest.raises(UserError, match=complaint):
@@ -82,14 +86,14 @@ def test_a_split_without_a_usable_pair_is_an_error(make_corpus: Callable, bpe: B
 
 
 def test_limits_that_no_training_pair_meets_are_an_error_that_names_the_key(
-    make_corpus: Callable, bpe: Bpe, tmp_path: Path
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match=r"no usable pair: 0 are blank, 300 longer than budget\.max_pieces=0;"):
         prepare(make_corpus(), bpe, tmp_path, Limits(max_pieces=0))
 
 
 def test_the_summary_tells_in_one_line_what_became_of_the_lines(
-    make_corpus: Callable, bpe: Bpe, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     corpus = make_corpus(test=[*GOOD, LONG])
     corpus.splits["train"] += [*BLANK, LONG]

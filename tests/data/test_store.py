@@ -13,7 +13,7 @@ from filelock import FileLock
 from etude.data.corpus import Pair
 from etude.data.splits import Limits
 from etude.data.store import TokenStore, prepare
-from etude.data.tokenizer import Bpe
+from etude.data.tokenizer import SentencePiece
 from etude.errors import UserError
 
 LIMITS = Limits(max_pieces=64)
@@ -23,7 +23,7 @@ def left_in(cache: Path) -> list[str]:
     return sorted(file.name for file in cache.iterdir() if file.suffix != ".lock")
 
 
-def test_a_second_call_opens_what_the_first_one_made(make_corpus: Callable, bpe: Bpe, tmp_path: Path) -> None:
+def test_a_second_call_opens_what_the_first_one_made(make_corpus: Callable, bpe: SentencePiece, tmp_path: Path) -> None:
     corpus, again = make_corpus(), make_corpus()
     first = prepare(corpus, bpe, tmp_path, LIMITS)
     second = prepare(again, bpe, tmp_path, LIMITS)
@@ -34,20 +34,42 @@ def test_a_second_call_opens_what_the_first_one_made(make_corpus: Callable, bpe:
     assert first.vocab_size == len(first.tokenizer) == 60
 
 
-def test_the_address_follows_text_tokenizer_and_limits(make_corpus: Callable, bpe: Bpe, tmp_path: Path) -> None:
+def test_the_address_follows_text_tokenizer_and_limits(
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
+) -> None:
     one_pair = {"train": [("the cat", "tac eht")] * 50}
     others = [
-        (make_corpus(**one_pair), Bpe(vocab_size=20, character_coverage=1.0, normalization="identity"), LIMITS),
+        (
+            make_corpus(**one_pair),
+            SentencePiece(
+                model_type="bpe", hard_vocab_limit=True, vocab_size=20, character_coverage=1.0, normalization="identity"
+            ),
+            LIMITS,
+        ),
         (make_corpus(), bpe, LIMITS),
-        (make_corpus(), Bpe(vocab_size=61, character_coverage=1.0, normalization="identity"), LIMITS),
-        (make_corpus(), Bpe(vocab_size=60, character_coverage=1.0, normalization="nfkc"), LIMITS),
+        (
+            make_corpus(),
+            SentencePiece(
+                model_type="bpe", hard_vocab_limit=True, vocab_size=61, character_coverage=1.0, normalization="identity"
+            ),
+            LIMITS,
+        ),
+        (
+            make_corpus(),
+            SentencePiece(
+                model_type="bpe", hard_vocab_limit=True, vocab_size=60, character_coverage=1.0, normalization="nfkc"
+            ),
+            LIMITS,
+        ),
         (make_corpus(), bpe, Limits(max_pieces=63)),
     ]
     paths = {prepare(corpus, tokenizer, tmp_path, limits).path for corpus, tokenizer, limits in others}
     assert len(paths) == len(others)
 
 
-def test_the_same_store_is_made_byte_for_byte_anywhere(make_corpus: Callable, bpe: Bpe, tmp_path: Path) -> None:
+def test_the_same_store_is_made_byte_for_byte_anywhere(
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
+) -> None:
     one, two = (prepare(make_corpus(), bpe, tmp_path / place, LIMITS).path for place in "ab")
     assert one.name == two.name
     assert {f.name: f.read_bytes() for f in one.iterdir()} == {f.name: f.read_bytes() for f in two.iterdir()}
@@ -55,7 +77,7 @@ def test_the_same_store_is_made_byte_for_byte_anywhere(make_corpus: Callable, bp
 
 @pytest.mark.parametrize("damage", ["missing meta", "torn meta", "missing file", "torn file"])
 def test_a_damaged_store_is_recognised_and_made_again(
-    make_corpus: Callable, bpe: Bpe, tmp_path: Path, damage: str
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path, damage: str
 ) -> None:
     path = prepare(make_corpus(), bpe, tmp_path, LIMITS).path
     file = path / ("meta.json" if "meta" in damage else "train.target.pieces.npy")
@@ -71,7 +93,7 @@ def test_a_damaged_store_is_recognised_and_made_again(
 
 @pytest.mark.parametrize("killed_at", [0, 7, 19])
 def test_being_killed_halfway_leaves_nothing(
-    make_corpus: Callable, bpe: Bpe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: int
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: int
 ) -> None:
     corpus = make_corpus()
 
@@ -90,7 +112,7 @@ def test_being_killed_halfway_leaves_nothing(
 
 
 def test_a_text_that_is_edited_while_it_is_prepared_is_not_filed_under_its_old_name(
-    make_corpus: Callable, bpe: Bpe, tmp_path: Path
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
 ) -> None:
     corpus = make_corpus()
     read = corpus.pairs
@@ -103,7 +125,7 @@ def test_a_text_that_is_edited_while_it_is_prepared_is_not_filed_under_its_old_n
 
 
 def test_what_dead_processes_left_is_removed_and_what_living_ones_build_is_not(
-    make_corpus: Callable, bpe: Bpe, tmp_path: Path
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
 ) -> None:
     path = prepare(make_corpus(), bpe, tmp_path / "elsewhere", LIMITS).path
     cache = tmp_path / "cache"
@@ -117,7 +139,7 @@ def test_what_dead_processes_left_is_removed_and_what_living_ones_build_is_not(
 
 
 def test_a_full_disk_is_one_sentence_and_leaves_nothing(
-    make_corpus: Callable, bpe: Bpe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -130,7 +152,9 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(
         assert left_in(tmp_path) == []
 
 
-def test_a_cache_that_cannot_be_written_names_the_key(make_corpus: Callable, bpe: Bpe, tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_names_the_key(
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
+) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=r"cannot prepare .*set cache_dir to another place"):
         prepare(make_corpus(), bpe, tmp_path / "file", LIMITS)
@@ -142,11 +166,12 @@ from pathlib import Path
 from etude.data.splits import Limits
 from etude.data.store import prepare
 from etude.data.textfiles import FilesCorpus
-from etude.data.tokenizer import Bpe
+from etude.data.tokenizer import SentencePiece
 logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
 none = {"source": None, "target": None, "tsv": None}
 corpus = FilesCorpus(**{**none, "tsv": sys.argv[1]}, valid=none, test=none, holdout=50, languages="ab", vocab_size=60)
-bpe = Bpe(vocab_size=60, character_coverage=1.0, normalization="identity")
+sizes = {"vocab_size": 60, "hard_vocab_limit": True, "character_coverage": 1.0}
+bpe = SentencePiece(model_type="bpe", normalization="identity", **sizes)
 assert len(prepare(corpus, bpe, Path(sys.argv[2]), Limits(max_pieces=64)).split("valid")) == 50
 assert "torch" not in sys.modules
 """
@@ -186,7 +211,11 @@ def test_of_twenty_processes_one_prepares_whoever_is_killed_in_the_middle(
 
 
 def test_a_process_that_waits_says_so(
-    make_corpus: Callable, bpe: Bpe, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    make_corpus: Callable,
+    bpe: SentencePiece,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     path = prepare(make_corpus(), bpe, tmp_path / "elsewhere", LIMITS).path
     other = FileLock(tmp_path / f".{path.name}.lock")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from etude.data.tokenizer import BOS, EOS, PAD, UNK, Bpe, Tokenizer
+from etude.data.tokenizer import BOS, EOS, PAD, UNK, SentencePiece, Tokenizer
 from etude.errors import UserError
 from etude.paths import shipped
 
@@ -16,33 +16,74 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyzäöüß.,!?½ﬁ"
 TEXT = ["der Fuß, die Füße!", "½ a ﬁne day?", "the cat saw the dog.", " ".join(ALPHABET)] * 5
 
 
-def bpe(vocab_size: int, **given: object) -> Bpe:
-    """`tokenizer=bpe` of this size."""
-    config = OmegaConf.load(shipped("conf") / "tokenizer" / "bpe.yaml")
-    return instantiate(OmegaConf.merge(config, {"vocab_size": vocab_size, **given}))
+CONFIGS = {file.stem: OmegaConf.load(file) for file in sorted((shipped("conf") / "tokenizer").glob("*.yaml"))}
 
 
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    file = tmp_path_factory.mktemp("tokenizer") / "tokenizer.model"
-    file.write_bytes(bpe(60).train(TEXT))
+def configured(name: str, vocab_size: int, **given: object) -> SentencePiece:
+    """`tokenizer=<name>` of this size."""
+    return instantiate(OmegaConf.merge(CONFIGS[name], {"vocab_size": vocab_size, **given}))
+
+
+def bpe(vocab_size: int, **given: object) -> SentencePiece:
+    return configured("bpe", vocab_size, **given)
+
+
+def learned(folder: Path, name: str) -> Tokenizer:
+    file = folder / f"{name}.model"
+    file.write_bytes(configured(name, 60, hard_vocab_limit=False).train(TEXT))
     return Tokenizer(file)
 
 
-def test_the_configured_size_is_the_corpus_s() -> None:
-    config = OmegaConf.load(shipped("conf") / "tokenizer" / "bpe.yaml")
-    assert instantiate(OmegaConf.create({"data": {"vocab_size": 77}, "tokenizer": config}).tokenizer).vocab_size == 77
+@pytest.fixture(scope="module", params=CONFIGS)
+def any_tokenizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    return learned(tmp_path_factory.mktemp("tokenizer"), request.param)
 
 
-def test_the_same_text_gives_the_same_bytes() -> None:
-    assert bpe(60).train(TEXT) == bpe(60).train(iter(TEXT))
+@pytest.fixture(scope="module", params=["bpe", "unigram", "char"])
+def tokenizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    """One that can spell what it has never seen."""
+    return learned(tmp_path_factory.mktemp("tokenizer"), request.param)
 
 
-def test_the_special_pieces_come_first_and_occur_in_no_text(tokenizer: Tokenizer) -> None:
-    assert len(tokenizer) == 60
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_configured_size_is_the_corpus_s(name: str) -> None:
+    config = OmegaConf.create({"data": {"vocab_size": 77}, "tokenizer": CONFIGS[name]})
+    assert instantiate(config.tokenizer).vocab_size == 77
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_same_text_gives_the_same_bytes(name: str) -> None:
+    chosen = configured(name, 60, hard_vocab_limit=False)
+    assert chosen.train(TEXT) == chosen.train(iter(TEXT))
+
+
+def test_the_special_pieces_come_first_and_occur_in_no_text(any_tokenizer: Tokenizer) -> None:
     assert (PAD, BOS, EOS, UNK) == (0, 1, 2, 3)
-    assert min(tokenizer.encode("<s> </s> <pad> the cat")) >= UNK
-    assert tokenizer.encode("Ω")[-1] == UNK
+    assert min(any_tokenizer.encode("<s> </s> <pad> the cat")) >= UNK
+    assert any_tokenizer.encode("Ω")[-1] == UNK
+
+
+def test_what_was_learned_from_comes_back_as_it_was(any_tokenizer: Tokenizer) -> None:
+    assert len(any_tokenizer) <= 60
+    for line in TEXT:
+        assert any_tokenizer.decode(any_tokenizer.encode(line)) == line
+
+
+def test_characters_are_single_and_words_are_whole(tmp_path: Path) -> None:
+    chars, words = learned(tmp_path, "char"), learned(tmp_path, "word")
+    assert chars.pieces(chars.encode("the cat")) == [*"▁the▁cat"]
+    assert words.pieces(words.encode("the cat sat")) == ["▁the", "▁cat", "<unk>"]
+
+
+@pytest.mark.parametrize("name", ["char", "word"])
+def test_a_vocabulary_that_is_open_above_is_as_large_as_the_text_fills_it(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "model"
+    file.write_bytes(configured(name, 5000).train(TEXT))
+    there = {
+        "char": {*"▁"} | {c for line in TEXT for c in line} - {" "},
+        "word": {w for line in TEXT for w in line.split()},
+    }
+    assert len(Tokenizer(file)) == 4 + len(there[name])
 
 
 words = st.text(alphabet=ALPHABET, min_size=1, max_size=12)
@@ -110,6 +151,11 @@ def test_an_error_in_the_text_is_told_as_itself(lines: int) -> None:
 
     with pytest.raises(UserError, match="the next line is broken"):
         bpe(60).train(broken())
+
+
+def test_an_unknown_type_names_the_nearest() -> None:
+    with pytest.raises(UserError, match=r"tokenizer\.model_type=chars .*did you mean char"):
+        bpe(60, model_type="chars").train(TEXT)
 
 
 def test_an_unknown_normalization_names_the_nearest() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from etude.data.tokenizer import EOS, PAD, Bpe, Tokenizer
+from etude.data.tokenizer import EOS, PAD, SentencePiece, Tokenizer
 from etude.decoding.beam import BeamSearch
 from etude.decoding.translator import Translator
 
@@ -54,7 +54,9 @@ class CopyModel(nn.Module):
 
 @pytest.fixture(scope="session")
 def tokenizer(tmp_path_factory: Any) -> Tokenizer:
-    bpe = Bpe(vocab_size=40, character_coverage=1.0, normalization="identity")
+    bpe = SentencePiece(
+        model_type="bpe", hard_vocab_limit=True, vocab_size=40, character_coverage=1.0, normalization="identity"
+    )
     file: Path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.model"
     file.write_bytes(bpe.train([" ".join(WORDS)] * 20))
     return Tokenizer(file)

@@ -28,6 +28,15 @@ def only(config: dict) -> RunPlan:
     return planned
 
 
+@pytest.mark.parametrize("tokenizer", ["bpe", "char", "word"])
+def test_the_vocabulary_is_the_one_that_was_learned_where_it_has_been(config_of, tokenizer: str):
+    """A text has fewer characters than data.vocab_size allows."""
+    config = config_of(*SMALL_TEXT, f"tokenizer={tokenizer}")
+    store = build.token_store(config)
+    built = build.model(config, store.vocab_size)
+    assert only(config).parameters == sum(weight.numel() for weight in built.parameters())
+
+
 def test_a_batch_holds_as_many_sentences_as_the_budget_of_tokens(config_of):
     config = config_of("budget.source_tokens=1000", "budget.target_tokens=500")
     planned = only(config)

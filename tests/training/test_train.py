@@ -12,6 +12,7 @@ from filelock import FileLock
 from etude.errors import UserError
 from etude.files import write_text
 from etude.lock import Busy
+from etude.paths import shipped
 from etude.train import train
 
 from .conftest import Freeze
@@ -39,6 +40,14 @@ def test_what_another_process_has_finished_meanwhile_is_taken_and_not_computed_a
     other.start()
     assert train(run, patience=30) == {"by": "the other one"}
     other.join()
+
+
+@pytest.mark.parametrize("tokenizer", sorted(file.stem for file in (shipped("conf") / "tokenizer").glob("*.yaml")))
+def test_every_tokenizer_trains(runs: Freeze, tokenizer: str) -> None:
+    size = ["tokenizer.vocab_size=30", "tokenizer.hard_vocab_limit=false"]
+    run = runs(tokenizer, f"tokenizer={tokenizer}", *size, "budget.max_steps=2", "budget.valid_every=2")
+    assert train(run)["vocabulary"] <= 30
+    assert run.tokenizer_file.stat().st_size > 0
 
 
 def test_a_run_that_another_process_trains_ends_with_a_status_of_its_own(runs: Freeze) -> None:

@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 
 from etude.data.corpus import SPLITS, Corpus, digest
 from etude.data.splits import Limits, TokenSplit, read_text, told, write_split
-from etude.data.tokenizer import Bpe, Tokenizer
+from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.errors import UserError
 from etude.files import write_json
 
@@ -71,7 +71,7 @@ class TokenStore:
         return read_text(self.path, name)
 
 
-def prepare(corpus: Corpus, tokenizer: Bpe, cache_dir: Path, limits: Limits) -> TokenStore:
+def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits) -> TokenStore:
     """The store for this corpus, vocabulary and limits: opened if it is there, made first if not.
 
     Many processes may ask at once: one makes it, the others wait. One that is killed leaves nothing that counts.
@@ -90,7 +90,7 @@ def prepare(corpus: Corpus, tokenizer: Bpe, cache_dir: Path, limits: Limits) -> 
     return TokenStore(path)
 
 
-def prepared(corpus: Corpus, tokenizer: Bpe, cache_dir: Path, limits: Limits) -> TokenStore | None:
+def prepared(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits) -> TokenStore | None:
     """The store for this corpus, vocabulary and limits, or None where it has not been made.
 
     Raises:
@@ -100,13 +100,13 @@ def prepared(corpus: Corpus, tokenizer: Bpe, cache_dir: Path, limits: Limits) ->
     return None if _meta(path) is None else TokenStore(path)
 
 
-def _place(corpus: Corpus, tokenizer: Bpe, cache_dir: Path, limits: Limits) -> tuple[dict[str, Any], Path]:
+def _place(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits) -> tuple[dict[str, Any], Path]:
     """What a store is made from, and the folder that follows from it."""
     key = {"format": FORMAT, "corpus": corpus.fingerprint(), "tokenizer": asdict(tokenizer), "limits": asdict(limits)}
     return key, cache_dir.expanduser() / digest(key)
 
 
-def _make(path: Path, corpus: Corpus, tokenizer: Bpe, limits: Limits, key: dict[str, Any]) -> None:
+def _make(path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits, key: dict[str, Any]) -> None:
     """Build the store beside its place, then move it there. The caller holds the lock of `path`."""
     _remove_leftovers(path)
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Word pieces: training a shared byte-pair vocabulary, and turning text into pieces and back (paper, section 5.1).
+"""Word pieces: learning a shared vocabulary, and turning text into pieces and back (paper, section 5.1).
 
 Pieces are learned from the text of both languages together, so that one embedding matrix serves both (section 3.4).
 White space of any kind and length counts as one space. Beyond that the text is taken as it is written
@@ -16,20 +16,25 @@ from etude.errors import UserError, did_you_mean
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
+MODEL_TYPES = ("bpe", "unigram", "char", "word")
 NORMALIZATIONS = ("identity", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bpe:
-    """How to learn a vocabulary with sentencepiece's byte-pair encoding.
+class SentencePiece:
+    """How to learn a vocabulary with sentencepiece (Kudo and Richardson 2018).
 
     Args:
+        model_type: "bpe" (Sennrich et al. 2016), "unigram" (Kudo 2018), "char" or "word"
         vocab_size: pieces in all, PAD, BOS, EOS and UNK included
+        hard_vocab_limit: whether the text must fill the vocabulary; else it may have fewer pieces
         character_coverage: the share of all characters that get a piece of their own; the rest becomes UNK
         normalization: sentencepiece's name for what is done to the text first
     """
 
+    model_type: str
     vocab_size: int
+    hard_vocab_limit: bool
     character_coverage: float
     normalization: str
 
@@ -44,17 +49,18 @@ class Bpe:
         """
         import sentencepiece
 
-        if self.normalization not in NORMALIZATIONS:
-            hint = did_you_mean(self.normalization, NORMALIZATIONS)
-            raise UserError(f"tokenizer.normalization={self.normalization} is unknown: {hint}")
+        for key, known in {"model_type": MODEL_TYPES, "normalization": NORMALIZATIONS}.items():
+            if (given := getattr(self, key)) not in known:
+                raise UserError(f"tokenizer.{key}={given} is unknown: {did_you_mean(given, known)}")
         model = io.BytesIO()
         failures: list[Exception] = []
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=_guarded(text, failures),
                 model_writer=model,
-                model_type="bpe",
+                model_type=self.model_type,
                 vocab_size=self.vocab_size,
+                hard_vocab_limit=self.hard_vocab_limit,
                 character_coverage=self.character_coverage,
                 normalization_rule_name=self.normalization,
                 pad_id=PAD,
@@ -78,7 +84,7 @@ class Bpe:
         if most := re.search(r"size too high.*<= (\d+)", message):
             return UserError(
                 f"{size} is more than this text can fill: it has {most[1]} pieces; "
-                f"set tokenizer.vocab_size to at most {most[1]}, or give more text"
+                f"set tokenizer.vocab_size to at most {most[1]}, or tokenizer.hard_vocab_limit=false, or give more text"
             )
         if least := re.search(r"smaller than required_chars. \d+ vs (\d+)", message):
             return UserError(

@@ -26,6 +26,7 @@ class Text:
         source: mean pieces of a source, the end token counted.
         target: mean pieces of a target, the end token counted.
         sentences: to translate at the end; None where they have not been counted.
+        vocabulary: V, the word pieces that there are; None where they have not been learned.
         tokens: of all targets to train on, their end tokens counted; None where nobody knows.
         prepared: whether the figures were counted; else they are assumed.
     """
@@ -34,6 +35,7 @@ class Text:
     source: float
     target: float
     sentences: int | None
+    vocabulary: int | None
     tokens: float | None
     prepared: bool
 
@@ -98,9 +100,10 @@ def plan(configs: Iterable[Config], device: Device) -> list[RunPlan]:
         about_size = _key(config["model"] | {"text": about_text, "trainer": config["trainer"]})
         if about_size not in sizes:
             sentences, source, target = _batch(config, text)
-            of_model = size(config)
+            learned = _with_vocabulary(config, text)
+            of_model = size(learned)
             at_once = ceil(sentences / (config["trainer"]["devices"] * config["trainer"]["micro_batches"]))
-            sizes[about_size] = of_model, peak_memory(config, of_model, at_once, source, target)
+            sizes[about_size] = of_model, peak_memory(learned, of_model, at_once, source, target)
         plans.append(_plan(config, text, *sizes[about_size], device))
     return plans
 
@@ -135,6 +138,13 @@ def _plan(config: Config, text: Text, of_model: Size, memory: float, device: Dev
     )
 
 
+def _with_vocabulary(config: Config, text: Text) -> Config:
+    """The config with as many word pieces as the text turned out to have."""
+    if text.vocabulary is None:
+        return config
+    return config | {"tokenizer": config["tokenizer"] | {"vocab_size": text.vocabulary}}
+
+
 def _batch(config: Config, text: Text) -> tuple[int, int, int]:
     """Sentences of a batch, pieces of each source, pieces of each target: as many as the budget of tokens holds."""
     budget = config["budget"]
@@ -146,14 +156,15 @@ def _text(config: Config) -> Text:
     try:
         store, known = build.prepared_store(config), fingerprint(config)
     except UserError:
-        return Text(None, ASSUMED, ASSUMED, None, None, prepared=False)
+        return Text(None, ASSUMED, ASSUMED, None, None, None, prepared=False)
     if store is None:
         pairs, sentences = (config["data"].get(f"{split}_pairs") for split in ("train", "test"))
-        return Text(known, ASSUMED, ASSUMED, _translated(sentences, config), pairs and ASSUMED * pairs, prepared=False)
+        tokens = pairs and ASSUMED * pairs
+        return Text(known, ASSUMED, ASSUMED, _translated(sentences, config), None, tokens, prepared=False)
     train, pairs = store.meta["splits"]["train"], store.meta["splits"]["train"]["pairs"]
     source, target = (train[f"{side}_pieces"] / pairs + 1 for side in ("source", "target"))
     sentences = _translated(store.meta["splits"]["test"]["pairs"], config)
-    return Text(known, source, target, sentences, target * pairs, prepared=True)
+    return Text(known, source, target, sentences, store.vocab_size, target * pairs, prepared=True)
 
 
 def _translated(sentences: int | None, config: Config) -> int | None:
