@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from etude.cli import main
+from etude.rundir import RunDir
 from etude.sweep.job import State
 from etude.sweep.standing import study_standing
+from etude.training.wandbid import logged_as
 
 SMALL = ["data=files", "data.tsv=pairs.tsv", "data.holdout=8", "tokenizer.vocab_size=40", "budget=smoke"]
 TWO = ["trainer=ddp", "trainer.accelerator=cpu", "hydra.launcher.workers=2"]
@@ -135,9 +137,9 @@ def test_a_run_leaves_the_records_that_the_design_promises(trained):
 
 
 @pytest.mark.slow
-def test_weights_and_biases_is_offline_by_default_and_keeps_the_runs_own_id(trained):
+def test_weights_and_biases_is_offline_by_default_under_the_runs_own_id(trained):
     [offline] = (trained / "wandb").glob("offline-run-*")
-    assert offline.name.endswith(trained.name.rpartition("-")[2])
+    assert offline.name.endswith(logged_as(RunDir(trained)))
 
 
 @pytest.mark.slow

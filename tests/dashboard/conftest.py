@@ -21,7 +21,6 @@ from etude.training.loggers import wandb as wandb_logger
 from etude.training.sinks import LoggerSink
 
 HERE = Path(__file__).parent
-ID = "0123456789"
 
 
 class Server:
@@ -30,16 +29,19 @@ class Server:
     def __init__(self, url: str) -> None:
         self.url = url
 
-    def run(self, name: str = ID) -> dict[str, Any]:
-        """What has arrived of one run."""
+    def run(self, name: str = "") -> dict[str, Any]:
+        """What has arrived of one run, the only one if none is named."""
         received: dict[str, Any] = json.load(urlopen(f"{self.url}/_received"))["runs"]
-        return received.get(name, {"history": [], "upserts": []})
+        nothing = {"history": [], "upserts": []}
+        if not name and received:
+            [nothing] = received.values()
+        return received.get(name, nothing)
 
     def runs(self) -> list[str]:
         """The names of all runs."""
         return [*json.load(urlopen(f"{self.url}/_received"))["runs"]]
 
-    def steps(self, name: str = ID) -> list[int]:
+    def steps(self, name: str = "") -> list[int]:
         """The steps of a run whose training loss has arrived, as they lie in its history."""
         return [row["step"] for row in self.run(name)["history"] if "loss" in row]
 

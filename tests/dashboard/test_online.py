@@ -1,6 +1,7 @@
 """What arrives at the server: everything of a run, each row once, whatever happens to the run or to the server."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from etude.rundir import RunDir
 from etude.training.loggers import finish, publish, record, wandb
 from etude.training.sinks import LoggerSink
+from etude.training.wandbid import logged_as
 
 RESULT = {
     "arm": "A1",
@@ -31,7 +33,6 @@ def finished(server: Any, run: RunDir) -> dict[str, Any]:
     run.hypotheses_file("test").write_text("ein Hund\neine Katze\n")
     record(loggers, run, RESULT)
     finish(loggers, exit_code=0)
-    assert server.runs() == ["0123456789"]
     return server.run()
 
 
@@ -75,7 +76,7 @@ def test_a_killed_run_goes_on_with_its_curve_and_no_step_comes_twice(
 ) -> None:
     killed_after(run, "online", 12, once=lambda: len(server.steps()) == 12)
     go_on(run, "online", 9, 20)  # steps 9 to 12 are trained again
-    assert server.runs() == ["0123456789"]
+    assert server.runs() == [logged_as(run)]
     assert server.steps() == list(range(1, 21))
     assert [row["_step"] for row in server.run()["history"]] == list(range(22))  # two are of validations
     assert server.run()["exitcode"] == 0
@@ -129,3 +130,15 @@ def test_a_finished_run_that_an_agent_asks_for_is_shown_under_the_agents_id(
     assert server.steps("run001") == [10, 20]
     assert server.run("run001")["summary"]["test/bleu"] == 31.5
     assert server.run("run001")["exitcode"] == 0
+
+
+def test_two_studies_that_share_a_run_have_a_curve_each(server: Any, run: RunDir, go_on: Any, tmp_path: Path) -> None:
+    shared = RunDir(tmp_path / "runs" / "modern" / "base" / run.path.name)
+    shared.path.mkdir(parents=True)
+    shared.config_file.write_text(run.config_file.read_text().replace("study: table3", "study: modern"))
+    go_on(run, "online", 1, 3)
+    go_on(shared, "online", 1, 4)
+    ids = [logged_as(run), logged_as(shared)]
+    assert server.runs() == ids
+    assert [server.steps(id) for id in ids] == [[1, 2, 3], [1, 2, 3, 4]]
+    assert [server.run(id)["upserts"][0]["groupName"] for id in ids] == ["table3", "modern"]

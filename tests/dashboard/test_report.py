@@ -22,6 +22,7 @@ from etude.report.wandb.fetch import fetch
 from etude.rundir import RunDir
 from etude.training.loggers import finish, record, wandb
 from etude.training.sinks import LoggerSink
+from etude.training.wandbid import logged_as
 
 Logged = Callable[..., RunDir]
 HERE = Path(__file__).parent
@@ -59,7 +60,7 @@ def logged(run: RunDir, tmp_path: Path) -> Logged:
             file("test").write_text("ein Hund\n")
         test = {"perplexity": ppl, "tokens": 5, "bleu": bleu, "signature": "nrefs:1", "sentences": 1}
         figures = {"parameters": 350_464, "steps": 20, "tokens": 1980, "flops": 1.5e9, "seconds": 2.5, "code": "abc"}
-        result = {"valid": {"perplexity": 7.5}, "test": test, "store": "s0", **figures}
+        result = {"id": id, "valid": {"perplexity": 7.5}, "test": test, "store": "s0", **figures}
         there.write_result(result)
         loggers = wandb(there, config, mode=mode, project="etude", entity=None)
         row = {"step": 10, "tokens": 990, "seconds": 1.5, "valid_loss": 2.25, "valid_perplexity": 9.5}
@@ -85,10 +86,9 @@ def reports(server: Any) -> dict[str, Any]:
 
 
 def test_runs_read_back_are_as_those_that_lie_here(server: Any, logged: Logged) -> None:
-    logged("base", "aaaaaaaaaa")
-    logged("A1", "bbbbbbbbbb", bleu=0.0, ppl=math.inf)
+    ids = [logged_as(logged("base", "aaaaaaaaaa")), logged_as(logged("A1", "bbbbbbbbbb", bleu=0.0, ppl=math.inf))]
     there = fetch("table3", "me/etude").results.frame()
-    assert [row.pop("path") for row in there] == ["me/etude/aaaaaaaaaa", "me/etude/bbbbbbbbbb"]
+    assert [row.pop("path") for row in there] == [f"me/etude/{id}" for id in ids]
     here = results("table3").frame()
     assert [{key: value for key, value in row.items() if key != "path"} for row in here] == there
 
@@ -96,17 +96,17 @@ def test_runs_read_back_are_as_those_that_lie_here(server: Any, logged: Logged) 
 def test_what_is_left_out_of_the_runs_read_back_is_told(
     server: Any, logged: Logged, run: RunDir, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    logged("base", "aaaaaaaaaa")
-    logged("base", "cccccccccc")  # the same config once more: what an agent of W&B makes of a finished run
-    logged("new", "dddddddddd")
+    first = logged_as(logged("base", "aaaaaaaaaa"))
+    again = logged_as(logged("base", "cccccccccc"))  # as an agent of W&B makes of a finished run
+    new = logged_as(logged("new", "dddddddddd"))
     finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=1)
     capsys.readouterr()
     assert typed("results", "table3", "--wandb", "etude", "--json", "-") == 0
     told = capsys.readouterr()
     assert [row["id"] for row in json.loads(told.out)] == ["cccccccccc"]
     assert "Left out: A1, seed 2: failed at W&B." in told.err
-    assert "Left out: me/etude/aaaaaaaaaa, the same run as me/etude/cccccccccc." in told.err
-    assert "Left out: me/etude/dddddddddd, for the study has no arm new." in told.err
+    assert f"Left out: me/etude/{first}, the same run as me/etude/{again}." in told.err
+    assert f"Left out: me/etude/{new}, for the study has no arm new." in told.err
     assert "Not run: A2, A3" in told.err
 
 
@@ -174,7 +174,7 @@ def test_a_report_holds_the_table_and_plots_of_its_runs_and_is_brought_up_to_dat
         [shown] = grid["runSets"]
         [chosen] = shown["filters"]["filters"]
         assert (chosen["key"]["name"], chosen["op"]) == ("name", "IN")
-        assert chosen["value"] == ["aaaaaaaaaa", "bbbbbbbbbb", "cccccccccc"]
+        assert chosen["value"] == sorted(server.runs())
         assert shown["grouping"] == [{"section": "run", "name": "jobType"}]
 
 
@@ -189,7 +189,7 @@ def test_everything_that_a_report_plots_is_something_that_runs_log(server: Any, 
     for panel in panels:
         axes = [panel["config"].get(axis) for axis in ("xAxis", "yAxis")]
         by_type.setdefault(panel["viewType"], set()).update(filter(None, [*panel["config"].get("metrics", []), *axes]))
-    known = server.run("aaaaaaaaaa")
+    known = server.run()
     assert len(by_type["Run History Line Plot"]) == 6
     assert by_type["Run History Line Plot"] <= {key for row in known["history"] for key in row}
     assert by_type["Bar Chart"] == {"test/bleu"}
@@ -202,14 +202,13 @@ def test_everything_that_a_report_plots_is_something_that_runs_log(server: Any, 
 def test_a_report_of_offline_runs_says_what_sends_them(
     server: Any, logged: Logged, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    logged("base", "aaaaaaaaaa", mode="offline")
-    logged("A1", "bbbbbbbbbb")
+    ids = [logged_as(logged("base", "aaaaaaaaaa", mode="offline")), logged_as(logged("A1", "bbbbbbbbbb"))]
     capsys.readouterr()
     assert typed("report", "table3", "--wandb", "me/etude") == 0
     _, told, line = capsys.readouterr().out.splitlines()
     assert told == "The plots lack 1 of 2 runs, which were logged offline; this sends them:"
     subprocess.run(line, shell=True, check=True, capture_output=True, timeout=60)
-    assert sorted(server.runs()) == ["aaaaaaaaaa", "bbbbbbbbbb"]
+    assert sorted(server.runs()) == ids
     assert typed("report", "table3", "--wandb", "me/etude") == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
 

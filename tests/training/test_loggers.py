@@ -16,6 +16,7 @@ from etude.files import write_json
 from etude.rundir import RunDir
 from etude.training.loggers import finish, none, record, wandb
 from etude.training.sinks import LoggerSink, MetricsFile
+from etude.training.wandbid import logged_as
 
 CONFIG = {"study": "table3", "arm": "A1", "seed": 2, "budget": {"max_steps": 20}}
 RESULT = {"steps": 20, "parameters": 7, "valid": {"perplexity": 5.5}, "test": {"bleu": 31.5, "signature": "nrefs:1"}}
@@ -51,9 +52,10 @@ def test_an_offline_run_lies_in_its_own_directory_under_its_own_id(run: RunDir) 
     loggers = offline(run)
     record(loggers, run, RESULT)
     finish(loggers, exit_code=0)
-    [folder] = run.path.glob("wandb/offline-run-*-0123456789")
-    assert (folder / "run-0123456789.wandb").stat().st_size > 0
-    assert loggers[0].version == "0123456789"
+    id = logged_as(run)
+    [folder] = run.path.glob(f"wandb/offline-run-*-{id}")
+    assert (folder / f"run-{id}.wandb").stat().st_size > 0
+    assert loggers[0].version == id
 
 
 def test_an_offline_run_leaves_the_environment_of_other_runs_alone(run: RunDir) -> None:

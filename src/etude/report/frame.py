@@ -73,7 +73,7 @@ def _row(study: Study, run: Run, keys: Sequence[str]) -> dict[str, Any]:
         "study": study.name,
         "arm": run.arm,
         "seed": run.seed,
-        "id": run.run_dir.path.name.rpartition("-")[2],
+        "id": run.result.get("id", run.run_dir.path.name.rpartition("-")[2]),  # at W&B a run lies under another name
         **{key: _cell(run, key) for key in keys},
         **{key.replace(".", "_"): value for key, value in found.items()},
         "code": str(run.code),

@@ -14,6 +14,7 @@ from lightning.pytorch.loggers import Logger
 from etude.rundir import RunDir
 from etude.service import end_service
 from etude.training.sinks import read_metrics
+from etude.training.wandbid import own_id, rows_file
 
 if TYPE_CHECKING:
     from wandb import Run
@@ -31,14 +32,14 @@ class WandbLogger(Logger):
     all of them where the run began without W&B. What it trains a second time is left out.
 
     Args:
-        run: the directory; `wandb/<id>.rows` in it holds a byte for each row that was logged.
+        run: the directory.
         started: what W&B made of it.
     """
 
     def __init__(self, run: RunDir, started: "Run") -> None:
         super().__init__()
         self.experiment = started
-        self._logged = (run.path / "wandb" / f"{started.id}.rows").open("ab", buffering=0)
+        self._logged = rows_file(run, str(started.id)).open("ab", buffering=0)
         logged = started.starting_step or self._logged.tell()  # the server knows best, where there is one
         self._logged.truncate(logged)
         self._next: float = logged
@@ -104,7 +105,7 @@ class WandbLogger(Logger):
 def wandb(
     run: RunDir, config: dict[str, Any], *, mode: Literal["offline", "online"], project: str, entity: str | None
 ) -> list[Logger]:
-    """Weights & Biases, under the run's own id, so that a resumed run goes on with its curve.
+    """Weights & Biases, under the id that the run was begun with, so that a resumed run goes on with its curve.
 
     Where the server cannot be reached, or knows no key, the run goes on offline and says so; where W&B cannot be
     started at all, without it. Under an agent of W&B, which gives the id and waits for what the run reports, it is
@@ -115,7 +116,7 @@ def wandb(
         started = _started(run, config, online=online, project=project, entity=entity)
         return [] if started.disabled else [WandbLogger(run, started)]
 
-    if mode == "online" or "WANDB_SWEEP_ID" in os.environ:
+    if mode == "online" or _of_an_agent():
         try:
             return begin(online=True)
         except Exception as error:
@@ -149,7 +150,7 @@ def _started(run: RunDir, config: dict[str, Any], *, online: bool, project: str,
         project=project,
         entity=entity,
         dir=run.path,
-        id=_identity(run),
+        id=None if _of_an_agent() else own_id(run),  # the agent gives one
         name=f"{config['arm']}-seed{config['seed']}",
         group=config["study"],
         job_type=config["arm"],
@@ -197,8 +198,5 @@ def _define_axes(started: "Run") -> None:
         started.define_metric(f"by_{axis}/*", step_metric=axis, summary="none")
 
 
-def _identity(run: RunDir) -> str:
-    """The run's hash; one that is computed again by other code gets a curve of its own."""
-    own = run.path.name.rpartition("-")[2]
-    before = len(list(run.path.parent.glob(f".stale/{run.path.name}-*")))
-    return f"{own}-{before + 1}" if before else own
+def _of_an_agent() -> bool:
+    return "WANDB_SWEEP_ID" in os.environ

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from etude.errors import UserError
 from etude.report import Report
 from etude.report.results import Run
+from etude.training.wandbid import logged_as
 
 if TYPE_CHECKING:
     from wandb_workspaces.reports.v2 import PanelGrid, Runset
@@ -94,12 +95,5 @@ def _runset(made: Report) -> "Runset":
     from wandb_workspaces.expr import And, Metric
     from wandb_workspaces.reports.v2 import Runset
 
-    ids = sorted({logged_as(run) for run in runs_shown(made)})
+    ids = sorted({logged_as(run.run_dir) for run in runs_shown(made)})
     return Runset(name=made.compared.study.name, filters=And(Metric("ID").isin(ids)), groupby=["JobType"])
-
-
-def logged_as(run: Run) -> str:
-    """The id under which W&B knows a run: its own, or what an agent of W&B called it last."""
-    path = run.run_dir.path
-    rows = sorted((path / "wandb").glob("*.rows"), key=lambda file: file.stat().st_mtime)
-    return rows[-1].stem if rows else path.name.rpartition("-")[2]
