@@ -11,6 +11,7 @@ import pytest
 
 from etude.rundir import RunDir
 from etude.training.loggers import finish, wandb
+from etude.training.wandbid import logged_as, rows_file
 
 
 def sync(server: Any, command: str) -> list[int]:
@@ -74,3 +75,22 @@ def test_a_key_that_is_missing_sends_the_run_offline(
     finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=0)
     assert "logging offline" in caplog.text
     assert [*run.path.glob("wandb/offline-run-*")]
+
+
+@pytest.mark.slow
+def test_a_killed_run_that_began_offline_and_goes_on_online_is_sent_whole(
+    server: Any, run: RunDir, killed_after: Any, go_on: Any
+) -> None:
+    killed_after(run, "offline", 12)
+    go_on(run, "online", 9, 20)
+    assert server.steps() == list(range(1, 21))
+    assert sync(server, f"wandb sync {run.path / 'wandb'}") == list(range(1, 21))  # which finds nothing left to send
+
+
+def test_rows_that_fell_into_an_outage_are_sent_by_whoever_goes_on(server: Any, run: RunDir, go_on: Any) -> None:
+    """As above, but the server knows the run, and none of its rows."""
+    finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=1)
+    rows_file(run, logged_as(run)).write_bytes(b"...")
+    run.metrics_file.write_text("step,loss\n" + "".join(f"{step},{1 / step}\n" for step in (1, 2, 3)))
+    go_on(run, "online", 4, 5)
+    assert server.steps() == [1, 2, 3, 4, 5]

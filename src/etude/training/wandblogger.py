@@ -29,7 +29,7 @@ class WandbLogger(Logger):
     """A run that W&B knows. Rows are numbered as in `metrics.csv`, so that each is logged once, whoever logs it.
 
     A run that goes on begins with the rows that W&B lacks: those of `metrics.csv` that never left a killed process, or
-    all of them where the run began without W&B. What it trains a second time is left out.
+    all of them where the server has none. What it trains a second time is left out.
 
     Args:
         run: the directory.
@@ -39,8 +39,9 @@ class WandbLogger(Logger):
     def __init__(self, run: RunDir, started: "Run") -> None:
         super().__init__()
         self.experiment = started
+        self._before = [] if started.offline else [*run.path.glob(f"wandb/offline-run-*/run-{started.id}.wandb")]
         self._logged = rows_file(run, str(started.id)).open("ab", buffering=0)
-        logged = started.starting_step or self._logged.tell()  # the server knows best, where there is one
+        logged = self._logged.tell() if started.offline else started.starting_step  # the server knows what it has
         self._logged.truncate(logged)
         self._next: float = logged
         self._numbers: dict[tuple[int, bool], int] = {}
@@ -100,6 +101,9 @@ class WandbLogger(Logger):
         except TimeoutError:
             log.warning("W&B has not taken everything; `wandb sync --include-online %s` sends it", shlex.quote(folder))
             end_service()
+        else:
+            for part in self._before:  # what was logged offline has been sent with the rest
+                part.with_name(f"{part.name}.synced").touch()
 
 
 def wandb(
