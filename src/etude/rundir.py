@@ -140,6 +140,10 @@ class RunDir:
             raise UserError(f"{self.config_file} is torn: delete the directory and train again")
         return told
 
+    def overrides(self) -> list[str]:
+        """What was typed; nothing where that was not kept."""
+        return self.overrides_file.read_text(encoding="utf-8").splitlines() if self.overrides_file.is_file() else []
+
     def result(self) -> dict[str, Any]:
         """What the finished run found.
 

@@ -1,6 +1,7 @@
 """What arrives at the server: everything of a run, each row once, whatever happens to the run or to the server."""
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -142,3 +143,18 @@ def test_two_studies_that_share_a_run_have_a_curve_each(server: Any, run: RunDir
     assert server.runs() == ids
     assert [server.steps(id) for id in ids] == [[1, 2, 3], [1, 2, 3, 4]]
     assert [server.run(id)["upserts"][0]["groupName"] for id in ids] == ["table3", "modern"]
+
+
+def test_runs_that_differ_in_what_was_typed_have_names_that_tell_them_apart(server: Any, run: RunDir) -> None:
+    run.overrides_file.write_text("seed=2\nmodel/position=rope\nlogger.mode=online\ndata.holdout=8\n")
+    finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=0)
+    assert server.run()["upserts"][0]["displayName"] == "A1-seed2 model/position=rope data.holdout=8"
+
+
+def test_a_run_that_is_sent_says_once_where_it_is_shown(
+    server: Any, run: RunDir, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="etude")
+    finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=0)
+    ours = [record.getMessage() for record in caplog.records if record.name.startswith("etude.")]
+    assert ours == [f"W&B shows this run at {server.url}/me/etude/runs/{logged_as(run)}"]

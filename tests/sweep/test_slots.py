@@ -13,6 +13,7 @@ from filelock import FileLock
 from etude.errors import UserError
 from etude.lock import Busy
 from etude.rundir import RunDir
+from etude.sweep.job import jobs_of
 from etude.sweep.resources import Slots
 from etude.sweep.slots import SweepFailed, run_side_by_side
 
@@ -182,6 +183,7 @@ SWEEP = """
 import signal, sys
 from pathlib import Path
 from etude.rundir import RunDir
+from etude.sweep.job import jobs_of
 from etude.sweep.resources import Slots
 from etude.sweep.slots import run_side_by_side
 
@@ -255,3 +257,22 @@ def test_the_callers_signal_handlers_are_given_back(make_run: Make, programs: Pr
     run_side_by_side([make_run("A1")], Slots(), command=programs({"A1": finish}))
     assert [signal.getsignal(number) for number in numbers] == before
     assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_runs_that_differ_in_what_was_typed_have_names_that_tell_them_apart(make_run: Make) -> None:
+    def run(arm: str, seed: int, typed: str) -> RunDir:
+        made = make_run(arm, seed)
+        made.overrides_file.write_text("\n".join(typed.split()))
+        return RunDir(made.path.rename(made.path.with_name(f"seed1-{seed:08}")))
+
+    shared = "scale=small trainer=cpu seed=1"
+    runs = [
+        run("base", 1, f"model/position=rope {shared}"),
+        run("base", 2, f"model/position=alibi model.heads=2 {shared}"),
+        run("A1", 3, f"experiment=table3/A1 {shared}"),
+    ]
+    assert [job.name for job in jobs_of([*runs, runs[0]])] == [
+        "table3/base seed 1 model/position=rope",
+        "table3/base seed 1 model/position=alibi model.heads=2",
+        "table3/A1 seed 1",
+    ]

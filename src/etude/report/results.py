@@ -1,6 +1,5 @@
 """Reading what the runs of a study left in `runs/`."""
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,9 +11,7 @@ from etude.config.studies import Study, value_at
 from etude.errors import UserError
 from etude.rundir import RunDir
 from etude.terminal import told
-
-# What says which run it is, or cannot change what it finds.
-_NOT_A_SETTING = {"experiment", "study", "arm", "seed", "hydra", "stale", "runs_dir", "cache_dir", "trainer", "logger"}
+from etude.typed import NOT_A_SETTING, settings
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class Run:
     def material(self) -> dict[str, Any]:
         """What of its config may change what it finds, besides the seed, and what was chosen for it."""
         chosen = self.config.get("choices", {}).items()
-        choices = {group: choice for group, choice in chosen if group not in _NOT_A_SETTING}
+        choices = {group: choice for group, choice in chosen if group not in NOT_A_SETTING}
         return {key: value for key, value in material(self.config).items() if key != "seed"} | {"choices": choices}
 
     def differs_only_in_seed(self, other: "Run") -> bool:
@@ -123,16 +120,11 @@ def _free(choices: Mapping[str, Any], touched: Collection[str]) -> dict[str, str
     return {
         group: told(choice)
         for group, choice in choices.items()
-        if group not in _NOT_A_SETTING and not any(f"{group}/".startswith(f"{key}/") for key in touched)
+        if group not in NOT_A_SETTING and not any(f"{group}/".startswith(f"{key}/") for key in touched)
     }
 
 
 def _typed(overrides: Iterable[str]) -> dict[str, str]:
     """What was typed, less what is no setting."""
-    typed = {}
-    for override in overrides:
-        key, _, value = override.partition("=")
-        key = key.lstrip("+~")
-        if re.split(r"[./]", key)[0] not in _NOT_A_SETTING and not key.startswith("data."):
-            typed[key] = value
-    return typed
+    pairs = (override.lstrip("+~").partition("=") for override in settings(overrides))
+    return {key: value for key, _, value in pairs if not key.startswith("data.")}

@@ -17,6 +17,7 @@ from etude.lock import Busy, taken
 from etude.rundir import RunDir
 from etude.sweep.log import last_lines
 from etude.sweep.process import Process
+from etude.typed import settings
 
 Command = Callable[[RunDir], Sequence[str]]
 
@@ -63,15 +64,16 @@ class Job:
         self.attempts = 0
         self.gpus: tuple[str, ...] = ()  # that it runs on
         self.stopping = False  # it has been asked to stop
+        self.apart = ""  # what was typed for it, and not for others of the same study, arm and seed
         self._process: Process | None = None
         self._code: int | None = None
         self._timeout, self._deadline = 0.0, float("inf")  # seconds; and by the monotonic clock
 
     @property
     def name(self) -> str:
-        """Study, arm and seed, as its directory says."""
+        """Study, arm and seed, as its directory says, and what tells it from others of the same sweep."""
         study, arm, run = self.run_dir.path.parts[-3:]
-        return f"{study}/{arm} {run.split('-')[0].replace('seed', 'seed ')}"
+        return f"{study}/{arm} {run.split('-')[0].replace('seed', 'seed ')} {self.apart}".rstrip()
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -192,6 +194,20 @@ class Job:
 
     def _end(self, state: State, reason: str = "") -> None:
         self.state, self.reason, self.ended = state, reason, time.time()
+
+
+def jobs_of(run_dirs: Sequence[RunDir], retries: int = 0) -> list[Job]:
+    """The runs of a sweep, each once, under names that tell them apart."""
+    jobs = [Job(run_dir, retries) for run_dir in dict.fromkeys(run_dirs)]
+    alike: dict[str, list[Job]] = {}
+    for job in jobs:
+        alike.setdefault(job.name, []).append(job)
+    for group in alike.values():
+        typed = {job: settings(job.run_dir.overrides()) for job in group}
+        shared = set.intersection(*map(set, typed.values()))
+        for job, words in typed.items():
+            job.apart = " ".join(word for word in words if word not in shared)
+    return jobs
 
 
 def _how(code: int) -> str:

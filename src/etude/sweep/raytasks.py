@@ -10,8 +10,8 @@ import ray
 
 from etude.errors import UserError
 from etude.rundir import RunDir
-from etude.sweep.job import Command, Job, State, train_command
-from etude.sweep.remote import Ending, Endings, RemoteRun, follow, jobs_of
+from etude.sweep.job import Command, Job, State, jobs_of, train_command
+from etude.sweep.remote import Ending, Endings, RemoteRun, absolute, follow
 from etude.sweep.resources import Need
 from etude.sweep.slots import conclude
 
@@ -42,7 +42,7 @@ def run_as_tasks(
         SweepFailed: at least one run ended without a result; all the others were run.
         KeyboardInterrupt: Ctrl-C or SIGTERM; every run has stopped.
     """
-    jobs = jobs_of(run_dirs)
+    jobs = jobs_of(absolute(run_dirs))
     left = [job for job in jobs if job.state is State.WAITING]
     try:
         if left:

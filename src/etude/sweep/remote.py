@@ -84,9 +84,9 @@ class RemoteRun:
         self._job.stop()
 
 
-def jobs_of(run_dirs: Sequence[RunDir]) -> list[Job]:
-    """The runs, each once, under paths that hold on other machines too."""
-    return [Job(RunDir(run_dir.path.absolute())) for run_dir in dict.fromkeys(run_dirs)]
+def absolute(run_dirs: Sequence[RunDir]) -> list[RunDir]:
+    """The runs under paths that hold on other machines too."""
+    return [RunDir(run_dir.path.absolute()) for run_dir in run_dirs]
 
 
 def follow(jobs: Sequence[Job], endings: Endings) -> None:

@@ -9,7 +9,7 @@ from etude.errors import UserError
 from etude.rundir import RunDir
 from etude.sweep.cost import Cost, planned_hours
 from etude.sweep.interrupts import Interrupts, interrupts
-from etude.sweep.job import GRACE, Command, Job, State, train_command
+from etude.sweep.job import GRACE, Command, Job, State, jobs_of, train_command
 from etude.sweep.live import Screen, screen
 from etude.sweep.resources import Need, Slot, Slots
 
@@ -51,7 +51,7 @@ def run_side_by_side(
         SweepFailed: at least one run ended without a result; all the others were run.
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP; every process has ended.
     """
-    jobs = [Job(run_dir, retries) for run_dir in dict.fromkeys(run_dirs)]
+    jobs = jobs_of(run_dirs, retries)
     waiting = _in_order([job for job in jobs if job.state is State.WAITING], slots, cost)
     elsewhere: list[Job] = []
     running: dict[Job, Slot] = {}

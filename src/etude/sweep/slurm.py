@@ -18,8 +18,8 @@ from submitit.helpers import DelayedSubmission, as_completed
 from etude.errors import UserError
 from etude.files import write_json
 from etude.rundir import RunDir
-from etude.sweep.job import Command, Job, State, train_command
-from etude.sweep.remote import Ending, Endings, RemoteRun, follow, jobs_of
+from etude.sweep.job import Command, Job, State, jobs_of, train_command
+from etude.sweep.remote import Ending, Endings, RemoteRun, absolute, follow
 from etude.sweep.resources import Need
 
 logger = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ def run_as_jobs(
         SweepFailed: at least one run ended without a result.
         KeyboardInterrupt: Ctrl-C while waiting; SLURM's jobs go on.
     """
-    jobs = jobs_of(run_dirs)
+    jobs = jobs_of(absolute(run_dirs))
     left = [job for job in jobs if job.state is State.WAITING]
     submitted = queued(left) if cluster == "slurm" else {}
     new = [job for job in left if job not in submitted.values()]

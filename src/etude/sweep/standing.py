@@ -78,7 +78,7 @@ def study_standing(study: str, runs_dir: Path) -> StudyStanding:
             begun.add(folder.name)
             try:
                 run = standing(RunDir(directory))
-                runs.append(run if arms is not None else replace(run, typed=_typed(run.run_dir)))
+                runs.append(run if arms is not None else replace(run, typed=" ".join(run.run_dir.overrides())))
             except (UserError, OSError, ValueError, TypeError, AttributeError) as error:
                 notes.append(f"Left out: {directory}, which cannot be read ({error}).")
     order = {arm: place for place, arm in enumerate(arms or [])}
@@ -100,12 +100,6 @@ def standing(run: RunDir) -> Standing:
         raise ValueError("it is named otherwise than a run" if named is None else "it has no config.yaml")
     state, figures = _told(run)
     return Standing(study, arm, int(named[1]), run, state, **figures)
-
-
-def _typed(run: RunDir) -> str:
-    """The overrides on one line."""
-    file = run.overrides_file
-    return " ".join(file.read_text(encoding="utf-8").splitlines()) if file.is_file() else ""
 
 
 def last_error(log_file: Path) -> str | None:

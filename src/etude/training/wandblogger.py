@@ -15,6 +15,7 @@ from etude.rundir import RunDir
 from etude.service import end_service
 from etude.training.sinks import read_metrics
 from etude.training.wandbid import own_id, rows_file
+from etude.typed import settings
 
 if TYPE_CHECKING:
     from wandb import Run
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TAGGED = ("scale", "budget", "model", "data")  # choices that one looks for in a list of runs
+_NAME = 128  # characters that W&B takes
 _OTHER_AXES = ("tokens", "seconds")  # what the curve is drawn over, beside steps
 
 
@@ -118,7 +120,11 @@ def wandb(
 
     def begin(online: bool) -> list[Logger]:
         started = _started(run, config, online=online, project=project, entity=entity)
-        return [] if started.disabled else [WandbLogger(run, started)]
+        if started.disabled:
+            return []
+        if not started.offline:
+            log.info("W&B shows this run at %s", started.url)
+        return [WandbLogger(run, started)]
 
     if mode == "online" or _of_an_agent():
         try:
@@ -155,7 +161,7 @@ def _started(run: RunDir, config: dict[str, Any], *, online: bool, project: str,
         entity=entity,
         dir=run.path,
         id=None if _of_an_agent() else own_id(run),  # the agent gives one
-        name=f"{config['arm']}-seed{config['seed']}",
+        name=_name(run, config),
         group=config["study"],
         job_type=config["arm"],
         tags=[f"{group}={choices[group]}"[:64] for group in _TAGGED if choices.get(group)],
@@ -171,11 +177,16 @@ def _started(run: RunDir, config: dict[str, Any], *, online: bool, project: str,
             console="off",
         ),
     )
-    typed = run.overrides_file.read_text(encoding="utf-8").splitlines() if run.overrides_file.is_file() else []
-    whole = _whole({"overrides": typed} | config, run.environment_file, started.config)
+    whole = _whole({"overrides": run.overrides()} | config, run.environment_file, started.config)
     started.config.update(whole, allow_val_change=True)
     _define_axes(started)
     return started
+
+
+def _name(run: RunDir, config: Mapping[str, Any]) -> str:
+    """Arm and seed, and what else was typed, which tells apart the trials of a search and what is no arm of a study."""
+    name = " ".join([f"{config['arm']}-seed{config['seed']}", *settings(run.overrides())])
+    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
 
 
 def _whole(config: dict[str, Any], environment_file: Path, held: Mapping[str, Any]) -> dict[str, Any]:
