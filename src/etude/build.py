@@ -3,6 +3,7 @@
 Lightning takes longer to import than a plan to make, so what needs it imports it late.
 """
 
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -153,6 +154,22 @@ def text_to_translate(config: Config, store: TokenStore, split: str) -> tuple[li
     first = config["budget"].get("bleu_sentences")  # a run of before has none, and translated everything
     sources, references = store.text(split)
     return sources[:first], references[:first]
+
+
+def search(trained: Config, asked: Config, typed: Iterable[str]) -> BeamSearch:
+    """The search of a trained run, but for what was typed.
+
+    Args:
+        trained: the run's config.
+        asked: the config of a verb that is asked of it, where today's defaults stand under `decoding`.
+        typed: the overrides of that verb.
+
+    Raises:
+        UserError: the search refuses its values.
+    """
+    keys = {override.lstrip("+~").partition("=")[0] for override in typed}
+    chosen = {key: value for key, value in asked["decoding"].items() if f"decoding.{key}" in keys}
+    return make(asked["decoding"] if "decoding" in keys else trained["decoding"] | chosen)
 
 
 def translator(config: Config, transformer: Transformer, tokenizer: Tokenizer, search: BeamSearch) -> Translator:

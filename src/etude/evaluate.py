@@ -1,5 +1,7 @@
-"""`etude evaluate`: a trained run on its validation or test set, with any decoding."""
+"""`etude evaluate`: a trained run on its validation or test set, with its own decoding or any other."""
 
+import logging
+from collections.abc import Iterable
 from typing import Any
 
 from etude import build
@@ -9,16 +11,28 @@ from etude.evaluation.paper_bleu import paper_bleu
 from etude.evaluation.perplexity import negative_log_likelihood, perplexity
 from etude.logs import logging_to
 from etude.rundir import RunDir
+from etude.training.checkpoints import read_checkpoint
+
+log = logging.getLogger(__name__)
 
 
-def evaluate(config: dict[str, Any]) -> str:
+def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
     """Perplexity per word piece, sacreBLEU and the paper's own BLEU of one split, for the terminal.
+
+    Args:
+        config: of the verb.
+        typed: its overrides: what they do not say of the decoding is as in the run.
 
     Raises:
         UserError: there is no such run, or its checkpoint is missing or torn.
     """
     logging_to(None)
-    trained, transformer, tokenizer = build.trained(RunDir.at(config["run"]))
+    run = RunDir.at(config["run"])
+    trained, transformer, tokenizer = build.trained(run)
+    search = build.search(trained, config, typed)
+    if not run.finished:
+        step, steps = read_checkpoint(run.checkpoint)["global_step"], trained["budget"]["max_steps"]
+        log.warning("%s is not finished: this is what it has learned by step %d of %d", run.path, step, steps)
     transformer.to(build.device(config["device"]))
     store, split = build.token_store(trained), config["split"]
     if store.tokenizer.model_file.read_bytes() != tokenizer.model_file.read_bytes():
@@ -28,7 +42,6 @@ def evaluate(config: dict[str, Any]) -> str:
     batches = build.evaluation_batches(trained, store.split(split))
     nats, tokens = negative_log_likelihood(transformer, batches)
     sources, references = build.text_to_translate(trained, store, split)
-    search = build.make(config["decoding"])
     hypotheses = build.translator(trained, transformer, tokenizer, search).translate(sources)
     score = bleu(hypotheses, references)
     paper = paper_bleu(hypotheses, references, build.make(trained["data"]).languages[1])

@@ -12,8 +12,14 @@ from etude.rundir import RunDir
 _CHUNK = 512  # lines that are batched together
 
 
-def translate(config: dict[str, Any], lines: Iterable[bytes], out: TextIO) -> None:
+def translate(config: dict[str, Any], lines: Iterable[bytes], out: TextIO, typed: Iterable[str] = ()) -> None:
     """Write one translation for each line, as soon as a block of them is done.
+
+    Args:
+        config: of the verb.
+        lines: what is to be translated.
+        out: where to write.
+        typed: the overrides: what they do not say of the decoding is as in the run.
 
     Raises:
         UserError: there is no such run, its checkpoint is missing or torn, or a line is not UTF-8.
@@ -21,7 +27,7 @@ def translate(config: dict[str, Any], lines: Iterable[bytes], out: TextIO) -> No
     logging_to(None)
     trained, transformer, tokenizer = build.trained(RunDir.at(config["run"]))
     transformer.to(build.device(config["device"]))
-    translator = build.translator(trained, transformer, tokenizer, build.make(config["decoding"]))
+    translator = build.translator(trained, transformer, tokenizer, build.search(trained, config, typed))
     text = _Decoded(lines)
     for translation in translator.translate_stream(text, chunk=1 if sys.stdin.isatty() else _CHUNK):
         out.write(f"{translation}\n")

@@ -148,13 +148,13 @@ def evaluate(words: list[str]) -> None:
 
     def task(config: "DictConfig") -> None:
         from etude.config.check import check
-        from etude.config.identity import resolved
+        from etude.config.plain import resolved, typed
         from etude.config.schema import Evaluate
 
         check(_with_hydra_node(config), Evaluate)
         from etude.evaluate import evaluate
 
-        sys.stdout.write(evaluate(resolved(config)))
+        sys.stdout.write(evaluate(resolved(config), typed(config)))
 
     _on_a_run("evaluate", task, words)
 
@@ -180,13 +180,13 @@ def translate(words: list[str]) -> None:
 
     def task(config: "DictConfig") -> None:
         from etude.config.check import check
-        from etude.config.identity import resolved
+        from etude.config.plain import resolved, typed
         from etude.config.schema import Translate
 
         check(_with_hydra_node(config), Translate)
         from etude.translate import translate
 
-        translate(resolved(config), sys.stdin.buffer, sys.stdout)
+        translate(resolved(config), sys.stdin.buffer, sys.stdout, typed(config))
 
     _on_a_run("translate", task, words)
 
