@@ -40,6 +40,11 @@ from etude.errors import UserError
         (["averaging.checkpoints=-1"], "averaging.checkpoints must be at least 0, not -1"),
         (["averaging.every=0"], "averaging.every must be at least 1, not 0"),
         (["model/position=rope", "model.position.base=0"], "model.position.base must be at least 1, not 0"),
+        (
+            ["+optimizer.lr=0.001"],
+            "optimizer.lr is 0.001 in .*, which would multiply the learning rate .*optimizer.lr=1",
+        ),
+        (["optimizer._target_=torch.optim.AdamW"], "optimizer.lr is 0.001 in torch.optim.AdamW, which would multiply"),
         (["arm=a/b"], "arm=a/b cannot name a folder"),
         (["study=.."], r"study=\.\. cannot name a folder"),
         (
@@ -54,7 +59,8 @@ def test_what_cannot_be_is_refused_by_name_with_the_way_out(overrides, sentence)
 
 
 @pytest.mark.parametrize(
-    "overrides", [[], ["seed=0"], ["model/position=learned"], ["scale=full"], ["budget.length_noise=0"]]
+    "overrides",
+    [[], ["seed=0"], ["model/position=learned"], ["scale=full"], ["budget.length_noise=0"], ["+optimizer.lr=1.0"]],
 )
 def test_sound_configs_pass(overrides):
     check_rules(compose(overrides))

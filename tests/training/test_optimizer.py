@@ -8,6 +8,7 @@ from torch.testing import assert_close
 
 from etude.config.compose import compose
 from etude.config.identity import resolved
+from etude.errors import UserError
 from etude.training.module import TranslationModule
 from etude.training.optimizer import adam
 
@@ -46,6 +47,19 @@ def test_a_tiny_gradient_meets_the_papers_epsilon():
     weight.grad = torch.full((1,), 1e-9, dtype=torch.float64)
     optimizer.step()
     assert weight.item() == pytest.approx(-0.5)
+
+
+def test_an_optimizer_with_a_rate_of_its_own_is_refused():
+    module = TranslationModule(
+        torch.nn.Linear(2, 2),
+        loss=lambda logits, targets: logits.sum(),
+        likelihood=lambda logits, targets: logits.sum(),
+        optimizer=lambda parameters: torch.optim.AdamW(parameters, fused=True),
+        schedule=lambda update: 1.0,
+        seed=1,
+    )
+    with pytest.raises(UserError, match=r"AdamW is made with lr=0\.001, which would multiply .*: make it with lr=1"):
+        module.configure_optimizers()
 
 
 def test_training_follows_the_papers_adam_at_the_papers_rates_through_warmup_and_after():

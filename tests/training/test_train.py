@@ -3,17 +3,21 @@
 import os
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from filelock import FileLock
 
+from etude import build
 from etude.errors import UserError
 from etude.files import write_text
 from etude.lock import Busy
 from etude.paths import shipped
 from etude.train import train
+from etude.training.sinks import read_metrics
 
 from .conftest import Freeze
 
@@ -69,3 +73,24 @@ def test_a_run_that_was_given_a_gpu_which_does_not_answer_is_not_trained_on_the_
     with pytest.raises(UserError, match=r"CUDA_VISIBLE_DEVICES=7, but PyTorch .* finds no GPU there: .*trainer=cpu"):
         train(runs("blind", "trainer=auto"))
     train(runs("seeing", "trainer=cpu", "budget.max_steps=1", "budget.valid_every=1"))
+
+
+def halved(parameters: Iterable[torch.Tensor]) -> torch.optim.Optimizer:
+    """Plain descent at half the rate that the schedule gives."""
+    optimizer = torch.optim.SGD(parameters, lr=1.0)
+    optimizer.param_groups[0]["lr"] = 0.5
+    return optimizer
+
+
+def test_the_rate_that_is_logged_is_the_rate_that_was_used(runs: Freeze) -> None:
+    rates = []
+    for target in ("etude.training.optimizer.adam", f"{__name__}.halved"):
+        run = runs(f"rate-{target}", "budget.max_steps=4")
+        config = run.config()
+        if target != config["optimizer"]["_target_"]:
+            config["optimizer"] = {"_target_": target, "_partial_": True}
+        run.config_file.write_text(yaml.safe_dump(config))
+        train(run)
+        rates.append([float(row["learning_rate"]) for row in read_metrics(run.metrics_file) if row["learning_rate"]])
+    schedule = build.make(run.config()["schedule"])
+    assert rates == [[schedule(step) for step in range(1, 5)], [0.5 * schedule(step) for step in range(1, 5)]]

@@ -6,6 +6,7 @@ from math import inf
 from omegaconf import DictConfig
 
 from etude.config.combinations import at, check_combinations
+from etude.config.signature import signature
 from etude.errors import UserError
 
 _AT_LEAST = {
@@ -94,6 +95,7 @@ def check_rules(config: DictConfig) -> None:
         if not _NAME.fullmatch(config[key]):
             raise UserError(f"{key}={config[key]} cannot name a folder; use letters, digits, '_', '-' and '.'")
     _project_has_a_name(config)
+    _schedule_gives_the_rate(config)
     _positions_suffice(config)
     _average_fits(config)
     check_combinations(config)
@@ -107,6 +109,18 @@ def _project_has_a_name(config: DictConfig) -> None:
         raise UserError(
             f"logger.project={project}: a project of W&B has no {wrong[0]!r} in its name; "
             "a team's is told by logger.entity=TEAM logger.project=NAME"
+        )
+
+
+def _schedule_gives_the_rate(config: DictConfig) -> None:
+    """An optimizer multiplies what the schedule gives by its own rate, which torch's have unless they are told."""
+    target, own = at(config, "optimizer._target_"), at(config, "optimizer.lr")
+    rate = signature(target).defaults.get("lr", 1) if target and own is None else own
+    if rate not in (None, 1):
+        raise UserError(
+            f"optimizer.lr is {rate} in {target}, which would multiply the learning rate that the schedule gives: "
+            "say optimizer.lr=1, or name a function that makes it so, as etude.training.optimizer.adam does; "
+            "budget.rate changes the rate"
         )
 
 

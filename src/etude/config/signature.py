@@ -5,7 +5,7 @@ import importlib.util
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from etude.errors import UserError, did_you_mean
 
@@ -21,6 +21,7 @@ class Signature:
 
     keywords: dict[str, Any]  # name -> type; Any where the annotation is not a plain type
     required: frozenset[str]
+    defaults: dict[str, Any]  # of all parameters, where they are plain values
 
 
 @cache
@@ -66,19 +67,26 @@ def _read(node: ast.ClassDef | ast.FunctionDef, module: dict[str, Any], passed_o
     fields = [child for child in node.body if isinstance(child, ast.AnnAssign) and isinstance(child.target, ast.Name)]
     if fields and any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list):
         types = {field.target.id: _type(field.annotation) for field in fields}  # type: ignore[union-attr]
-        return Signature(types, frozenset(f.target.id for f in fields if f.value is None))  # type: ignore[union-attr]
+        return Signature(types, frozenset(f.target.id for f in fields if f.value is None), {})  # type: ignore[union-attr]
     for base in node.bases:  # an inherited __init__
         if isinstance(base, ast.Name) and base.id in module:
             return _read(module[base.id], module, passed_on)
         if isinstance(base, ast.Name) and passed_on.get(base.id, "").startswith("etude."):
             return signature(passed_on[base.id])
-    return Signature({}, frozenset())
+    return Signature({}, frozenset(), {})
 
 
 def _from_arguments(arguments: ast.arguments) -> Signature:
     types = {argument.arg: _type(argument.annotation) for argument in arguments.kwonlyargs}
-    defaults = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    return Signature(types, frozenset(argument.arg for argument, default in defaults if default is None))
+    by_keyword = [*zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    places = [*arguments.posonlyargs, *arguments.args]
+    by_place = zip(places[len(places) - len(arguments.defaults) :], arguments.defaults, strict=True)
+    values = {argument.arg: default.value for argument, default in (*by_place, *by_keyword) if _is_plain(default)}
+    return Signature(types, frozenset(argument.arg for argument, default in by_keyword if default is None), values)
+
+
+def _is_plain(default: ast.expr | None) -> TypeGuard[ast.Constant]:
+    return isinstance(default, ast.Constant)
 
 
 def _type(annotation: ast.expr | None) -> Any:

@@ -9,6 +9,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from etude.data.batching import Batch
+from etude.errors import UserError
 from etude.evaluation.perplexity import perplexity
 from etude.training.checkpoints import count_batches
 from etude.training.processes import gathered
@@ -42,6 +43,7 @@ class TranslationModule(LightningModule):
         self.loss, self.likelihood = loss, likelihood
         self.make_optimizer, self.schedule = optimizer, schedule
         self.seed = seed
+        self.learning_rate = 0.0  # of the last update
         self.tokens = 0  # real target tokens trained on so far, in all processes
         self.training_nats: Tensor | float = (
             0.0  # the loss summed over the tokens of this process, since a row was made of it
@@ -88,10 +90,23 @@ class TranslationModule(LightningModule):
         return perplexity(self._nats, self._counted)
 
     def configure_optimizers(self) -> Any:
-        """One schedule step an update."""
+        """One schedule step an update.
+
+        Raises:
+            UserError: the optimizer has a rate of its own, by which it would multiply that of the schedule.
+        """
         optimizer = self.make_optimizer(self.parameters())
+        if (own := optimizer.defaults.get("lr", 1)) != 1:
+            raise UserError(
+                f"optimizer: {type(optimizer).__name__} is made with lr={own}, which would multiply the learning rate "
+                "that the schedule gives: make it with lr=1, as etude.training.optimizer.adam does"
+            )
         schedule = LambdaLR(optimizer, lambda update: self.schedule(update + 1))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
+        """Note the rate that the update is made with."""
+        self.learning_rate = float(optimizer.param_groups[0]["lr"])
 
     def step_completed_by(self, batch: Batch) -> bool:
         """Whether the optimizer moves after this piece: it is the last of this process's share."""

@@ -55,7 +55,7 @@ class Records(Callback):
                 self._row(module)
                 | {
                     "loss": nats / self._tokens,
-                    "learning_rate": module.schedule(trainer.global_step),
+                    "learning_rate": module.learning_rate,
                     "tokens_per_second": self._window_tokens / seconds,
                     "seconds_left": (self.max_steps - trainer.global_step) * seconds / self._window_steps,
                 }
