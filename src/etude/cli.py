@@ -38,8 +38,11 @@ _HELP = {"-h", "--help"}
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run one verb. Exit status: 0 done, 1 a run failed, 2 a mistake that the message says how to mend,
-    75 another process works on the run."""
+    """Run one verb.
+
+    Exit status: 0 done, 1 a run failed, 2 a mistake that the message says how to mend, 3 the run diverged, 75 another
+    process works on the run. A sweep is done when every run has a result, and a run that diverged has one.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         _dispatch(words)

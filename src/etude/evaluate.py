@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from etude import build
+from etude.divergence import divergence
 from etude.errors import UserError
 from etude.evaluation.bleu import bleu
 from etude.evaluation.paper_bleu import paper_bleu
@@ -30,7 +31,9 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
     run = RunDir.at(config["run"])
     trained, transformer, tokenizer = build.trained(run)
     search = build.search(trained, config, typed)
-    if not run.finished:
+    if run.finished and (why := divergence(run.result())):
+        log.warning("%s diverged, for %s: this is what its last checkpoint holds", run.path, why)
+    elif not run.finished:
         step, steps = read_checkpoint(run.checkpoint)["global_step"], trained["budget"]["max_steps"]
         log.warning("%s is not finished: this is what it has learned by step %d of %d", run.path, step, steps)
     transformer.to(build.device(config["device"]))

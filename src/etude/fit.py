@@ -21,6 +21,7 @@ from etude.errors import UserError
 from etude.rundir import RunDir
 from etude.training.averaging import KeepWeights
 from etude.training.checkpoints import Checkpoints, DirectIO, newest_checkpoint
+from etude.training.divergence import Diverged, DivergenceWatch, all_finite
 from etude.training.module import TranslationModule
 from etude.training.processes import from_first
 from etude.training.records import Records
@@ -59,6 +60,7 @@ def fit(
 
     Raises:
         Stopped: someone asked the run to stop; it goes on from a checkpoint of that very step.
+        Diverged: the loss or the weights are no finite numbers, and `trainer.stop_when_diverged` says to stop there.
         UserError: the trainer's settings do not fit this machine; the GPU that the run was given does not answer; a
             file cannot be written.
     """
@@ -71,6 +73,8 @@ def fit(
     sinks: list[Sink] = []
     if rank() == 0:
         sinks = [MetricsFile(run.metrics_file, start), progress, LogSink(steps), bar, *map(LoggerSink, loggers)]
+    if where["stop_when_diverged"] or rank() == 0:  # every process stops by itself, the first one speaks
+        sinks.append(DivergenceWatch(stop=where["stop_when_diverged"]))
     records = Records(sinks, every=min(50, max(1, steps // 50)), max_steps=steps)
     checkpoints = Checkpoints(run.checkpoint)
     cluster, devices = _processes(where["devices"])
@@ -110,6 +114,8 @@ def fit(
             trainer.fit(module, data, ckpt_path=checkpoint, weights_only=True)
     except SystemExit as stop:  # how Lightning ends on an impatient Ctrl-C
         raise KeyboardInterrupt from stop
+    if where["stop_when_diverged"] and not all_finite(module):  # by the last update, which no loss has met
+        raise Diverged("a weight is no finite number", step=steps, seconds=records.seconds)
     return records.seconds, trainer.strategy.root_device
 
 

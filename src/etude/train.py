@@ -22,6 +22,7 @@ from torch import distributed
 from etude import build
 from etude.config.stale import code_changed
 from etude.data.store import TokenStore
+from etude.divergence import EXIT_STATUS, divergence
 from etude.environment import environment
 from etude.errors import UserError
 from etude.evaluation.bleu import bleu
@@ -37,7 +38,9 @@ from etude.rundir import RunDir
 from etude.training.allocator import keep_large_blocks
 from etude.training.averaging import averaged_checkpoints, mean_weights
 from etude.training.checkpoints import previous
+from etude.training.divergence import NO_SCORES, Diverged
 from etude.training.loggers import finish, record
+from etude.training.module import TranslationModule
 from etude.training.sinks import ProgressFile
 from etude.training.stopping import Stopped, end_on_sigterm
 
@@ -58,7 +61,8 @@ def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
         patience: seconds to wait for another process that works on it.
 
     Returns:
-        What `result.json` holds; of several processes, those that only help to train return nothing in it.
+        What `result.json` holds, which of a run that diverged says so; of several processes, those that only help to
+        train return nothing in it.
 
     Raises:
         Busy: another process works on it.
@@ -100,17 +104,9 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     loggers: list[Logger] = build.make(config["logger"], run, config) if first else []
     done, result = False, {}
     try:
-        progress = ProgressFile(run.progress_file, config["budget"]["max_steps"])
-        seconds, device = fit(run, config, module, store, loggers, progress, averaged)
-        if distributed.is_initialized():
-            distributed.destroy_process_group()
+        found = _fit_and_score(run, config, module, store, loggers, averaged, first)
         if first:
-            if averaged:
-                transformer.load_state_dict(mean_weights([*averaged.values()]))
-            progress.evaluating()
-            result = _evaluate(run, config, transformer.to(device), store)
-            result |= {"tokens": module.tokens, "flops": flops_to_train(config), "seconds": round(seconds, 1)}
-            result |= {"code": made["code"], "finished": True}
+            result = _identity(run, config, transformer, store) | found | {"code": made["code"], "finished": True}
             run.write_result(result)
             record(loggers, run, result)
             previous(run.checkpoint).unlink(missing_ok=True)
@@ -135,6 +131,53 @@ def _same_text(run: RunDir, store: TokenStore) -> None:
         )
 
 
+def _identity(run: RunDir, config: dict[str, Any], transformer: Transformer, store: TokenStore) -> dict[str, Any]:
+    """Which run it is, of what size, and on which text."""
+    return {
+        "study": config["study"],
+        "arm": config["arm"],
+        "seed": config["seed"],
+        "id": run.path.name.rpartition("-")[2],
+        "parameters": sum(parameter.numel() for parameter in transformer.parameters()),
+        "vocabulary": store.vocab_size,
+        "store": store.path.name,
+    }
+
+
+def _fit_and_score(
+    run: RunDir,
+    config: dict[str, Any],
+    module: TranslationModule,
+    store: TokenStore,
+    loggers: list[Logger],
+    averaged: dict[int, Path],
+    first: bool,
+) -> dict[str, Any]:
+    """Train, and score what was learned; a training that was stopped because it diverged has no scores."""
+    progress = ProgressFile(run.progress_file, config["budget"]["max_steps"])
+    diverged = None
+    try:
+        seconds, device = fit(run, config, module, store, loggers, progress, averaged)
+    except Diverged as end:
+        seconds, diverged = end.seconds, end
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
+    if not first:
+        return {}
+    cost = {"tokens": module.tokens, "seconds": round(seconds, 1)}
+    if diverged:
+        log.error("diverged: %s; trainer.stop_when_diverged=false would have gone on", diverged)
+        return NO_SCORES | cost | {"steps": diverged.step, "diverged": str(diverged)}
+    if averaged:
+        module.model.load_state_dict(mean_weights([*averaged.values()]))
+    progress.evaluating()
+    scores = _evaluate(run, config, module.model.to(device), store)  # type: ignore[arg-type]
+    if why := divergence(scores):
+        log.error("diverged: %s", why)
+        scores["diverged"] = why
+    return scores | cost | {"steps": config["budget"]["max_steps"], "flops": flops_to_train(config)}
+
+
 def _evaluate(run: RunDir, config: dict[str, Any], transformer: Transformer, store: TokenStore) -> dict[str, Any]:
     """Perplexity of the validation and test sets, both BLEUs of the test set; the hypotheses go to their file."""
     likelihoods = {}
@@ -156,12 +199,6 @@ def _evaluate(run: RunDir, config: dict[str, Any], transformer: Transformer, sto
     score = bleu(hypotheses, references)
     paper = paper_bleu(hypotheses, references, build.make(config["data"]).languages[1])
     return {
-        "study": config["study"],
-        "arm": config["arm"],
-        "seed": config["seed"],
-        "id": run.path.name.rpartition("-")[2],
-        "parameters": sum(parameter.numel() for parameter in transformer.parameters()),
-        "steps": config["budget"]["max_steps"],
         "valid": likelihoods["valid"],
         "test": {
             **likelihoods["test"],
@@ -173,8 +210,6 @@ def _evaluate(run: RunDir, config: dict[str, Any], transformer: Transformer, sto
             "pairs": len(store.split("test")),
         },
         "decoding_seconds": round(decoding_seconds, 2),
-        "vocabulary": store.vocab_size,
-        "store": store.path.name,
     }
 
 
@@ -185,13 +220,15 @@ def main() -> None:
     end_on_sigterm()
     logging_to(None)
     try:
-        train(RunDir(Path(sys.argv[1])), _GRACE)
+        result = train(RunDir(Path(sys.argv[1])), _GRACE)
     except UserError as error:
         sys.stderr.write(f"etude: {error}\n")
         sys.exit(error.exit_status)
     except KeyboardInterrupt as stop:
         sys.stderr.write(f"etude: {'; '.join(['stopped', *map(str, stop.args)])}\n")
         sys.exit(130)
+    if divergence(result):
+        sys.exit(EXIT_STATUS)
 
 
 if __name__ == "__main__":

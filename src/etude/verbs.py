@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from etude.divergence import EXIT_STATUS, divergence
 from etude.errors import UserError
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def _with_hydra_node(config: "DictConfig") -> "DictConfig":
 
 def train(words: list[str]) -> None:
     """Train and evaluate one model; with -m, launch many."""
+    diverged = []
 
     def task(config: "DictConfig") -> None:
         from etude.config.identity import freeze
@@ -91,11 +93,19 @@ def train(words: list[str]) -> None:
         sys.stdout.write(
             f"{run.path}\n"
             f"parameters {result['parameters']:,}  steps {result['steps']:,}  training {result['seconds']:.0f} s\n"
+        )
+        if why := divergence(result):
+            sys.stdout.write(f"diverged: {why}\n")
+            diverged.append(run)
+            return
+        sys.stdout.write(
             f"test perplexity {test['perplexity']:.2f}  BLEU {test['bleu']:.2f}  ({test['signature']})\n"
             f"test BLEU by the paper's recipe {test['paper_bleu']:.2f}  ({test['paper_signature']})\n"
         )
 
     _hydra("train", "train", task, words)
+    if diverged:
+        sys.exit(EXIT_STATUS)
 
 
 def _notes_on_code(run: "RunDir", result: dict[str, Any]) -> list[str]:

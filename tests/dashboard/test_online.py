@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 from pathlib import Path
 from typing import Any
 
@@ -158,3 +159,13 @@ def test_a_run_that_is_sent_says_once_where_it_is_shown(
     finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=0)
     ours = [record.getMessage() for record in caplog.records if record.name.startswith("etude.")]
     assert ours == [f"W&B shows this run at {server.url}/me/etude/runs/{logged_as(run)}"]
+
+
+def test_a_run_that_diverged_is_tagged_and_says_how_in_its_summary(server: Any, run: RunDir) -> None:
+    loggers = wandb(run, run.config(), mode="online", project="etude", entity=None)
+    nothing = {"steps": 40, "test": {"perplexity": math.nan, "bleu": math.nan}}
+    record(loggers, run, nothing | {"diverged": "the loss is nan at step 40"})
+    finish(loggers, exit_code=0)
+    assert server.run()["summary"]["diverged"] == "the loss is nan at step 40"
+    assert server.run()["upserts"][-1]["tags"][-1] == "diverged"
+    assert server.run()["exitcode"] == 0

@@ -315,7 +315,7 @@ def test_a_run_that_diverged_enters_no_mean_and_is_named(ppl: float, runs_dir: P
     assert found["base"].ppl.value == 2.0
     assert ([run.seed for run in found["base"].diverged], found["base"].seeds) == ([1], [2])
     assert (found["A1"].ppl, found["A1"].against) == (None, None)
-    assert f"base, seed 1, diverged (perplexity {ppl}, BLEU 40.0): it enters no mean." in told(runs_dir)
+    assert f"base, seed 1, diverged (the test perplexity is {ppl}): it enters no mean." in told(runs_dir)
 
 
 def test_where_every_run_diverged_there_is_still_a_table(runs_dir: Path, make_run: Make) -> None:

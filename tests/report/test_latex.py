@@ -113,7 +113,7 @@ def test_what_diverged_or_is_not_compared_is_printed_and_no_comment(runs_dir: Pa
     make_run("E1", signature="nrefs:1|tok:char")
     lines = report("heads", runs_dir, {}).latex().splitlines()
     printed_notes = lines[lines.index(r"\begin{minipage}{\textwidth}\footnotesize\raggedright") :]
-    assert r"A1, seed 4, diverged (perplexity inf, BLEU 40.0): it enters no mean.\par" in printed_notes
+    assert r"A1, seed 4, diverged (the test perplexity is inf): it enters no mean.\par" in printed_notes
     [refused] = [line for line in printed_notes if line.startswith("Not compared: E1: its sacreBLEU signature is")]
     assert refused.endswith(r"\par")
     [arm] = [row for row in body("\n".join(lines)) if row[1].startswith("A1")]

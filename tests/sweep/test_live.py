@@ -53,6 +53,19 @@ def test_the_table_fills_in_as_runs_finish(make_run: Make) -> None:
     assert drawn(jobs)[1] == "table3/base seed 1 finished 100 3.21 45.6 526,000"
 
 
+def test_a_run_that_diverged_is_shown_as_such_and_told_at_once_and_later_too(make_run: Make) -> None:
+    run = make_run("A1")
+    job, console = running(run), terminal()
+    run.write_result(RESULT | {"steps": 40, "diverged": "the loss is nan at step 40"})
+    job.state = job.outcome
+    with screen([job], console) as show:
+        show.ended(job)
+    assert isinstance(console.file, io.StringIO)
+    assert "table3/A1 seed 1 diverged: the loss is nan at step 40" in console.file.getvalue()
+    for shown in (job, Job(run)):
+        assert drawn([shown])[1:] == ["table3/A1 seed 1 diverged 40 526,000", "1 diverged"]
+
+
 def test_progress_that_an_earlier_process_left_is_not_shown_as_this_ones(make_run: Make) -> None:
     run = make_run("A1")
     write_json(run.progress_file, {"state": "training", "step": 50})

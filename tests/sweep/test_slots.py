@@ -276,3 +276,19 @@ def test_runs_that_differ_in_what_was_typed_have_names_that_tell_them_apart(make
         "table3/base seed 1 model/position=alibi model.heads=2",
         "table3/A1 seed 1",
     ]
+
+
+def test_a_run_that_diverged_is_not_tried_again_and_fails_no_sweep(
+    make_run: Make, programs: Programs, finish: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    diverged = finish.replace("'steps': 100", "'steps': 40, 'diverged': 'the loss is nan at step 40'") + "; sys.exit(3)"
+    runs = [make_run("A1"), make_run("base")]
+    for _ in range(2):
+        command = programs({"A1": diverged, "base": finish})
+        run_side_by_side(runs, Slots(workers=1), retries=2, cost=by_layers, command=command)
+        diverged = "raise SystemExit('it is run again')"
+    last = "1 of 2 runs diverged, which no retry would change: table3/A1 seed 1 (the loss is nan at step 40)"
+    assert caplog.messages.count(last) == 2
+    assert "table3/A1 seed 1 diverged: the loss is nan at step 40 (1 of 2)" in caplog.messages
+    assert caplog.messages[-2:] == ["runs: 2, finished before: 2", last]

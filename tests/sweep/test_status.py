@@ -192,6 +192,21 @@ def test_runs_typed_one_by_one_are_told_apart_by_what_was_typed(make_run: Make, 
     assert lines(capsys, "heads")[1] == "heads/one/seed1-0123abcdef stopped"
 
 
+def test_a_run_that_diverged_is_told_apart_from_a_finished_one(make_run: Make, capsys: Capture) -> None:
+    make_run("base", result=RESULT)
+    make_run("one", result=RESULT | {"steps": 40, "diverged": "the loss is nan at step 40"})
+    make_run("two", result=RESULT | {"test": {"perplexity": float("nan"), "bleu": 0.0}})
+    told = lines(capsys, "heads")
+    assert told[1:4] == [
+        "heads/base/seed1-0123abcdef finished 2,000 1:23 3.21 45.6",
+        "heads/one/seed1-0123abcdef diverged 40 1:23",
+        "heads/two/seed1-0123abcdef diverged 2,000 1:23",
+    ]
+    log = Path("runs/heads/one/seed1-0123abcdef/log.txt")
+    assert f"heads/one/seed1-0123abcdef diverged: the loss is nan at step 40 ({log})" in told
+    assert told[-1] == "1 finished (1:23 of training), 2 diverged, 1 arm missing"
+
+
 def test_json_has_every_figure_and_null_for_what_is_not_finite(make_run: Make, capsys: Capture) -> None:
     make_run("base", result=RESULT)
     diverged = make_run("one", progress=PROGRESS | {"loss": float("nan")})

@@ -73,12 +73,16 @@ class Averaging:
 
 @dataclass
 class Trainer:
-    """Where to train: nothing here may change what a run is, only its rounding and the dropout that it draws."""
+    """Where to train: nothing here may change what a run is, only its rounding and the dropout that it draws.
+
+    A run that has diverged finds nothing more, whether it is stopped or not.
+    """
 
     accelerator: Literal["auto", "cpu", "gpu", "cuda", "mps"]
     devices: int
     micro_batches: int
     deterministic: bool
+    stop_when_diverged: bool
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import Any
 from etude.config.studies import Study, value_at
 from etude.report.against import Against, against, corrected
 from etude.report.agreement import Agreement, agreement
-from etude.report.measured import Measured, comparable, finite, measure, scores
+from etude.report.measured import Measured, comparable, measure, scores
 from etude.report.results import Run
 from etude.report.selection import Selection
 from etude.report.statistics import (
@@ -152,9 +152,9 @@ class Compared:
 
 def compare(study: Study, selection: Selection) -> Compared:
     """All that can be said of the selected runs."""
-    first = min(selection.runs, key=lambda run: (run.arm != study.baseline, not finite(run)))
+    first = min(selection.runs, key=lambda run: (run.arm != study.baseline, run.divergence is not None))
     base_set = test_set(first, selection.runs)
-    runs = {arm: [run for run in selection.runs if run.arm == arm and finite(run)] for arm in study.arms}
+    runs = {arm: [run for run in selection.runs if run.arm == arm and not run.divergence] for arm in study.arms}
     measured = {arm: measure(arm, its, base_set) for arm, its in runs.items() if its}
     tests = _tests(study, measured)
     arms = [_arm(study, arm, selection, runs, measured.get(arm), tests.get(arm)) for arm in study.arms]
@@ -200,7 +200,7 @@ def _arm(
         overrides=study.arms[arm],
         differs=_differs(study, runs, base) if arm != study.baseline else {},
         runs=runs,
-        diverged=[run for run in selection.runs if run.arm == arm and not finite(run)],
+        diverged=[run for run in selection.runs if run.arm == arm and run.divergence],
         unfinished=[run for run in selection.unfinished if run.arm == arm],
         ppl=mean_interval(Scores(arm, scores(runs, "test.perplexity"))) if runs else None,
         bleu=mean_interval(Scores(arm, scores(runs, "test.bleu"))) if runs else None,
@@ -253,8 +253,7 @@ def _ranks(arms: Sequence[ArmResult]) -> dict[str, Ranks]:
 
 def _diverged(arms: Sequence[ArmResult]) -> list[str]:
     return [
-        f"{arm.arm}, seed {run.seed}, diverged (perplexity {run.result['test']['perplexity']}, "
-        f"BLEU {run.result['test']['bleu']}): it enters no mean."
+        f"{arm.arm}, seed {run.seed}, diverged ({run.divergence}): it enters no mean."
         for arm in arms
         for run in arm.diverged
     ]

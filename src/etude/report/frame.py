@@ -8,6 +8,7 @@ Columns, all of which every row has, empty (None) where a run has none:
     test_sentences, test_tokens, test_signature, test_paper_signature, store
     parameters, steps, tokens, flops, seconds, decoding_seconds
     code                            same | other | unknown: was it made by the code of today?
+    diverged                        how, where the run did
     path                            of its directory
 """
 
@@ -77,6 +78,7 @@ def _row(study: Study, run: Run, keys: Sequence[str]) -> dict[str, Any]:
         **{key: _cell(run, key) for key in keys},
         **{key.replace(".", "_"): value for key, value in found.items()},
         "code": str(run.code),
+        "diverged": run.divergence,
         "path": str(run.run_dir.path),
     }
 

@@ -54,12 +54,6 @@ def scores(runs: Sequence[Run], key: str) -> list[float]:
     return [float(value_at(run.result, key)) for run in runs]
 
 
-def finite(run: Run) -> bool:
-    """Whether what the run scored are numbers: one that diverged has none."""
-    [perplexity], [bleu] = scores([run], "test.perplexity"), scores([run], "test.bleu")
-    return math.isfinite(perplexity) and perplexity > 0 and math.isfinite(bleu)
-
-
 def comparable(measured: Measured | None) -> frozenset[str]:
     """Which of "ppl" and "bleu" may be set beside the baseline's."""
     held = {"ppl": measured.loss, "bleu": measured.bleu} if measured else {}

@@ -195,6 +195,8 @@ def _budgets(arms: Sequence[ArmResult]) -> list[str]:
 
 def _conditions_of(compared: Compared, runs: Sequence[Run]) -> list[str]:
     """Under which conditions, measured on what and how."""
+    if not runs:
+        return []
     signatures = sorted({str(value_at(run.result, "test.signature")) for run in runs})
     ours = (
         ", ".join(f"{key}={value}" for key, value in compared.setting.items()),
@@ -203,7 +205,7 @@ def _conditions_of(compared: Compared, runs: Sequence[Run]) -> list[str]:
         _tested_on(runs),
         "perplexity per word piece",
     )
-    told = [f"Ours: {'; '.join(ours)}.", f"sacreBLEU: {' or '.join(signatures)}"] if runs else []
+    told = [f"Ours: {'; '.join(ours)}.", f"sacreBLEU: {' or '.join(signatures)}"]
     paper = compared.study.paper
     told += [f"Paper: {paper.source}; {paper.test_set}."] if paper.arms else []
     return told + _by_the_papers_recipe(compared)

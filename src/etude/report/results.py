@@ -8,6 +8,7 @@ from typing import Any
 from etude.config.material import material
 from etude.config.stale import Code, code_of
 from etude.config.studies import Study, value_at
+from etude.divergence import divergence
 from etude.errors import UserError
 from etude.rundir import RunDir
 from etude.terminal import told
@@ -32,6 +33,11 @@ class Run:
     def finished(self) -> bool:
         """Whether there is a result."""
         return bool(self.result)
+
+    @property
+    def divergence(self) -> str | None:
+        """How it diverged, if it is finished and did."""
+        return divergence(self.result)
 
     def chosen(self, key: str) -> str:
         """What was chosen for a group or a config key, as it is typed."""

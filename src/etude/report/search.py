@@ -8,12 +8,13 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from pathlib import Path
 from statistics import fmean
 
 from etude.config.stale import Code, code_of, marks_on_code, notes_on_code
 from etude.config.studies import value_at
+from etude.divergence import divergence
 from etude.errors import UserError
 from etude.report.rows import Column, Row, Rows
 from etude.report.statistics import Scores, expected_best
@@ -29,7 +30,7 @@ _TOLD = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # trials for which the expec
 class Tried:
     """A finished run: its scores, the text it met, and by which code it was made."""
 
-    valid_perplexity: float
+    valid_perplexity: float  # not a number where it diverged
     test_perplexity: float
     test_bleu: float
     store: str
@@ -117,6 +118,8 @@ def _read(run: RunDir) -> Tried:
     valid, perplexity, bleu = (
         float(value_at(result, key)) for key in ("valid.perplexity", "test.perplexity", "test.bleu")
     )
+    if divergence(result):
+        valid = nan
     return Tried(valid, perplexity, bleu, str(result.get("store", "")), code_of(run, result))
 
 

@@ -64,10 +64,11 @@ def readings(study: Study, runs: Sequence[Run], asked: Mapping[str, str]) -> Rea
 
 
 def _losses(study: Study, trials: Sequence[Run]) -> dict[Values, dict[int, Any]]:
-    """By value and seed, the validation perplexity."""
+    """By value and seed, the validation perplexity; None of what diverged."""
     found: dict[Values, dict[int, Any]] = {}
     for run in trials:
-        found.setdefault(_values(study, run), {})[run.seed] = value_at(run.result, "valid.perplexity")
+        perplexity = None if run.divergence else value_at(run.result, "valid.perplexity")
+        found.setdefault(_values(study, run), {})[run.seed] = perplexity
     return found
 
 

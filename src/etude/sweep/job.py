@@ -11,6 +11,7 @@ from math import ceil
 from typing import Any
 
 from etude.config.studies import value_at
+from etude.divergence import divergence
 from etude.errors import UserError
 from etude.files import write_text
 from etude.lock import Busy, taken
@@ -35,8 +36,12 @@ class State(StrEnum):
     ELSEWHERE = "elsewhere"  # another process works on it
     RUNNING = "running"
     FINISHED = "finished"
+    DIVERGED = "diverged"  # finished too, but what it found are no numbers; the same run would find them again
     FAILED = "failed"
     STOPPED = "stopped"  # the sweep was interrupted
+
+
+DONE = (State.SKIPPED, State.FINISHED, State.DIVERGED)  # there is a result
 
 
 def train_command(run_dir: RunDir) -> list[str]:
@@ -56,7 +61,9 @@ class Job:
 
     def __init__(self, run_dir: RunDir, retries: int = 0) -> None:
         self.run_dir = run_dir
-        self.state = State.SKIPPED if run_dir.finished else State.WAITING
+        self.state = State.WAITING
+        if run_dir.finished:
+            self.state = State.DIVERGED if self.divergence else State.SKIPPED
         self._launched = "" if run_dir.finished else run_dir.config_file.read_text(encoding="utf-8")
         self.reason = ""  # why it failed
         self.started = self.ended = 0.0  # seconds since the epoch
@@ -84,6 +91,16 @@ class Job:
     def result(self) -> dict[str, Any]:
         """What the finished run found."""
         return self.run_dir.result()
+
+    @property
+    def divergence(self) -> str | None:
+        """How the finished run diverged, if it did."""
+        return divergence(self.result)
+
+    @property
+    def outcome(self) -> State:
+        """The state of a run that has a result."""
+        return State.DIVERGED if self.divergence else State.FINISHED
 
     @property
     def retriable(self) -> bool:
@@ -140,7 +157,7 @@ class Job:
             return
         self._code = self._process.poll()
         if self._code is not None and self.run_dir.finished:
-            self._end(State.FINISHED)
+            self._end(self.outcome)
         elif self._code is not None:
             self._code = self._last_lines()[1] or self._code
             if self._code == Busy.exit_status:
@@ -168,7 +185,7 @@ class Job:
         self.signal(signal.SIGUSR1)
         if self._process is not None:
             self._process.wait()
-        self._end(State.FINISHED if self.run_dir.finished else State.STOPPED)
+        self._end(self.outcome if self.run_dir.finished else State.STOPPED)
 
     def wait_again(self) -> None:
         """It has failed, and is to be tried again."""

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from etude.config.studies import value_at
-from etude.sweep.job import Job, State
+from etude.sweep.job import DONE, Job, State
 
 logger = logging.getLogger(__name__)
 
@@ -21,12 +21,14 @@ _STYLES = {
     State.WAITING: "dim",
     State.ELSEWHERE: "dim",
     State.RUNNING: "cyan",
+    State.DIVERGED: "bold magenta",
     State.FAILED: "bold red",
     State.STOPPED: "yellow",
 }
 _IMPORTANCE = [
     State.RUNNING,
     State.FAILED,
+    State.DIVERGED,
     State.STOPPED,
     State.FINISHED,
     State.ELSEWHERE,
@@ -79,8 +81,7 @@ class Lines:
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self._jobs = jobs
-        skipped = sum(job.state is State.SKIPPED for job in jobs)
-        logger.info("runs: %d, finished before: %d", len(jobs), skipped)
+        logger.info("runs: %d, finished before: %d", len(jobs), sum(job.state in DONE for job in jobs))
 
     def started(self, job: Job) -> None:
         """One line."""
@@ -93,7 +94,10 @@ class Lines:
         if job.state is State.FAILED:
             logger.error("%s%s", job.failure(), _another(job))
             return
-        done = sum(job.state in (State.FINISHED, State.SKIPPED) for job in self._jobs)
+        done = sum(job.state in DONE for job in self._jobs)
+        if job.state is State.DIVERGED:
+            logger.warning("%s (%d of %d)", _diverged(job), done, len(self._jobs))
+            return
         figures = _figures(job)
         scores = f"PPL {figures['PPL']}, BLEU {figures['BLEU']}"
         took = duration(job.ended - job.started)
@@ -113,7 +117,7 @@ class Lines:
 
 
 class LiveTable:
-    """A row a run; failures are told above the table as they happen. A terminal that has gone ends no sweep."""
+    """A row a run; what failed or diverged is told above it as it happens. A terminal that has gone ends no sweep."""
 
     def __init__(self, jobs: Sequence[Job], live: Live) -> None:
         self._jobs = jobs
@@ -123,9 +127,11 @@ class LiveTable:
         """The table shows it."""
 
     def ended(self, job: Job) -> None:
-        """The table shows it, and a failure is told at once."""
+        """The table shows it; that it failed or diverged is told at once."""
         if job.state is State.FAILED:
             self._say(Text(job.failure() + _another(job), style="red"))
+        elif job.state is State.DIVERGED:
+            self._say(Text(_diverged(job), style="magenta"))
 
     def elsewhere(self, job: Job) -> None:
         """The table shows it."""
@@ -186,7 +192,9 @@ def _state(job: Job) -> Text:
 
 def _figures(job: Job) -> dict[str, str]:
     """What there is to know of a job, by column."""
-    if job.state in (State.FINISHED, State.SKIPPED):
+    if job.state is State.DIVERGED:
+        return {"step": _number(job.result.get("steps"), 0), "params": _number(job.result.get("parameters"), 0)}
+    if job.state in DONE:
         return {
             "step": _number(job.result.get("steps"), 0),
             "PPL": _number(value_at(job.result, "test.perplexity"), 2),
@@ -213,6 +221,10 @@ def _gpus(job: Job) -> str:
 
 def _retry(job: Job, number: int) -> str:
     return f"{number}/{job.retries}"
+
+
+def _diverged(job: Job) -> str:
+    return f"{job.name} diverged: {job.divergence}"
 
 
 def _another(job: Job) -> str:

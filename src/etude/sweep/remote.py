@@ -99,6 +99,6 @@ def follow(jobs: Sequence[Job], endings: Endings) -> None:
     with closing(endings):
         for job, ending in endings:
             job.attempts, (job.started, job.ended, job.reason) = 1, ending
-            job.state = State.FAILED if ending.reason else State.FINISHED
+            job.state = State.FAILED if ending.reason else job.outcome
             lines.ended(job)
     conclude(jobs, stopped=False)

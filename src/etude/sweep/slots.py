@@ -9,7 +9,7 @@ from etude.errors import UserError
 from etude.rundir import RunDir
 from etude.sweep.cost import Cost, planned_hours
 from etude.sweep.interrupts import Interrupts, interrupts
-from etude.sweep.job import GRACE, Command, Job, State, jobs_of, train_command
+from etude.sweep.job import DONE, GRACE, Command, Job, State, jobs_of, train_command
 from etude.sweep.live import Screen, screen
 from etude.sweep.resources import Need, Slot, Slots
 
@@ -136,9 +136,13 @@ def _stop(running: Sequence[Job], heard: Interrupts, show: Screen, grace: float)
 
 
 def conclude(jobs: Sequence[Job], *, stopped: bool) -> None:
-    """Raise what the sweep ends with, if not all is well."""
+    """Say what diverged, which is a result and fails no sweep; raise what the sweep ends with, if not all is well."""
+    if diverged := [f"{job.name} ({job.divergence})" for job in jobs if job.state is State.DIVERGED]:
+        logger.warning(
+            "%d of %d runs diverged, which no retry would change: %s", len(diverged), len(jobs), "; ".join(diverged)
+        )
     if stopped:
-        done = sum(job.state in (State.FINISHED, State.SKIPPED) for job in jobs)
+        done = sum(job.state in DONE for job in jobs)
         raise KeyboardInterrupt(f"{done} of {len(jobs)} runs are finished; the same command goes on with the others")
     failed = [job for job in jobs if job.state is State.FAILED]
     if failed:

@@ -10,6 +10,7 @@ from typing import Any
 
 from etude.config.stale import Code, code_of
 from etude.config.studies import load_study, study_names, value_at
+from etude.divergence import divergence
 from etude.errors import UserError
 from etude.lock import taken
 from etude.rundir import RunDir
@@ -41,7 +42,7 @@ class Standing:
     seconds: float | None = None  # that training took
     perplexity: float | None = None  # of the test set
     bleu: float | None = None  # of the test set
-    error: str | None = None  # what a failed one said last
+    error: str | None = None  # what a failed one said last, and how a diverged one did
     code: Code | None = None  # of a finished one: was it made by the code of today?
     typed: str = ""  # of one that is no arm of a study: the overrides, which tell it from its neighbours
 
@@ -120,13 +121,15 @@ def _told(run: RunDir) -> tuple[State, dict[str, Any]]:
     held = not run.finished and taken(run)
     if run.finished:  # asked again: it may have become so meanwhile
         result = run.result()
-        return State.FINISHED, {
+        figures: dict[str, Any] = {
             "step": int(result["steps"]) if "steps" in result else None,
             "seconds": _seconds(result.get("seconds")),
-            "perplexity": _float(value_at(result, "test.perplexity")),
-            "bleu": _float(value_at(result, "test.bleu")),
             "code": code_of(run, result),
         }
+        if why := divergence(result):
+            return State.DIVERGED, figures | {"error": why}
+        scores = {"perplexity": "test.perplexity", "bleu": "test.bleu"}
+        return State.FINISHED, figures | {name: _float(value_at(result, key)) for name, key in scores.items()}
     if not held and not _has_text(run.log_file):
         return State.WAITING, {}
     told = run.progress() or {}

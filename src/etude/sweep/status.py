@@ -24,15 +24,21 @@ from etude.terminal import console
 
 HELP = """usage: etude status [STUDY ...] [runs_dir=DIR] [--json]
 
-Where every run stands: finished, running, waiting for its turn, stopped or failed, and which arms have no run yet. All
-of it is read from the directories of the runs, so that it works beside a sweep and after one.
+Where every run stands: finished, diverged, running, waiting for its turn, stopped or failed, and which arms have no run
+yet. All of it is read from the directories of the runs, so that it works beside a sweep and after one.
 
   STUDY ...      these studies; every one that has runs if nothing is said
   runs_dir=DIR   where the runs lie
   --json         for machines
 """
-_STYLES = {State.FINISHED: "green", State.RUNNING: "cyan", State.FAILED: "bold red", State.STOPPED: "yellow"}
-_STATES = (State.FINISHED, State.RUNNING, State.WAITING, State.STOPPED, State.FAILED)
+_STYLES = {
+    State.FINISHED: "green",
+    State.DIVERGED: "bold magenta",
+    State.RUNNING: "cyan",
+    State.STOPPED: "yellow",
+    State.FAILED: "bold red",
+}
+_STATES = (State.FINISHED, State.DIVERGED, State.RUNNING, State.WAITING, State.STOPPED, State.FAILED)
 
 
 def status(words: Sequence[str]) -> None:
@@ -106,11 +112,11 @@ def _figures(run: Standing) -> dict[str, str]:
 
 
 def _lines(studies: Sequence[StudyStanding]) -> Iterator[str]:
-    """What the table cannot hold: why runs failed, how stopped ones go on, which arms are missing."""
+    """What the table cannot hold: why runs failed or diverged, how stopped ones go on, which arms are missing."""
     runs = [run for study in studies for run in study.runs]
     for run in runs:
         if run.error:
-            yield f"{_name(run)} failed: {run.error} ({run.run_dir.log_file})"
+            yield f"{_name(run)} {run.state}: {run.error} ({run.run_dir.log_file})"
     yield from notes_on_code(run.code for run in runs)
     if any(run.state is State.STOPPED for run in runs):
         yield "Type the same command again, and what is stopped goes on from its last checkpoint if it has one."
@@ -125,7 +131,7 @@ def _totals(studies: Sequence[StudyStanding]) -> str:
     counts = _counts(runs)
     parts = [f"{counts[state]} {state}" for state in _STATES if counts[state]]
     if counts[State.FINISHED]:
-        parts[0] += f" ({duration(sum(run.seconds or 0 for run in runs))} of training)"
+        parts[0] += f" ({duration(sum(run.seconds or 0 for run in runs if run.state is State.FINISHED))} of training)"
     if missing := sum(len(study.missing) for study in studies):
         parts.append(f"{missing} {'arm' if missing == 1 else 'arms'} missing")
     return ", ".join(parts) or "no runs"

@@ -10,6 +10,7 @@ from typing import Any
 
 from etude.config.judging import best_value
 from etude.config.studies import Study, load_study, value_at
+from etude.divergence import divergence
 from etude.errors import UserError
 from etude.rundir import RunDir
 from etude.sweep.quoting import quoted
@@ -83,7 +84,8 @@ def _best(study: Study, arm: Sequence[str], places: Mapping[Values, RunDir]) -> 
 
 
 def _perplexity(run: RunDir) -> Any:
-    return value_at(run.result(), "valid.perplexity") if run.finished else None
+    result = run.result() if run.finished else {}
+    return None if divergence(result) else value_at(result, "valid.perplexity")
 
 
 def _arms(study: Study, runs: Sequence[Sequence[str]]) -> list[Overrides]:

@@ -41,7 +41,8 @@ def record(loggers: Sequence[Logger], run: RunDir, result: dict[str, Any]) -> No
         result: what `result.json` holds.
     """
     files = {"source": run.sources_file, "reference": run.references_file, "hypothesis": run.hypotheses_file}
-    lines = {name: file("test").read_text(encoding="utf-8").split("\n")[:-1] for name, file in files.items()}
+    there = {name: file("test") for name, file in files.items() if file("test").is_file()}  # none of what diverged
+    lines = {name: file.read_text(encoding="utf-8").split("\n")[:-1] for name, file in there.items()}
     figures = _figures(result)
     for logger in loggers:
         try:

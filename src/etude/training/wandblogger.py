@@ -81,18 +81,20 @@ class WandbLogger(Logger):
             self._next = number + 1
 
     def record(self, summary: Mapping[str, Any], lines: Mapping[str, list[str]]) -> None:
-        """The figures of a result, and its sentences side by side.
+        """The figures of a result, and its sentences side by side; a run that diverged is tagged so.
 
         Args:
             summary: figures by name.
-            lines: of the test set by what they are: hypothesis, and source and reference where they are known.
+            lines: of the test set by what they are: source, reference, hypothesis; empty where there are none.
         """
         from wandb import Table
 
         self.experiment.summary.update(dict(summary))
-        self.experiment.log(
-            {"hypotheses": Table(list(lines), [list(row) for row in zip(*lines.values(), strict=True)])}
-        )
+        if "diverged" in summary:
+            self.experiment.tags = (*(self.experiment.tags or ()), "diverged")
+        if lines:
+            table = Table(list(lines), [list(row) for row in zip(*lines.values(), strict=True)])
+            self.experiment.log({"hypotheses": table})
 
     def close(self, exit_code: int) -> None:
         """Send what is left, for a while; say how to send the rest where that was not long enough."""

@@ -73,7 +73,7 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
         "comparable": sorted(arm.comparable),
         "budget": arm.budget_differs,
         "against": _against(arm.against) if arm.against else None,
-        "curves": curves(arm.runs or arm.unfinished),
+        "curves": curves(arm.runs or arm.diverged or arm.unfinished),
     }
 
 
