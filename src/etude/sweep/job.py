@@ -61,9 +61,7 @@ class Job:
 
     def __init__(self, run_dir: RunDir, retries: int = 0) -> None:
         self.run_dir = run_dir
-        self.state = State.WAITING
-        if run_dir.finished:
-            self.state = State.DIVERGED if self.divergence else State.SKIPPED
+        self.state = self._found() if run_dir.finished else State.WAITING
         self._launched = "" if run_dir.finished else run_dir.config_file.read_text(encoding="utf-8")
         self.reason = ""  # why it failed
         self.started = self.ended = 0.0  # seconds since the epoch
@@ -110,7 +108,7 @@ class Job:
     def look(self) -> None:
         """Of a run that waits or is elsewhere: whether another process works on it, or has finished it."""
         if self.run_dir.finished:
-            self.state = State.SKIPPED
+            self.state = self._found()
         else:
             self.state = State.ELSEWHERE if taken(self.run_dir) else State.WAITING
 
@@ -208,6 +206,10 @@ class Job:
 
     def _last_lines(self) -> tuple[list[str], int | None]:
         return last_lines(self.run_dir.log_file, self._process.log_start if self._process else 0)
+
+    def _found(self) -> State:
+        """The state of a run whose result somebody else has made."""
+        return State.DIVERGED if self.divergence else State.SKIPPED
 
     def _end(self, state: State, reason: str = "") -> None:
         self.state, self.reason, self.ended = state, reason, time.time()

@@ -105,7 +105,7 @@ class Lines:
 
     def elsewhere(self, job: Job) -> None:
         """One line."""
-        by_another = "finished by" if job.state is State.SKIPPED else "left to"
+        by_another = "finished by" if job.state in DONE else "left to"
         logger.info("%s: %s another process", job.name, by_another)
 
     def stopping(self, runs: int, grace: float) -> None:

@@ -96,7 +96,7 @@ def _back(elsewhere: list[Job], show: Screen) -> list[Job]:
     """Takes from `elsewhere` the runs whose process has gone, and returns those that it has not finished."""
     for job in elsewhere:
         job.look()
-        if job.state is State.SKIPPED:
+        if job.state in DONE:
             show.elsewhere(job)
     back = [job for job in elsewhere if job.state is State.WAITING]
     elsewhere[:] = [job for job in elsewhere if job.state is State.ELSEWHERE]
