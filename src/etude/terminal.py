@@ -8,10 +8,16 @@ from rich.console import Console
 PIPE_WIDTH = 120  # columns, where nobody says how wide the paper is
 
 
-def console() -> Console:
-    """As wide as the terminal; plain and 120 columns wide in a pipe."""
-    made = Console(highlight=False)
-    if not made.is_terminal and "COLUMNS" not in os.environ:
+def console(**options: Any) -> Console:
+    """As wide as the terminal; plain and 120 columns wide in a pipe.
+
+    Text is printed as it stands: brackets and colons, which users write in titles and overrides, mean nothing.
+
+    Args:
+        options: of rich's own `Console`.
+    """
+    made = Console(highlight=False, markup=False, emoji=False, **options)
+    if not made.is_terminal and "width" not in options and "COLUMNS" not in os.environ:
         made.width = PIPE_WIDTH
     return made
 

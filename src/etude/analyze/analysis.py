@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from etude.analyze.averages import averages
@@ -16,6 +15,7 @@ from etude.analyze.removal import removals
 from etude.analyze.spread import spreads
 from etude.analyze.subject import Subject, longest_trained, sample
 from etude.errors import UserError
+from etude.terminal import console
 
 Rows = list[dict[str, Any]]
 
@@ -67,7 +67,7 @@ def analysis(subject: Subject, config: dict[str, Any]) -> dict[str, Any]:
 
 def _progress() -> Progress:
     """What is being asked, and how many answers there are; nothing where there is no terminal."""
-    terminal = Console(stderr=True)
+    terminal = console(stderr=True)
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description} {task.completed}"),

@@ -97,7 +97,7 @@ def plan_runs(overrides: Sequence[Sequence[str]], options: Sequence[str]) -> Non
     if any(paper) and not all(_as_printed(one.config) for one in ours):
         lines.insert(0, "The paper's column is counted as model/conventions=t2t_2017 scale=full counts.")
     for line in lines:
-        out.print(line, markup=False)
+        out.print(line)
 
 
 def separated(words: Sequence[str]) -> tuple[list[str], list[str]]:

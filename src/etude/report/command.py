@@ -6,8 +6,6 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from etude.config.studies import load_study, study_names
 from etude.errors import UserError
 from etude.files import write_text
@@ -128,7 +126,7 @@ def _serve(wanted: Asked, port: str) -> None:
 def _picture(rows: Rows) -> str:
     """What a terminal would show, as SVG."""
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-        recording = Console(record=True, width=PIPE_WIDTH, file=nowhere)
+        recording = console(record=True, width=PIPE_WIDTH, file=nowhere)
         recording.print(Drawn(rows))
     return _WEB_FONT.sub("", recording.export_svg(title=f"etude report {rows.name}"))
 

@@ -80,8 +80,7 @@ def markdown(rows: Rows) -> str:
 def _table(rows: Rows) -> Table:
     """Rules between the groups of arms; only words that tell what an arm is may be folded."""
     table = Table(
-        title=rows.title or None,
-        title_style="bold",
+        title=Text(rows.title, "bold") if rows.title else None,
         title_justify="left",
         box=box.HORIZONTALS,
         show_edge=False,

@@ -10,6 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from etude import terminal
 from etude.config.studies import value_at
 from etude.sweep.job import DONE, Job, State
 
@@ -61,7 +62,7 @@ class Screen(Protocol):
 @contextmanager
 def screen(jobs: Sequence[Job], console: Console | None = None) -> Iterator[Screen]:
     """The live table where `console` (standard output unless told) is a terminal, else one line for each event."""
-    console = console or Console()
+    console = console or terminal.console()
     if not console.is_terminal:
         yield Lines(jobs)
         return

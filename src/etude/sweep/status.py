@@ -77,7 +77,7 @@ def status(words: Sequence[str]) -> None:
     if runs:
         out.print(_table(runs))
     for line in (*_lines(studies), *notes, _totals(studies)):
-        out.print(line, markup=False)
+        out.print(line)
 
 
 def _table(runs: Sequence[Standing]) -> Table:
