@@ -72,6 +72,7 @@ def make_run(runs_dir: Path) -> Callable[..., RunDir]:
         signature: str = "nrefs:1|tok:13a",
         translations: list[str] | None = None,
         references: list[str] | None = None,
+        text: str | None = None,
         **more: float,
     ) -> RunDir:
         """Without `bleu`, the translations are scored; `changed` goes into the config, `more` into the result."""
@@ -102,6 +103,8 @@ def make_run(runs_dir: Path) -> Callable[..., RunDir]:
         run.config_file.write_text(yaml.safe_dump(config))
         overrides = [f"experiment=heads/{arm}", f"seed={seed}", f"scale={scale}", f"logger={logger}", *typed]
         run.overrides_file.write_text("".join(f"{override}\n" for override in overrides))
+        if text:
+            run.text_file.write_text(f"{text}\n")
         os.utime(run.config_file, (clock, clock))
         if finished:
             if bleu is None:

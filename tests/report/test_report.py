@@ -386,3 +386,13 @@ def test_the_report_imports_neither_torch_nor_hydra() -> None:
     code = "import sys, etude.report.command; print({'torch', 'hydra', 'omegaconf'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_a_failed_attempt_of_another_config_is_not_awaited(runs_dir: Path, make_run: Make) -> None:
+    make_run("A1", finished=False, rate=5.0)
+    make_run("A2", finished=False, rate=5.0)
+    make_run("base")
+    make_run("A1")
+    make_run("A1", 2, finished=False)
+    make_run("A2", 2, finished=False)
+    assert "Not finished yet: A1 (seed 2), A2 (seed 2)." in notes(runs_dir)

@@ -24,7 +24,8 @@ HELP = """usage: etude report STUDY [key=value ...] [--html FILE] [--serve] [--m
 
 The table of a study, ours beside the paper's. Runs of different settings never share a table: the setting with the
 most arms is shown, or the one that key=value selects, such as scale=small or data=multi30k_en_de; seed=11,12,13 leaves
-other seeds out. With several seeds there are intervals and tests: a star says that an arm differs from the baseline by
+other seeds out. Where a text was edited between two sweeps, the runs of the text as it is now are shown; text=DIGITS
+selects others. With several seeds there are intervals and tests: a star says that an arm differs from the baseline by
 more than the luck of seeds, and in BLEU also by more than that of the test sentences.
 
 Of a sweep file: what it tried, the best on the validation set first, and for a random search what so many trials may be

@@ -28,6 +28,7 @@ from etude.report.statistics import (
     variances,
 )
 from etude.report.texts import TestSet, test_set
+from etude.report.versions import TODAY
 
 BUDGET = {"parameters": "parameters", "tokens": "tokens", "flops": "FLOPs"}
 """What an arm is given: key of a result -> how it is told."""
@@ -162,13 +163,19 @@ def compare(study: Study, selection: Selection) -> Compared:
         study,
         baseline=next(arm for arm in arms if arm.arm == study.baseline),
         arms=arms,
-        setting={key: first.chosen(key) for key in ("data", "scale", "budget")} | first.typed,
+        setting={key: first.chosen(key) for key in ("data", "scale", "budget")} | first.typed | _text(first),
         test_set=base_set,
         ranks=_ranks(arms) if study.paper.arms else {},
         agreement=agreement(study, tests),
         notes=[*_diverged(arms), *_not_compared(measured)],
         left_out=selection.notes,
     )
+
+
+def _text(run: Run) -> dict[str, str]:
+    """The version of the text, where it is not the one on disk."""
+    version = run.setting.get("text", TODAY)
+    return {} if version == TODAY else {"text": version}
 
 
 def _tests(study: Study, measured: Mapping[str, Measured]) -> dict[str, Against]:

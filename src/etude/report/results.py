@@ -28,6 +28,7 @@ class Run:
     setting: dict[str, str]  # all that was chosen besides arm and seed, typed or not, less what is so anyway
     changed: float  # when it last wrote, in seconds since the epoch
     code: Code | None  # of a finished one: was it made by the code of today?
+    text: str = ""  # the fingerprint of what it was launched with; empty where nobody has recorded it
 
     @property
     def finished(self) -> bool:
@@ -44,6 +45,10 @@ class Run:
         choice = self.config.get("choices", {}).get(key, value_at(self.config, key))
         return self.setting.get(key, told(choice))
 
+    def has(self, key: str, value: str) -> bool:
+        """Whether that was chosen; a text goes by the first digits of its fingerprint too."""
+        return self.chosen(key) == value or (key == "text" and self.text.startswith(value or "-"))
+
     @property
     def material(self) -> dict[str, Any]:
         """What of its config may change what it finds, besides the seed, and what was chosen for it."""
@@ -53,11 +58,9 @@ class Run:
 
     def differs_only_in_seed(self, other: "Run") -> bool:
         """Whether this run and another of its arm may be averaged: the same config but for the seed, the same text."""
-
-        def setting(run: Run) -> tuple[Any, ...]:
-            return run.material | {"choices": {}}, run.result.get("store")
-
-        return setting(self) == setting(other)
+        stores = [run.result.get("store") for run in (self, other)]
+        same_text = stores[0] == stores[1] if self.finished and other.finished else self.text == other.text
+        return same_text and self.material | {"choices": {}} == other.material | {"choices": {}}
 
 
 def read_runs(study: Study, runs_dir: Path) -> tuple[list[Run], list[str]]:
@@ -118,7 +121,9 @@ def _read(run_dir: RunDir, touched: Collection[str], tuned: Collection[str]) -> 
             float(value_at(result, key))  # the table cannot do without
     changed = file.stat().st_mtime
     code = code_of(run_dir, result) if result else None
-    return Run(run_dir, run_dir.path.parent.name, int(config["seed"]), config, result, typed, setting, changed, code)
+    text = run_dir.text_file.read_text(encoding="utf-8").strip() if run_dir.text_file.is_file() else ""
+    arm, seed = run_dir.path.parent.name, int(config["seed"])
+    return Run(run_dir, arm, seed, config, result, typed, setting, changed, code, text)
 
 
 def _free(choices: Mapping[str, Any], touched: Collection[str]) -> dict[str, str]:

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from etude.config.studies import Study
+from etude.config.studies import Study, value_at
 from etude.errors import UserError, did_you_mean
 from etude.report.results import Run
 from etude.report.tuning import Readings, readings
+from etude.report.versions import TODAY, by_text
 from etude.report.wording import counted
 from etude.terminal import told
 
@@ -31,7 +33,7 @@ class Selection:
 
 
 def select(study: Study, runs: Sequence[Run], where: Mapping[str, str]) -> Selection:
-    """The runs of one setting: the one with most arms, the newest of equals.
+    """The runs of one setting: of the text as it is now, with the most arms, the newest of equals.
 
     Args:
         study: the study.
@@ -46,16 +48,17 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str]) -> Selec
         raise UserError(f"arm={where['arm']}: a table holds every arm that there is; leave it out")
     if "seed" in where:
         return _of_seeds(study, runs, where)
+    runs = by_text(runs, always="text" in where)
     asked = {key: value for key, value in where.items() if key not in study.tune}
     groups: dict[tuple[tuple[str, str], ...], list[Run]] = {}
     for run in sorted(runs, key=lambda run: run.arm != study.baseline):
         if run.finished:
             groups.setdefault(tuple(sorted(run.setting.items())), []).append(run)
     first = {key: group[0] for key, group in groups.items()}
-    fitting = [key for key, run in first.items() if all(run.chosen(k) == value for k, value in asked.items())]
+    fitting = [key for key, run in first.items() if all(run.has(k, value) for k, value in asked.items())]
     if not fitting:
         raise UserError(_nothing_fits(list(first.values()), asked))
-    best = max(fitting, key=lambda k: (len({run.arm for run in groups[k]}), max(run.changed for run in groups[k])))
+    best = max(fitting, key=lambda key: _rank(groups[key]))
     setting = groups[best][0].setting
     notes = [_left_out(study, group, setting) for key, group in groups.items() if key != best]
     read = readings(study, groups[best], {key: where[key] for key in study.tune if key in where})
@@ -64,8 +67,31 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str]) -> Selec
     chosen, left = _alike(read.shared)
     suited, _ = _alike(read.best)
     notes += left + read.notes
-    unfinished = [run for run in runs if not run.finished and run.setting == setting and run.seed not in read.pilots]
-    return Selection(chosen, unfinished, notes, suited, read)
+    begun = [run for run in runs if not run.finished and run.setting == setting and run.seed not in read.pilots]
+    return Selection(chosen, _awaited(study, begun, [*chosen, *suited]), notes, suited, read)
+
+
+def _rank(group: Sequence[Run]) -> tuple[bool, int, float]:
+    """What a group of one setting is preferred by."""
+    outdated = group[0].setting.get("text", TODAY) != TODAY
+    return not outdated, len({run.arm for run in group}), max(run.changed for run in group)
+
+
+def _awaited(study: Study, begun: Sequence[Run], shown: Sequence[Run]) -> list[Run]:
+    """Of the runs that have begun, those that the table will hold: their config is that of the runs it shows.
+
+    What is not in the setting tells them apart as well: a YAML edited since, say. Of an arm that has none to show, the
+    newest that has begun counts.
+    """
+    newest: dict[tuple[Any, ...], Run] = {}
+    for run in sorted([*begun, *shown], key=lambda run: (run.finished, run.changed)):
+        newest[_variety(study, run)] = run
+    return [run for run in begun if run.differs_only_in_seed(newest[_variety(study, run)])]
+
+
+def _variety(study: Study, run: Run) -> tuple[Any, ...]:
+    """The arm, and the values of what is tuned."""
+    return run.arm, *(value_at(run.config, key) for key in study.tune)
 
 
 def _alike(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
@@ -116,7 +142,7 @@ def _nothing_fits(runs: Sequence[Run], where: Mapping[str, str]) -> str:
         if there == {told(None)}:
             known = {name for run in runs for name in (*run.setting, *run.config.get("choices", {}))}
             return f"{key}={value}: the runs know no {key}; {did_you_mean(key, known)}"
-        if value not in there:
+        if not any(run.has(key, value) for run in runs):
             return f"no finished run has {key}={value}; {did_you_mean(value, there)}"
     return f"no finished run has {' and '.join(f'{key}={value}' for key, value in where.items())} at once"
 

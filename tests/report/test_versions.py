@@ -1,0 +1,109 @@
+"""Runs of a text that was edited meanwhile share no table with those of the text on disk."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from etude.config.identity import fingerprint
+from etude.errors import UserError
+from etude.report import report
+from etude.report.listing import results
+from etude.rundir import RunDir
+
+Make = Callable[..., RunDir]
+Launch = Callable[..., RunDir]
+OLD, EDITED = "the cat\n", "the dog\n"
+NONE = {"source": None, "target": None, "tsv": None}
+
+
+@pytest.fixture
+def launch(tmp_path: Path, make_run: Make) -> Launch:
+    """Fabricates a run with the text that it met: what `my.en` holds from then on."""
+
+    def make(arm: str, text: str, file: str = "my", seed: int = 1, **more: Any) -> RunDir:
+        write(tmp_path, text, file)
+        files = {"source": f"{file}.en", "target": f"{file}.de", "tsv": None}
+        data = {"_target_": "etude.data.textfiles.FilesCorpus", **files, "valid": NONE, "test": NONE}
+        data |= {"holdout": 1, "languages": ["en", "de"], "vocab_size": 10}
+        met = fingerprint({"data": data})
+        return make_run(arm, seed, changed={"data": data}, text=met, store=f"store of {met}", **more)
+
+    return make
+
+
+def write(folder: Path, text: str, file: str = "my") -> None:
+    for language in ("en", "de"):
+        (folder / f"{file}.{language}").write_text(text * 20)
+
+
+def scores(runs_dir: Path, **where: str) -> dict[str, str]:
+    rows = report("heads", runs_dir, where).rows
+    place = [f"{column.header} {column.whose}" for column in rows.columns].index("BLEU ours")
+    return {row.cells[0]: row.cells[place] for row in rows.rows if row.run}
+
+
+def left_out(runs_dir: Path, **where: str) -> list[str]:
+    return report("heads", runs_dir, where).rows.left_out
+
+
+def test_after_a_text_was_put_back_the_runs_of_that_text_are_shown_and_a_key_selects_the_others(
+    runs_dir: Path, launch: Launch
+) -> None:
+    for arm in ("base", "A1"):
+        launch(arm, OLD, bleu=10.0)
+    for arm in ("base", "A1", "A2"):
+        edited = launch(arm, EDITED, bleu=20.0).text_file.read_text().strip()
+    assert scores(runs_dir) == {"base": "20.0", "A1": "20.0", "A2": "20.0"}
+    write(runs_dir.parent, OLD)
+    assert scores(runs_dir) == {"base": "10.0", "A1": "10.0"}
+    key = edited[:8]
+    assert left_out(runs_dir) == [f"Left out: 3 runs of another setting: etude report heads text={key}"]
+    assert scores(runs_dir, text=key) == scores(runs_dir, text=edited) == {"base": "20.0", "A1": "20.0", "A2": "20.0"}
+    assert left_out(runs_dir, text=key) == ["Left out: 2 runs of another setting: etude report heads text=today"]
+    assert scores(runs_dir, text="today") == {"base": "10.0", "A1": "10.0"}
+    with pytest.raises(UserError, match="no finished run has text=beef"):
+        report("heads", runs_dir, {"text": "beef"})
+
+
+def test_the_version_of_a_text_that_is_gone_is_told_below_the_table(runs_dir: Path, launch: Launch) -> None:
+    key = launch("base", OLD).text_file.read_text()[:8]
+    launch("base", EDITED)
+    assert f"text={key}" in "\n".join(report("heads", runs_dir, {"text": key}).rows.notes)
+    assert "text=" not in "\n".join(report("heads", runs_dir, {}).rows.notes)
+
+
+def test_the_same_runs_are_listed(runs_dir: Path, launch: Launch, capsys: pytest.CaptureFixture[str]) -> None:
+    launch("base", OLD, bleu=10.0)
+    launch("base", EDITED, bleu=20.0)
+    write(runs_dir.parent, OLD)
+    results(["heads"], str)
+    told = capsys.readouterr()
+    assert ",10.0," in told.out
+    assert ",20.0," not in told.out
+    assert "text=" in told.err
+
+
+def test_two_files_that_are_both_there_are_told_apart_by_their_fingerprints(runs_dir: Path, launch: Launch) -> None:
+    first = launch("base", OLD, "one", bleu=10.0).text_file.read_text()[:8]
+    launch("base", EDITED, "other", bleu=20.0)
+    assert scores(runs_dir) == {"base": "20.0"}
+    assert left_out(runs_dir) == [f"Left out: 1 run of another setting: etude report heads text={first}"]
+    assert scores(runs_dir, text=first) == {"base": "10.0"}
+
+
+def test_where_every_arm_met_one_text_nothing_is_parted_or_asked(
+    runs_dir: Path, launch: Launch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch("base", OLD)
+    launch("A1", EDITED)
+    monkeypatch.setattr("etude.config.identity.fingerprint", None)
+    assert set(scores(runs_dir)) == {"base", "A1¹"}
+
+
+def test_a_text_that_cannot_be_read_is_nobodys(runs_dir: Path, launch: Launch) -> None:
+    launch("base", OLD, bleu=10.0)
+    launch("base", EDITED, bleu=20.0)
+    (runs_dir.parent / "my.en").unlink()
+    assert scores(runs_dir) == {"base": "20.0"}
