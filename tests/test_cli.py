@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -368,3 +369,15 @@ def test_the_tab_key_completes_verbs_groups_and_keys(place, line, expected):
     env = {"COMP_LINE": line, "COMP_POINT": str(len(line))}
     done = etude("-sc", "query=bash", cwd=place, env=env)
     assert done.stdout.split() == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["evaluate", "translate", "show", "analyze"])
+def test_a_trained_run_whose_class_is_gone_is_one_sentence(verb, trained, place):
+    copy = place / "gone" / trained.name
+    shutil.copytree(trained, copy, dirs_exist_ok=True)
+    config = copy / "config.yaml"
+    config.write_text(config.read_text().replace("etude.model.scale.SqrtDk", "gone.Scale"))
+    done = etude(verb, f"run={copy}", cwd=place, text="a b\n")
+    told = "etude: _target_: gone.Scale cannot be found: write package.module.Name of something that is installed\n"
+    assert (done.returncode, done.stderr, done.stdout) == (2, told, "")

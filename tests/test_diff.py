@@ -103,3 +103,9 @@ def test_a_mistake_is_one_sentence(words, sentence):
     with pytest.raises(UserError, match=re.escape(sentence)) as caught:
         diff(words)
     assert "\n" not in str(caught.value)
+
+
+def test_a_run_whose_class_is_gone_is_compared_all_the_same(told):
+    run = freeze(compose())
+    run.config_file.write_text(run.config_file.read_text().replace("etude.model.scale.SqrtDk", "gone.Scale"))
+    assert told(str(run.path), "")[-1] == "parameters ? 475,904"

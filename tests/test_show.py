@@ -174,3 +174,16 @@ def test_a_run_older_than_a_key_and_a_torn_config_are_one_sentence(shown):
         run.config_file.write_text(text)
         with pytest.raises(UserError, match=sentence):
             shown(str(run.path))
+
+
+def test_the_gloss_of_a_users_own_value_is_read_where_it_was_found(shown, tmp_path):
+    own = tmp_path / "mine" / "model" / "scale" / "constant.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("# Mine alone.\n_target_: etude.model.scale.SqrtDk\n_partial_: true\nd_k: 16\n")
+    assert "Mine alone." in shown(f"hydra.searchpath=[file://{tmp_path}/mine]", "model/scale=constant")
+
+
+def test_a_run_with_a_value_that_is_not_here_is_shown_without_its_gloss(shown):
+    run = freeze(compose())
+    run.config_file.write_text(run.config_file.read_text().replace("model/scale: sqrt_dk", "model/scale: constant"))
+    assert "model/scale=constant" in shown(str(run.path))

@@ -46,6 +46,13 @@ def code_fingerprint_of(config_file: Path) -> str:
     return fingerprint(frozenset(_TARGET.findall(_LOGGER.sub("", config_file.read_text(encoding="utf-8")))))
 
 
+def unread_of(config_file: Path) -> list[str]:
+    """The classes and functions of a user's that the same config names and whose source is not to be had here."""
+    targets = _TARGET.findall(_LOGGER.sub("", config_file.read_text(encoding="utf-8")))
+    own = [target for target in targets if _root(target) not in _LIBRARIES | {"etude"}]
+    return [target for target in own if _UNKNOWN in (definition for _, definition in _definitions(target))]
+
+
 @cache
 def fingerprint(targets: frozenset[str]) -> str:
     """The fingerprint for runs that use these classes and functions."""
@@ -97,7 +104,10 @@ def _source(name: str) -> tuple[Source | None, str]:
 @cache
 def _module(name: str) -> Source | None:
     file = _file(name)
-    return Source(name, file) if file else None
+    try:
+        return Source(name, file) if file else None
+    except (SyntaxError, ValueError):  # a user's, at work on it
+        return None
 
 
 def _file(module: str) -> Path | None:

@@ -41,6 +41,7 @@ def _hydra(verb: str, config_name: str, task: "Callable[[DictConfig], None]", wo
     """Hydra's own command line, its errors left to us."""
     import hydra
 
+    from etude.config.explain import explain
     from etude.config.resolvers import register
     from etude.paths import shipped
 
@@ -52,7 +53,10 @@ def _hydra(verb: str, config_name: str, task: "Callable[[DictConfig], None]", wo
     def job(config: "DictConfig") -> None:
         try:
             task(config)
-        except UserError as mistake:  # Hydra would print a line of its own before passing it on
+        except Exception as error:  # Hydra would print a line of its own before passing it on
+            mistake = explain(error)
+            if mistake is None:
+                raise
             mistakes.append(mistake)
 
     hydra.main(config_path=str(shipped("conf")), config_name=config_name, version_base="1.3")(job)()
@@ -125,6 +129,7 @@ def _trained(run: "RunDir", config: "DictConfig") -> dict[str, Any]:
 
         logging_to(None)
         return train_on_several(run, OmegaConf.to_container(config.hydra.launcher))  # type: ignore[arg-type]
+    from etude.config.explain import explain
     from etude.train import train
     from etude.training.stopping import end_on_sigterm
 
@@ -133,7 +138,7 @@ def _trained(run: "RunDir", config: "DictConfig") -> dict[str, Any]:
     try:
         return train(run)
     except Exception as error:  # whoever asks for the status later reads it there
-        told = f"etude: {error}\n" if isinstance(error, UserError) else traceback.format_exc()
+        told = f"etude: {mistake}\n" if (mistake := explain(error)) else traceback.format_exc()
         with suppress(OSError), run.log_file.open("a", encoding="utf-8") as log:
             log.write(told)
         raise

@@ -105,3 +105,16 @@ def test_a_run_that_somebody_is_training_stays_where_it_is(job):
 
 def test_asking_for_it_is_no_other_run(job):
     assert freeze(compose([*job, "stale=rerun"])).path == freeze(compose(job)).path
+
+
+def test_a_run_whose_class_is_not_to_be_had_here_cannot_be_checked(job, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    run = freeze(compose(job))
+    text = run.config_file.read_text()
+    for module in ("gone_parts", "torn_parts"):
+        (tmp_path / "torn_parts.py").write_text("def (\n")
+        run.config_file.write_text(text.replace("etude.model.scale.SqrtDk", f"{module}.Scale"))
+        assert f"{module}.Scale" in run.config_file.read_text()
+        assert code_of(run, {"code": "0123456789"}) is Code.UNCHECKED
+    run.config_file.write_text(text.replace("etude.model.scale.SqrtDk", "etude.model.scale.OfYesterday"))
+    assert code_of(run, {"code": "0123456789"}) is Code.OTHER, "étude itself is here"

@@ -22,6 +22,15 @@ def test_an_arm_of_other_code_is_marked_and_the_mark_explained(runs_dir: Path, m
     assert [note for note in rows.notes if note[0] in "†‡"] == [OTHER, UNKNOWN]
 
 
+def test_a_run_whose_class_is_not_here_is_said_to_be_unchecked(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", changed={"model": {"heads": 8, "scale": {"_target_": "gone.Scale"}}}, code="0123456789")
+    rows = report("heads", runs_dir, {}).rows
+    assert rows.rows[0].cells[0] == "base¶"
+    [note] = [note for note in rows.notes if note.startswith("¶ ")]
+    assert "cannot be checked: a class that its config names is not found here" in note
+    assert not [note for note in rows.notes if "other code" in note]
+
+
 def test_nothing_is_said_of_runs_of_this_code(runs_dir: Path, make_run: Make) -> None:
     make_run("base")
     assert not {"†", "‡"} & set(report("heads", runs_dir, {}).markdown())

@@ -5,8 +5,9 @@
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from etude.config.yamlfile import read_yaml
@@ -35,9 +36,17 @@ def axes() -> list[Axis]:
     return [axis for axis in found if len(axis.values) > 1]
 
 
-def gloss(group: str, value: str) -> str:
-    """What the value of a group is: the first comment line of its YAML file, or nothing."""
-    lines = (shipped("conf") / group / f"{value}.yaml").read_text(encoding="utf-8").splitlines()
+def gloss(group: str, value: str, folders: Iterable[Traversable] = ()) -> str:
+    """What the value of a group is: the first comment line of its YAML file, or nothing.
+
+    Args:
+        group: such as "model/position".
+        value: such as "rope".
+        folders: where configs are looked for, in this order; `conf/` as shipped if nothing is said.
+    """
+    files = (folder / group / f"{value}.yaml" for folder in folders or [shipped("conf")])
+    found = next((file for file in files if file.is_file()), None)
+    lines = found.read_text(encoding="utf-8").splitlines() if found else []
     comments = (line.lstrip("# ") for line in lines if line.startswith("#") and not line.startswith("# @package"))
     return next(comments, "")
 

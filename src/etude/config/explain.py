@@ -3,17 +3,20 @@
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from traceback import extract_tb
 
 from hydra.errors import HydraException, InstantiationException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from etude.config.signature import signature
 from etude.config.studies import arm_names, load_study, study_names
 from etude.errors import UserError, did_you_mean
 from etude.paths import shipped
 
 _NOT_IN_DEFAULTS = re.compile(r"Could not (?:override|delete) '([^']+)'")
 _SEVERAL = re.compile(r"Ambiguous value for argument '(.+)'")
+_LOCATING = re.compile(r"Error locating target '([^']+)'")
 _TWICE = re.compile(r"Multiple values for ([\w/]+)\.")
 
 
@@ -22,6 +25,8 @@ def explain(error: BaseException) -> UserError | None:
     for cause in chain(error):
         if isinstance(cause, UserError):
             return cause
+        if isinstance(cause, InstantiationException) and (match := _LOCATING.match(str(cause))):
+            return _not_imported(match[1], cause)
         if isinstance(cause, MissingConfigException) and cause.options is not None:
             return _missing_option(cause)
         if isinstance(cause, OverrideParseException):
@@ -56,6 +61,19 @@ def chain(error: BaseException | None) -> list[BaseException]:
         chain.append(error)
         error = error.__cause__ or error.__context__
     return chain
+
+
+def _not_imported(target: str, error: InstantiationException) -> UserError:
+    """A `_target_` that is not there, or whose module ends in an error of its own."""
+    try:
+        signature(target)
+    except UserError as mistake:
+        return mistake
+    _, *from_hydra = chain(error)
+    cause = (from_hydra[1:] or from_hydra or [error])[0]  # Hydra's own ImportError says nothing
+    own = [frame for frame in extract_tb(cause.__traceback__) if not frame.filename.startswith("<frozen")]
+    where = f"{own[-1].filename}, line {own[-1].lineno}" if own else "its module"
+    return UserError(f"_target_: {target} cannot be imported: {where}: {cause}; mend it, or install what it asks for")
 
 
 def _missing_option(error: MissingConfigException) -> UserError:

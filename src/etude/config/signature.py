@@ -29,10 +29,14 @@ def signature(target: str) -> Signature:
     """The keyword-only parameters of the class or function `target`, a dotted path.
 
     Raises:
-        UserError: there is no such module or no such name in it.
+        UserError: there is no such module or no such name in it, or the module is not Python.
     """
     module, _, name = target.rpartition(".")
-    tree = ast.parse(_source(module, target).read_text(encoding="utf-8"))
+    file = _source(module, target)
+    try:
+        tree = ast.parse(file.read_bytes(), str(file))
+    except SyntaxError as error:
+        raise not_python(error) from error
     found = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     passed_on = _passed_on(tree)
     if name in passed_on:
@@ -42,9 +46,16 @@ def signature(target: str) -> Signature:
     return _read(found[name], found, passed_on)
 
 
+def not_python(error: SyntaxError) -> UserError:
+    """The sentence for a file that cannot be read as Python."""
+    return UserError(f"{error.filename}, line {error.lineno}: this is not Python: {error.msg}")
+
+
 def _source(module: str, target: str) -> Path:
     try:
         spec = importlib.util.find_spec(module) if module else None
+    except SyntaxError as error:  # of a package around it
+        raise not_python(error) from error
     except (ImportError, ValueError):
         spec = None
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):

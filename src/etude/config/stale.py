@@ -8,7 +8,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from etude.code import code_fingerprint, code_fingerprint_of
+from etude.code import code_fingerprint, code_fingerprint_of, unread_of
 from etude.rundir import RunDir
 
 
@@ -18,14 +18,16 @@ class Code(StrEnum):
     SAME = "same"
     OTHER = "other"
     UNKNOWN = "unknown"  # nobody has recorded it
+    UNCHECKED = "unchecked"  # a class of its config is not to be had here
 
 
-MARKS: dict[Code | None, str] = {Code.OTHER: "†", Code.UNKNOWN: "‡"}
+MARKS: dict[Code | None, str] = {Code.OTHER: "†", Code.UNKNOWN: "‡", Code.UNCHECKED: "¶"}
 """What stands beside a result that today's code may not give."""
 
 _MEANINGS = {
-    Code.OTHER: "made by other code than today's, and kept",
-    Code.UNKNOWN: "made before étude recorded its code, and kept",
+    Code.OTHER: "made by other code than today's, and kept; stale=rerun computes it again.",
+    Code.UNKNOWN: "made before étude recorded its code, and kept; stale=rerun computes it again.",
+    Code.UNCHECKED: "cannot be checked: a class that its config names is not found here; PYTHONPATH says where it is.",
 }
 
 
@@ -38,9 +40,7 @@ def marks_on_code(codes: Iterable[Code | None]) -> str:
 def notes_on_code(codes: Iterable[Code | None]) -> list[str]:
     """A sentence for each mark among finished runs: what it says, and the way out."""
     found = set(codes)
-    return [
-        f"{MARKS[code]} {told}; stale=rerun computes it again." for code, told in _MEANINGS.items() if code in found
-    ]
+    return [f"{MARKS[code]} {told}" for code, told in _MEANINGS.items() if code in found]
 
 
 def code_of(run: RunDir, result: Mapping[str, Any]) -> Code:
@@ -52,7 +52,9 @@ def code_of(run: RunDir, result: Mapping[str, Any]) -> Code:
     recorded = result.get("code")
     if not recorded:
         return Code.UNKNOWN
-    return Code.SAME if recorded == code_fingerprint_of(run.config_file) else Code.OTHER
+    if recorded == code_fingerprint_of(run.config_file):
+        return Code.SAME
+    return Code.UNCHECKED if unread_of(run.config_file) else Code.OTHER
 
 
 def code_changed(run: RunDir, config: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ Columns, all of which every row has, empty (None) where a run has none:
     test_perplexity, test_bleu, test_paper_bleu, valid_perplexity
     test_sentences, test_tokens, test_signature, test_paper_signature, store
     parameters, steps, tokens, flops, seconds, decoding_seconds
-    code                            same | other | unknown: was it made by the code of today?
+    code                            same | other | unknown | unchecked: was it made by the code of today?
     diverged                        how, where the run did
     path                            of its directory
 """

@@ -31,6 +31,7 @@ _SPECIAL = {
     "§": r"$\S$",
     "†": r"$\dagger$",
     "‡": r"$\ddagger$",
+    "¶": r"$\P$",
     **{char: f"$^{{{digit}}}$" for digit, char in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
     **{char: f"$\\{name}$" for char, name in zip("αβγδεηλρστΔ", _GREEK, strict=True)},
 }

@@ -34,7 +34,8 @@ def show(words: Sequence[str]) -> None:
     for word in words:
         if word.startswith("-") and word != "--json":
             raise UserError(f"show: {word!r} is no option; {did_you_mean(word, ('--json', '--help'))}")
-    config = named([word for word in words if word != "--json"]).config
+    asked = named([word for word in words if word != "--json"])
+    config = asked.config
     from etude import build
     from etude.show.anatomy import anatomy  # torch, now that the config is known to be sound
     from etude.show.drawing import drawn, sizes_of
@@ -46,4 +47,4 @@ def show(words: Sequence[str]) -> None:
         sys.stdout.write(json.dumps(made, indent=2, ensure_ascii=False) + "\n")
     else:
         terminal = console()
-        terminal.print(drawn(config, root, terminal.width))
+        terminal.print(drawn(config, root, terminal.width, asked.folders))

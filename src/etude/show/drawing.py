@@ -1,6 +1,7 @@
 """How the model of a config looks in a terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from importlib.resources.abc import Traversable
 
 from rich.console import Group
 from rich.padding import Padding
@@ -12,15 +13,15 @@ from etude.show.anatomy import Node
 from etude.show.named import Config
 from etude.terminal import told
 
-_OWN = ("_target_", "_partial_")
+_HYDRAS = ("_target_", "_partial_")
 _ROOM = 110  # columns from which on the tree repeats who chose what
 
 
-def drawn(config: Config, root: Node, width: int) -> Group:
-    """The sizes, the choices and the tree of a model, in `width` columns."""
+def drawn(config: Config, root: Node, width: int, folders: Sequence[Traversable] = ()) -> Group:
+    """The sizes, the choices and the tree of a model, in `width` columns; `folders` hold the files that were chosen."""
     head = Text(f"{root.kind}: {root.parameters:,} parameters", style="bold")
     sizes = Text("   ".join(f"{key} {told(value)}" for key, value in sizes_of(config).items()))
-    return Group(head, Padding(sizes, (1, 0)), _choices(config), Text(), _tree(root, choices=width >= _ROOM))
+    return Group(head, Padding(sizes, (1, 0)), _choices(config, folders), Text(), _tree(root, choices=width >= _ROOM))
 
 
 def sizes_of(config: Config) -> dict[str, object]:
@@ -31,24 +32,25 @@ def sizes_of(config: Config) -> dict[str, object]:
     return {key: becomes.get(key) if value is None else value for key, value in plain.items()}
 
 
-def _choices(config: Config) -> Table:
+def _choices(config: Config, folders: Sequence[Traversable]) -> Table:
     """What was chosen on each axis of the model: its class, its own values, and what its file says of it."""
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(no_wrap=True, style="cyan")
     table.add_column()
     for group, value in config["choices"].items():
         if group.partition("/")[0] == "model":
-            table.add_row(f"{group}={value}", Text(" ".join(_about(config, group, value))))
+            table.add_row(
+                f"{group}={value}", Text(" ".join(filter(None, [gloss(group, value, folders), _own(config, group)])))
+            )
     return table
 
 
-def _about(config: Config, group: str, value: str) -> Iterator[str]:
+def _own(config: Config, group: str) -> str:
+    """The values of a part that are no size of the model."""
     part = config["model"].get(group.rpartition("/")[2], {})
     sizes = sizes_of(config)
-    own = [f"{key}={told(is_)}" for key, is_ in part.items() if key not in _OWN and sizes.get(key) != is_]
-    yield gloss(group, value)
-    if own:
-        yield f"({', '.join(own)})"
+    own = [f"{key}={told(is_)}" for key, is_ in part.items() if key not in _HYDRAS and sizes.get(key) != is_]
+    return f"({', '.join(own)})" if own else ""
 
 
 def _tree(root: Node, choices: bool) -> Table:

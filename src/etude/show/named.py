@@ -2,8 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
+
+from omegaconf import DictConfig
 
 from etude.config.check import check
 from etude.config.compose import compose
@@ -23,6 +27,7 @@ class Named:
 
     config: Config  # every value, with the group choices in `choices`
     written: Config  # the same with its interpolations still standing, where they are known
+    folders: Sequence[Traversable] = ()  # where its files were looked for, the first first; of a run nobody knows
 
 
 def named(words: Sequence[str]) -> Named:
@@ -44,7 +49,13 @@ def named(words: Sequence[str]) -> Named:
     config = compose([_override(word) for word in words])
     check(config)
     check_rules(config)
-    return Named(resolved(config), written(config))
+    return Named(resolved(config), written(config), _folders(config))
+
+
+def _folders(config: DictConfig) -> list[Traversable]:
+    """Of Hydra's search path, what lies on disk."""
+    sources = [(source.schema, source.path) for source in config.hydra.runtime.config_sources]
+    return [Path(path) if schema == "file" else files(path) for schema, path in sources if schema in ("file", "pkg")]
 
 
 def _override(word: str) -> str:

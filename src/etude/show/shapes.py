@@ -1,14 +1,23 @@
 """What a model has, without building more than its shapes."""
 
+from hydra.errors import InstantiationException
 from hydra.utils import get_object
 
 from etude import build
+from etude.config.explain import explain
 from etude.show.named import Config
 
 
 def parameters(config: Config) -> int:
-    """How many there are, shared ones counted once."""
-    return sum(weight.numel() for weight in build.shapes(config).parameters())
+    """How many there are, shared ones counted once.
+
+    Raises:
+        UserError: the model cannot be built, or one of its classes not be imported.
+    """
+    try:
+        return sum(weight.numel() for weight in build.shapes(config).parameters())
+    except InstantiationException as error:
+        raise explain(error) or error from error
 
 
 def chosen(config: Config) -> dict[type, str]:

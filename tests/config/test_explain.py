@@ -1,0 +1,65 @@
+"""A class that cannot be had is one sentence, whoever asks for it: before training, or of a trained run."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hydra.errors import InstantiationException
+from hydra.utils import instantiate
+
+from etude.config.explain import explain
+from etude.config.signature import signature
+from etude.errors import UserError
+
+
+@pytest.fixture
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of a user's modules, one for each thing that may be wrong."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "torn_here.py").write_text("x = 1\n\ndef (\n")
+    (tmp_path / "needs_more.py").write_text("import math\nimport nobody_has_this\nclass Scale: ...\n")
+    (tmp_path / "breaks.py").write_text("class Scale: ...\n\n1 / 0\n")
+    (tmp_path / "whole_one.py").write_text("class Scale: ...\n")
+    return tmp_path
+
+
+def of_a_trained_run(target: str) -> str:
+    with pytest.raises(InstantiationException) as caught:
+        instantiate({"_target_": target})
+    told = explain(caught.value)
+    assert told is not None
+    return str(told)
+
+
+def before_training(target: str) -> str:
+    with pytest.raises(UserError) as caught:
+        signature(target)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        ("gone.parts.Scale", r"_target_: gone\.parts\.Scale cannot be found: write package\.module\.Name"),
+        ("whole_one.Scal", r"_target_: whole_one\.Scal names nothing in whole_one; did you mean Scale\?"),
+        ("torn_here.Scale", r".*torn_here\.py, line 3: this is not Python: invalid syntax"),
+    ],
+)
+def test_what_the_source_shows_is_told_alike_before_training_and_of_a_trained_run(
+    target: str, sentence: str, parts: Path
+) -> None:
+    assert re.match(sentence, before_training(target))
+    assert of_a_trained_run(target) == before_training(target)
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        ("needs_more.Scale", "needs_more.py, line 2: No module named 'nobody_has_this'"),
+        ("breaks.Scale", "breaks.py, line 3: division by zero"),
+    ],
+)
+def test_what_only_an_import_shows_names_file_and_line(target: str, sentence: str, parts: Path) -> None:
+    told = of_a_trained_run(target)
+    assert told.startswith(f"_target_: {target} cannot be imported: ")
+    assert sentence in told
