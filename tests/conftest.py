@@ -1,9 +1,18 @@
 """Fixtures for the whole suite."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_ignored() -> None:
+    """Behind `nohup` or `&` the suite ignores signals, and what it starts would, too."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

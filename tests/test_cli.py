@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from etude.cli import main
+from etude.paths import shipped
 from etude.rundir import RunDir
 from etude.sweep.job import State
 from etude.sweep.standing import study_standing
@@ -74,7 +75,7 @@ def test_help_answers_in_well_under_a_second_per_verb(place):
         (["evaluate", "--help"], ["etude evaluate run=", "decoding.beam", "split: test", "# the directory of the run"]),
         (["translate", "-h"], ["< in.en > out.de", "device: auto"]),
         (["analyze", "--help"], ["sentences: 200", "removal_bleu: false"]),
-        (["sweep", "smoke", "--help"], ["usage: etude sweep"]),
+        (["sweep", "smoke", "--help"], ["usage: etude sweep", f"lie in {shipped('sweeps')};", "`wandb sweep` takes"]),
         (["report", "table3", "--help"], ["usage: etude report"]),
         (["report", "sweeps/smoke.yaml", "--help"], ["usage: etude report"]),
         (["results", "table3", "--help"], ["usage: etude results"]),
@@ -381,3 +382,12 @@ def test_a_trained_run_whose_class_is_gone_is_one_sentence(verb, trained, place)
     done = etude(verb, f"run={copy}", cwd=place, text="a b\n")
     told = "etude: _target_: gone.Scale cannot be found: write package.module.Name of something that is installed\n"
     assert (done.returncode, done.stderr, done.stdout) == (2, told, "")
+
+
+@pytest.mark.slow
+def test_a_reader_who_has_seen_enough_ends_translate_quietly(trained, place):
+    lines = "a b\n" * 3000
+    command = f"{sys.executable} -m etude translate run={trained} decoding=greedy device=cpu | head -1"
+    done = subprocess.run(command, shell=True, cwd=place, input=lines, capture_output=True, text=True, timeout=300)
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stderr == ""

@@ -88,6 +88,12 @@ def _follows(line: str, lines: list[str]) -> bool:
     return "what follows from them" in lines[: lines.index(line)]
 
 
+def test_the_directory_of_a_run_may_have_spaces_in_its_name(told):
+    run = freeze(compose(["model.heads=2"]))
+    moved = run.path.rename("my run")
+    assert told(str(moved), "")[1:] == told(f"run={moved}", "")[1:] == told("model.heads=2", "")[1:]
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -94,6 +94,7 @@ def _fail(message: str, status: int) -> NoReturn:
 
 
 def _sweep(words: list[str]) -> None:
+    from etude.paths import shipped
     from etude.sweep.sweepfile import sweep_overrides
 
     if not words or _HELP & set(words):
@@ -105,7 +106,9 @@ def _sweep(words: list[str]) -> None:
             "runs each arm of a study at its own best as well, if study.yaml says what to try:\n\n"
             "  etude sweep sweeps/table3.yaml scale=pocket seed=1,2,3 hydra.launcher.workers=2\n"
             "  etude sweep sweeps/learning_rate.yaml run_cap=40\n"
-            "  etude sweep table3 tuned=true seed=1,2,3\n"
+            "  etude sweep table3 tuned=true seed=1,2,3\n\n"
+            f"The files that come with étude lie in {shipped('sweeps')};\n"
+            "`wandb sweep` takes the path of one, for W&B's agents.\n"
         )
         return
     for word in words:

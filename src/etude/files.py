@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -40,6 +41,14 @@ def write_text(path: Path, text: str) -> None:
     """Write `text` to `path`, whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def write_or_print(name: str, text: str) -> None:
+    """Write `text` to the file of that name, or to standard output where the name is -."""
+    if name == "-":
+        sys.stdout.write(text)
+    else:
+        write_text(Path(name), text)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from etude.divergence import EXIT_STATUS, divergence
-from etude.errors import UserError
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -41,27 +40,24 @@ def _hydra(verb: str, config_name: str, task: "Callable[[DictConfig], None]", wo
     """Hydra's own command line, its errors left to us."""
     import hydra
 
-    from etude.config.explain import explain
+    from etude.config.quoting import readable
     from etude.config.resolvers import register
     from etude.paths import shipped
 
     register()
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    sys.argv = [f"etude {verb}", *words]
-    mistakes: list[UserError] = []
+    sys.argv = [f"etude {verb}", *readable(words)]
+    failed: list[Exception] = []
 
     def job(config: "DictConfig") -> None:
         try:
             task(config)
         except Exception as error:  # Hydra would print a line of its own before passing it on
-            mistake = explain(error)
-            if mistake is None:
-                raise
-            mistakes.append(mistake)
+            failed.append(error)
 
     hydra.main(config_path=str(shipped("conf")), config_name=config_name, version_base="1.3")(job)()
-    if mistakes:
-        raise mistakes[0]
+    if failed:
+        raise failed[0]
 
 
 def _with_hydra_node(config: "DictConfig") -> "DictConfig":

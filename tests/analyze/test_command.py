@@ -130,3 +130,14 @@ def test_a_missing_checkpoint_is_one_sentence_and_leaves_no_file(trained, tmp_pa
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "there is no checkpoint" in done.stderr
     assert not (tmp_path / "analysis.json").exists()
+
+
+def test_what_cannot_be_kept_is_shown_all_the_same(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("etude.analyze.analysis.analysis", lambda subject, config: {"answer": 42})
+    monkeypatch.setattr("etude.analyze.subject.Subject.of", lambda run, device: None)
+    (tmp_path / "analysis.json").mkdir()  # in its place no file can be written
+    asked = {"run": str(tmp_path), "device": "cpu", "sentences": 1, "maps": 0, "seed": 0, "beams": [1], "alphas": [0]}
+    analyze(asked, as_json=True)
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == {"answer": 42}
+    assert "the answers above are not kept, and no page shows them" in shown.err

@@ -41,6 +41,25 @@ def test_markdown_goes_to_a_file(
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize(
+    ("option", "begins"),
+    [
+        ("--markdown", "**Heads and positions**"),
+        ("--latex", "% Written by étude"),
+        ("--svg", "<svg"),
+        ("--html", "<!doctype html>"),
+    ],
+)
+def test_a_dash_is_standard_output(
+    option: str, begins: str, runs_dir: Path, make_run: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run("base")
+    before = {*runs_dir.parent.iterdir()}
+    report(["heads", option, "-"])
+    assert capsys.readouterr().out.lower().startswith(begins.lower())
+    assert {*runs_dir.parent.iterdir()} == before, "no file of that name"
+
+
 def test_any_arm_may_be_held_up_as_the_baseline(
     make_run: Make, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -372,3 +372,17 @@ def test_the_order_of_the_arms_is_correlated_with_the_papers(runs_dir: Path, mak
     assert ranks["ppl"].spearman.value == pytest.approx(stats.spearmanr(ours, range(5)).statistic)
     assert ranks["ppl"].kendall.value == pytest.approx(stats.kendalltau(ours, range(5)).statistic)
     assert ranks["bleu"].spearman.value is None, "the paper has no BLEU"
+
+
+def test_where_no_arm_varies_over_its_seeds_the_report_says_that_nobody_knows_how_many_it_takes(
+    runs_dir: Path, make_run: Make
+) -> None:
+    for arm, right in (("base", 0.9), ("A1", 0.8)):
+        for seed in (1, 2):
+            make_run(arm, seed, translations=translated(right, 7), references=REFERENCES)
+    assert "How many seeds would show a difference is not known: the runs of each arm score alike" in footnotes(
+        runs_dir
+    )
+    make_run("A1", 3, translations=translated(0.7, 8), references=REFERENCES)
+    assert "is not known" not in footnotes(runs_dir)
+    assert "Seeds an arm that would likely show" in footnotes(runs_dir)

@@ -76,3 +76,9 @@ def test_help_names_the_studies(runs_dir: Path, capsys: pytest.CaptureFixture[st
 def test_a_mistyped_option_is_told(runs_dir: Path) -> None:
     with pytest.raises(UserError, match=r"results: '--cvs' is not key=value; did you mean --csv"):
         results(["heads", "--cvs", "x"], standing)
+
+
+def test_parquet_is_not_for_the_terminal(make_run: Make) -> None:
+    make_run("base")
+    with pytest.raises(UserError, match="--parquet - would fill the terminal with bytes: name a file"):
+        results(["heads", "--parquet", "-"], standing)

@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from http.client import HTTPConnection
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -18,6 +19,31 @@ def test_the_page_is_served_to_this_machine_alone(tmp_path: Path) -> None:
     with served(tmp_path, 0) as address:
         assert address.startswith("http://127.0.0.1:")
         assert urlopen(address).read() == b"a page"
+
+
+@pytest.mark.parametrize("host", ["localhost:{port}", "127.0.0.1:{port}", "[::1]:{port}"])
+def test_this_machine_has_three_names(tmp_path: Path, host: str) -> None:
+    (tmp_path / "index.html").write_text("a page")
+    assert asked_as(tmp_path, host) == (200, "a page")
+
+
+@pytest.mark.parametrize("host", ["evil.example:{port}", "localhost", "localhost:1", "127.0.0.1.evil.example:{port}"])
+def test_a_name_that_somebody_pointed_at_this_machine_is_refused(tmp_path: Path, host: str) -> None:
+    (tmp_path / "index.html").write_text("a page")
+    status, body = asked_as(tmp_path, host)
+    assert status == 421
+    assert "This page is at http://127.0.0.1:" in body
+    assert "a page" not in body
+
+
+def asked_as(folder: Path, host: str) -> tuple[int, str]:
+    """Status and body for a request that names `host`."""
+    with served(folder, 0) as address:
+        port = int(address.rstrip("/").rpartition(":")[2])
+        connection = HTTPConnection("127.0.0.1", port)
+        connection.request("GET", "/", headers={"Host": host.format(port=port)})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
 
 
 def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:

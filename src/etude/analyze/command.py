@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError
@@ -31,12 +32,21 @@ def analyze(config: dict[str, Any], *, as_json: bool) -> None:
     run = RunDir.at(config["run"])
     found = _plain(analysis(Subject.of(run, config["device"]), config))
     text = json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    file = run.analysis_file
-    write_text(file, f"{text}\n")
     if as_json:
         sys.stdout.write(f"{text}\n")
     else:
         console().print(summary(found))
+    _keep(run.analysis_file, text, told=not as_json)
+
+
+def _keep(file: Path, text: str, *, told: bool) -> None:
+    """Write what was found beside the run; one that may only be read is analysed all the same."""
+    try:
+        write_text(file, f"{text}\n")
+    except UserError as error:
+        sys.stderr.write(f"etude: {error.__cause__ or error}: the answers above are not kept, and no page shows them\n")
+        return
+    if told:
         sys.stdout.write(f"{file}\n")  # whole, however narrow the terminal is
 
 

@@ -9,6 +9,7 @@ from hydra.errors import HydraException, InstantiationException, MissingConfigEx
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from etude.config.quoting import quoted
 from etude.config.signature import signature
 from etude.config.studies import arm_names, load_study, study_names
 from etude.errors import UserError, did_you_mean
@@ -34,10 +35,7 @@ def explain(error: BaseException) -> UserError | None:
                 return UserError(f"{cause.override!r} is no override; did you mean run={cause.override}?")
             if cause.override in arm_names():
                 return UserError(f"{cause.override!r} is no override; did you mean experiment={cause.override}?")
-            return UserError(
-                f"{cause.override!r} is no override: write key=value or group=name, and quote special characters "
-                f"({str(cause).splitlines()[0]})"
-            )
+            return _no_override(cause)
         if isinstance(cause, OmegaConfBaseException) and "is not in struct" in str(cause):
             return _unknown_key(cause)
         if isinstance(cause, ValueError) and str(cause).startswith("Config group override must be"):
@@ -61,6 +59,16 @@ def chain(error: BaseException | None) -> list[BaseException]:
         chain.append(error)
         error = error.__cause__ or error.__context__
     return chain
+
+
+def _no_override(error: OverrideParseException) -> UserError:
+    """What Hydra's grammar cannot read; a value with quotes around it would do."""
+    key, equals, value = error.override.partition("=")
+    hint = f', such as  "{key}={quoted(value)}"' if equals and key and value[:1] not in "[{'\"(" else ""
+    return UserError(
+        f"{error.override!r} is no override: write key=value or group=name, and quote special characters twice, "
+        f"for the shell and for Hydra{hint} ({str(error).splitlines()[0]})"
+    )
 
 
 def _not_imported(target: str, error: InstantiationException) -> UserError:

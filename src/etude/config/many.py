@@ -21,6 +21,7 @@ from etude.config.arms import is_group
 from etude.config.compose import compose
 from etude.config.explain import explain
 from etude.config.plain import typed, without_hydra
+from etude.config.quoting import readable
 from etude.config.references import is_read, references
 from etude.config.studies import arm_names, load_study
 from etude.paths import shipped
@@ -99,7 +100,7 @@ def expand(overrides: Sequence[str]) -> list[list[str]]:
         UserError: a word is no override.
     """
     try:
-        parsed = [_parsed(override) for override in overrides]
+        parsed = [_parsed(override) for override in readable(overrides)]
     except HydraException as error:
         raise explain(error) or error from error
     return [list(combination) for combination in product(*map(_alternatives, parsed))]

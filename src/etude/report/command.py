@@ -8,7 +8,7 @@ from pathlib import Path
 
 from etude.config.studies import load_study, study_names
 from etude.errors import UserError
-from etude.files import write_text
+from etude.files import write_or_print
 from etude.report import Report
 from etude.report import report as make_report
 from etude.report.latex import latex
@@ -38,6 +38,7 @@ expected to find. What was typed behind `etude sweep` is typed here too.
   --markdown FILE   write the table as Markdown instead of printing it
   --latex FILE      write it for a paper: \\input it; the preamble needs booktabs and graphicx
   --svg FILE        write a picture of what the terminal would show
+                    - in the place of a file is standard output
   --wandb PROJECT   write a report on Weights & Biases, with plots of the runs that it has; needs wandb-workspaces
 """
 _WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # a picture should not ask a server for its letters
@@ -59,7 +60,7 @@ def report(words: Sequence[str]) -> None:
         return
     made = make_report(wanted.study, Path(wanted.runs_dir), wanted.where, wanted.baseline)
     if page := wanted.files.pop("--html", ""):
-        _page(made, Path(page))
+        _page(made, page)
     if wanted.wandb:
         from etude.report.wandb.publish import publish
 
@@ -96,16 +97,17 @@ def report_search(
 def _show(rows: Rows, files: Mapping[str, str]) -> None:
     """Into files, each as its option says; where there is none, on the terminal."""
     for option, file in files.items():
-        write_text(Path(file), _DRAWINGS[option](rows))
+        write_or_print(file, _DRAWINGS[option](rows))
     if not files:
         console().print(Drawn(rows))
 
 
-def _page(made: Report, file: Path) -> None:
-    from etude.report.page import write_page
+def _page(made: Report, file: str) -> None:
+    from etude.report.page.document import document
 
-    write_page(made.compared, file)
-    sys.stdout.write(f"{file.resolve().as_uri()}  open it in a browser\n")
+    write_or_print(file, document(made.compared))
+    if file != "-":
+        sys.stdout.write(f"{Path(file).resolve().as_uri()}  open it in a browser\n")
 
 
 def _serve(wanted: Asked, port: str) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from etude.config.studies import study_names
-from etude.files import write_text
+from etude.errors import UserError
+from etude.files import write_or_print
 from etude.report import Results
 from etude.report import results as find_results
 from etude.report.frame import as_csv, as_json, write_parquet
@@ -52,17 +53,12 @@ def results(words: Sequence[str], standing: Callable[[RunDir], str]) -> None:
     rows = found.frame()
     for option, file in (wanted.files or {"--csv": "-"}).items():
         if option == "--parquet":
+            if file == "-":
+                raise UserError("--parquet - would fill the terminal with bytes: name a file, or write --csv -")
             write_parquet(rows, Path(file))
         else:
-            _write(file, as_csv(rows) if option == "--csv" else as_json(rows))
+            write_or_print(file, as_csv(rows) if option == "--csv" else as_json(rows))
     sys.stderr.write("".join(f"{note}\n" for note in _left_out(found, standing)))
-
-
-def _write(file: str, text: str) -> None:
-    if file == "-":
-        sys.stdout.write(text)
-    else:
-        write_text(Path(file), text)
 
 
 def _left_out(found: Results, standing: Callable[[RunDir], str]) -> list[str]:

@@ -160,7 +160,18 @@ def _on_differences(compared: Compared) -> list[str]:
         needed = {size: seeds_for(size, found) for size in _SIZES}
         numbers = (f"{size:g} BLEU {_number(seeds) if seeds else 'no number'}" for size, seeds in needed.items())
         told.append(f"Seeds an arm that would likely show a true difference of so much: {', '.join(numbers)}.")
+    elif _all_alike(compared.arms):
+        told.append(
+            "How many seeds would show a difference is not known: the runs of each arm score alike, so that nothing "
+            "tells how far another seed would fall."
+        )
     return told
+
+
+def _all_alike(arms: Sequence[ArmResult]) -> bool:
+    """Whether no arm's BLEU varies over its seeds, though some have several."""
+    scored = [{value_at(run.result, "test.bleu") for run in arm.runs} for arm in arms if len(arm.runs) > 1]
+    return bool(scored) and all(len(values) == 1 for values in scored)
 
 
 def _untested(arms: Sequence[ArmResult]) -> list[str]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -95,5 +96,14 @@ def _written(study_runs: Path) -> dict[Path, int]:
 
 
 class _Quiet(SimpleHTTPRequestHandler):
+    def send_head(self) -> Any:
+        """What is asked for, under this machine's own names alone: any site may point a name of its own here."""
+        assert isinstance(self.server, ThreadingHTTPServer)
+        port = self.server.server_port
+        if self.headers.get("Host") not in {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}:
+            self.send_error(HTTPStatus.MISDIRECTED_REQUEST, f"This page is at http://127.0.0.1:{port}/ alone")
+            return None
+        return super().send_head()
+
     def log_message(self, format: str, *values: Any) -> None:
         """Nothing: the page asks every other second."""

@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.table import Table
@@ -44,6 +45,8 @@ def diff(words: Sequence[str]) -> None:
 
 
 def _side(word: str) -> Named:
+    if word and Path(word.removeprefix("run=")).is_dir():  # the path of a run may hold spaces
+        return named([word])
     try:
         words = shlex.split(word)
     except ValueError as error:

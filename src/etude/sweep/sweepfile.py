@@ -10,13 +10,13 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
+from etude.config.quoting import quoted
 from etude.config.studies import arm_names, load_study, study_names
 from etude.config.yamlfile import read_yaml
 from etude.errors import UserError, did_you_mean
 from etude.paths import found
 from etude.rundir import RunDir
 from etude.sweep.draws import draw, share
-from etude.sweep.quoting import quoted
 from etude.sweep.tuning import grid, trials, tuned_study
 
 logger = logging.getLogger(__name__)

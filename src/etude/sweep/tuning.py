@@ -9,11 +9,11 @@ from itertools import product
 from typing import Any
 
 from etude.config.judging import best_value
+from etude.config.quoting import quoted
 from etude.config.studies import Study, load_study, value_at
 from etude.divergence import divergence
 from etude.errors import UserError
 from etude.rundir import RunDir
-from etude.sweep.quoting import quoted
 
 Overrides = list[str]
 Values = tuple[str, ...]  # of the keys that are tuned, as they are typed: ("budget.rate=0.5",)

@@ -50,8 +50,8 @@ class StopWhenAsked(Callback):
 
     def on_train_start(self, trainer: Trainer, module: TranslationModule) -> None:  # type: ignore[override]
         """From here on signals are noted, not Lightning's to handle."""
-        ignored = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else set()  # behind nohup
-        heeded = [number for number in _SIGNALS if number not in ignored]
+        # behind nohup, or in the background of a script, some are ignored, as a sweep leaves them
+        heeded = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
         self._before = {number: signal.signal(number, self._note) for number in heeded}  # type: ignore[misc]
 
     def on_train_batch_end(  # type: ignore[override]

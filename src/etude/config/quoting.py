@@ -1,9 +1,31 @@
 """Values as Hydra's override grammar writes them."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 _PLAIN = re.compile(r"[A-Za-z0-9_/.+-]([A-Za-z0-9_/.:+-]*[A-Za-z0-9_/.+-])?")  # needs no quotes in Hydra's grammar
+# What Hydra reads without quotes, and what may be more than one value.
+_AS_TYPED = re.compile(r"[A-Za-z0-9_ /:+.$%*@?|-]*|.*[][{}()'\",\\=].*", re.DOTALL)
+
+
+def readable(overrides: Iterable[str]) -> list[str]:
+    """The overrides with quotes around values that Hydra's grammar has no letters for, such as a path with an accent.
+
+    What has brackets, commas or quotes is left as it is: it may be a list.
+
+    Example:
+        >>> readable(["data.root=/home/rené/x", "seed=1,2"])
+        ["data.root='/home/rené/x'", 'seed=1,2']
+    """
+    return [_readable(override) for override in overrides]
+
+
+def _readable(override: str) -> str:
+    key, equals, value = override.partition("=")
+    if not equals or key.startswith("-") or _AS_TYPED.fullmatch(value):
+        return override
+    return f"{key}={quoted(value)}"
 
 
 def quoted(value: Any) -> str:
