@@ -60,6 +60,16 @@ def test_a_dash_is_standard_output(
     assert {*runs_dir.parent.iterdir()} == before, "no file of that name"
 
 
+def test_a_table_for_a_paper_may_be_narrow_and_without_notes(
+    make_run: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run("base")
+    report(["heads", "--latex", "-", "--latex-columns=1", "--latex-notes=none"])
+    printed = capsys.readouterr().out
+    assert r"\begin{table}" in printed
+    assert "minipage" not in printed
+
+
 def test_any_arm_may_be_held_up_as_the_baseline(
     make_run: Make, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,6 +97,10 @@ def test_help_names_the_studies(runs_dir: Path, capsys: pytest.CaptureFixture[st
         (["heads", "--markdwn", "x"], "did you mean --markdown"),
         (["heads", "pocket"], "'pocket' is not key=value"),
         (["heads", "--markdown"], "--markdown needs the name of a file"),
+        (["heads", "--latex-notes"], "--latex-notes needs none, short or full"),
+        (["heads", "--latex=t.tex", "--latex-notes=shrot"], "--latex-notes=shrot: did you mean short"),
+        (["heads", "--latex=t.tex", "--latex-columns=3"], "--latex-columns=3: choose one of 1, 2"),
+        (["heads", "--latex-columns=1"], "--latex-columns is for a table in LaTeX: say --latex FILE, too"),
     ],
 )
 def test_words_it_does_not_understand_are_told(words: list[str], told: str, runs_dir: Path) -> None:

@@ -93,6 +93,79 @@ def test_rules_part_the_groups(runs_dir: Path, make_run: Make) -> None:
     assert names == ["base", "rule", "A1", "A2", "rule", "E1", "rule", "long"]
 
 
+def rules_and_names(rows: Rows) -> list[str]:
+    """What stands below the header, in order."""
+    lines = latex(rows).splitlines()
+    inside = lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]
+    return ["rule" if line == r"\midrule" else line.removesuffix(r" \\").split(" & ")[0] for line in inside]
+
+
+def test_arms_that_stand_alone_are_not_parted_by_rules() -> None:
+    rows = Rows("own", "Mine", [Column("arm", words=True), Column("PPL")])
+    arms = (
+        ("base", "base"),
+        ("rope", "rope"),
+        ("size", "size-1"),
+        ("size", "size-2"),
+        ("rms", "rms"),
+        ("last", "last"),
+    )
+    rows.rows += [Row(group, [arm, "3.0"], True) for group, arm in arms]
+    assert rules_and_names(rows) == ["base", "rope", "rule", "size-1", "size-2", "rule", "rms", "last"]
+
+
+def test_where_there_is_no_paper_nothing_is_called_ours(runs_dir: Path, make_run: Make) -> None:
+    several_seeds(make_run)
+    (runs_dir.parent / "experiments" / "heads" / "paper.yaml").unlink()
+    made = report("heads", runs_dir, {})
+    assert not re.search(r"\bours\b", made.latex() + made.markdown(), re.IGNORECASE)
+    metrics, header, *_ = body(made.latex())
+    assert [cell for cell in metrics if cell] == [r"\multicolumn{2}{c}{BLEU}"]
+    assert header[5:10] == ["PPL", r"$\Delta$ ln PPL", "", r"$\Delta$", r"params $\times$10$^{6}$"]
+    assert "an arm's less that of base" in made.markdown()
+
+
+def test_a_header_of_one_line_has_no_empty_line_above_it() -> None:
+    rows = Rows("own", "Mine", [Column("arm", words=True), Column("PPL")], [Row("base", ["base", "3.0"], True)])
+    assert body(latex(rows)) == [["arm", "PPL"], ["base", "3.0"]]
+
+
+def test_short_notes_explain_the_marks_and_signs_alone_and_none_are_none(runs_dir: Path, make_run: Make) -> None:
+    several_seeds(make_run)
+    made = report("heads", runs_dir, {})
+    full, short, none = (made.latex(notes=notes) for notes in ("full", "short", "none"))
+    assert full == made.latex()
+    [below] = re.findall(r"\\raggedright\n(.*)\\end\{minipage\}", short, re.DOTALL)
+    explained = [note for note in made.rows.notes if note[0] in "¹²§†‡¶"]
+    assert below.splitlines() == [
+        *(rf"{escaped(note)}\par" for note in explained),
+        r"$\pm$: half the 95 \% interval over seeds.\par",
+        r"* p \textless{} 0.05 after Holm's correction for all arms.\par",
+    ]
+    assert explained
+    assert "minipage" not in none
+    assert body(full) == body(short) == body(none)
+
+
+def test_in_one_column_what_an_arm_is_shares_a_column_and_bleu_stands_below(runs_dir: Path, make_run: Make) -> None:
+    several_seeds(make_run)
+    text = report("heads", runs_dir, {}).latex(columns=1)
+    assert r"\begin{table}" in text
+    assert "table*" not in text
+    assert r"\textwidth" not in text
+    upper, lower = (body(r"\begin{tabular}" + part) for part in text.split(r"\begin{tabular}")[1:])
+    assert upper[2][:3] == ["", "base", "h=8, positions=sinusoidal, steps=100"]
+    assert [row[1] for row in upper[2:]] == [row[1] for row in lower[2:]]
+    assert r"\multicolumn{3}{c}{BLEU}" in lower[0]
+    assert not any("BLEU" in cell for cell in upper[0])
+    assert text.count(r"\caption") == text.count(r"\label") == 1
+
+
+def test_a_search_fits_one_column_too() -> None:
+    rows = Rows("own", "Mine", [Column("rate"), Column("PPL", "validation")], [Row("", ["1.0", "3.0"], True)])
+    assert latex(rows, columns=1).count(r"\begin{tabular}") == 1
+
+
 def test_a_study_without_letters_has_no_column_for_them() -> None:
     rows = Rows("own", "Mine", [Column("arm", words=True), Column("PPL", "ours")], [Row("base", ["base", "3.0"], True)])
     assert body(latex(rows))[1:] == [["arm", "ours"], ["base", "3.0"]]
@@ -120,9 +193,10 @@ def test_what_diverged_or_is_not_compared_is_printed_and_no_comment(runs_dir: Pa
     assert arm[-1] == "3 of 4"
 
 
-def test_environments_and_braces_close_in_order(runs_dir: Path, make_run: Make) -> None:
+@pytest.mark.parametrize("columns", [1, 2])
+def test_environments_and_braces_close_in_order(columns: int, runs_dir: Path, make_run: Make) -> None:
     several_seeds(make_run)
-    text = report("heads", runs_dir, {}).latex()
+    text = report("heads", runs_dir, {}).latex(columns=columns)
     depth = 0
     for before, char in pairwise(text):
         depth += (char == "{") - (char == "}") if before != "\\" else 0
@@ -147,12 +221,20 @@ def test_it_compiles_and_the_page_holds_every_number(tmp_path: Path, runs_dir: P
 
 
 @compiles
+def test_one_column_compiles(tmp_path: Path, runs_dir: Path, make_run: Make) -> None:
+    several_seeds(make_run)
+    page = printed(tmp_path, report("heads", runs_dir, {}).latex(notes="short", columns=1))
+    for word in ("3.02 ± 0.02", "4.92", "0.526", "(A)"):
+        assert word in page
+
+
+@compiles
 def test_every_character_that_is_escaped_compiles(tmp_path: Path) -> None:
-    every = "&%$#_{}~^\\|<> ±×−–§†‡¹²³αβγδεηλρστΔ äöüßé"
+    every = "&%$#_{}~^\\|<> ±×−–§†‡¶¹²³αβγδεηλρστΔ äöüßé"
     rows = Rows("own", every, [Column("arm", words=True), Column("ε_ls"), Column("PPL", "ours")])
     rows.rows.append(Row("base", [every, every, "3.0*"], True))
     rows.notes.append(every)
     rows.left_out.append(every)
     page = normalize("NFC", "".join(printed(tmp_path, latex(rows)).split()))
-    assert "&%$#{}˜ˆ\\|<>±×−–§†‡123αβγδ" in page, "an underscore is drawn, not set"
+    assert "&%$#{}˜ˆ\\|<>±×−–§†‡¶123αβγδ" in page, "an underscore is drawn, not set"
     assert "äöüßé" in page

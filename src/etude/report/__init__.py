@@ -85,9 +85,9 @@ class Report:
         """The table and its notes in Markdown."""
         return markdown(self.rows)
 
-    def latex(self) -> str:
-        """The table and its notes, to be read by a paper with `\\input`."""
-        return latex.latex(self.rows)
+    def latex(self, notes: latex.Notes = "full", columns: int = 2) -> str:
+        """The table and its notes, to be read by a paper with `\\input`; arguments as of `etude.report.latex`."""
+        return latex.latex(self.rows, notes, columns)
 
 
 def results(study: str, runs_dir: str | Path = "runs", where: Mapping[str, str] | None = None) -> Results:

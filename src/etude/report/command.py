@@ -4,18 +4,20 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import cast, get_args
 
 from etude.config.studies import load_study, study_names
-from etude.errors import UserError
+from etude.errors import UserError, did_you_mean
 from etude.files import write_or_print
 from etude.report import Report
 from etude.report import report as make_report
-from etude.report.latex import latex
+from etude.report.latex import Notes, latex
 from etude.report.rows import Rows
 from etude.report.search import search
 from etude.report.table import Drawn, markdown
-from etude.report.words import BASELINE, WANDB, Asked, asked
+from etude.report.words import BASELINE, LATEX_COLUMNS, LATEX_NOTES, WANDB, Asked, asked
 from etude.rundir import RunDir
 from etude.terminal import PIPE_WIDTH, console
 
@@ -37,6 +39,8 @@ expected to find. What was typed behind `etude sweep` is typed here too.
   --serve[=PORT]    show that page in a browser of this machine, written anew while runs go on
   --markdown FILE   write the table as Markdown instead of printing it
   --latex FILE      write it for a paper: \\input it; the preamble needs booktabs and graphicx
+  --latex-notes=N   below that table: none, short (what its marks mean) or full, as if nothing is said
+  --latex-columns=1 fit it into one column of a paper in two, with BLEU below perplexity
   --svg FILE        write a picture of what the terminal would show
                     - in the place of a file is standard output
   --wandb PROJECT   write a report on Weights & Biases, with plots of the runs that it has; needs wandb-workspaces
@@ -54,7 +58,8 @@ def report(words: Sequence[str]) -> None:
         sys.stdout.write(HELP + f"\nStudies: {', '.join(study_names())}\n")
         return
     served = [word for word in words if word.partition("=")[0] == "--serve"]
-    wanted = asked("report", [word for word in words if word not in served], ("--html", *_DRAWINGS, WANDB, BASELINE))
+    wanted = asked("report", [word for word in words if word not in served], ("--html", *_OPTIONS, WANDB, BASELINE))
+    draw = _drawings(wanted.files)
     if served:
         _serve(wanted, served[-1].partition("=")[2])
         return
@@ -67,7 +72,7 @@ def report(words: Sequence[str]) -> None:
         lines = publish(made, Path(wanted.runs_dir), wanted.wandb, wanted.where)
         sys.stdout.write("".join(f"{line}\n" for line in lines))
     if wanted.files or not (page or wanted.wandb):
-        _show(made.rows, wanted.files)
+        _show(made.rows, wanted.files, draw)
 
 
 def report_search(
@@ -88,18 +93,35 @@ def report_search(
     for word in words[1:]:
         if word.partition("=")[0] in ("--html", "--serve", WANDB, BASELINE):
             raise UserError(f"{word} is for a study; of a sweep file there are {', '.join(_DRAWINGS)}")
-    files = asked("report", words, _DRAWINGS).files
+    files = asked("report", words, _OPTIONS).files
+    draw = _drawings(files)
     typed = [word for word in words[1:] if "=" in word and not word.startswith("-")]
     name = " ".join([words[0], *typed])
-    _show(search(name, planned(words[0], typed), drawn(words[0], typed)), files)
+    _show(search(name, planned(words[0], typed), drawn(words[0], typed)), files, draw)
 
 
-def _show(rows: Rows, files: Mapping[str, str]) -> None:
+def _show(rows: Rows, files: Mapping[str, str], draw: Mapping[str, Callable[[Rows], str]]) -> None:
     """Into files, each as its option says; where there is none, on the terminal."""
     for option, file in files.items():
-        write_or_print(file, _DRAWINGS[option](rows))
+        write_or_print(file, draw[option](rows))
     if not files:
         console().print(Drawn(rows))
+
+
+def _drawings(files: dict[str, str]) -> dict[str, Callable[[Rows], str]]:
+    """What draws each kind of file; the options of LaTeX are taken out of `files`.
+
+    Raises:
+        UserError: an option has another value, or there is no table in LaTeX to have it.
+    """
+    asked_for = {option: files.pop(option) for option in _LATEX if option in files}
+    for option, value in asked_for.items():
+        if value not in _LATEX[option]:
+            raise UserError(f"{option}={value}: {did_you_mean(value, _LATEX[option])}")
+        if "--latex" not in files:
+            raise UserError(f"{option} is for a table in LaTeX: say --latex FILE, too")
+    notes, columns = asked_for.get(LATEX_NOTES, "full"), int(asked_for.get(LATEX_COLUMNS, "2"))
+    return _DRAWINGS | {"--latex": partial(latex, notes=cast(Notes, notes), columns=columns)}
 
 
 def _page(made: Report, file: str) -> None:
@@ -135,3 +157,5 @@ def _picture(rows: Rows) -> str:
 
 
 _DRAWINGS: dict[str, Callable[[Rows], str]] = {"--markdown": markdown, "--latex": latex, "--svg": _picture}
+_LATEX: dict[str, tuple[str, ...]] = {LATEX_NOTES: get_args(Notes), LATEX_COLUMNS: ("1", "2")}
+_OPTIONS = (*_DRAWINGS, *_LATEX)

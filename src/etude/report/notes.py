@@ -138,7 +138,8 @@ def _on_differences(compared: Compared) -> list[str]:
     others = {arm.arm: arm.against.reference for arm in compared.arms if arm.against}
     elsewhere = [f"{arm} against {other}" for arm, other in others.items() if other != base.arm]
     told = [f"Held against another arm than {base.arm}: {', '.join(elsewhere)}."] if elsewhere else []
-    nats = f"Δ ln PPL: ours less that of {base.arm}, in nats a token."
+    whose = "ours" if compared.study.paper.arms else "an arm's"
+    nats = f"Δ ln PPL: {whose} less that of {base.arm}, in nats a token."
     if not compared.several_seeds:
         alone = "One seed an arm: nothing is starred or bold, for it does not say how far another seed would fall."
         return [*told, f"{nats} {alone}"]
@@ -216,8 +217,9 @@ def _conditions_of(compared: Compared, runs: Sequence[Run]) -> list[str]:
         _tested_on(runs),
         "perplexity per word piece",
     )
-    told = [f"Ours: {'; '.join(ours)}.", f"sacreBLEU: {' or '.join(signatures)}"]
     paper = compared.study.paper
+    whose = "Ours" if paper.arms else "All arms"
+    told = [f"{whose}: {'; '.join(ours)}.", f"sacreBLEU: {' or '.join(signatures)}"]
     told += [f"Paper: {paper.source}; {paper.test_set}."] if paper.arms else []
     return told + _by_the_papers_recipe(compared)
 

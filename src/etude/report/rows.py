@@ -25,7 +25,7 @@ class Column:
     """A printed column."""
 
     header: str
-    whose: str = ""  # what was measured: "ours", "tuned" at its own best, "paper", or "Δ", ours less the baseline's
+    whose: str = ""  # "ours" beside "paper", "tuned" at its own best, or "Δ", an arm's less the baseline's
     about_arm: bool = False  # where it says what the arm is
     words: bool = False  # where it holds words rather than numbers
     starred: bool = False  # where a number may have a star
@@ -92,14 +92,15 @@ def _columns(compared: Compared) -> list[Column]:
         words = any(isinstance(value_at(config, key), str) for config in configs)
         columns.append(Column(header, about_arm=True, words=words))
     paper = bool(study.paper.arms)
-    columns += [Column("PPL", "ours"), *([Column("PPL", "paper")] if paper else [])]
-    columns += [Column(NATS, "ours", starred=True), *([Column(NATS, "paper")] if paper else [])]
+    ours = "ours" if paper else ""
+    columns += [Column("PPL", ours), *([Column("PPL", "paper")] if paper else [])]
+    columns += [Column(NATS, ours, starred=True), *([Column(NATS, "paper")] if paper else [])]
     columns += [Column(NATS, "tuned", starred=True)] if compared.tuned else []
     columns += [Column("agrees", words=True)] if compared.agreement else []
-    columns += [Column("BLEU", "ours")]
+    columns += [Column("BLEU", ours)]
     columns += [Column("BLEU", DELTA, starred=True)] if compared.several_seeds else []
     columns += [Column("BLEU", "paper")] if paper else []
-    columns += [Column(_PARAMETERS, "ours"), *([Column(_PARAMETERS, "paper")] if paper else [])]
+    columns += [Column(_PARAMETERS, ours), *([Column(_PARAMETERS, "paper")] if paper else [])]
     return columns + ([Column("seeds")] if compared.several_seeds else [])
 
 

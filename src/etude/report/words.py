@@ -8,7 +8,13 @@ from etude.errors import UserError, did_you_mean
 from etude.paths import shipped
 
 WANDB, BASELINE = "--wandb", "--baseline"
-_NEEDED = {WANDB: "a project, such as me/etude", BASELINE: "an arm of the study"}
+LATEX_NOTES, LATEX_COLUMNS = "--latex-notes", "--latex-columns"
+_NEEDED = {
+    WANDB: "a project, such as me/etude",
+    BASELINE: "an arm of the study",
+    LATEX_NOTES: "none, short or full",
+    LATEX_COLUMNS: "1 or 2",
+}
 
 
 @dataclass(frozen=True)
