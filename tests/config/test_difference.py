@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from etude.config.compose import compose
 from etude.config.difference import ABSENT, difference
-from etude.config.identity import resolved
+from etude.config.identity import resolved, run_id
 
 leaves = st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-2, 2) | st.text("xy", max_size=2)
 values = leaves | st.lists(leaves, max_size=2)
@@ -57,9 +57,13 @@ def test_names_of_runs_are_no_difference():
     assert not difference(before, {"study": "table3", "arm": "A1", "choices": {"experiment": "table3/A1"}})
 
 
-def test_one_and_one_point_nought_and_true_are_three_values():
-    for before, after in ((1, 1.0), (1, True), ([1], [1.0]), (0, None), (0, False)):
-        assert difference({"x": before}, {"x": after}).values == {"x": (before, after)}
+def test_what_is_one_value_is_so_for_the_identity_of_a_run_too():
+    for before, after in ((1, 1.0), ([1], [1.0]), (0, -0.0), (1, True), (0, None), (0, False), (1, "1"), (1, 1.5)):
+        one, other = ({"seed": value} for value in (before, after))
+        same = run_id(one, "text") == run_id(other, "text")
+        assert difference(one, other).values == ({} if same else {"seed": (before, after)})
+    assert not difference({"x": 1}, {"x": 1.0})
+    assert difference({"x": 1}, {"x": True})
 
 
 @settings(max_examples=100, deadline=None)

@@ -386,3 +386,17 @@ def test_where_no_arm_varies_over_its_seeds_the_report_says_that_nobody_knows_ho
     make_run("A1", 3, translations=translated(0.7, 8), references=REFERENCES)
     assert "is not known" not in footnotes(runs_dir)
     assert "Seeds an arm that would likely show" in footnotes(runs_dir)
+
+
+def test_the_interval_of_an_arm_with_one_seed_stands_below_the_table(runs_dir: Path, make_run: Make) -> None:
+    for seed in (1, 2, 3):
+        make_run("base", seed, ppl=3.0 + 0.1 * seed)
+    make_run("A1", ppl=4.0)
+    found = arms(runs_dir)["A1"].against
+    assert found is not None
+    assert found.ppl is not None
+    assert found.ppl.interval is not None
+    low, high = (f"{end:.3f}" for end in (found.ppl.interval.low, found.ppl.interval.high))
+    assert f"is taken to vary as the others do: A1 [{low}, {high}]." in footnotes(runs_dir)
+    make_run("A1", 2, ppl=4.1)
+    assert "is taken to vary" not in footnotes(runs_dir)

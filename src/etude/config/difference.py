@@ -1,10 +1,11 @@
 """What two configs do differently: the choices, the values that were written, and what follows from those."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from etude.config.material import canonical
 
 Pair = tuple[Any, Any]  # before and after
 Config = Mapping[str, Any]
@@ -71,15 +72,10 @@ def _changes(sides: tuple[Any, Any, Any, Any], path: str = "") -> Iterator[_Chan
     """Every leaf that differs, and every section that only one side has."""
     before, after, written_before, written_after = sides
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
-        if _canonical(before) != _canonical(after):
-            follows = written_before is not ABSENT and _canonical(written_before) == _canonical(written_after)
+        if canonical(before) != canonical(after):
+            follows = written_before is not ABSENT and canonical(written_before) == canonical(written_after)
             yield _Change(path, (before, after), written_before, follows)
         return
     for key in [*before, *(key for key in after if key not in before)]:
         below = tuple(side.get(key, ABSENT) if isinstance(side, Mapping) else ABSENT for side in sides)
         yield from _changes(below, f"{path}.{key}" if path else str(key))  # type: ignore[arg-type]
-
-
-def _canonical(value: Any) -> str:
-    """As the run's identity sees it: 1 and 1.0 are two values."""
-    return json.dumps(value, sort_keys=True, default=repr)

@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from etude.config.alike import SoundConfigs
 from etude.config.many import Compose
-from etude.config.material import material
+from etude.config.material import canonical, material
 from etude.config.plain import resolved, sound, typed, written
 from etude.config.stale import put_aside
 from etude.files import write_text
@@ -83,17 +83,7 @@ def fingerprint(config: dict[str, Any]) -> str:
 
 def run_id(config: dict[str, Any], text: str) -> str:
     """Ten hex digits that change exactly when the result may: the config less what is immaterial, plus the text."""
-    canonical = json.dumps(_as_numbers(material(config) | {"text": text}), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()[:10]
-
-
-def _as_numbers(value: Any) -> Any:
-    """The same with 1.0 written as 1: they are one number."""
-    if isinstance(value, dict):
-        return {key: _as_numbers(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_as_numbers(one) for one in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return hashlib.sha256(canonical(material(config) | {"text": text}).encode()).hexdigest()[:10]
 
 
 def _frozen(config: dict[str, Any], typed: Iterable[str], text: str) -> RunDir:

@@ -1,5 +1,6 @@
-"""What of a config may change the result of a run."""
+"""What of a config may change the result of a run, and when two of its values are one."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,3 +17,17 @@ def material(config: Mapping[str, Any]) -> dict[str, Any]:
     if not (config.get("averaging") or {}).get("checkpoints"):
         found["averaging"] = {"checkpoints": 0}
     return found
+
+
+def canonical(value: Any) -> str:
+    """One text for all that is the same value: 1.0 is the number 1, which true is not, and keys have no order."""
+    return json.dumps(_as_numbers(value), sort_keys=True, separators=(",", ":"), default=repr)
+
+
+def _as_numbers(value: Any) -> Any:
+    """The same with 1.0 written as 1."""
+    if isinstance(value, dict):
+        return {key: _as_numbers(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_as_numbers(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -69,7 +69,7 @@ def report(words: Sequence[str]) -> None:
     if wanted.wandb:
         from etude.report.wandb.publish import publish
 
-        lines = publish(made, Path(wanted.runs_dir), wanted.wandb, wanted.where)
+        lines = publish(made, Path(wanted.runs_dir), wanted.wandb, wanted.where, wanted.baseline)
         sys.stdout.write("".join(f"{line}\n" for line in lines))
     if wanted.files or not (page or wanted.wandb):
         _show(made.rows, wanted.files, draw)

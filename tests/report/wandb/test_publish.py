@@ -44,6 +44,20 @@ def test_offline_the_report_is_kept_and_the_table_is_not_printed(
 
 
 @pytest.mark.usefixtures("workspaces")
+def test_the_line_that_sends_it_later_asks_for_the_same_baseline(
+    make_run: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run("base")
+    make_run("A1")
+    report(["heads", "--baseline", "A1", "--wandb", "me/etude"])
+    assert (
+        capsys.readouterr()
+        .out.splitlines()[-1]
+        .endswith("etude report heads runs_dir=runs --baseline A1 --wandb me/etude")
+    )
+
+
+@pytest.mark.usefixtures("workspaces")
 @pytest.mark.parametrize(
     ("setting", "project", "id"),
     [

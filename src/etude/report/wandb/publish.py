@@ -11,12 +11,13 @@ from etude.report import Report
 from etude.report.results import Run
 from etude.report.wandb.connection import OutOfReachError, connected, project_of
 from etude.report.wandb.panels import runs_shown, written
+from etude.report.words import BASELINE, WANDB
 
 if TYPE_CHECKING:
     from wandb_workspaces.reports.v2 import Report as WandbReport
 
 
-def publish(made: Report, runs_dir: Path, project: str, where: Mapping[str, str]) -> list[str]:
+def publish(made: Report, runs_dir: Path, project: str, where: Mapping[str, str], baseline: str = "") -> list[str]:
     """Write the report to W&B; what was written there before of the same setting is brought up to date.
 
     What was sent, or could not be, is kept in `<runs_dir>/<study>/wandb-report.json`.
@@ -26,6 +27,7 @@ def publish(made: Report, runs_dir: Path, project: str, where: Mapping[str, str]
         runs_dir: where they lie.
         project: of W&B: [ENTITY/]PROJECT.
         where: which runs were asked for; it is part of the line that sends the report later.
+        baseline: the arm that was asked for; so is that.
 
     Returns:
         What happened, in lines for the terminal: the report's URL, or where it is kept and how to send it.
@@ -47,7 +49,8 @@ def publish(made: Report, runs_dir: Path, project: str, where: Mapping[str, str]
         report.id = _sent_before(file, report)
         _keep(file, report)
         chosen = [f"{key}={value}" for key, value in where.items()]
-        again = ["etude", "report", study, *chosen, f"runs_dir={runs_dir}", "--wandb", project]
+        against = [BASELINE, baseline] if baseline else []
+        again = ["etude", "report", study, *chosen, f"runs_dir={runs_dir}", *against, WANDB, project]
         return [f"{reason}.", f"The report is kept in {file}; this sends it later: {shlex.join(again)}"]
     _keep(file, report)
     return [url, *_not_sent(runs_shown(made), file.parent, report)]
