@@ -85,7 +85,7 @@ def _explained(error: Exception) -> NoReturn:
     sentence = explain(error)
     if sentence is None:
         raise error
-    _fail(str(sentence), 2)
+    _fail(str(sentence), sentence.exit_status)
 
 
 def _fail(message: str, status: int) -> NoReturn:

@@ -20,6 +20,7 @@ from lightning.pytorch.loggers import Logger
 from torch import distributed
 
 from etude import build
+from etude.config.explain import explain
 from etude.config.stale import code_changed
 from etude.data.store import TokenStore
 from etude.divergence import EXIT_STATUS, divergence
@@ -221,9 +222,12 @@ def main() -> None:
     logging_to(None)
     try:
         result = train(RunDir(Path(sys.argv[1])), _GRACE)
-    except UserError as error:
-        sys.stderr.write(f"etude: {error}\n")
-        sys.exit(error.exit_status)
+    except Exception as error:
+        sentence = explain(error)
+        if sentence is None:
+            raise
+        sys.stderr.write(f"etude: {sentence}\n")
+        sys.exit(sentence.exit_status)
     except KeyboardInterrupt as stop:
         sys.stderr.write(f"etude: {'; '.join(['stopped', *map(str, stop.args)])}\n")
         sys.exit(130)

@@ -1,6 +1,8 @@
 """What a run refuses before it trains, and what it does not do twice."""
 
 import os
+import signal
+import sys
 import threading
 import time
 from collections.abc import Iterable
@@ -16,7 +18,7 @@ from etude.errors import UserError
 from etude.files import write_text
 from etude.lock import Busy
 from etude.paths import shipped
-from etude.train import train
+from etude.train import main, train
 from etude.training.sinks import read_metrics
 
 from .conftest import Freeze
@@ -94,3 +96,24 @@ def test_the_rate_that_is_logged_is_the_rate_that_was_used(runs: Freeze) -> None
         rates.append([float(row["learning_rate"]) for row in read_metrics(run.metrics_file) if row["learning_rate"]])
     schedule = build.make(run.config()["schedule"])
     assert rates == [[schedule(step) for step in range(1, 5)], [0.5 * schedule(step) for step in range(1, 5)]]
+
+
+def test_a_class_that_a_sweeps_run_cannot_import_is_one_sentence_in_its_log(
+    runs: Freeze, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "needs_what_is_not.py").write_text("import nobody_has_this\nclass Scale: ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    run = runs("torn")
+    text = run.config_file.read_text()
+    run.config_file.write_text(text.replace("etude.model.scale.SqrtDk", "needs_what_is_not.Scale"))
+    monkeypatch.setattr(sys, "argv", ["etude.train", str(run.path)])
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert "needs_what_is_not.py, line 1: No module named 'nobody_has_this'" in told
+    assert "Traceback" not in told
