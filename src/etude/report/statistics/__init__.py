@@ -5,7 +5,7 @@ Which question each answers, of arms that were trained with some seeds and teste
 - How good is this arm? `mean_interval`: Student's t over its seeds.
 - Is it better than base, for other seeds on other sentences? `combined_test`. **Stars hang on this one**, after `holm`
   over the arms of a study, for it is the only one here that holds its level against both kinds of luck, from two seeds
-  on. `hierarchical_bootstrap` asks the same and is too sure of itself with few seeds.
+  on.
 - Is it, for other seeds on these sentences? Perplexity, which has no sentences to resample, is compared in nats by
   `moderated_test`, which sees with three seeds what `welch` cannot; stars hang on it after `holm`. Are two arms alike,
   as far as anyone would care? `equivalence`. By how many standard deviations of a run do they differ? `hedges_g`.
@@ -23,7 +23,6 @@ refused by name.
 from etude.report.statistics.combined import (
     Variances,
     combined_test,
-    hierarchical_bootstrap,
     sentence_deviation,
     variances,
 )
@@ -58,7 +57,6 @@ __all__ = [
     "expected_best",
     "fit_line",
     "hedges_g",
-    "hierarchical_bootstrap",
     "holm",
     "kendall",
     "mean_interval",

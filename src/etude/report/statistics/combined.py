@@ -1,13 +1,12 @@
 """Two arms compared over seeds and sentences at once: would other seeds on other sentences show the difference?
 
 This is what a reader takes a star to mean, so this is the test that stars should hang on: `combined_test`, corrected
-by Holm. The hierarchical bootstrap asks the same question, but few seeds mislead it, as the table says.
+by Holm.
 
 Rates of false alarm at α = 0.05 on simulated studies; on the left where all variance comes from training, on the right
 where training, its interaction with the sentences, and the sentences themselves bring as much each:
 
     seeds an arm                  2            3            5            10
-    hierarchical bootstrap        0.30  0.06   0.19  0.05   0.12  0.04   0.08  0.04
     combined test                 0.02  0.04   0.04  0.04   0.05  0.05   0.05  0.05
     Welch, of seeds alone         0.02  0.03   0.04  0.08   0.05  0.15   0.05  0.27
     bootstrap, of sentences alone 1.00  0.11   1.00  0.10   1.00  0.08   1.00  0.07
@@ -15,17 +14,8 @@ where training, its interaction with the sentences, and the sentences themselves
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from etude.report.statistics.difference import Comparison, t_test, unknown_difference
-from etude.report.statistics.resampling import (
-    ROUNDING,
-    SEED,
-    Resampled,
-    compare_resampled,
-    paired_differences,
-    refuse_unlike,
-)
+from etude.report.statistics.resampling import ROUNDING, Resampled, paired_differences, refuse_unlike
 
 
 @dataclass(frozen=True)
@@ -105,28 +95,3 @@ def sentence_deviation(arm: Resampled, base: Resampled) -> float:
         (parts.seeds - parts.training) / side.counts.runs for side in (arm, base) for parts in (variances(side),)
     )
     return max(0.0, float(paired_differences(arm, base).var(ddof=1)) - of_runs) ** 0.5
-
-
-def hierarchical_bootstrap(arm: Resampled, base: Resampled, level: float = 0.95, seed: int = SEED) -> Comparison:
-    """The bootstrap of the difference of mean BLEU over both: runs of each arm drawn with replacement, then sentences,
-    the same for both arms (Davison & Hinkley 1997, section 3.8).
-
-    Interval and p as in `paired_bootstrap`. Too sure of itself with few seeds: drawing from R runs brings only
-    (R - 1) / R of their variance, and the percentiles know nothing of how few they are. With fewer than ten
-    seeds an arm it is to be shown, not relied on.
-
-    Raises:
-        UserError: the arms were tested on different sentences.
-        ValueError: they were not resampled alike.
-    """
-    refuse_unlike(arm, base)
-    difference = arm.counts.scores.mean - base.counts.scores.mean
-    unknown = unknown_difference(arm.counts.scores, base.counts.scores)
-    if unknown:
-        return Comparison(difference, None, None, unknown)
-    random = np.random.default_rng([seed, 1])  # another stream than that of the sentences
-    resampled = np.zeros(arm.bleu.shape[1])
-    for sign, side in ((1, arm), (-1, base)):
-        drawn = random.integers(side.counts.runs, size=side.bleu.shape)  # (R, S)
-        resampled += sign * np.take_along_axis(side.bleu, drawn, axis=0).mean(axis=0)
-    return compare_resampled(difference, resampled, level)

@@ -58,7 +58,11 @@ def paired_bootstrap(arm: Resampled, base: Resampled, level: float = 0.95) -> Co
         ValueError: they were not resampled alike.
     """
     difference = arm.counts.scores.mean - base.counts.scores.mean
-    return compare_resampled(difference, paired_differences(arm, base), level)
+    resampled = paired_differences(arm, base)
+    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
+    strayed = abs(resampled - resampled.mean()) > abs(difference) - ROUNDING
+    p = (1 + int(strayed.sum())) / (1 + len(resampled))
+    return Comparison(difference, Interval(float(low), float(high)), p)
 
 
 def paired_differences(arm: Resampled, base: Resampled) -> NDArray[np.float64]:
@@ -91,14 +95,6 @@ def approximate_randomisation(arm: Counts, base: Counts, samples: int = 10_000, 
         theirs = corpus_bleu(base.counts.sum(axis=1) + moved).mean(axis=-1)
         as_large += int((abs(ours - theirs) > seen - ROUNDING).sum())
     return as_large / (samples + 1)
-
-
-def compare_resampled(difference: float, resampled: NDArray[np.float64], level: float) -> Comparison:
-    """The percentile interval and the two-sided p by the shift method, of resampled differences (S,)."""
-    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
-    strayed = abs(resampled - resampled.mean()) > abs(difference) - ROUNDING
-    p = (1 + int(strayed.sum())) / (1 + len(resampled))
-    return Comparison(difference, Interval(float(low), float(high)), p)
 
 
 def refuse_unlike(arm: Resampled, base: Resampled) -> None:
