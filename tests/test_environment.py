@@ -1,9 +1,11 @@
 """What a run writes down of where it was made."""
 
 import subprocess
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 
+from etude import __version__
 from etude.code import code_fingerprint
 from etude.environment import environment
 
@@ -21,6 +23,16 @@ def test_a_library_whose_code_counts_has_its_version_recorded():
 
     recorded = {name.removesuffix("-core") for name in environment({})["packages"]}
     assert recorded >= _LIBRARIES
+
+
+def test_a_source_tree_that_is_not_installed_has_a_version_all_the_same(monkeypatch):
+    def version(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("etude.environment.version", version)
+    packages = environment({})["packages"]
+    assert packages["etude"] == __version__
+    assert packages["torch"] is None
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError("git"), subprocess.TimeoutExpired("git", 10)])

@@ -5,16 +5,16 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from etude import __version__
 from etude.code import code_fingerprint
 
 __all__ = ["code_fingerprint", "environment"]
 
-_PACKAGES = (
-    "etude",
+_LIBRARIES = (
     "torch",
     "lightning",
     "hydra-core",
@@ -37,7 +37,7 @@ def environment(config: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "code": code_fingerprint(config),
         "python": sys.version.split()[0],
-        "packages": {name: version(name) for name in _PACKAGES},
+        "packages": {"etude": __version__} | {name: _version(name) for name in _LIBRARIES},
         "git": _git(),
         "platform": platform.platform(),
         "cpu": _cpu(),
@@ -45,6 +45,14 @@ def environment(config: Mapping[str, Any]) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "gpus": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
     }
+
+
+def _version(library: str) -> str | None:
+    """None where it runs from its sources and nobody has installed it."""
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None
 
 
 def _git() -> dict[str, Any] | None:
