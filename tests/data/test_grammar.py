@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
+import etude
 from etude.config.compose import compose
 from etude.config.identity import resolved
 from etude.data import grammar
@@ -151,16 +153,33 @@ def test_the_fingerprint_stays_where_the_text_stays() -> None:
     assert re.fullmatch("[0-9a-f]{16}", corpus().fingerprint())
 
 
-@pytest.mark.parametrize("file", ["lexicon.txt", "clauses.py"])
-def test_the_fingerprint_changes_with_the_grammar(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fingerprint_changes_with_the_version_of_the_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     before = corpus().fingerprint()
-    copy = tmp_path / "grammar"
-    shutil.copytree(Path(grammar.__file__).parent, copy)
-    monkeypatch.setattr(grammar, "files", lambda package: copy)
-    assert corpus().fingerprint() == before
-    with (copy / file).open("a", encoding="utf-8") as text:
-        text.write("# more\n")
+    monkeypatch.setattr(grammar, "VERSION", grammar.VERSION + 1)
     assert corpus().fingerprint() != before
+
+
+def test_a_comment_in_the_grammar_changes_no_run(tmp_path: Path) -> None:
+    copy = tmp_path / "etude"
+    shutil.copytree(Path(etude.__file__).parent, copy, ignore=shutil.ignore_patterns("vendor", "__pycache__"))
+    for file in ("clauses.py", "lexicon.txt"):
+        with (copy / "data" / "grammar" / file).open("a", encoding="utf-8") as text:
+            text.write("# more\n")
+    program = (
+        f"from etude.data.grammar import GrammarCorpus as G; print(G(seed=1, vocab_size=500, **{SIZES}).fingerprint())"
+    )
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    output = subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True)
+    assert output.stdout.decode().strip() == corpus().fingerprint()
+
+
+def test_the_sentences_are_those_of_their_version(configured: dict[str, list[Pair]]) -> None:
+    """Where they are meant to change, raise `VERSION` and add what the new ones hash to."""
+    sentences = {1: "ac8ccae143b2bdcb"}
+    text = blake2b(digest_size=8)
+    for split, count in {"train": 40_000, "valid": 1_000, "test": 10_000}.items():
+        text.update("".join(f"{source}\t{target}\n" for source, target in configured[split][:count]).encode())
+    assert sentences[grammar.VERSION] == text.hexdigest()
 
 
 def test_the_vocabulary_can_be_filled_mostly_with_whole_words(
