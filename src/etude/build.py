@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 from etude.config.explain import explain
 from etude.data import batching, store
 from etude.data.batching import Batch
-from etude.data.corpus import Corpus
+from etude.data.corpus import SPLITS, Corpus
 from etude.data.store import Limits, TokenSplit, TokenStore
 from etude.data.tokenizer import PAD, SentencePiece, Tokenizer
 from etude.decoding.beam import BeamSearch
@@ -137,16 +137,27 @@ def training_data(config: Config, text: TokenStore, *, start_step: int) -> "Tran
     """The training batches from a step on, and the validation text."""
     from etude.data.datamodule import TranslationData
 
-    budget = config["budget"]
-    sizes = {name: budget[name] for name in ("source_tokens", "target_tokens", "length_noise")}
-    return TranslationData(text, **sizes, seed=config["seed"], start_step=start_step)
+    noise = config["budget"]["length_noise"]
+    return TranslationData(text, **_batch_sizes(config), length_noise=noise, seed=config["seed"], start_step=start_step)
+
+
+def check_budget(config: Config, text: TokenStore) -> None:
+    """See to it, before training, that every line of every split fits a batch.
+
+    Raises:
+        UserError: one does not.
+    """
+    for name in SPLITS:
+        batching.check_budget(text.split(name), **_batch_sizes(config))
 
 
 def evaluation_batches(config: Config, split: TokenSplit) -> list[Batch]:
     """Every pair of a split once, in batches as large as those of training."""
-    budget = config["budget"]
-    sizes = {name: budget[name] for name in ("source_tokens", "target_tokens")}
-    return batching.evaluation_batches(split, **sizes)
+    return batching.evaluation_batches(split, **_batch_sizes(config))
+
+
+def _batch_sizes(config: Config) -> dict[str, int]:
+    return {name: config["budget"][name] for name in ("source_tokens", "target_tokens")}
 
 
 def text_to_translate(config: Config, store: TokenStore, split: str) -> tuple[list[str], list[str]]:

@@ -90,6 +90,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     build.make(config["decoding"])
     store = build.token_store(config)
     _same_text(run, store)
+    build.check_budget(config, store)
     made = environment(config)  # now: the code on disk may have changed by the end
     if first:
         with replacing(run.tokenizer_file) as temporary:

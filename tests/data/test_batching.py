@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from etude.data.batching import Batch, BatchStream, collate, evaluation_batches, token_batches
+from etude.data.batching import Batch, BatchStream, check_budget, collate, evaluation_batches, token_batches
 from etude.data.splits import Limits
 from etude.data.store import TokenStore, prepare
 from etude.data.tokenizer import BOS, EOS, PAD, SentencePiece
@@ -100,11 +100,25 @@ def test_rows_of_equal_length_meet_different_companions_in_each_epoch() -> None:
     assert not met[0] & met[1]
 
 
-@pytest.mark.parametrize(("side", "longest"), [("source", (61, 5)), ("target", (5, 61))])
-def test_a_row_longer_than_the_budget_is_an_error_that_names_the_key(side: str, longest: tuple[int, int]) -> None:
-    complaint = rf"budget\.{side}_tokens=60 .* 61 tokens; set it to at least 61, or lower budget\.max_pieces"
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize("name", ["train", "test"])
+def test_a_row_longer_than_the_budget_is_an_error_that_names_line_and_key(
+    side: str, name: str, make_corpus: Callable, bpe: Bpe, tmp_path: Path
+) -> None:
+    long = " ".join(["cat"] * 60)
+    corpus = make_corpus()
+    corpus.splits[name][2:2] = [(long, "cat") if side == "source" else ("cat", long)]
+    split = prepare(corpus, bpe, tmp_path, Limits(max_pieces=1000)).split(name)
+    tokens = len(split.sources[2] if side == "source" else split.targets[2])
+    place = rf"/test\.{side}\.txt, line 3," if name == "test" else f"a {side} line of the train text"
+    complaint = (
+        rf"{place} has {tokens} tokens, more than budget\.{side}_tokens={tokens - 1} can hold; "
+        rf"set it to at least {tokens}, or budget\.max_pieces to at most {tokens - 2}"
+    )
+    budget = {"source_tokens": tokens, "target_tokens": tokens}
+    check_budget(split, **budget)
     with pytest.raises(UserError, match=complaint):
-        token_batches(*sides([(5, 5), longest]), **BUDGET, seed=1, epoch=0)
+        check_budget(split, **budget | {f"{side}_tokens": tokens - 1})
 
 
 def test_a_batch_holds_the_rows_shifted_masked_and_padded(store: TokenStore) -> None:
@@ -112,6 +126,8 @@ def test_a_batch_holds_the_rows_shifted_masked_and_padded(store: TokenStore) -> 
     rows = np.array([7, 0, 299, 5])
     batch = collate(split, rows)
     sources, targets = ([list(map(int, side[row])) for row in rows] for side in (split.sources, split.targets))
+
+    assert all(line.pop() == EOS for line in [*sources, *targets])
 
     def padded(lines: list[list[int]]) -> list[list[int]]:
         return [line + [PAD] * (max(map(len, lines)) - len(line)) for line in lines]
@@ -124,6 +140,20 @@ def test_a_batch_holds_the_rows_shifted_masked_and_padded(store: TokenStore) -> 
     assert batch.rows.tolist() == rows.tolist()
     tensors = batch.source, batch.source_mask, batch.target_in, batch.target_out
     assert [tensor.dtype for tensor in tensors] == [torch.int64, torch.bool, torch.int64, torch.int64]
+
+
+def test_a_target_that_is_cut_is_not_asked_to_end_in_mid_sentence(
+    make_corpus: Callable, bpe: Bpe, tmp_path: Path
+) -> None:
+    cut, whole = ("cat", "the cat " * 9), ("cat", "the cat")
+    store = prepare(make_corpus(test=[cut, whole]), bpe, tmp_path, Limits(max_pieces=8))
+    pieces, short = (store.tokenizer.encode(target) for _, target in (cut, whole))
+    assert len(short) < 8
+    for rows in ([0], [0, 1]):
+        batch = collate(store.split("test"), np.array(rows))
+        assert batch.target_out[0].tolist() == pieces[:9]
+        assert batch.target_in[0].tolist() == [BOS, *pieces[:8]]
+        assert batch.target_tokens == 9 + (len(short) + 1) * (len(rows) - 1)
 
 
 def test_a_batch_moves_to_a_device_whole(store: TokenStore) -> None:

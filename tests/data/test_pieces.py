@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etude.data.pieces import Pieces, PiecesWriter
-from etude.data.tokenizer import EOS, PAD
+from etude.data.tokenizer import PAD
 
 
 def written(folder: Path, lines: list[list[int]], vocab_size: int) -> Pieces:
@@ -27,10 +27,10 @@ def test_lines_come_back_and_pad_to_a_rectangle(lines: list[list[int]], data: st
     with TemporaryDirectory() as folder:
         pieces = written(Path(folder), lines, vocab_size=100)
         assert [line.tolist() for line in map(pieces.__getitem__, range(len(pieces)))] == lines
-        assert pieces.lengths.tolist() == [len(line) + 1 for line in lines]
+        assert pieces.lengths.tolist() == [len(line) for line in lines]
         rows = data.draw(st.lists(st.integers(0, len(lines) - 1), min_size=1))
-        width = max(len(lines[row]) for row in rows) + 1
-        expected = [lines[row] + [EOS] + [PAD] * (width - 1 - len(lines[row])) for row in rows]
+        width = max(len(lines[row]) for row in rows)
+        expected = [lines[row] + [PAD] * (width - len(lines[row])) for row in rows]
         padded = pieces.padded(np.array(rows))
         assert padded.tolist() == expected
         assert padded.dtype == np.int64

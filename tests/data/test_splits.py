@@ -6,7 +6,7 @@ import pytest
 
 from etude.data.splits import Limits
 from etude.data.store import prepare
-from etude.data.tokenizer import SentencePiece
+from etude.data.tokenizer import EOS, SentencePiece
 from etude.errors import UserError
 
 LONG = ("the cat " * 200, "tac eht " * 200)
@@ -51,7 +51,9 @@ def test_a_long_pair_stays_in_valid_and_test_with_its_pieces_cut_and_its_text_wh
     store = prepare(corpus, bpe, tmp_path, LIMITS)
     split = store.split(name)
     assert split.source_lengths[2] == split.target_lengths[2] == 21
-    assert split.source(2).tolist() == store.tokenizer.encode(LONG[0])[:20]
+    source, target = map(store.tokenizer.encode, LONG)
+    assert split.sources[2].tolist() == [*source[:20], EOS]
+    assert split.targets[2].tolist() == target[:21], "it does not end there"
     assert store.text(name) == tuple(map(list, zip(*GOOD, LONG, strict=True)))
     assert store.meta["splits"][name]["cut"] == 1
 
@@ -70,10 +72,10 @@ def test_the_pieces_are_the_text_s(make_corpus: Callable, bpe: SentencePiece, tm
     store = prepare(corpus, bpe, tmp_path, Limits(max_pieces=1000))
     split = store.split(name)
     for row, (source, target) in enumerate(corpus.splits[name]):
-        assert split.source(row).tolist() == store.tokenizer.encode(source)
-        assert split.target(row).tolist() == store.tokenizer.encode(target)
-        assert split.source_lengths[row] == len(split.source(row)) + 1
-        assert split.target_lengths[row] == len(split.target(row)) + 1
+        assert split.sources[row].tolist() == [*store.tokenizer.encode(source), EOS]
+        assert split.targets[row].tolist() == [*store.tokenizer.encode(target), EOS]
+        assert split.source_lengths[row] == len(split.sources[row])
+        assert split.target_lengths[row] == len(split.targets[row])
 
 
 def test_a_split_without_a_usable_pair_is_an_error(

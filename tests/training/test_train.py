@@ -32,6 +32,18 @@ def test_a_run_whose_text_was_edited_since_its_launch_is_not_trained_on_the_new_
     assert not run.checkpoint.exists()
 
 
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_a_line_that_no_batch_can_hold_is_told_before_training(split: str, runs: Freeze, tmp_path: Path) -> None:
+    long = " ".join(["a"] * 60)
+    (tmp_path / "held-out.tsv").write_text(f"a b\ta b\n{long}\ta\n")
+    run = runs(f"long-{split}", f"data.{split}.tsv={tmp_path / 'held-out.tsv'}", "budget.source_tokens=40")
+    with pytest.raises(
+        UserError, match=rf"/{split}\.source\.txt, line 2, has \d+ tokens, more than budget\.source_tokens=40 can hold"
+    ):
+        train(run)
+    assert not run.metrics_file.exists()
+
+
 def test_what_another_process_has_finished_meanwhile_is_taken_and_not_computed_again(runs: Freeze) -> None:
     run = runs("awaited")
 

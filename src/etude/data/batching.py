@@ -16,7 +16,7 @@ import torch
 from torch.utils.data import IterableDataset
 
 from etude.data.splits import TokenSplit
-from etude.data.tokenizer import BOS, EOS, PAD
+from etude.data.tokenizer import BOS, PAD
 from etude.errors import UserError
 
 Rows = npt.NDArray[np.int64]
@@ -31,6 +31,7 @@ class Batch:
         source_mask: (B, S) bool, True where `source` is a token and not padding
         target_in: (B, T) int64, BOS + pieces + PAD
         target_out: (B, T) int64, pieces + EOS + PAD: at each place what follows `target_in`
+            (no EOS where a line was cut)
         target_tokens: the tokens of `target_out` that are not padding, EOS counted
         rows: (B,) the rows of the split, on the CPU
         step_tokens: the target tokens of the whole batch that this may be a piece of
@@ -61,8 +62,8 @@ def collate(split: TokenSplit, rows: Rows) -> Batch:
     """The batch of some rows of a split."""
     source, target_out = split.sources.padded(rows), split.targets.padded(rows)
     target_in = np.roll(target_out, 1, axis=1)
-    target_in[target_in == EOS] = PAD
     target_in[:, 0] = BOS
+    target_in[target_out == PAD] = PAD
     tokens = int(split.target_lengths[rows].sum())
     return Batch(
         source=torch.from_numpy(source),
@@ -104,9 +105,6 @@ def token_batches(
         source_tokens, target_tokens: no batch's rows times its longest line exceeds these, on either side
         length_noise: target lengths that differ by up to so many tokens are not told apart
         seed, epoch: what the order depends on; both at least 0
-
-    Raises:
-        UserError: a single row exceeds a budget.
     """
     generator = np.random.default_rng([seed, epoch])
     shuffled = generator.permutation(len(source_lengths))
@@ -119,11 +117,27 @@ def evaluation_batches(split: TokenSplit, *, source_tokens: int, target_tokens: 
     """Every row of a split exactly once, from short to long.
 
     Raises:
-        UserError: as `token_batches`.
+        UserError: a single row exceeds a budget.
     """
+    check_budget(split, source_tokens=source_tokens, target_tokens=target_tokens)
     order = np.lexsort((split.source_lengths, split.target_lengths))
     batches = _packed(order, split.source_lengths, split.target_lengths, source_tokens, target_tokens)
     return [collate(split, batch) for batch in batches]
+
+
+def check_budget(split: TokenSplit, *, source_tokens: int, target_tokens: int) -> None:
+    """See to it that every row of a split fits a batch alone.
+
+    Raises:
+        UserError: one does not.
+    """
+    for side, tokens in (("source", source_tokens), ("target", target_tokens)):
+        longest, place = split.longest(side)
+        if longest > tokens:
+            raise UserError(
+                f"{place} has {longest} tokens, more than budget.{side}_tokens={tokens} can hold; set it to at least "
+                f"{longest}, or budget.max_pieces to at most {tokens - 1}"
+            )
 
 
 class BatchStream(IterableDataset[Batch]):
@@ -139,6 +153,9 @@ class BatchStream(IterableDataset[Batch]):
         start: the first step to yield
         rank, world_size: which process this is, and of how many
         micro_batches: pieces that this process makes of its share
+
+    Raises:
+        UserError: a single row exceeds a budget.
     """
 
     def __init__(
@@ -154,6 +171,7 @@ class BatchStream(IterableDataset[Batch]):
         world_size: int,
         micro_batches: int,
     ) -> None:
+        check_budget(split, source_tokens=source_tokens, target_tokens=target_tokens)
         self.split = split
         self.source_tokens, self.target_tokens = source_tokens, target_tokens
         self.length_noise, self.seed = length_noise, seed
@@ -215,9 +233,7 @@ def _by_lengths(rows: Rows, source_lengths: Rows, target_lengths: Rows) -> Rows:
 def _packed(
     rows: Rows, source_lengths: Rows, target_lengths: Rows, source_tokens: int, target_tokens: int
 ) -> list[Rows]:
-    """Cut rows, in the order given, where a budget is full."""
-    _check_budget("source", source_lengths, source_tokens)
-    _check_budget("target", target_lengths, target_tokens)
+    """Cut rows, in the order given, where a budget is full; each row fits it alone."""
     sources, targets = source_lengths[rows], target_lengths[rows]
     cuts = []
     first = longest_source = longest_target = 0
@@ -228,12 +244,3 @@ def _packed(
             cuts.append(place)
             first, longest_source, longest_target = place, source, target
     return np.split(rows, cuts)
-
-
-def _check_budget(side: str, lengths: Rows, tokens: int) -> None:
-    longest = int(lengths.max())
-    if longest > tokens:
-        raise UserError(
-            f"budget.{side}_tokens={tokens} cannot hold the longest {side} line, which has {longest} tokens; "
-            f"set it to at least {longest}, or lower budget.max_pieces"
-        )

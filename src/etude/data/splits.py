@@ -1,10 +1,11 @@
 """One split as numbers, written and read; and what becomes of awkward lines.
 
 - blank: a pair with a side of no pieces is left out, in every split;
-- long: a pair with a side of more than `max_pieces` is left out of training; in valid and test it stays, and its
-  pieces are cut to `max_pieces`, while its text, which BLEU reads, stays whole.
+- long: a pair with a side of more than `max_pieces` is left out of training; in valid and test it stays, its source
+  cut to `max_pieces`, as a translator reads it, and its target to its first `max_pieces + 1` tokens: it does not end
+  there, so that EOS is not among them. Its text, which BLEU reads, stays whole.
 
-So no line has more than `max_pieces` pieces, and with EOS or BOS no sequence is longer than `max_pieces + 1`.
+So no sequence is longer than `max_pieces + 1` tokens, EOS or BOS counted.
 """
 
 from collections.abc import Iterable
@@ -12,12 +13,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from etude.data.corpus import Pair
 from etude.data.pieces import Pieces, PiecesWriter
-from etude.data.tokenizer import Tokenizer
+from etude.data.tokenizer import EOS, Tokenizer
 from etude.errors import UserError
 from etude.files import write_text
 
@@ -35,27 +33,30 @@ class Limits:
 
 
 class TokenSplit:
-    """One split: the pieces of both sides, row by row.
+    """One split: the tokens of both sides, row by row.
 
     Attributes:
+        folder, name: where it lies, and which one it is
         sources, targets: the two sides
-        source_lengths, target_lengths: pieces in each row with EOS counted, (rows,) int64
+        source_lengths, target_lengths: tokens in each row, EOS counted, (rows,) int64
     """
 
     def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.name = folder, name
         self.sources, self.targets = (Pieces(folder / f"{name}.{side}") for side in SIDES)
         self.source_lengths, self.target_lengths = self.sources.lengths, self.targets.lengths
 
     def __len__(self) -> int:
         return len(self.sources)
 
-    def source(self, row: int) -> npt.NDArray[np.integer]:
-        """The source pieces of one row, without EOS."""
-        return self.sources[row]
-
-    def target(self, row: int) -> npt.NDArray[np.integer]:
-        """The target pieces of one row, without BOS and EOS."""
-        return self.targets[row]
+    def longest(self, side: str) -> tuple[int, str]:
+        """The most tokens in a row of the source or target, and where that row stands."""
+        lengths = self.source_lengths if side == "source" else self.target_lengths
+        row = int(lengths.argmax())
+        file = _text_file(self.folder, self.name, side)
+        return int(
+            lengths[row]
+        ), f"{file}, line {row + 1}," if file.is_file() else f"a {side} line of the {self.name} text"
 
 
 def read_text(folder: Path, name: str) -> tuple[list[str], list[str]]:
@@ -68,23 +69,24 @@ def write_split(folder: Path, name: str, pairs: Iterable[Pair], tokenizer: Token
     """Tokenise one split, and keep the text of valid and test beside the pieces.
 
     Returns:
-        counts: "pairs" written; "blank" and "dropped" (too long) left out; "cut"; "source_pieces", "target_pieces"
+        counts: "pairs" written; "blank" and "dropped" (too long) left out; "cut"; "source_tokens", "target_tokens"
 
     Raises:
         UserError: no pair is usable.
     """
-    sides = PiecesWriter(), PiecesWriter()
+    sides = sources, targets = PiecesWriter(), PiecesWriter()
     text: list[Pair] = []
     counts = {"pairs": 0, "blank": 0, "dropped": 0, "cut": 0}
     rest = iter(pairs)
     for chunk in iter(lambda: list(islice(rest, CHUNK)), []):
         encoded = (tokenizer.encode_all(lines) for lines in zip(*chunk, strict=True))
-        for pair, *both in zip(chunk, *encoded, strict=True):
-            fate = _fate(name, max(map(len, both)), min(map(len, both)), limits)
+        for pair, source, target in zip(chunk, *encoded, strict=True):
+            lengths = len(source), len(target)
+            fate = _fate(name, max(lengths), min(lengths), limits)
             counts[fate] += 1
             if fate in ("pairs", "cut"):
-                for side, pieces in zip(sides, both, strict=True):
-                    side.append(pieces[: limits.max_pieces])
+                sources.append([*source[: limits.max_pieces], EOS])
+                targets.append([*target, EOS][: limits.max_pieces + 1])
                 if name != "train":
                     text.append(pair)
     counts["pairs"] += counts["cut"]
@@ -95,7 +97,7 @@ def write_split(folder: Path, name: str, pairs: Iterable[Pair], tokenizer: Token
         )
     for index, (side_name, side) in enumerate(zip(SIDES, sides, strict=True)):
         side.write(folder / f"{name}.{side_name}", len(tokenizer))
-        counts[f"{side_name}_pieces"] = side.total
+        counts[f"{side_name}_tokens"] = side.total
         if name != "train":
             write_text(_text_file(folder, name, side_name), "".join(f"{pair[index]}\n" for pair in text))
     return counts

@@ -31,7 +31,7 @@ __all__ = ["Limits", "TokenSplit", "TokenStore", "prepare", "prepared"]
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 """Raise it when the files or the rules change: older stores are then made anew."""
 
 

@@ -162,7 +162,7 @@ def _text(config: Config) -> Text:
         tokens = pairs and ASSUMED * pairs
         return Text(known, ASSUMED, ASSUMED, _translated(sentences, config), None, tokens, prepared=False)
     train, pairs = store.meta["splits"]["train"], store.meta["splits"]["train"]["pairs"]
-    source, target = (train[f"{side}_pieces"] / pairs + 1 for side in ("source", "target"))
+    source, target = (train[f"{side}_tokens"] / pairs for side in ("source", "target"))
     sentences = _translated(store.meta["splits"]["test"]["pairs"], config)
     return Text(known, source, target, sentences, store.vocab_size, target * pairs, prepared=True)
 
