@@ -1,6 +1,7 @@
 """Writing files so that a reader never sees half of one."""
 
 import errno
+import hashlib
 import json
 import os
 import sys
@@ -54,6 +55,12 @@ def write_or_print(name: str, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write `value` to `path` as JSON, whole or not at all."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def checksum(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def remove_leftovers(folder: Path) -> None:

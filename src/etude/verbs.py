@@ -149,9 +149,10 @@ def prepare(words: list[str]) -> None:
         from etude.prepare import prepare
 
         check(_with_hydra_node(config))
-        sys.stdout.write(prepare(resolved(config)))
+        sys.stdout.write(prepare(resolved(config), verify="--verify" in words))
 
-    _hydra("prepare", "train", task, [*words, "hydra/launcher=basic"])  # the sweep's own launcher would train
+    own = [word for word in words if word != "--verify"]
+    _hydra("prepare", "train", task, [*own, "hydra/launcher=basic"])  # the sweep's own launcher would train
 
 
 def evaluate(words: list[str]) -> None:

@@ -1,6 +1,7 @@
 import errno
 import logging
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
+from etude.data import store as store_module
 from etude.data.corpus import Pair
 from etude.data.splits import Limits
 from etude.data.store import TokenStore, prepare
@@ -89,6 +91,59 @@ def test_a_damaged_store_is_recognised_and_made_again(
         TokenStore(path)
     assert prepare(make_corpus(), bpe, tmp_path, LIMITS).path == path
     assert file.read_bytes() == whole
+
+
+def flip(file: Path) -> None:
+    """One bit in the middle."""
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("train.target.pieces.npy", lambda store: store.split("train")),
+        ("test.source.ends.npy", lambda store: store.split("test")),
+        ("valid.target.txt", lambda store: store.text("valid")),
+        ("tokenizer.model", lambda store: store.tokenizer),
+    ],
+)
+def test_a_store_damaged_at_the_same_size_is_named_when_it_is_first_read(
+    make_corpus: Callable, bpe: Bpe, tmp_path: Path, name: str, read: Callable[[TokenStore], object]
+) -> None:
+    path = prepare(make_corpus(), bpe, tmp_path, LIMITS).path
+    flip(path / name)
+    store = prepare(make_corpus(), bpe, tmp_path, LIMITS)
+    told = f"{path / name} is damaged, .*: delete the folder {path}, and the same command prepares the text again"
+    for look in (read, TokenStore.verify):
+        with pytest.raises(UserError, match=told):
+            look(store)
+    others = {"train", "valid", "test"} - {name.partition(".")[0]}
+    assert all(len(store.split(other)) for other in others)
+    shutil.rmtree(path)
+    read(prepare(make_corpus(), bpe, tmp_path, LIMITS))
+
+
+def test_a_store_whose_list_of_files_is_damaged_is_made_again(make_corpus: Callable, bpe: Bpe, tmp_path: Path) -> None:
+    meta = prepare(make_corpus(), bpe, tmp_path, LIMITS).path / "meta.json"
+    whole = meta.read_text()
+    meta.write_text(whole.replace('"vocab_size": 60,\n  "splits"', '"vocab_size": 50,\n  "splits"'))
+    assert meta.read_text() != whole
+    assert prepare(make_corpus(), bpe, tmp_path, LIMITS).vocab_size == 60
+    assert meta.read_text() == whole
+
+
+def test_a_split_is_compared_with_what_was_written_once(
+    make_corpus: Callable, bpe: Bpe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = prepare(make_corpus(), bpe, tmp_path, LIMITS)
+    read: list[str] = []
+    real = store_module.checksum
+    monkeypatch.setattr(store_module, "checksum", lambda file: read.append(file.name) or real(file))
+    store.split("train")
+    store.split("train")
+    assert read == [f"train.{side}.{what}.npy" for side in ("source", "target") for what in ("ends", "pieces")]
 
 
 @pytest.mark.parametrize("killed_at", [0, 7, 19])
