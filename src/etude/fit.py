@@ -20,7 +20,7 @@ from etude.data.store import TokenStore
 from etude.errors import UserError
 from etude.rundir import RunDir
 from etude.training.averaging import KeepWeights
-from etude.training.checkpoints import Checkpoints, DirectIO, newest_checkpoint
+from etude.training.checkpoints import Checkpoints, DirectIO, is_whole, newest_checkpoint
 from etude.training.divergence import Diverged, DivergenceWatch, all_finite
 from etude.training.module import TranslationModule
 from etude.training.processes import from_first
@@ -62,7 +62,7 @@ def fit(
         Stopped: someone asked the run to stop; it goes on from a checkpoint of that very step.
         Diverged: the loss or the weights are no finite numbers, and `trainer.stop_when_diverged` says to stop there.
         UserError: the trainer's settings do not fit this machine; the GPU that the run was given does not answer; a
-            file cannot be written.
+            file cannot be written; the checkpoint is another run's.
     """
     budget, where = config["budget"], config["trainer"]
     _gpus_answer(where["accelerator"])
@@ -98,7 +98,7 @@ def fit(
                 checkpoints,
                 StopWhenAsked(checkpoints, valid_every=budget["valid_every"]),
             ],
-            plugins=[DirectIO(), *([cluster] if devices == 1 else [])],
+            plugins=[DirectIO(run.id), *([cluster] if devices == 1 else [])],
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,
@@ -135,11 +135,15 @@ def _gpus_answer(accelerator: str) -> None:
 
 
 def _start(run: RunDir, averaged: dict[int, Path]) -> tuple[int, Path | None]:
-    """The step to go on from and its checkpoint: none where one to be averaged with later ones has gone since."""
+    """The step to go on from and its checkpoint: none where one to be averaged with later ones is lost."""
     step, checkpoint = newest_checkpoint(run.checkpoint)
-    gone = [file for kept, file in averaged.items() if kept <= step and not file.exists()]
+    gone = [file for kept, file in averaged.items() if kept <= step and not is_whole(file)]
     if gone:
-        log.warning("%s has gone, which is to be averaged with later ones: starting from the beginning", gone[0])
+        log.warning(
+            "%s, which is to be averaged with later ones, %s: starting from the beginning",
+            gone[0],
+            "is torn or damaged" if gone[0].exists() else "has gone",
+        )
     return (0, None) if gone else (step, checkpoint)
 
 

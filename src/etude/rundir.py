@@ -19,6 +19,7 @@ runs/<study>/<arm>/seed<k>-<hash>/
 """
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ import yaml
 
 from etude.errors import UserError
 from etude.files import write_json
+
+_NAME = re.compile(r"seed-?\d+-[0-9a-f]+")
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,12 @@ class RunDir:
         """The run in the directory `path`, or the one that a checkpoint at `path` belongs to."""
         given = Path(path)
         return cls(given.parent.parent if given.suffix == ".ckpt" else given)
+
+    @property
+    def id(self) -> str:
+        """`seed<k>-<hash>`, also of a run that was put aside; empty where the directory is named otherwise."""
+        found = _NAME.match(self.path.name)
+        return found[0] if found else ""
 
     @property
     def config_file(self) -> Path:

@@ -197,16 +197,22 @@ def test_a_step_in_several_micro_batches_is_saved_once(runs, monkeypatch):
     assert saved_steps == [6, 10]
 
 
-def test_a_run_that_lost_one_of_them_starts_from_the_beginning_and_says_so(runs, caplog):
-    run = runs("lost", "averaging.checkpoints=2", "averaging.every=2")
+@pytest.mark.parametrize("told", ["has gone", "is torn or damaged"])
+def test_a_run_that_lost_one_of_them_starts_from_the_beginning_and_says_so(runs, caplog, told):
+    run = runs(told.replace(" ", "-"), "averaging.checkpoints=2", "averaging.every=2")
     train(run)
     before = weights_of(run)
     run.result_file.unlink()
     gone = run.checkpoint.parent / "step-00000008.ckpt"
-    gone.unlink()
+    if told == "has gone":
+        gone.unlink()
+    else:
+        gone.write_bytes(gone.read_bytes()[:-1000])
+        with pytest.raises(UserError, match=f"{gone} is not a whole checkpoint"):
+            weights_of(run)
     with caplog.at_level(logging.WARNING):
         train(run)
-    assert f"{gone} has gone" in caplog.text
+    assert f"{gone}, which is to be averaged with later ones, {told}: starting from the beginning" in caplog.text
     assert same(weights_of(run), before)
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import runpy
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ import pytest
 import torch
 
 from etude.config.stale import Code, code_of
+from etude.errors import UserError
 from etude.files import write_json
 from etude.rundir import RunDir
 from etude.train import train
@@ -114,21 +116,33 @@ def test_a_gpu_with_deterministic_kernels_goes_on_to_the_same_bits(
     assert found(killed) == found(in_peace)
 
 
-@pytest.mark.parametrize("torn", ["last", "both"])
-def test_a_torn_checkpoint_is_told_and_the_one_before_it_used(
+@pytest.mark.parametrize("torn", ["last", "both", "damaged"])
+def test_a_torn_or_damaged_checkpoint_is_told_and_the_one_before_it_used(
     torn: str, runs: Freeze, undisturbed: RunDir, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = runs(f"torn-{torn}", *SETTING)
     torch.set_num_threads(1)
 
     killed_at(8, run, monkeypatch)
-    for file in {"last": [run.checkpoint], "both": [run.checkpoint, previous(run.checkpoint)]}[torn]:
-        file.write_bytes(file.read_bytes()[:-1000])
+    for file in [run.checkpoint, previous(run.checkpoint)][: 1 + (torn == "both")]:
+        content = file.read_bytes()
+        flipped = bytes(byte ^ 255 for byte in content[-9000:-8800])
+        file.write_bytes(content[:-9000] + flipped + content[-8800:] if torn == "damaged" else content[:-1000])
     with caplog.at_level("INFO"):
         train(run)
-    assert f"{run.checkpoint} is torn" in caplog.text
-    assert ("going on from step 3 of 10" in caplog.text) == (torn == "last")
+    assert f"{run.checkpoint} is torn or damaged" in caplog.text
+    assert ("going on from step 3 of 10" in caplog.text) == (torn != "both")
     assert found(run) == found(undisturbed)
+
+
+def test_another_runs_checkpoint_is_not_gone_on_from(runs: Freeze, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, other = runs("own", *SETTING), runs("other", *SETTING, "seed=2")
+    for each in (run, other):
+        killed_at(8, each, monkeypatch)
+    shutil.copyfile(other.checkpoint, run.checkpoint)
+    with pytest.raises(UserError, match=rf"{run.checkpoint} is of another run, {other.path.name}: "):
+        train(run)
+    assert not run.finished
 
 
 @pytest.mark.parametrize("torn", [False, True])

@@ -1,10 +1,15 @@
-"""Saving what training needs to go on: whole or not at all, and the one before it until the run is finished."""
+"""Saving what training needs to go on: whole or not at all, and the one before it until the run is finished.
+
+A checkpoint is a zip archive, which has a checksum of every file in it, and says which run it is of. Both are looked at
+whenever one is read.
+"""
 
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import torch
 from lightning import Callback, LightningModule, Trainer
@@ -12,15 +17,25 @@ from lightning.pytorch.plugins import TorchCheckpointIO
 
 from etude.errors import UserError
 from etude.files import replacing
+from etude.rundir import RunDir
 
 log = logging.getLogger(__name__)
 
 
 class DirectIO(TorchCheckpointIO):
-    """Writes a checkpoint straight to its file; Lightning's own way holds it in memory once more, or twice."""
+    """Writes a checkpoint straight to its file; Lightning's own way holds it in memory once more, or twice.
+
+    Args:
+        run: the id of the run whose checkpoints it writes.
+    """
+
+    def __init__(self, run: str) -> None:
+        super().__init__()
+        self.run = run
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         """Save to a local path, which the caller moves to its place when it is whole."""
+        checkpoint["run"] = self.run
         with Path(path).open("wb") as file:  # Python's file says what is wrong with a disk, PyTorch's own does not
             try:
                 torch.save(checkpoint, file)
@@ -74,19 +89,29 @@ def previous(path: Path) -> Path:
 
 
 def newest_checkpoint(path: Path) -> tuple[int, Path | None]:
-    """The step to go on from and the checkpoint that holds it: that at `path`, or if it is torn, the one before it.
+    """The step to go on from and the checkpoint that holds it: that at `path`, or if it is damaged, the one before it.
 
     Returns:
         (0, None) where there is no whole one.
+
+    Raises:
+        UserError: it is another run's, or no checkpoint of étude.
     """
     for file in (path, previous(path)):
-        if not file.exists():
-            continue
-        try:
+        if is_whole(file):
             return read_checkpoint(file)["global_step"], file
-        except UserError:
-            log.warning("%s is torn: a machine died while it was written", file)
+        if file.exists():
+            log.warning("%s is torn or damaged, and left aside", file)
     return 0, None
+
+
+def is_whole(path: Path) -> bool:
+    """Whether there is a checkpoint, and nothing in it has changed since it was written: half a second a gigabyte."""
+    try:
+        with ZipFile(path) as archive:
+            return archive.testzip() is None
+    except Exception:  # whatever a torn or foreign file makes it raise
+        return False
 
 
 def count_batches(checkpoint: dict[str, Any], batches: int) -> None:
@@ -104,16 +129,23 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     """A checkpoint on the processor; nothing in it is executed.
 
     Raises:
-        UserError: there is none, or it is not whole.
+        UserError: there is none, it is not whole, or it is of another run than that in whose directory it lies.
     """
     if not path.is_file():
         raise UserError(f"there is no checkpoint at {path}: train the run first, or name the directory of another")
+    way_out = "delete it, or where the run is finished its directory, and train again"
+    not_whole = UserError(f"{path} is not a whole checkpoint of étude: {way_out}")
+    if not is_whole(path):
+        raise not_whole
     try:
         checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # whatever a torn or foreign file makes torch raise
-        raise UserError(f"{path} is not a whole checkpoint of étude: delete it and train again") from error
+    except Exception as error:  # whatever a foreign file makes torch raise
+        raise not_whole from error
     if not isinstance(checkpoint, dict) or "state_dict" not in checkpoint:
         raise UserError(f"{path} is not a checkpoint of étude: it holds no weights under 'state_dict'")
+    own, named = RunDir.at(str(path)).id, checkpoint.get("run")  # before étude wrote it down there was no name in it
+    if own and named and own != named:
+        raise UserError(f"{path} is of another run, {named}: put its own in its place, or {way_out}")
     return checkpoint
 
 
