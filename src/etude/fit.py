@@ -25,7 +25,7 @@ from etude.training.divergence import Diverged, DivergenceWatch, all_finite
 from etude.training.module import TranslationModule
 from etude.training.processes import from_first
 from etude.training.records import Records
-from etude.training.sinks import Bar, LoggerSink, LogSink, MetricsFile, ProgressFile, Sink
+from etude.training.sinks import Bar, LoggerSink, LogSink, MetricsFile, ProgressFile, Sink, missing_steps
 from etude.training.stopping import StopWhenAsked
 
 log = logging.getLogger(__name__)
@@ -70,12 +70,18 @@ def fit(
     start, checkpoint = from_first(_start(run, averaged) if rank() == 0 else (0, None))
     data = build.training_data(config, store, start_step=start)
     bar = Bar(Console(stderr=True), steps)
+    every = min(50, max(1, steps // 50))  # steps between two rows
     sinks: list[Sink] = []
     if rank() == 0:
+        if lost := missing_steps(run.metrics_file, start, every=every, valid_every=budget["valid_every"]):
+            log.warning(
+                "%s has lost rows of %d steps, from %d to %d, which its curves will lack: training goes on",
+                *(run.metrics_file, len(lost), lost[0], lost[-1]),
+            )
         sinks = [MetricsFile(run.metrics_file, start), progress, LogSink(steps), bar, *map(LoggerSink, loggers)]
     if where["stop_when_diverged"] or rank() == 0:  # every process stops by itself, the first one speaks
         sinks.append(DivergenceWatch(stop=where["stop_when_diverged"]))
-    records = Records(sinks, every=min(50, max(1, steps // 50)), max_steps=steps)
+    records = Records(sinks, every=every, max_steps=steps)
     checkpoints = Checkpoints(run.checkpoint)
     cluster, devices = _processes(where["devices"])
     try:

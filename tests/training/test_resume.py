@@ -135,6 +135,24 @@ def test_a_torn_or_damaged_checkpoint_is_told_and_the_one_before_it_used(
     assert found(run) == found(undisturbed)
 
 
+@pytest.mark.parametrize("kept", [0, 2, 7])
+def test_rows_that_were_lost_while_a_run_was_stopped_are_told(
+    kept: int, runs: Freeze, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its last checkpoint is of step 6; a row of step 7 is made again."""
+    run = runs(f"lost-{kept}", *SETTING)
+    killed_at(8, run, monkeypatch)
+    rows = run.metrics_file.read_text().splitlines(keepends=True)
+    run.metrics_file.write_text(
+        "".join(row for row in rows if not row[0].isdigit() or int(row[0]) <= kept)[: kept * 999]
+    )
+    with caplog.at_level("WARNING"):
+        train(run)
+    told = f"{run.metrics_file} has lost rows of {6 - kept} steps, from {kept + 1} to 6, which its curves will lack"
+    assert (told in caplog.text) == (kept < 6)
+    assert ("has lost" in caplog.text) == (kept < 6)
+
+
 def test_another_runs_checkpoint_is_not_gone_on_from(runs: Freeze, monkeypatch: pytest.MonkeyPatch) -> None:
     run, other = runs("own", *SETTING), runs("other", *SETTING, "seed=2")
     for each in (run, other):

@@ -48,7 +48,7 @@ class MetricsFile:
     def __init__(self, path: Path, step: int) -> None:
         self.path = path
         kept = [row for row in read_metrics(path) if int(row["step"]) <= step]
-        lines = [",".join(COLUMNS), *(",".join(row[name] for name in COLUMNS) for row in kept)]
+        lines = [",".join(COLUMNS), *(",".join(row.get(name, "") for name in COLUMNS) for row in kept)]
         write_text(path, "\n".join(lines) + "\n")
 
     def write(self, row: Row) -> None:
@@ -73,6 +73,16 @@ def read_metrics(path: Path) -> list[dict[str, str]]:
         return []
     with path.open(newline="", encoding="utf-8") as file:
         return [row for row in csv.DictReader(file) if None not in row.values() and row.get("step", "").isdigit()]
+
+
+def missing_steps(path: Path, step: int, *, every: int, valid_every: int) -> list[int]:
+    """The steps up to `step` that a metrics file has lost a row of: of training, or of a validation."""
+    rows = read_metrics(path)
+    missing: set[int] = set()
+    for column, interval in (("loss", every), ("valid_loss", valid_every)):
+        there = {int(row["step"]) for row in rows if row.get(column)}
+        missing |= set(range(interval, step + 1, interval)) - there
+    return sorted(missing)
 
 
 class ProgressFile:
