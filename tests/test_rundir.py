@@ -6,6 +6,14 @@ from etude.errors import UserError
 from etude.rundir import RunDir
 
 
+@pytest.mark.parametrize("torn", ["study: table3\narm: A1\nseed: 1\n", "seed: 1\nchoices:\n", "choices:\n  data: gram"])
+def test_a_config_that_is_cut_short_is_torn_though_it_can_be_read(torn: str, tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    run.config_file.write_text(torn)
+    with pytest.raises(UserError, match=rf"{run.config_file} is torn"):
+        run.config()
+
+
 @pytest.mark.parametrize("torn", ["", "{", "[1]", "a: [", "\x00"])
 def test_a_torn_file_is_named_with_the_way_out(torn: str, tmp_path: Path) -> None:
     run = RunDir(tmp_path)

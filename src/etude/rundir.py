@@ -144,8 +144,9 @@ class RunDir:
             text = self.config_file.read_text(encoding="utf-8")
             told = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # the same, ten times as fast
         except (ValueError, yaml.YAMLError):
-            told = None
-        if not isinstance(told, dict):
+            text, told = "", None
+        # What was cut short may still be YAML, but lacks the choices, which are written last, or the end of a line.
+        if not (isinstance(told, dict) and isinstance(told.get("choices"), dict) and text.endswith("\n")):
             raise UserError(f"{self.config_file} is torn: delete the directory and train again")
         return told
 

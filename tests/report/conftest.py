@@ -100,7 +100,7 @@ def make_run(runs_dir: Path) -> Callable[..., RunDir]:
             },
         }
         config |= changed or {}
-        run.config_file.write_text(yaml.safe_dump(config))
+        run.config_file.write_text(yaml.safe_dump(config, sort_keys=False))
         overrides = [f"experiment=heads/{arm}", f"seed={seed}", f"scale={scale}", f"logger={logger}", *typed]
         run.overrides_file.write_text("".join(f"{override}\n" for override in overrides))
         if text:

@@ -296,6 +296,15 @@ def test_seeds_of_an_edited_config_or_text_are_not_averaged_with_older_ones(
     assert "Left out: 2 runs of a config or a text that a newer run of the same arm no longer has." in notes(runs_dir)
 
 
+@pytest.mark.parametrize("length", [30, 60, 120, 175])
+def test_a_run_whose_config_was_cut_short_is_left_out_and_named(length: int, runs_dir: Path, make_run: Make) -> None:
+    make_run("base")
+    torn = make_run("A1")
+    torn.config_file.write_text(torn.config_file.read_text()[:length])
+    told = notes(runs_dir)
+    assert f"Left out: {torn.config_file} is torn: delete the directory and train again." in told
+
+
 def test_a_torn_run_and_one_of_a_forgotten_arm_are_left_out_and_named(runs_dir: Path, make_run: Make) -> None:
     make_run("base")
     torn = make_run("A1")

@@ -23,8 +23,9 @@ def make_run(tmp_path: Path) -> Callable[..., RunDir]:
             "model": {"n_layers": layers, "d_model": 8, "d_ff": 16},
             "budget": {"max_steps": 100},
             "trainer": {"accelerator": "auto", "devices": 1} | trainer,
+            "choices": {},
         }
-        (path / "config.yaml").write_text(json.dumps(config))
+        (path / "config.yaml").write_text(f"{json.dumps(config)}\n")
         return RunDir(path)
 
     return make

@@ -39,7 +39,7 @@ def make_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     def make(arm: str, study: str = "heads", seed: int = 1, log: str = "12:00:00 a line\n", **files: Any) -> RunDir:
         run = RunDir(tmp_path / "runs" / study / arm / f"seed{seed}-0123abcdef")
         run.path.mkdir(parents=True)
-        run.config_file.write_text("seed: 1\n")
+        run.config_file.write_text("choices: {}\n")
         run.log_file.write_text(log)
         for name, content in files.items():
             write_json(run.path / f"{name}.json", content)
@@ -173,6 +173,14 @@ def test_what_is_torn_or_foreign_is_told_and_hides_no_other_run(make_run: Make, 
     for part in ("one/seed1", "one/seed2", "two/seed1", "ten/seed1", "base/copy of seed1", "no arm removed", "notes"):
         assert [part in note for note in told["notes"]].count(True) == 1, part
     assert len(told["notes"]) == 7
+
+
+def test_a_run_whose_config_was_cut_short_is_no_run_and_named(make_run: Make, capsys: Capture) -> None:
+    torn = make_run("one", result=RESULT)
+    torn.config_file.write_text("study: heads\narm: one\nseed: 1\n")
+    told = as_json(capsys)
+    assert told["runs"] == []
+    assert f"{torn.config_file.relative_to(Path.cwd())} is torn" in told["notes"][0]
 
 
 def test_every_study_that_has_runs_is_listed_unless_some_are_asked_for(make_run: Make, capsys: Capture) -> None:

@@ -18,7 +18,7 @@ from etude.training.loggers import finish, none, record, wandb
 from etude.training.sinks import LoggerSink, MetricsFile
 from etude.training.wandbid import logged_as
 
-CONFIG = {"study": "table3", "arm": "A1", "seed": 2, "budget": {"max_steps": 20}}
+CONFIG = {"study": "table3", "arm": "A1", "seed": 2, "budget": {"max_steps": 20}, "choices": {}}
 RESULT = {"steps": 20, "parameters": 7, "valid": {"perplexity": 5.5}, "test": {"bleu": 31.5, "signature": "nrefs:1"}}
 
 

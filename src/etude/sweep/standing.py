@@ -99,6 +99,7 @@ def standing(run: RunDir) -> Standing:
     named = _RUN.fullmatch(name)
     if named is None or not run.config_file.is_file():
         raise ValueError("it is named otherwise than a run" if named is None else "it has no config.yaml")
+    run.config()  # a torn one is no run to count
     state, figures = _told(run)
     return Standing(study, arm, int(named[1]), run, state, **figures)
 
