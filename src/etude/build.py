@@ -3,7 +3,8 @@
 Lightning takes longer to import than a plan to make, so what needs it imports it late.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from torch.overrides import TorchFunctionMode
 
+from etude.config.check import check_part
 from etude.config.explain import explain
 from etude.data import batching, store
 from etude.data.batching import Batch
@@ -39,16 +41,37 @@ def make(node: Config, *positional: Any) -> Any:
     """The object that a config node names; a partial one is called with what only code knows.
 
     Raises:
-        UserError: the class refuses its values.
+        UserError: the class refuses its values, or the config is older than the code.
     """
     try:
-        made = instantiate(node)
-        return made(*positional) if node.get("_partial_") else made
+        with of_today(lambda: check_part(node, node["_target_"])):
+            made = instantiate(node)
+            return made(*positional) if node.get("_partial_") else made
     except (InstantiationException, ValueError) as error:
         cause = error if isinstance(error, ValueError) else error.__cause__
         if isinstance(cause, ValueError):
             raise UserError(f"{cause} ({node['_target_']})") from error
         raise explain(error) or error from error
+
+
+@contextmanager
+def of_today(checking: Callable[[], None]) -> Iterator[None]:
+    """Inside, what fails because the code has changed since a config was frozen is told by what `checking` raises.
+
+    Raises:
+        UserError: the config holds what today's code does not take, or lacks what it needs.
+    """
+    try:
+        yield
+    except (InstantiationException, KeyError, TypeError) as error:
+        try:
+            checking()
+        except UserError as reason:
+            raise UserError(
+                f"the config of this run is of other code than today's ({reason}): launch it again, which makes it "
+                "another run, or go back to the code that began it"
+            ) from error
+        raise
 
 
 def token_store(config: Config) -> TokenStore:
@@ -85,13 +108,19 @@ def model(config: Config, vocab_size: int) -> Transformer:
                 f"model.vocabulary={rows} has no room for the {vocab_size} pieces of the tokenizer: "
                 f"say model.vocabulary=null, or data.vocab_size={rows}"
             )
-        parts = {name: instantiate(sizes[name]) for name in _PARTS}
-        parts["init"] = partial(parts["init"], seed=config["seed"])
-        return Transformer(rows, n_layers=sizes["n_layers"], dropout=sizes["dropout"], **parts)
+        with of_today(lambda: _check_parts(sizes)):
+            parts = {name: instantiate(sizes[name]) for name in _PARTS}
+            parts["init"] = partial(parts["init"], seed=config["seed"])
+            return Transformer(rows, n_layers=sizes["n_layers"], dropout=sizes["dropout"], **parts)
     except ValueError as error:
         raise UserError(f"this model cannot be built: {error}") from error
     except KeyError as error:
         raise UserError(f"the model of this run has no {error}, which today's code needs: train it again") from error
+
+
+def _check_parts(sizes: Config) -> None:
+    for name in _PARTS:
+        check_part(sizes[name], f"model.{name}")
 
 
 def shapes(config: Config) -> Transformer:

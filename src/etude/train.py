@@ -20,6 +20,7 @@ from lightning.pytorch.loggers import Logger
 from torch import distributed
 
 from etude import build
+from etude.config.check import check
 from etude.config.explain import explain
 from etude.config.stale import code_changed
 from etude.data.store import TokenStore
@@ -67,18 +68,19 @@ def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
 
     Raises:
         Busy: another process works on it.
-        UserError: the data cannot be had, the config does not fit it, or the disk is full.
+        UserError: the data cannot be had, the config does not fit it or today's code, or the disk is full.
         KeyboardInterrupt: it was asked to stop, by Ctrl-C or a signal; the same command goes on.
     """
     if run.finished:
         return run.result()
-    if rank() > 0:
-        return _train(run, first=False)
-    with alone(run, patience):
-        if run.finished and run.config()["trainer"]["devices"] == 1:  # the others of several would wait for this one
-            return run.result()
-        remove_leftovers(run.path)
-        return _train(run, first=True)
+    with build.of_today(lambda: check(run.config())):
+        if rank() > 0:
+            return _train(run, first=False)
+        with alone(run, patience):
+            if run.finished and run.config()["trainer"]["devices"] == 1:  # the others of several would wait for this
+                return run.result()
+            remove_leftovers(run.path)
+            return _train(run, first=True)
 
 
 def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
@@ -91,6 +93,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     store = build.token_store(config)
     _same_text(run, store)
     build.check_budget(config, store)
+    flops = flops_to_train(config)
     made = environment(config)  # now: the code on disk may have changed by the end
     if first:
         with replacing(run.tokenizer_file) as temporary:
@@ -108,7 +111,9 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     try:
         found = _fit_and_score(run, config, module, store, loggers, averaged, first)
         if first:
-            result = _identity(run, config, transformer, store) | found | {"code": made["code"], "finished": True}
+            result = _identity(run, config, transformer, store) | found
+            result["flops"] = flops * (found["steps"] / config["budget"]["max_steps"])
+            result |= {"code": made["code"], "finished": True}
             run.write_result(result)
             record(loggers, run, result)
             previous(run.checkpoint).unlink(missing_ok=True)
@@ -177,7 +182,7 @@ def _fit_and_score(
     if why := divergence(scores):
         log.error("diverged: %s", why)
         scores["diverged"] = why
-    return scores | cost | {"steps": config["budget"]["max_steps"], "flops": flops_to_train(config)}
+    return scores | cost | {"steps": config["budget"]["max_steps"]}
 
 
 def _evaluate(run: RunDir, config: dict[str, Any], transformer: Transformer, store: TokenStore) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def test_rows_of_equal_length_meet_different_companions_in_each_epoch() -> None:
 @pytest.mark.parametrize("side", ["source", "target"])
 @pytest.mark.parametrize("name", ["train", "test"])
 def test_a_row_longer_than_the_budget_is_an_error_that_names_line_and_key(
-    side: str, name: str, make_corpus: Callable, bpe: Bpe, tmp_path: Path
+    side: str, name: str, make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
 ) -> None:
     long = " ".join(["cat"] * 60)
     corpus = make_corpus()
@@ -143,7 +143,7 @@ def test_a_batch_holds_the_rows_shifted_masked_and_padded(store: TokenStore) -> 
 
 
 def test_a_target_that_is_cut_is_not_asked_to_end_in_mid_sentence(
-    make_corpus: Callable, bpe: Bpe, tmp_path: Path
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
 ) -> None:
     cut, whole = ("cat", "the cat " * 9), ("cat", "the cat")
     store = prepare(make_corpus(test=[cut, whole]), bpe, tmp_path, Limits(max_pieces=8))

@@ -110,7 +110,7 @@ def flip(file: Path) -> None:
     ],
 )
 def test_a_store_damaged_at_the_same_size_is_named_when_it_is_first_read(
-    make_corpus: Callable, bpe: Bpe, tmp_path: Path, name: str, read: Callable[[TokenStore], object]
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path, name: str, read: Callable[[TokenStore], object]
 ) -> None:
     path = prepare(make_corpus(), bpe, tmp_path, LIMITS).path
     flip(path / name)
@@ -125,7 +125,9 @@ def test_a_store_damaged_at_the_same_size_is_named_when_it_is_first_read(
     read(prepare(make_corpus(), bpe, tmp_path, LIMITS))
 
 
-def test_a_store_whose_list_of_files_is_damaged_is_made_again(make_corpus: Callable, bpe: Bpe, tmp_path: Path) -> None:
+def test_a_store_whose_list_of_files_is_damaged_is_made_again(
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
+) -> None:
     meta = prepare(make_corpus(), bpe, tmp_path, LIMITS).path / "meta.json"
     whole = meta.read_text()
     meta.write_text(whole.replace('"vocab_size": 60,\n  "splits"', '"vocab_size": 50,\n  "splits"'))
@@ -135,7 +137,7 @@ def test_a_store_whose_list_of_files_is_damaged_is_made_again(make_corpus: Calla
 
 
 def test_a_split_is_compared_with_what_was_written_once(
-    make_corpus: Callable, bpe: Bpe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = prepare(make_corpus(), bpe, tmp_path, LIMITS)
     read: list[str] = []

@@ -5,8 +5,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -42,6 +43,42 @@ def test_a_line_that_no_batch_can_hold_is_told_before_training(split: str, runs:
     ):
         train(run)
     assert not run.metrics_file.exists()
+
+
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [("schedule", "max_steps"), ("trainer", "micro_batches"), ("averaging", "every"), ("budget", "bleu_sentences")],
+)
+def test_a_run_that_was_frozen_by_other_code_is_told_which_key_it_lacks(section: str, key: str, runs: Freeze) -> None:
+    run = runs(f"frozen-{section}")
+    config = run.config()
+    del config[section][key]
+    write_text(run.config_file, yaml.safe_dump(config))
+    with pytest.raises(UserError, match=rf"is of other code than today's \(.*{key} is missing: .*\): launch it again"):
+        train(run)
+    assert not run.metrics_file.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda config: config["model"]["norm"].pop("eps"), r"model.norm.eps is missing"),
+        (lambda config: config["model"]["norm"].update(colour=1), r"model.norm.colour is not a key of model.norm"),
+        (
+            lambda config: config["model"]["init"].update(_target_="etude.model.init.Gone"),
+            r"names nothing in etude.model",
+        ),
+        (lambda config: config["data"].pop("holdout"), r"data.textfiles.FilesCorpus.holdout is missing"),
+        (lambda config: config["tokenizer"].pop("character_coverage"), r"Bpe.character_coverage is missing"),
+    ],
+)
+def test_a_finished_run_that_todays_code_cannot_make_again_is_told_in_one_sentence(
+    change: Callable[[dict[str, Any]], Any], told: str, runs: Freeze
+) -> None:
+    config = runs("finished").config()
+    change(config)
+    with pytest.raises(UserError, match=rf"is of other code than today's \(.*{told}.*\): launch it again"):
+        build.model(config, 30), build.token_store(config)
 
 
 def test_what_another_process_has_finished_meanwhile_is_taken_and_not_computed_again(runs: Freeze) -> None:

@@ -62,14 +62,15 @@ def _check_value(parent: Node, name: str, hint: Any, where: str) -> None:
     if value is None and NoneType in get_args(hint):
         return
     if hint is Part or Part in get_args(hint):
-        _check_part(value, where)
+        check_part(value, where)
     elif is_dataclass(hint):
         _check_section(value, hint, where)  # type: ignore[arg-type]
     elif not _conforms(value, hint):
         raise UserError(f"{where} must be {_describe(hint)}, not {_show(value)}")
 
 
-def _check_part(node: Any, path: str) -> None:
+def check_part(node: Any, path: str) -> None:
+    """The same of a single part, which is called `path`."""
     if not isinstance(node, Mapping):
         raise UserError(f"{path} must be one of its variations, not {_show(node)}; {_slash_hint(path, node)}")
     if not _has(node, "_target_"):
