@@ -69,7 +69,7 @@ def test_a_run_that_was_frozen_by_other_code_is_told_which_key_it_lacks(section:
             r"names nothing in etude.model",
         ),
         (lambda config: config["data"].pop("holdout"), r"data.textfiles.FilesCorpus.holdout is missing"),
-        (lambda config: config["tokenizer"].pop("character_coverage"), r"Bpe.character_coverage is missing"),
+        (lambda config: config["tokenizer"].pop("character_coverage"), r"SentencePiece.character_coverage is missing"),
     ],
 )
 def test_a_finished_run_that_todays_code_cannot_make_again_is_told_in_one_sentence(
@@ -150,7 +150,9 @@ def test_the_rate_that_is_logged_is_the_rate_that_was_used(runs: Freeze) -> None
 def test_a_class_that_a_sweeps_run_cannot_import_is_one_sentence_in_its_log(
     runs: Freeze, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "needs_what_is_not.py").write_text("import nobody_has_this\nclass Scale: ...\n")
+    (tmp_path / "needs_what_is_not.py").write_text(
+        "import nobody_has_this\nclass Scale:\n    def __init__(self, *, d_k): ...\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     run = runs("torn")
     text = run.config_file.read_text()
