@@ -54,9 +54,8 @@ class TokenSplit:
         lengths = self.source_lengths if side == "source" else self.target_lengths
         row = int(lengths.argmax())
         file = _text_file(self.folder, self.name, side)
-        return int(
-            lengths[row]
-        ), f"{file}, line {row + 1}," if file.is_file() else f"a {side} line of the {self.name} text"
+        place = f"{file}, line {row + 1}," if file.is_file() else f"a {side} line of the {self.name} text"
+        return int(lengths[row]), place
 
 
 def read_text(folder: Path, name: str) -> tuple[list[str], list[str]]:
