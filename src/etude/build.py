@@ -6,6 +6,7 @@ Lightning takes longer to import than a plan to make, so what needs it imports i
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,13 +46,28 @@ def make(node: Config, *positional: Any) -> Any:
     """
     try:
         with of_today(lambda: check_part(node, node["_target_"])):
-            made = instantiate(node)
-            return made(*positional) if node.get("_partial_") else made
+            made = instantiate(node, _convert_="all")
+            return _called(made, node["_target_"], *positional) if node.get("_partial_") else made
     except (InstantiationException, ValueError) as error:
         cause = error if isinstance(error, ValueError) else error.__cause__
         if isinstance(cause, ValueError):
             raise UserError(f"{cause} ({node['_target_']})") from error
         raise explain(error) or error from error
+
+
+def _called(part: Callable[..., Any], target: str, *positional: Any) -> Any:
+    """What a partial part makes of what only code knows.
+
+    Raises:
+        UserError: it takes something else.
+    """
+    try:
+        signature(part).bind(*positional)
+    except TypeError as error:  # of the call, and not of what is called
+        raise UserError(f"{target} cannot be called as a part of its kind is: {error}") from error
+    except ValueError:  # of what is written in C nobody knows
+        pass
+    return part(*positional)
 
 
 @contextmanager
@@ -109,7 +125,7 @@ def model(config: Config, vocab_size: int) -> Transformer:
                 f"say model.vocabulary=null, or data.vocab_size={rows}"
             )
         with of_today(lambda: _check_parts(sizes)):
-            parts = {name: instantiate(sizes[name]) for name in _PARTS}
+            parts = {name: instantiate(sizes[name], _convert_="all") for name in _PARTS}
             parts["init"] = partial(parts["init"], seed=config["seed"])
             return Transformer(rows, n_layers=sizes["n_layers"], dropout=sizes["dropout"], **parts)
     except ValueError as error:
@@ -148,16 +164,32 @@ class _Uninitialised(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
+def learning_rate(config: Config) -> Callable[[int], float]:
+    """The learning rate of update 1, 2, ..., as `training_module` sets it."""
+    schedule = config["schedule"]
+    if not schedule.get("_partial_"):
+        return make(schedule)
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=config["optimizer"]["lr"])
+    setting, rates = make(schedule, optimizer), []
+    for _ in range(config["budget"]["max_steps"]):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        setting.step()
+    return lambda step: rates[step - 1]
+
+
 def training_module(config: Config, transformer: Transformer) -> "TranslationModule":
     """What Lightning trains."""
     from etude.training.module import TranslationModule
+    from etude.training.schedule import as_scheduler
 
+    schedule = config["schedule"]
     return TranslationModule(
         transformer,
         loss=make(config["loss"], PAD),
         likelihood=LabelSmoothing(PAD, smoothing=0.0),
-        optimizer=instantiate(config["optimizer"]),
-        schedule=make(config["schedule"]),
+        optimizer=instantiate(config["optimizer"], _convert_="all"),
+        scheduler=instantiate(schedule, _convert_="all") if schedule.get("_partial_") else as_scheduler(make(schedule)),
         seed=config["seed"],
     )
 

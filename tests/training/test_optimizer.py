@@ -11,6 +11,7 @@ from etude.config.identity import resolved
 from etude.errors import UserError
 from etude.training.module import TranslationModule
 from etude.training.optimizer import adam
+from etude.training.schedule import as_scheduler
 
 
 def numpy_adam(weights, gradient_of, rates, *, beta1=0.9, beta2=0.98, eps=1e-9):
@@ -55,10 +56,10 @@ def test_an_optimizer_with_a_rate_of_its_own_is_refused():
         loss=lambda logits, targets: logits.sum(),
         likelihood=lambda logits, targets: logits.sum(),
         optimizer=lambda parameters: torch.optim.AdamW(parameters, fused=True),
-        schedule=lambda update: 1.0,
+        scheduler=as_scheduler(lambda update: 1.0),
         seed=1,
     )
-    with pytest.raises(UserError, match=r"AdamW is made with lr=0\.001, which would multiply .*: make it with lr=1"):
+    with pytest.raises(UserError, match=r"AdamW is made with lr=0\.001, which would multiply .*: say optimizer\.lr=1"):
         module.configure_optimizers()
 
 
@@ -74,7 +75,7 @@ def test_training_follows_the_papers_adam_at_the_papers_rates_through_warmup_and
         loss=lambda logits, targets: logits.sum(),
         likelihood=lambda logits, targets: logits.sum(),
         optimizer=instantiate(config["optimizer"]),
-        schedule=instantiate(config["schedule"]),
+        scheduler=as_scheduler(instantiate(config["schedule"])),
         seed=1,
     )
     made = module.configure_optimizers()

@@ -1,4 +1,4 @@
-"""The learning rate against equation (3), and the step it starts from."""
+"""The learning rate against equation (3) and torch's schedulers, and the step it starts from."""
 
 import math
 
@@ -7,12 +7,14 @@ import torch
 from hydra.utils import instantiate
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR
 
 from etude.config.compose import compose
 from etude.config.identity import resolved
+from etude.paths import shipped
 from etude.training.module import TranslationModule
 from etude.training.optimizer import adam
-from etude.training.schedule import Noam
+from etude.training.schedule import Noam, as_scheduler
 
 
 def noam(d_model, warmup, max_steps, cooldown=0.0):
@@ -53,7 +55,7 @@ def test_the_first_update_is_step_one():
         loss=lambda logits, targets: logits.sum(),
         likelihood=lambda logits, targets: logits.sum(),
         optimizer=lambda parameters: adam(parameters, beta1=0.9, beta2=0.98, eps=1e-9),
-        schedule=schedule,
+        scheduler=as_scheduler(schedule),
         seed=1,
     )
     made = module.configure_optimizers()
@@ -94,3 +96,62 @@ def test_the_budget_at_full_scale_has_the_papers_schedule_and_no_cooldown():
 def test_a_cooldown_that_is_no_share_is_refused(cooldown):
     with pytest.raises(ValueError, match="cooldown must lie in"):
         noam(16, 10, 50, cooldown)
+
+
+WARMUP, STEPS = 10, 50
+CONFIGURED = sorted(file.stem for file in (shipped("conf") / "schedule").glob("*.yaml"))
+
+
+def configured(name: str, *overrides: str):
+    """`schedule=<name>`, with a rate of at most one."""
+    budget = [f"budget.warmup_steps={WARMUP}", f"budget.max_steps={STEPS}", "budget.cooldown=0"]
+    rate = (64 * WARMUP) ** 0.5
+    config = resolved(compose([f"schedule={name}", "model.d_model=64", f"budget.rate={rate}", *budget, *overrides]))
+    return instantiate(config["schedule"])
+
+
+@pytest.mark.parametrize("name", CONFIGURED)
+def test_every_schedule_rises_in_a_straight_line_to_the_peak_of_equation_three_and_no_further(name):
+    """So that a comparison of two is one of their shapes."""
+    rate = configured(name)
+    assert [rate(step) for step in range(1, WARMUP + 1)] == pytest.approx([k / WARMUP for k in range(1, WARMUP + 1)])
+    after = [rate(step) for step in range(WARMUP, STEPS + 1)]
+    assert after == sorted(after, reverse=True)
+    assert min(after) >= 0
+
+
+def test_the_inverse_square_root_is_equation_three():
+    noams, ours = configured("noam"), configured("inverse_sqrt")
+    assert [ours(step) for step in range(1, STEPS)] == pytest.approx([noams(step) for step in range(1, STEPS)])
+
+
+def test_a_constant_rate_and_a_stable_one_stay_until_the_cooldown():
+    constant, stable = configured("constant"), configured("wsd", "schedule.cooldown=0.2")
+    assert {constant(step) for step in range(WARMUP, STEPS + 1)} == {constant(WARMUP)}
+    assert [stable(step) / constant(step) for step in range(36, 51)] == pytest.approx(
+        [1] * 5 + [left / 10 for left in range(10, 0, -1)]
+    )
+
+
+@pytest.mark.parametrize("final", [0.0, 0.1])
+@pytest.mark.parametrize(
+    ("name", "torchs"),
+    [
+        ("cosine", lambda optimizer, final: CosineAnnealingLR(optimizer, STEPS - WARMUP, eta_min=final)),
+        ("linear", lambda optimizer, final: LinearLR(optimizer, 1.0, max(final, 1e-12), STEPS - WARMUP)),
+    ],
+)
+def test_what_follows_the_warmup_is_as_torchs_scheduler_has_it(name, torchs, final):
+    ours = configured(name, f"schedule.final={final}")
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+    scheduler = torchs(optimizer, final)
+    for step in range(WARMUP, STEPS + 1):
+        assert ours(step) == pytest.approx(optimizer.param_groups[0]["lr"], abs=1e-9)
+        optimizer.step()
+        scheduler.step()
+
+
+@pytest.mark.parametrize("name", ["cosine", "linear"])
+def test_a_final_rate_that_is_no_share_is_refused(name):
+    with pytest.raises(Exception, match=r"schedule.final must lie in \[0, 1\]"):
+        configured(name, "schedule.final=2")

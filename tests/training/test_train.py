@@ -97,7 +97,43 @@ def test_what_another_process_has_finished_meanwhile_is_taken_and_not_computed_a
     other.join()
 
 
-@pytest.mark.parametrize("tokenizer", sorted(file.stem for file in (shipped("conf") / "tokenizer").glob("*.yaml")))
+def values(group: str) -> list[str]:
+    return sorted(file.stem for file in (shipped("conf") / group).glob("*.yaml"))
+
+
+ONE_CYCLE = [  # a scheduler of torch's, which a file of the user's would hold
+    "schedule=constant",
+    *("~schedule.peak", "~schedule.warmup_steps", "+schedule._partial_=true"),
+    "schedule._target_=torch.optim.lr_scheduler.OneCycleLR",
+    *("+schedule.max_lr=0.01", "+schedule.total_steps=4", "optimizer=adamw", "optimizer.lr=0.01"),
+]
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        *([f"optimizer={name}"] for name in values("optimizer")),
+        *([f"schedule={name}"] for name in values("schedule")),
+        ONE_CYCLE,
+    ],
+    ids=lambda chosen: chosen[0] if len(chosen) == 1 else "torch",
+)
+def test_every_optimizer_and_schedule_trains_at_the_rate_that_is_planned(runs: Freeze, chosen: list[str]) -> None:
+    run = runs(
+        "-".join(["rates", *chosen[0].split("="), str(len(chosen))]),
+        *chosen,
+        "budget.max_steps=4",
+        "budget.warmup_steps=2",
+    )
+    result = train(run)
+    assert result["steps"] == 4
+    assert "diverged" not in result
+    rate = build.learning_rate(run.config())
+    logged = [float(row["learning_rate"]) for row in read_metrics(run.metrics_file) if row["learning_rate"]]
+    assert logged == pytest.approx([rate(step) for step in range(1, 5)])
+
+
+@pytest.mark.parametrize("tokenizer", values("tokenizer"))
 def test_every_tokenizer_trains(runs: Freeze, tokenizer: str) -> None:
     size = ["tokenizer.vocab_size=30", "tokenizer.hard_vocab_limit=false"]
     run = runs(tokenizer, f"tokenizer={tokenizer}", *size, "budget.max_steps=2", "budget.valid_every=2")

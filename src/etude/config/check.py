@@ -75,8 +75,9 @@ def check_part(node: Any, path: str) -> None:
         raise UserError(f"{path} must be one of its variations, not {_show(node)}; {_slash_hint(path, node)}")
     if not _has(node, "_target_"):
         raise UserError(f"{path} names no _target_: its YAML file must say which class it configures")
-    expected = signature(_value(node, "_target_", f"{path}._target_"))
-    _no_others(node, expected.keywords, path)
+    expected = signature(_value(node, "_target_", f"{path}._target_")).for_config(bool(node.get("_partial_")))
+    if not expected.open:
+        _no_others(node, expected.keywords, path)
     for name in expected.required:
         if not _has(node, name):
             raise UserError(f"{path}.{name} is missing: {node['_target_']} needs it, and has no default to hide it")

@@ -15,6 +15,7 @@ def register() -> None:
     OmegaConf.register_new_resolver("head_dim", _head_dim, replace=True)
     OmegaConf.register_new_resolver("steps", _steps, replace=True)
     OmegaConf.register_new_resolver("head_size", _head_size, replace=True)
+    OmegaConf.register_new_resolver("noam_peak", _noam_peak, replace=True)
 
 
 def _width(size: int, *, _root_: DictConfig) -> int:
@@ -43,6 +44,12 @@ def _head_dim(size: int, *, _root_: DictConfig) -> int:
 def _steps(steps: int, *, _root_: DictConfig) -> int:
     """A number of optimizer steps as the paper prints it, times `budget.steps`."""
     return _scaled(steps, _root_, "budget.steps")
+
+
+def _noam_peak(*, _root_: DictConfig) -> float:
+    """The highest learning rate of equation (3): `budget.rate * (d_model * warmup_steps)^-0.5`."""
+    product = _root_.model.d_model * _root_.budget.warmup_steps
+    return _factor(_root_, "budget.rate") * max(1, product) ** -0.5
 
 
 def _scaled(size: int, root: DictConfig, key: str) -> int:

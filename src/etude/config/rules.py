@@ -56,6 +56,7 @@ _ABOVE_ZERO = (
     "scale.depth",
     "scale.head_count",
     "schedule.factor",
+    "schedule.peak",
 )
 _SHARES = (  # from 0 up to, but not, 1
     "model.dropout",
@@ -75,18 +76,18 @@ def check_rules(config: DictConfig) -> None:
         UserError: the first rule that is broken.
     """
     for key, least in _AT_LEAST.items():
-        value = at(config, key)
+        value = _number(config, key)
         if value is not None and not value >= least:
             raise UserError(f"{key} must be at least {least}, not {value}")
     for key, most in _AT_MOST.items():
         if at(config, key) > most:
             raise UserError(f"{key} must be at most {most}, not {at(config, key)}")
     for key in _ABOVE_ZERO:
-        value = at(config, key)
+        value = _number(config, key)
         if value is not None and not 0 < value < inf:
             raise UserError(f"{key} must be above 0 and finite, not {value}")
     for key in _SHARES:
-        value = at(config, key)
+        value = _number(config, key)
         if value is not None and not 0 <= value < 1:
             raise UserError(f"{key} must lie in [0, 1), not {value}")
     if config["runs_dir"] == "":
@@ -101,6 +102,12 @@ def check_rules(config: DictConfig) -> None:
     check_combinations(config)
 
 
+def _number(config: DictConfig, key: str) -> float | None:
+    """What stands under `key`, where it is a number: another part may mean something else by it."""
+    value = at(config, key)
+    return value if isinstance(value, int | float) else None
+
+
 def _project_has_a_name(config: DictConfig) -> None:
     """W&B refuses these characters, and only when the run begins."""
     project = at(config, "logger.project")
@@ -113,14 +120,18 @@ def _project_has_a_name(config: DictConfig) -> None:
 
 
 def _schedule_gives_the_rate(config: DictConfig) -> None:
-    """An optimizer multiplies what the schedule gives by its own rate, which torch's have unless they are told."""
+    """An optimizer multiplies what the schedule gives by its own rate, which torch's have unless they are told.
+
+    A scheduler of torch's, which is made for the optimizer, is meant to.
+    """
+    if at(config, "schedule._partial_"):
+        return
     target, own = at(config, "optimizer._target_"), at(config, "optimizer.lr")
     rate = signature(target).defaults.get("lr", 1) if target and own is None else own
     if rate not in (None, 1):
         raise UserError(
             f"optimizer.lr is {rate} in {target}, which would multiply the learning rate that the schedule gives: "
-            "say optimizer.lr=1, or name a function that makes it so, as etude.training.optimizer.adam does; "
-            "budget.rate changes the rate"
+            "say optimizer.lr=1 (where it has no such key, +optimizer.lr=1); budget.rate changes the rate"
         )
 
 

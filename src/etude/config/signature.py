@@ -1,11 +1,17 @@
-"""The signature of a `_target_`, read from its source without importing it (so that a check needs no torch)."""
+"""The signature of a `_target_`: read from its source without importing it (so that a check needs no torch).
+
+Where the source does not tell, as of a class whose constructor is inherited from a compiled module, it is imported.
+"""
 
 import ast
 import importlib.util
-from dataclasses import dataclass
+import inspect
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal
 
 from etude.errors import UserError, did_you_mean
 
@@ -16,34 +22,61 @@ _NAMES = {"int": int, "float": float, "bool": bool, "str": str, "list": list, "d
 class Signature:
     """What a config may and must give to a target.
 
-    By the project's rule YAML gives the keyword-only arguments; positional ones come from the code that calls the part.
+    Attributes:
+        keywords: name -> type of all that can be given by name; Any where the annotation is not a plain type.
+        required: those of them that can be given by name alone, and have no default.
+        leading: positional parameters without a default, in their order.
+        defaults: of all parameters, where they are plain values.
+        open: whether any other keyword is taken too (`**kwargs`).
+        by_name_alone: whether some can be given by name alone.
     """
 
-    keywords: dict[str, Any]  # name -> type; Any where the annotation is not a plain type
-    required: frozenset[str]
-    defaults: dict[str, Any]  # of all parameters, where they are plain values
+    keywords: dict[str, Any]
+    required: frozenset[str] = frozenset()
+    leading: tuple[str, ...] = ()
+    defaults: dict[str, Any] = field(default_factory=dict)
+    open: bool = False
+    by_name_alone: bool = False
+
+    def for_config(self, partial: bool) -> "Signature":
+        """What is left to the config, and needed from it.
+
+        Of a part that the code calls (`_partial_`) it may give the leading parameters, and gives all of them where
+        others can be given by name alone, as in the parts of étude.
+        """
+        if not partial:
+            return replace(self, required=self.required.union(self.leading))
+        of_code = self.leading if self.by_name_alone else ()
+        return replace(self, keywords={name: hint for name, hint in self.keywords.items() if name not in of_code})
 
 
 @cache
 def signature(target: str) -> Signature:
-    """The keyword-only parameters of the class or function `target`, a dotted path.
+    """The parameters of the class or function `target`, a dotted path, but for `self`.
 
     Raises:
         UserError: there is no such module or no such name in it, or the module is not Python.
     """
     module, _, name = target.rpartition(".")
-    file = _source(module, target)
+    file = _source(module)
+    if file is None:
+        raise UserError(f"_target_: {target} cannot be found: write package.module.Name of something that is installed")
+    if file.suffix != ".py":
+        return _imported(module, name)
     try:
         tree = ast.parse(file.read_bytes(), str(file))
     except SyntaxError as error:
         raise not_python(error) from error
     found = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
-    passed_on = _passed_on(tree)
+    passed_on = _passed_on(tree, module if file.name == "__init__.py" else module.rpartition(".")[0])
     if name in passed_on:
         return signature(passed_on[name])
-    if name not in found:
+    ours = module.startswith("etude.")  # no constructor of ours is inherited from elsewhere
+    if name in found:
+        return _read(found[name], found, passed_on) or (Signature({}) if ours else _imported(module, name))
+    if ours or not _may_hold(tree, name):
         raise UserError(f"_target_: {target} names nothing in {module}; {did_you_mean(name, [*found, *passed_on])}")
-    return _read(found[name], found, passed_on)
+    return _imported(module, name)
 
 
 def not_python(error: SyntaxError) -> UserError:
@@ -51,53 +84,100 @@ def not_python(error: SyntaxError) -> UserError:
     return UserError(f"{error.filename}, line {error.lineno}: this is not Python: {error.msg}")
 
 
-def _source(module: str, target: str) -> Path:
+def _source(module: str) -> Path | None:
+    """The file of a module, found without importing the packages around it."""
+    first, *rest = module.split(".")
     try:
-        spec = importlib.util.find_spec(module) if module else None
-    except SyntaxError as error:  # of a package around it
-        raise not_python(error) from error
+        spec = importlib.util.find_spec(first) if first else None
+        for depth in range(len(rest)):
+            places = spec and spec.submodule_search_locations
+            spec = PathFinder.find_spec(".".join([first, *rest[: depth + 1]]), places) if places else None
     except (ImportError, ValueError):
         spec = None
-    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
-        raise UserError(f"_target_: {target} cannot be found: write package.module.Name of something that is installed")
-    return Path(spec.origin)
+    return Path(spec.origin) if spec and spec.origin and spec.has_location else None
 
 
-def _passed_on(tree: ast.Module) -> dict[str, str]:
+def _passed_on(tree: ast.Module, package: str) -> dict[str, str]:
     """Names that a module imports from elsewhere, and their full paths."""
-    nodes = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module and not node.level]
-    return {alias.asname or alias.name: f"{node.module}.{alias.name}" for node in nodes for alias in node.names}
+    names: dict[str, str] = {}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            above = ".".join(package.split(".")[: package.count(".") + 2 - node.level]) if node.level else ""
+            origin = ".".join(filter(None, [above, node.module]))
+            names |= {alias.asname or alias.name: f"{origin}.{alias.name}" for alias in node.names}
+    return names
 
 
-def _read(node: ast.ClassDef | ast.FunctionDef, module: dict[str, Any], passed_on: dict[str, str]) -> Signature:
+def _may_hold(tree: ast.Module, name: str) -> bool:
+    """Whether a module may have a name that it neither defines nor imports in plain sight."""
+    written = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    hidden = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.alias)}
+    return bool({name, "*", "__getattr__"} & (written | hidden))
+
+
+def _read(node: ast.ClassDef | ast.FunctionDef, module: dict[str, Any], passed_on: dict[str, str]) -> Signature | None:
+    """The signature as it is written; None where the source does not tell."""
     if isinstance(node, ast.FunctionDef):
-        return _from_arguments(node.args)
+        return _from_arguments(node.args, method=False)
     for child in node.body:
         if isinstance(child, ast.FunctionDef) and child.name == "__init__":
-            return _from_arguments(child.args)
+            return _from_arguments(child.args, method=True)
     fields = [child for child in node.body if isinstance(child, ast.AnnAssign) and isinstance(child.target, ast.Name)]
     if fields and any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list):
         types = {field.target.id: _type(field.annotation) for field in fields}  # type: ignore[union-attr]
-        return Signature(types, frozenset(f.target.id for f in fields if f.value is None), {})  # type: ignore[union-attr]
+        return Signature(types, frozenset(f.target.id for f in fields if f.value is None))  # type: ignore[union-attr]
     for base in node.bases:  # an inherited __init__
         if isinstance(base, ast.Name) and base.id in module:
             return _read(module[base.id], module, passed_on)
         if isinstance(base, ast.Name) and passed_on.get(base.id, "").startswith("etude."):
             return signature(passed_on[base.id])
-    return Signature({}, frozenset(), {})
+    return None if node.bases else Signature({})
 
 
-def _from_arguments(arguments: ast.arguments) -> Signature:
-    types = {argument.arg: _type(argument.annotation) for argument in arguments.kwonlyargs}
-    by_keyword = [*zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
-    places = [*arguments.posonlyargs, *arguments.args]
-    by_place = zip(places[len(places) - len(arguments.defaults) :], arguments.defaults, strict=True)
-    values = {argument.arg: default.value for argument, default in (*by_place, *by_keyword) if _is_plain(default)}
-    return Signature(types, frozenset(argument.arg for argument, default in by_keyword if default is None), values)
+def _from_arguments(arguments: ast.arguments, *, method: bool) -> Signature:
+    by_place = [*arguments.posonlyargs, *arguments.args][method:]
+    defaults = dict(zip([argument.arg for argument in by_place[::-1]], arguments.defaults[::-1], strict=False))
+    by_name = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    defaults |= {argument.arg: default for argument, default in by_name if default is not None}
+    return Signature(
+        {argument.arg: _type(argument.annotation) for argument in (*arguments.args[method:], *arguments.kwonlyargs)},
+        frozenset(argument.arg for argument in arguments.kwonlyargs if argument.arg not in defaults),
+        tuple(argument.arg for argument in by_place if argument.arg not in defaults),
+        {name: default.value for name, default in defaults.items() if isinstance(default, ast.Constant)},
+        arguments.kwarg is not None,
+        bool(arguments.kwonlyargs),
+    )
 
 
-def _is_plain(default: ast.expr | None) -> TypeGuard[ast.Constant]:
-    return isinstance(default, ast.Constant)
+def _imported(module: str, name: str) -> Signature:
+    """The signature as Python tells it."""
+    try:
+        target = getattr(importlib.import_module(module), name)
+    except AttributeError as error:
+        raise UserError(f"_target_: {module}.{name} names nothing in {module}") from error
+    except Exception as error:
+        raise UserError(
+            f"_target_: {module}.{name} cannot be imported: {error}; mend it, or install what it asks for"
+        ) from error
+    try:
+        parameters = inspect.signature(target).parameters.values()
+    except (TypeError, ValueError):  # of what is written in C
+        return Signature({}, open=True)
+    return _from_parameters(parameters)
+
+
+def _from_parameters(parameters: Iterable[inspect.Parameter]) -> Signature:
+    parameters = [*parameters]
+    named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    bare = [one for one in named if one.default is one.empty]
+    return Signature(
+        {one.name: Any for one in named},
+        frozenset(one.name for one in bare if one.kind is one.KEYWORD_ONLY),
+        tuple(one.name for one in bare if one.kind is one.POSITIONAL_OR_KEYWORD),
+        {one.name: one.default for one in named if one.default is not one.empty},
+        any(one.kind is one.VAR_KEYWORD for one in parameters),
+        any(one.kind is one.KEYWORD_ONLY for one in named),
+    )
 
 
 def _type(annotation: ast.expr | None) -> Any:
@@ -112,5 +192,7 @@ def _type(annotation: ast.expr | None) -> Any:
     if isinstance(annotation, ast.Subscript):
         if isinstance(annotation.value, ast.Name) and annotation.value.id == "Literal":
             return Literal[ast.literal_eval(annotation.slice)]
+        if isinstance(annotation.value, ast.Name) and annotation.value.id not in _NAMES:
+            return Any
         return _type(annotation.value)
     return Any

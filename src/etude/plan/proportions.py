@@ -1,7 +1,6 @@
 """What a run has no units for, and can so be held against a training of any other size."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from etude import build
 from etude.plan.size import Config
@@ -58,8 +57,8 @@ def proportions(
         length: mean target tokens of a sentence.
     """
     steps = config["budget"]["max_steps"]
-    schedule: Any = build.make(config["schedule"])
-    rates = [schedule(1 + step * (steps - 1) // max(1, _LOOKS - 1)) for step in range(_LOOKS)]
+    rate = build.learning_rate(config)
+    rates = [rate(1 + step * (steps - 1) // max(1, _LOOKS - 1)) for step in range(_LOOKS)]
     peak = max(rates)
     return Proportions(
         epochs=tokens / text_tokens if text_tokens else None,

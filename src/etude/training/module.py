@@ -6,10 +6,9 @@ from typing import Any
 from lightning import LightningModule
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.lr_scheduler import LRScheduler
 
 from etude.data.batching import Batch
-from etude.errors import UserError
 from etude.evaluation.perplexity import perplexity
 from etude.training.checkpoints import count_batches
 from etude.training.processes import gathered
@@ -23,8 +22,8 @@ class TranslationModule(LightningModule):
         model: any such module.
         loss: sums over the real tokens of (logits, targets).
         likelihood: the same without smoothing, for perplexity.
-        optimizer: given parameters, makes an optimizer whose rate is one.
-        schedule: the learning rate of update 1, 2, ...
+        optimizer: makes an optimizer of parameters.
+        scheduler: makes what sets the optimizer's learning rate, an update at a time.
         seed: of dropout, together with the step and the piece of its batch.
     """
 
@@ -35,13 +34,13 @@ class TranslationModule(LightningModule):
         loss: Callable[[Tensor, Tensor], Tensor],
         likelihood: Callable[[Tensor, Tensor], Tensor],
         optimizer: Callable[..., Optimizer],
-        schedule: Callable[[int], float],
+        scheduler: Callable[[Optimizer], LRScheduler],
         seed: int,
     ) -> None:
         super().__init__()
         self.model = model
         self.loss, self.likelihood = loss, likelihood
-        self.make_optimizer, self.schedule = optimizer, schedule
+        self.make_optimizer, self.make_scheduler = optimizer, scheduler
         self.seed = seed
         self.learning_rate = 0.0  # of the last update
         self.tokens = 0  # real target tokens trained on so far, in all processes
@@ -90,19 +89,10 @@ class TranslationModule(LightningModule):
         return perplexity(self._nats, self._counted)
 
     def configure_optimizers(self) -> Any:
-        """One schedule step an update.
-
-        Raises:
-            UserError: the optimizer has a rate of its own, by which it would multiply that of the schedule.
-        """
+        """The scheduler takes a step an update."""
         optimizer = self.make_optimizer(self.parameters())
-        if (own := optimizer.defaults.get("lr", 1)) != 1:
-            raise UserError(
-                f"optimizer: {type(optimizer).__name__} is made with lr={own}, which would multiply the learning rate "
-                "that the schedule gives: make it with lr=1, as etude.training.optimizer.adam does"
-            )
-        schedule = LambdaLR(optimizer, lambda update: self.schedule(update + 1))
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+        scheduler = self.make_scheduler(optimizer)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
     def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
         """Note the rate that the update is made with."""

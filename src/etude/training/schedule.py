@@ -1,4 +1,12 @@
-"""The learning rate as a function of the step (section 5.3)."""
+"""The learning rate as a function of the step (section 5.3), and schedulers made of it."""
+
+import math
+from collections.abc import Callable
+
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+
+from etude.errors import UserError
 
 
 class Noam:
@@ -19,18 +27,125 @@ class Noam:
     """
 
     def __init__(self, *, d_model: int, warmup_steps: int, factor: float, max_steps: int, cooldown: float) -> None:
-        if warmup_steps < 1:
-            raise ValueError(f"schedule.warmup_steps must be at least 1, not {warmup_steps}")
-        if not 0 <= cooldown <= 1:
-            raise ValueError(f"schedule.cooldown must lie in [0, 1], not {cooldown}")
+        _check(warmup_steps, cooldown=cooldown)
         self.d_model = d_model
         self.warmup_steps = warmup_steps
         self.factor = factor
         self.max_steps = max_steps
-        self.cooldown_steps = cooldown * max_steps
+        self.cooldown = cooldown
 
     def __call__(self, step: int) -> float:
         """The learning rate of update `step` = 1, 2, ..."""
-        left = max(0, self.max_steps + 1 - step)  # updates, this one counted
-        falling = left / self.cooldown_steps if left < self.cooldown_steps else 1.0
+        falling = cooled_down(step, self.max_steps, self.cooldown)
         return falling * self.factor * self.d_model**-0.5 * min(step**-0.5, step * self.warmup_steps**-1.5)
+
+
+class Constant:
+    """A linear warmup to `peak`, which then stays; the classes below say what follows instead.
+
+    Args:
+        peak: the highest learning rate.
+        warmup_steps: updates until it is reached.
+
+    Raises:
+        ValueError: there is no warmup.
+    """
+
+    def __init__(self, *, peak: float, warmup_steps: int) -> None:
+        _check(warmup_steps)
+        self.peak, self.warmup_steps = peak, warmup_steps
+
+    def __call__(self, step: int) -> float:
+        """The learning rate of update `step` = 1, 2, ..."""
+        return self.peak * (step / self.warmup_steps if step < self.warmup_steps else self.decay(step))
+
+    def decay(self, step: int) -> float:
+        """What is left of the peak at a step from `warmup_steps` on."""
+        return 1.0
+
+
+class InverseSquareRoot(Constant):
+    """A linear warmup, then a rate that falls as step^-0.5: equation (3) by its peak."""
+
+    def decay(self, step: int) -> float:
+        """See `Constant.decay`."""
+        return math.sqrt(self.warmup_steps / step)
+
+
+class WarmupStableDecay(Constant):
+    """A linear warmup, the peak, and over the last `cooldown` of the steps a straight fall to zero (Hu et al. 2024).
+
+    Raises:
+        ValueError: there is no warmup, or the cooldown is no share.
+    """
+
+    def __init__(self, *, peak: float, warmup_steps: int, max_steps: int, cooldown: float) -> None:
+        super().__init__(peak=peak, warmup_steps=warmup_steps)
+        _check(warmup_steps, cooldown=cooldown)
+        self.max_steps, self.cooldown = max_steps, cooldown
+
+    def decay(self, step: int) -> float:
+        """See `Constant.decay`."""
+        return cooled_down(step, self.max_steps, self.cooldown)
+
+
+class Linear(Constant):
+    """A linear warmup, then a straight line to `final` times the peak at the last step.
+
+    Raises:
+        ValueError: there is no warmup, or `final` is no share.
+    """
+
+    def __init__(self, *, peak: float, warmup_steps: int, max_steps: int, final: float) -> None:
+        super().__init__(peak=peak, warmup_steps=warmup_steps)
+        _check(warmup_steps, final=final)
+        self.max_steps, self.final = max_steps, final
+
+    def decay(self, step: int) -> float:
+        """See `Constant.decay`."""
+        done = min(1.0, (step - self.warmup_steps) / max(1, self.max_steps - self.warmup_steps))
+        return self.final + (1 - self.final) * self.shape(done)
+
+    def shape(self, done: float) -> float:
+        """The height above `final` after a share of the way: 1 at 0, 0 at 1."""
+        return 1 - done
+
+
+class Cosine(Linear):
+    """A linear warmup, then half a cosine to `final` times the peak at the last step (Loshchilov and Hutter 2017)."""
+
+    def shape(self, done: float) -> float:
+        """See `Linear.shape`."""
+        return (1 + math.cos(math.pi * done)) / 2
+
+
+def cooled_down(step: int, max_steps: int, cooldown: float) -> float:
+    """1, and over the last `cooldown` of `max_steps` a straight line to zero, which comes one step after the last."""
+    left, falling = max(0, max_steps + 1 - step), cooldown * max_steps
+    return left / falling if left < falling else 1.0
+
+
+def as_scheduler(rate: Callable[[int], float]) -> Callable[[Optimizer], LambdaLR]:
+    """What makes torch's scheduler of a function of the step that gives the learning rate itself.
+
+    Raises:
+        UserError: (what is returned) the optimizer has a rate of its own, which would multiply that of the function.
+    """
+
+    def of(optimizer: Optimizer) -> LambdaLR:
+        if (own := optimizer.defaults.get("lr", 1)) != 1:
+            raise UserError(
+                f"optimizer: {type(optimizer).__name__} is made with lr={own}, which would multiply the learning rate "
+                "that the schedule gives: say optimizer.lr=1, and the rate in the schedule"
+            )
+        return LambdaLR(optimizer, lambda update: rate(update + 1))
+
+    return of
+
+
+def _check(warmup_steps: int, **shares: float) -> None:
+    if warmup_steps < 1:
+        raise ValueError(f"schedule.warmup_steps must be at least 1, not {warmup_steps}")
+    for name, share in shares.items():
+        if not 0 <= share <= 1:
+            raise ValueError(f"schedule.{name} must lie in [0, 1], not {share}")

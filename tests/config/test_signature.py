@@ -1,0 +1,100 @@
+"""What a config may give to a part, read from the source, against what Python says of the imported class."""
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from hydra.utils import get_object
+
+from etude.config.check import check
+from etude.config.compose import compose
+from etude.config.signature import signature
+from etude.errors import UserError
+from etude.paths import shipped
+
+OURS = sorted(
+    {
+        yaml.safe_load(text)["_target_"]
+        for file in shipped("conf").rglob("*.yaml")
+        if "\n_target_: " in (text := file.read_text(encoding="utf-8"))
+    }
+)
+OTHERS = [
+    *(f"torch.optim.{name}" for name in ("AdamW", "SGD", "Adafactor", "NAdam")),
+    *(f"torch.optim.lr_scheduler.{name}" for name in ("OneCycleLR", "CosineAnnealingLR", "LinearLR")),
+    "lightning.pytorch.callbacks.EarlyStopping",
+    "lightning.pytorch.loggers.CSVLogger",
+    "sacrebleu.metrics.CHRF",
+    "torch.nn.LayerNorm",
+]
+
+
+@pytest.mark.parametrize("target", [*OURS, *OTHERS])
+def test_the_source_tells_what_python_tells(target: str) -> None:
+    parameters = inspect.signature(get_object(target)).parameters.values()
+    named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    told = signature(target)
+    assert [*told.keywords] == [one.name for one in named]
+    bare = {one.name for one in named if one.default is one.empty}
+    assert {*told.required, *told.leading} == bare
+    assert told.for_config(partial=False).required == bare
+    plain = {one.name: one.default for one in named if isinstance(one.default, int | float | str | bool)}
+    assert all(plain[name] == value for name, value in told.defaults.items() if name in plain)
+
+
+def test_what_the_code_gives_is_not_left_to_the_config() -> None:
+    adamw, attention = signature("torch.optim.AdamW"), signature("etude.model.attention.MultiHeadAttention")
+    assert "params" not in adamw.for_config(partial=True).keywords
+    assert not {"scale", "kernel", "crossing"} & {*attention.for_config(partial=True).keywords}
+    assert "T_max" in signature("torch.optim.lr_scheduler.CosineAnnealingLR").for_config(partial=True).keywords
+
+
+def test_reading_the_signature_of_a_part_of_torch_does_not_import_torch() -> None:
+    program = (
+        "import sys; from etude.config.signature import signature; signature('torch.optim.AdamW');"
+        "signature('torch.optim.lr_scheduler.OneCycleLR'); print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["optimizer=adamw", "+optimizer.weight_dcay=0.1"], r"optimizer\.weight_dcay.*did you mean.*weight_decay"),
+        (["optimizer=adamw", "+optimizer.params=1"], r"optimizer\.params is not a key"),
+        (
+            ["optimizer._target_=torch.optim.Adamm"],
+            r"torch\.optim\.Adamm names nothing in torch\.optim; did you mean Adam",
+        ),
+    ],
+)
+def test_a_misspelt_key_of_a_foreign_part_is_refused_by_name(overrides: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        check(compose(overrides))
+
+
+@pytest.mark.parametrize(
+    ("source", "keywords", "needed"),
+    [
+        ("def part(a, b=1, *, c): ...", ["a", "b", "c"], {"a", "c"}),
+        ("class part:\n    def __init__(self, a: int, *rest, b: float = 1.0): ...", ["a", "b"], {"a"}),
+        ("class Base:\n    def __init__(self, a): ...\nclass part(Base): ...", ["a"], {"a"}),
+        ("def other(a, b): ...\npart = other", ["a", "b"], {"a", "b"}),
+        ("from collections import OrderedDict\nclass part(OrderedDict): ...", [], set()),
+        ("from functools import partial\npart = partial(int, base=2)", ["base"], set()),
+    ],
+)
+def test_functions_classes_and_what_is_neither(
+    source: str, keywords: list[str], needed: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the source does not tell is imported."""
+    module = f"parts_{abs(hash(source))}"
+    (tmp_path / f"{module}.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    told = signature(f"{module}.part").for_config(partial=False)
+    assert told.open or [*told.keywords] == keywords
+    assert told.required == needed
