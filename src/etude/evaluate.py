@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
-from etude import build
+from etude import build, parts
 from etude.divergence import divergence
 from etude.errors import UserError
 from etude.evaluation.bleu import bleu
@@ -47,7 +47,7 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
     sources, references = build.text_to_translate(trained, store, split)
     hypotheses = build.translator(trained, transformer, tokenizer, search).translate(sources)
     score = bleu(hypotheses, references)
-    paper = paper_bleu(hypotheses, references, build.make(trained["data"]).languages[1])
+    paper = paper_bleu(hypotheses, references, parts.make(trained["data"]).languages[1])
     return (
         f"{split} perplexity {perplexity(nats, tokens):.2f}  BLEU {score.score:.2f}  "
         f"({score.signature}, {score.sentences:,} sentences)\n"

@@ -19,7 +19,7 @@ import torch
 from lightning.pytorch.loggers import Logger
 from torch import distributed
 
-from etude import build
+from etude import build, parts
 from etude.config.check import check
 from etude.config.explain import explain
 from etude.config.stale import code_changed
@@ -73,7 +73,7 @@ def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
     """
     if run.finished:
         return run.result()
-    with build.of_today(lambda: check(run.config())):
+    with parts.of_today(lambda: check(run.config())):
         if rank() > 0:
             return _train(run, first=False)
         with alone(run, patience):
@@ -89,7 +89,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     config = run.config()
     averaged = averaged_checkpoints(run, config)
     build.shapes(config)  # what a part refuses is told before anything is downloaded or counted
-    build.make(config["decoding"])
+    parts.make(config["decoding"])
     store = build.token_store(config)
     _same_text(run, store)
     build.check_budget(config, store)
@@ -106,7 +106,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     torch.manual_seed(config["seed"])
     transformer = build.model(config, store.vocab_size)
     module = build.training_module(config, transformer)
-    loggers: list[Logger] = build.make(config["logger"], run, config) if first else []
+    loggers: list[Logger] = parts.make(config["logger"], run, config) if first else []
     done, result = False, {}
     try:
         found = _fit_and_score(run, config, module, store, loggers, averaged, first)
@@ -194,7 +194,7 @@ def _evaluate(run: RunDir, config: dict[str, Any], transformer: Transformer, sto
         likelihoods[name] = {"perplexity": perplexity(nats, tokens), "tokens": tokens}
     started = time.perf_counter()
     sources, references = build.text_to_translate(config, store, "test")
-    translate = build.translator(config, transformer, store.tokenizer, build.make(config["decoding"])).translate
+    translate = build.translator(config, transformer, store.tokenizer, parts.make(config["decoding"])).translate
     hypotheses = translate(sources)
     decoding_seconds = time.perf_counter() - started
     for file, lines in (
@@ -204,7 +204,7 @@ def _evaluate(run: RunDir, config: dict[str, Any], transformer: Transformer, sto
     ):
         write_text(file, "".join(f"{line}\n" for line in lines))
     score = bleu(hypotheses, references)
-    paper = paper_bleu(hypotheses, references, build.make(config["data"]).languages[1])
+    paper = paper_bleu(hypotheses, references, parts.make(config["data"]).languages[1])
     return {
         "valid": likelihoods["valid"],
         "test": {

@@ -7,7 +7,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from etude import build
+from etude import build, parts
 from etude.config.compose import compose
 from etude.config.identity import resolved
 from etude.config.studies import arm_names, load_study
@@ -136,7 +136,7 @@ def different_models(config, other) -> set[str]:
 
 def loss_of(config):
     logits = torch.randn(2, 20, VOCABULARY, generator=torch.Generator().manual_seed(5))
-    return build.make(config["loss"], PAD)(logits, inputs()[2])
+    return parts.make(config["loss"], PAD)(logits, inputs()[2])
 
 
 def differences(config, other) -> set[str]:

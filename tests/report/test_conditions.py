@@ -10,7 +10,7 @@ import pytest
 from etude.config.alike import SoundConfigs
 from etude.config.studies import load_study
 from etude.report import report
-from etude.report.comparison import compare
+from etude.report.compare import compare
 from etude.report.conditions import unequal
 from etude.report.results import Run
 from etude.report.selection import Selection

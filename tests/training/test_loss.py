@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.testing import assert_close
 
-from etude import build
+from etude import parts
 from etude.config.compose import compose
 from etude.config.identity import resolved
 from etude.errors import UserError
@@ -30,7 +30,7 @@ seeds = st.integers(0, 50)
 @pytest.fixture(params=LOSSES)
 def loss(request) -> Loss:
     """Each loss in `conf/`, as it stands there."""
-    return build.make(resolved(compose([f"loss={request.param}"]))["loss"], PAD)
+    return parts.make(resolved(compose([f"loss={request.param}"]))["loss"], PAD)
 
 
 def drawn(seed: int) -> tuple[Tensor, Tensor]:
@@ -99,7 +99,7 @@ def test_half_precision_is_summed_in_single(loss, dtype):
 def test_an_impossible_smoothing_is_refused(name, smoothing):
     node = resolved(compose([f"loss={name}", f"loss.smoothing={smoothing}"]))["loss"]
     with pytest.raises(UserError, match=r"loss.smoothing must lie in \[0, 1\)"):
-        build.make(node, PAD)
+        parts.make(node, PAD)
 
 
 # Each against its formula

@@ -14,7 +14,7 @@ import torch
 import yaml
 from filelock import FileLock
 
-from etude import build
+from etude import build, parts
 from etude.errors import UserError
 from etude.files import write_text
 from etude.lock import Busy
@@ -179,7 +179,7 @@ def test_the_rate_that_is_logged_is_the_rate_that_was_used(runs: Freeze) -> None
         run.config_file.write_text(yaml.safe_dump(config))
         train(run)
         rates.append([float(row["learning_rate"]) for row in read_metrics(run.metrics_file) if row["learning_rate"]])
-    schedule = build.make(run.config()["schedule"])
+    schedule = parts.make(run.config()["schedule"])
     assert rates == [[schedule(step) for step in range(1, 5)], [0.5 * schedule(step) for step in range(1, 5)]]
 
 

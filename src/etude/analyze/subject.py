@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from etude import build
+from etude import build, parts
 from etude.analyze.likelihood import Likelihoods, likelihoods
 from etude.analyze.translations import Translations, compared
 from etude.data.batching import Batch
@@ -93,7 +93,7 @@ class Subject:
 
     def translations(self, text: Text, **decoding: Any) -> Translations:
         """Of every source, by the run's own search but for what `decoding` says."""
-        search: BeamSearch = build.make(self.config["decoding"] | decoding)
+        search: BeamSearch = parts.make(self.config["decoding"] | decoding)
         translator = build.translator(self.config, self.model, self.tokenizer, search)
         return compared(translator.translate(text.sources), text.references)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from etude import build
+from etude import parts
 from etude.config.studies import load_study, study_names
 from etude.plan.runs import RunPlan
 from etude.plan.size import Config
@@ -70,5 +70,5 @@ def _feedforward(config: Config, d_ff: int) -> int:
     """Parameters of one feed-forward network of that width."""
     node = config["model"]["feedforward"]
     with torch.device("meta"):
-        network = build.make(node | {"d_ff": d_ff} if "d_ff" in node else node)
+        network = parts.make(node | {"d_ff": d_ff} if "d_ff" in node else node)
     return sum(weight.numel() for weight in network.parameters())

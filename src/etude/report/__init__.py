@@ -19,7 +19,8 @@ from typing import Any
 from etude.config.studies import Study, load_study
 from etude.errors import UserError, did_you_mean
 from etude.report import frame, latex
-from etude.report.comparison import Compared, Tuned, compare
+from etude.report.compare import compare
+from etude.report.comparison import Compared, Tuned
 from etude.report.results import Run, read_runs
 from etude.report.rows import Rows, make_rows
 from etude.report.selection import Selection, select

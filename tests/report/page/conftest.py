@@ -19,7 +19,8 @@ import pytest
 import yaml
 
 from etude.config.studies import load_study
-from etude.report.comparison import Compared, compare
+from etude.report.compare import compare
+from etude.report.comparison import Compared
 from etude.report.results import read_runs
 from etude.report.selection import select
 from etude.report.statistics.sentences import count

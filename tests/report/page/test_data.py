@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from etude.report.comparison import Compared, compare
+from etude.report.compare import compare
+from etude.report.comparison import Compared
 from etude.report.page import analysis
 from etude.report.page.analysis import analyses
 from etude.report.page.data import data

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from etude.report.comparison import Compared, compare
+from etude.report.compare import compare
+from etude.report.comparison import Compared
 from etude.report.page import write_page
 from etude.report.selection import Selection
 

@@ -16,7 +16,7 @@ def write_page(compared: Compared, file: Path, refresh: float = 0) -> None:
     """Write the page of a study.
 
     Args:
-        compared: what `etude.report.comparison.compare` found.
+        compared: what `etude.report.compare.compare` found.
         file: where to, such as `table3.html`.
         refresh: how often the page shall ask whether it has been written anew, in seconds, where a server serves it;
             0 asks nobody for anything.
