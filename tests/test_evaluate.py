@@ -1,6 +1,8 @@
 """`etude evaluate` says what the run itself found, unless it is asked for something else."""
 
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from etude import build
 from etude.cli import main
 from etude.config.compose import compose
 from etude.config.identity import freeze
+from etude.errors import UserError
 from etude.rundir import RunDir
 from etude.train import train
 
@@ -72,6 +75,17 @@ def test_by_default_it_says_what_the_result_says(run: RunDir, capsys: pytest.Cap
     told, test = capsys.readouterr(), run.result()["test"]
     assert f"test perplexity {test['perplexity']:.2f}  BLEU {test['bleu']:.2f}  ({test['signature']}" in told.out
     assert "not finished" not in told.err
+
+
+def test_a_run_that_diverged_before_its_first_checkpoint_is_said_to_have_no_weights(
+    run: RunDir, tmp_path: Path
+) -> None:
+    diverged = RunDir(tmp_path / run.path.name)
+    shutil.copytree(run.path, diverged.path)
+    diverged.write_result(run.result() | {"diverged": "the loss is nan at step 2"})
+    diverged.checkpoint.unlink()
+    with pytest.raises(UserError, match=r"diverged before its first checkpoint \(the loss is nan at step 2\)"):
+        build.trained(diverged)
 
 
 def test_of_an_unfinished_run_it_says_so(run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:

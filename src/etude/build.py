@@ -20,6 +20,7 @@ from etude.data.store import Limits, TokenSplit, TokenStore
 from etude.data.tokenizer import PAD, SentencePiece, Tokenizer
 from etude.decoding.beam import BeamSearch
 from etude.decoding.translator import Translator
+from etude.divergence import divergence
 from etude.errors import UserError
 from etude.model.transformer import Transformer
 from etude.parts import make, of_today
@@ -110,7 +111,11 @@ class _Uninitialised(TorchFunctionMode):
 
 
 def learning_rate(config: Config) -> Callable[[int], float]:
-    """The learning rate of update 1, 2, ..., as `training_module` sets it."""
+    """The learning rate of update 1, 2, ..., as `training_module` sets it.
+
+    Raises:
+        UserError: the schedule refuses its values.
+    """
     schedule = config["schedule"]
     if not schedule.get("_partial_"):
         return make(schedule)
@@ -133,8 +138,8 @@ def training_module(config: Config, transformer: Transformer) -> "TranslationMod
         transformer,
         loss=make(config["loss"], PAD),
         likelihood=LabelSmoothing(PAD, smoothing=0.0),
-        optimizer=instantiate(config["optimizer"], _convert_="all"),
-        scheduler=instantiate(schedule, _convert_="all") if schedule.get("_partial_") else as_scheduler(make(schedule)),
+        optimizer=partial(make, config["optimizer"]),
+        scheduler=partial(make, schedule) if schedule.get("_partial_") else as_scheduler(make(schedule)),
         seed=config["seed"],
     )
 
@@ -219,13 +224,16 @@ def trained(run: RunDir) -> tuple[Config, Transformer, Tokenizer]:
     """What a run learned: its config, the model with its weights, in evaluation mode, and its word pieces.
 
     Raises:
-        UserError: the directory holds no run, or its checkpoint is missing or torn.
+        UserError: the directory holds no run, or its checkpoint is missing or torn, as that of a run which diverged
+            before its first one.
     """
     from etude.training.averaging import final_weights
 
     if not run.config_file.is_file():
         raise run.not_a_run
     config = run.config()
+    if run.finished and (how := divergence(run.result())) and not run.checkpoint.is_file():
+        raise UserError(f"{run.path} diverged before its first checkpoint ({how}): there are no weights")
     weights = final_weights(run, config)
     tokenizer = Tokenizer(run.tokenizer_file)
     transformer = model(config, len(tokenizer))

@@ -9,7 +9,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
 from etude.config.check import check_part
-from etude.config.explain import explain
+from etude.config.explain import explain, missing_target
 from etude.errors import UserError
 
 Config = dict[str, Any]
@@ -57,11 +57,13 @@ def of_today(checking: Callable[[], None]) -> Iterator[None]:
     try:
         yield
     except (InstantiationException, KeyError, TypeError) as error:
+        if not (missing_target(error) or "etude.").startswith("etude."):  # a class of the user's has gone
+            raise explain(error) or error from error
         try:
             checking()
         except UserError as reason:
             raise UserError(
-                f"the config of this run is of other code than today's ({reason}): launch it again, which makes it "
-                "another run, or go back to the code that began it"
+                f"the config of this run is of other code than today's ({reason}): launch it again, or go back to the "
+                "code that began it"
             ) from error
         raise

@@ -85,6 +85,23 @@ def test_a_misspelt_key_of_a_foreign_part_is_refused_by_name(overrides: list[str
         ("class Base:\n    def __init__(self, a): ...\nclass part(Base): ...", ["a"], {"a"}),
         ("def other(a, b): ...\npart = other", ["a", "b"], {"a", "b"}),
         ("from collections import OrderedDict\nclass part(OrderedDict): ...", [], set()),
+        (
+            "import torch\nclass Logged: ...\nclass part(Logged, torch.optim.SGD): ...",
+            [*signature("torch.optim.SGD").keywords],
+            {"params"},
+        ),
+        (
+            "from dataclasses import dataclass\n@dataclass\nclass Base:\n    a: int\n"
+            "@dataclass\nclass part(Base):\n    b: int = 1",
+            ["a", "b"],
+            {"a"},
+        ),
+        (
+            "from enum import Enum\nfrom typing import Literal\nclass Mode(Enum):\n    A = 1\n"
+            "def part(mode: Literal[Mode.A]): ...",
+            ["mode"],
+            {"mode"},
+        ),
         ("from functools import partial\npart = partial(int, base=2)", ["base"], set()),
     ],
 )

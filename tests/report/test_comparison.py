@@ -1,5 +1,6 @@
 """What is said of an arm beside the baseline, against the statistics and scipy asked directly."""
 
+import json
 import math
 import random
 import re
@@ -316,6 +317,20 @@ def test_a_run_that_diverged_enters_no_mean_and_is_named(ppl: float, runs_dir: P
     assert ([run.seed for run in found["base"].diverged], found["base"].seeds) == ([1], [2])
     assert (found["A1"].ppl, found["A1"].against) == (None, None)
     assert f"base, seed 1, diverged (the test perplexity is {ppl}): it enters no mean." in told(runs_dir)
+
+
+def test_a_baseline_that_was_stopped_before_it_was_scored_takes_nobodys_comparison_with_it(
+    runs_dir: Path, make_run: Make
+) -> None:
+    """The arms that have scores are measured as each other were."""
+    stopped = make_run("base", ppl=math.nan)
+    result = stopped.result()
+    result["test"] = {"perplexity": math.nan, "bleu": math.nan, "sentences": 0, "tokens": 0}
+    stopped.result_file.write_text(json.dumps(result))
+    make_run("A1", ppl=3.0)
+    found = arms(runs_dir)
+    assert found["A1"].comparable == {"ppl", "bleu"}
+    assert not [note for note in told(runs_dir) if "Not compared" in note]
 
 
 def test_where_every_run_diverged_there_is_still_a_table(runs_dir: Path, make_run: Make) -> None:

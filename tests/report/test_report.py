@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from rich.console import Console
 from scipy import stats
 
@@ -273,6 +274,16 @@ def test_a_default_that_was_typed_is_no_other_setting(arm: str, default: str, ru
     assert "Left out" not in notes(runs_dir)
     made = report("heads", runs_dir, {})
     assert sum(len(found.runs) for found in made.compared.arms) == 2
+
+
+def test_a_value_that_undoes_what_an_arm_is_there_to_change_is_another_setting(runs_dir: Path, make_run: Make) -> None:
+    """The baseline has eight heads without being told, A1 only where it is told after its own."""
+    undone = make_run("A1", 1, typed=("model.heads=8",))
+    config = undone.config()
+    config["model"]["heads"] = 8
+    undone.config_file.write_text(yaml.safe_dump(config))
+    make_run("base", 1)
+    assert "Left out: 1 run of another setting: etude report heads model.heads=8" in notes(runs_dir)
 
 
 def test_a_value_that_others_do_not_have_is_another_setting_though_one_arm_has_it(

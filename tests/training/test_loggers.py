@@ -81,6 +81,24 @@ def test_a_row_that_was_logged_is_not_logged_again(run: RunDir, monkeypatch: pyt
     assert logged == [(step, step - 1) for step in range(1, 9)]
 
 
+def test_where_the_file_has_lost_rows_new_ones_are_logged_all_the_same(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their numbers are not those of rows that W&B has had."""
+    logged = []
+    for first, last, lost in ((1, 6, 3), (7, 8, 0)):
+        (logger,) = offline(run)
+        monkeypatch.setattr(logger.experiment, "log", lambda row, **at: logged.append((row["step"], at["step"])))
+        sinks = [MetricsFile(run.metrics_file, first - 1), LoggerSink(logger)]
+        for step in range(first, last + 1):
+            for sink in sinks:
+                sink.write({"step": step, "loss": 1.0})
+        finish([logger], exit_code=0)
+        lines = run.metrics_file.read_text().splitlines(keepends=True)
+        run.metrics_file.write_text("".join(lines[: len(lines) - lost]))
+    assert logged == [(step, step - 1) for step in range(1, 9)]
+
+
 def test_the_death_of_wandbs_own_process_is_told_and_stops_nothing(
     run: RunDir, caplog: pytest.LogCaptureFixture
 ) -> None:

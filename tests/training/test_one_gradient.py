@@ -88,7 +88,8 @@ def test_all_processes_go_on_from_the_checkpoint_that_the_first_one_finds(
     runs: Freeze, whole: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A killed sweep's process may still be writing it when the next two begin; the first waits for the lock."""
-    run = asked(runs, "late", 0.0, "devices=2")
+    settings = [*BUDGET, "model.dropout=0.0", "budget.valid_every=2"]
+    run = with_plain_descent(runs("late", *settings, "trainer.devices=2"))
     half = run.path / "half.ckpt"
     save = Checkpoints.save
 
@@ -99,8 +100,7 @@ def test_all_processes_go_on_from_the_checkpoint_that_the_first_one_finds(
 
     with monkeypatch.context() as patched:
         patched.setattr(Checkpoints, "save", keeping)
-        alone = runs("alone", *BUDGET, "model.dropout=0.0", "budget.valid_every=2")
-        train(with_plain_descent(alone))
+        train(with_plain_descent(runs("alone", *settings)))
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     with FileLock(run.path / ".lock"):
         processes = subprocess.Popen(train_command(run), stderr=subprocess.PIPE, text=True, env=environment)

@@ -133,6 +133,19 @@ def test_every_optimizer_and_schedule_trains_at_the_rate_that_is_planned(runs: F
     assert logged == pytest.approx([rate(step) for step in range(1, 5)])
 
 
+def test_a_scheduler_of_torchs_that_lacks_an_argument_is_one_sentence(runs: Freeze) -> None:
+    lacking = [override for override in ONE_CYCLE if "max_lr" not in override]
+    with pytest.raises(UserError, match=r"OneCycleLR cannot be called .*missing a required argument: 'max_lr'"):
+        train(runs("lacking", *lacking))
+
+
+def test_a_scheduler_of_torchs_needs_an_optimizer_that_has_a_rate(runs: Freeze) -> None:
+    """With the default, whose rate is one, training would begin there."""
+    rateless = [override for override in ONE_CYCLE if "optimizer" not in override]
+    with pytest.raises(UserError, match=r"OneCycleLR changes the optimizer's .*say it, such as optimizer=adamw"):
+        runs("rateless", *rateless)
+
+
 @pytest.mark.parametrize("tokenizer", values("tokenizer"))
 def test_every_tokenizer_trains(runs: Freeze, tokenizer: str) -> None:
     size = ["tokenizer.vocab_size=30", "tokenizer.hard_vocab_limit=false"]

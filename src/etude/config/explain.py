@@ -52,6 +52,12 @@ def explain(error: BaseException) -> UserError | None:
     return None
 
 
+def missing_target(error: BaseException) -> str | None:
+    """The `_target_` that cannot be imported, where an error is about one."""
+    found = (_LOCATING.match(str(cause)) for cause in chain(error) if isinstance(cause, InstantiationException))
+    return next((match[1] for match in found if match), None)
+
+
 def chain(error: BaseException | None) -> list[BaseException]:
     """The error and all that it came from, the nearest first."""
     chain = []

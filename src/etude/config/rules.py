@@ -122,11 +122,16 @@ def _project_has_a_name(config: DictConfig) -> None:
 def _schedule_gives_the_rate(config: DictConfig) -> None:
     """An optimizer multiplies what the schedule gives by its own rate, which torch's have unless they are told.
 
-    A scheduler of torch's, which is made for the optimizer, is meant to.
+    A scheduler of torch's, which is made for the optimizer, is meant to, and needs one.
     """
-    if at(config, "schedule._partial_"):
-        return
     target, own = at(config, "optimizer._target_"), at(config, "optimizer.lr")
+    if at(config, "schedule._partial_"):
+        if own is None:
+            raise UserError(
+                f"{at(config, 'schedule._target_')} changes the optimizer's learning rate, and {target} is given none: "
+                "choose one that has a rate and say it, such as optimizer=adamw optimizer.lr=0.0005"
+            )
+        return
     rate = signature(target).defaults.get("lr", 1) if target and own is None else own
     if rate not in (None, 1):
         raise UserError(

@@ -124,10 +124,12 @@ def _read(node: ast.ClassDef | ast.FunctionDef, module: dict[str, Any], passed_o
             return _from_arguments(child.args, method=True)
     fields = [child for child in node.body if isinstance(child, ast.AnnAssign) and isinstance(child.target, ast.Name)]
     if fields and any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list):
+        if node.bases:  # which have fields of their own
+            return None
         types = {field.target.id: _type(field.annotation) for field in fields}  # type: ignore[union-attr]
         return Signature(types, frozenset(f.target.id for f in fields if f.value is None))  # type: ignore[union-attr]
     for base in node.bases:  # an inherited __init__
-        if isinstance(base, ast.Name) and base.id in module:
+        if isinstance(base, ast.Name) and base.id in module and len(node.bases) == 1:
             return _read(module[base.id], module, passed_on)
         if isinstance(base, ast.Name) and passed_on.get(base.id, "").startswith("etude."):
             return signature(passed_on[base.id])
@@ -191,7 +193,10 @@ def _type(annotation: ast.expr | None) -> Any:
         return Any if Any in (left, right) else left | right
     if isinstance(annotation, ast.Subscript):
         if isinstance(annotation.value, ast.Name) and annotation.value.id == "Literal":
-            return Literal[ast.literal_eval(annotation.slice)]
+            try:
+                return Literal[ast.literal_eval(annotation.slice)]
+            except ValueError:  # of an enumeration, say
+                return Any
         if isinstance(annotation.value, ast.Name) and annotation.value.id not in _NAMES:
             return Any
         return _type(annotation.value)

@@ -6,9 +6,8 @@ from enum import StrEnum
 from itertools import count
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from etude.code import code_fingerprint, code_fingerprint_of, unread_of
+from etude.lock import Busy, alone
 from etude.rundir import RunDir
 
 
@@ -74,10 +73,10 @@ def put_aside(run: RunDir, config: Mapping[str, Any]) -> None:
     name = f"{run.path.name}-{code or Code.UNKNOWN}"
     free = (path for number in count(1) if not (path := aside / (name if number == 1 else f"{name}-{number}")).exists())
     try:
-        with FileLock(run.path / ".lock", timeout=0):
+        with alone(run, 0):
             aside.mkdir(exist_ok=True)
             run.path.rename(next(free))
-    except Timeout:
+    except Busy:
         return
 
 

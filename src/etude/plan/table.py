@@ -70,7 +70,7 @@ def _three_digits(number: float | None) -> str:
 def notes(plans: Sequence[RunPlan], unequal: Sequence[Gap], tolerance: float) -> list[str]:
     """What the figures rest on, and which arms do not get what the baseline gets."""
     lines = list(dict.fromkeys(_lengths(plan) for plan in plans))
-    lines.append("GB: at the peak of training on a processor, in float32.")
+    lines.append("GB: at the peak of training on a processor with Adam, in float32.")
     for baseline in dict.fromkeys(gap.baseline for gap in unequal):
         lines.append(f"Not the budget of {baseline}, by more than {tolerance:.0%} (what would even it out):")
         told: dict[str, list[str]] = {}

@@ -29,7 +29,7 @@ from etude.report.versions import TODAY
 
 def compare(study: Study, selection: Selection) -> Compared:
     """All that can be said of the selected runs."""
-    first = min(selection.runs, key=lambda run: (run.arm != study.baseline, run.divergence is not None))
+    first = min(selection.runs, key=lambda run: (run.divergence is not None, run.arm != study.baseline))
     base_set = test_set(first, selection.runs)
     runs = {arm: [run for run in selection.runs if run.arm == arm and not run.divergence] for arm in study.arms}
     measured = {arm: measure(arm, its, base_set) for arm, its in runs.items() if its}

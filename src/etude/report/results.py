@@ -84,24 +84,28 @@ def read_runs(study: Study, runs_dir: Path) -> tuple[list[Run], list[str]]:
             notes.append(f"Left out: {error}.")
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             notes.append(f"Left out: {run_dir.path}, which cannot be read ({type(error).__name__}).")
-    return _without_needless(runs), notes
+    return _without_needless(runs, study.changed), notes
 
 
-def _without_needless(runs: Sequence[Run]) -> list[Run]:
+def _without_needless(runs: Sequence[Run], touched: Collection[str]) -> list[Run]:
     """The runs, whose settings leave out what was typed in vain: the value is the same where it was not typed."""
     return [
-        replace(run, setting={key: value for key, value in run.setting.items() if not _needless(key, run, runs)})
+        replace(run, setting={key: v for key, v in run.setting.items() if not _needless(key, run, runs, touched)})
         for run in runs
     ]
 
 
-def _needless(key: str, run: Run, runs: Sequence[Run]) -> bool:
-    """Whether those who did not type `key` have the value that this run typed: of its arm, if there are any."""
+def _needless(key: str, run: Run, runs: Sequence[Run], touched: Collection[str]) -> bool:
+    """Whether those who did not type `key` have the value that this run typed.
+
+    Those of its arm are asked, or where there are none and no arm touches it, all.
+    """
     value = value_at(run.config, key)
     if key not in run.typed or key in run.config.get("choices", {}) or (value is None and run.typed[key] != "null"):
         return False
     others = [other for other in runs if key not in other.typed and _chosen(other) == _chosen(run)]
-    others = [other for other in others if other.arm == run.arm] or others
+    own = [other for other in others if other.arm == run.arm]
+    others = own if own or _touches(touched, key) else others
     return bool(others) and all(value_at(other.config, key) == value for other in others)
 
 
@@ -124,6 +128,11 @@ def _read(run_dir: RunDir, touched: Collection[str], tuned: Collection[str]) -> 
     text = run_dir.text_file.read_text(encoding="utf-8").strip() if run_dir.text_file.is_file() else ""
     arm, seed = run_dir.path.parent.name, int(config["seed"])
     return Run(run_dir, arm, seed, config, result, typed, setting, changed, code, text)
+
+
+def _touches(touched: Collection[str], name: str) -> bool:
+    """Whether an arm changes a group or a key, or one around it."""
+    return any(f"{name.replace('.', '/')}/".startswith(f"{one.replace('.', '/')}/") for one in touched)
 
 
 def _free(choices: Mapping[str, Any], touched: Collection[str]) -> dict[str, str]:

@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from etude.errors import UserError
+from etude.lock import alone
 from etude.rundir import RunDir
 from etude.sweep.options import Options
 from etude.sweep.slots import run_side_by_side
+
+_PATIENCE = 1.0  # seconds to wait for another process
 
 
 def train_on_several(run: RunDir, launcher: Mapping[str, Any]) -> dict[str, Any]:
@@ -20,6 +23,7 @@ def train_on_several(run: RunDir, launcher: Mapping[str, Any]) -> dict[str, Any]
         What `result.json` holds.
 
     Raises:
+        Busy: another process works on it.
         UserError: the data cannot be had, or the config or this machine does not fit; nothing was started.
         SweepFailed: they ended without a result.
         KeyboardInterrupt: they were asked to stop.
@@ -31,6 +35,8 @@ def train_on_several(run: RunDir, launcher: Mapping[str, Any]) -> dict[str, Any]
         asked = Options(**options)
     except TypeError as error:
         raise UserError("one run on several devices is launched on this machine: say hydra/launcher=slots") from error
+    with alone(run, _PATIENCE):
+        pass  # a sweep would wait for the other process; whoever asks for one run is told
     config = run.config()
     build.shapes(config)
     build.token_store(config)  # made here, where a mistake is one sentence and not one of each process

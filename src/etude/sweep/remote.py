@@ -25,6 +25,7 @@ class Ending(NamedTuple):
     started: float  # seconds since the epoch
     ended: float
     reason: str  # why there is no result; empty if there is one
+    elsewhere: bool = False  # another process works on it
 
 
 Endings = Generator[tuple[Job, Ending], None, None]
@@ -62,7 +63,7 @@ class RemoteRun:
                 job.poll()
         finally:
             self.stop()
-        return Ending(job.started, job.ended, job.reason)
+        return Ending(job.started, job.ended, job.reason, job.state is State.ELSEWHERE)
 
     @property
     def stopping(self) -> bool:
@@ -90,7 +91,7 @@ def absolute(run_dirs: Sequence[RunDir]) -> list[RunDir]:
 
 
 def follow(jobs: Sequence[Job], endings: Endings) -> None:
-    """Tell each ending as it comes, and all failures again after the last.
+    """Tell each ending as it comes, and all failures again after the last. What another process trains is left to it.
 
     Raises:
         SweepFailed: at least one run ended without a result.
@@ -98,7 +99,11 @@ def follow(jobs: Sequence[Job], endings: Endings) -> None:
     lines = Lines(jobs)
     with closing(endings):
         for job, ending in endings:
-            job.attempts, (job.started, job.ended, job.reason) = 1, ending
+            job.attempts, (job.started, job.ended, job.reason, elsewhere) = 1, ending
+            if elsewhere:
+                job.state = State.ELSEWHERE
+                lines.elsewhere(job)
+                continue
             job.state = State.FAILED if ending.reason else job.outcome
             lines.ended(job)
     conclude(jobs, stopped=False)

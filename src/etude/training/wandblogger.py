@@ -47,8 +47,10 @@ class WandbLogger(Logger):
         self._logged.truncate(logged)
         self._next: float = logged
         self._numbers: dict[tuple[int, bool], int] = {}
+        self._free = 0  # the number of the next row that is new
         for row in read_metrics(run.metrics_file):
             self.log_metrics({k: float(v) for k, v in row.items() if v and k != "step"}, int(row["step"]))
+        self._free = max(self._free, logged)  # where the file has lost rows, new ones do not take their numbers
 
     @property
     def name(self) -> str:
@@ -65,7 +67,10 @@ class WandbLogger(Logger):
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         """Log one row of `metrics.csv`, unless it has been logged."""
-        number = self._numbers.setdefault((step or 0, "valid_loss" in metrics), len(self._numbers))
+        key = (step or 0, "valid_loss" in metrics)
+        if key not in self._numbers:
+            self._numbers[key], self._free = self._free, self._free + 1
+        number = self._numbers[key]
         if number < self._next:
             return
         row = {"step": step, **metrics}
