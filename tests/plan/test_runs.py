@@ -28,6 +28,18 @@ def only(config: dict) -> RunPlan:
     return planned
 
 
+def test_a_run_that_diverged_is_no_longer_to_do_and_said_to_have(config_of):
+    config = config_of(*SMALL_TEXT)
+    build.token_store(config)
+    run = run_dir(config, fingerprint(config))
+    run.path.mkdir(parents=True)
+    for result, state in (({"diverged": "the loss is nan at step 3"}, "diverged"), ({"steps": 7}, "finished")):
+        run.write_result(result)
+        planned = only(config)
+        assert planned.state == state
+        assert planned.done
+
+
 @pytest.mark.parametrize("tokenizer", ["bpe", "char", "word"])
 def test_the_vocabulary_is_the_one_that_was_learned_where_it_has_been(config_of, tokenizer: str):
     """A text has fewer characters than data.vocab_size allows."""

@@ -154,7 +154,7 @@ def test_in_one_column_what_an_arm_is_shares_a_column_and_bleu_stands_below(runs
     assert "table*" not in text
     assert r"\textwidth" not in text
     upper, lower = (body(r"\begin{tabular}" + part) for part in text.split(r"\begin{tabular}")[1:])
-    assert upper[2][:3] == ["", "base", "h=8, positions=sinusoidal, steps=100"]
+    assert upper[2][:3] == ["", "base", r"\raggedright h=8, positions=sinusoidal, steps=100"]
     assert [row[1] for row in upper[2:]] == [row[1] for row in lower[2:]]
     assert r"\multicolumn{3}{c}{BLEU}" in lower[0]
     assert not any("BLEU" in cell for cell in upper[0])
@@ -216,7 +216,7 @@ def test_it_compiles_and_the_page_holds_every_number(tmp_path: Path, runs_dir: P
     several_seeds(make_run)
     made = report("heads", runs_dir, {})
     page = printed(tmp_path, made.latex())
-    for word in ("3.02 ± 0.02", "+1.00∗", "4.92", "0.526", "sinusoidal", "(A)", "Heads and positions"):
+    for word in ("3.02 ± 0.02", "+0.286∗", "4.92", "0.526", "sinusoidal", "(A)", "Heads and positions"):
         assert word in page
 
 

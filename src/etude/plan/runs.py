@@ -7,6 +7,7 @@ from math import ceil
 
 from etude import build
 from etude.config.identity import fingerprint, run_dir
+from etude.divergence import divergence
 from etude.errors import UserError
 from etude.plan.device import Device
 from etude.plan.flops import decoding_flops, training_flops
@@ -54,7 +55,7 @@ class RunPlan:
         tokens: target tokens trained on.
         hours: of training on as many of the device as the run asks for, and of translating on one.
         price: of the devices for these hours, in US dollars.
-        state: "finished", "begun", "to do", or "?" where the text is missing, so that nobody can say.
+        state: "finished", "diverged", "begun", "to do", or "?" where the text is missing, so that nobody can say.
         text: what the figures rest on.
     """
 
@@ -80,6 +81,11 @@ class RunPlan:
             text_tokens=self.text.tokens,
             length=self.text.target,
         )
+
+    @property
+    def done(self) -> bool:
+        """Whether there is a result, so that nothing will be spent."""
+        return self.state in ("finished", "diverged")
 
     @property
     def name(self) -> str:
@@ -177,7 +183,9 @@ def _state(config: Config, text: Text) -> str:
     if text.fingerprint is None:
         return "?"
     run = run_dir(config, text.fingerprint)
-    return "finished" if run.finished else "begun" if run.checkpoint.is_file() else "to do"
+    if run.finished:
+        return "diverged" if divergence(run.result()) else "finished"
+    return "begun" if run.checkpoint.is_file() else "to do"
 
 
 def _key(node: Config) -> str:

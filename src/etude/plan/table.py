@@ -23,7 +23,7 @@ def drawn(
     """A row each, and what is still to do in the last."""
     with_paper = any(number is not None for number in paper)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=len(plans) > 1, title=f"On {device.name}")
-    to_do = [plan for plan in plans if plan.state != "finished"]
+    to_do = [plan for plan in plans if not plan.done]
     table.add_column("run", footer=f"{len(to_do)} to do", no_wrap=True)
     numbers: list[tuple[str, str]] = [("params\nM", "")]
     numbers += [("paper\nM", "")] if with_paper else []
@@ -100,7 +100,7 @@ def as_json(
     device: Device,
 ) -> dict[str, Any]:
     """The same for machines: plain numbers, no units but those in the names."""
-    to_do = [plan for plan in plans if plan.state != "finished"]
+    to_do = [plan for plan in plans if not plan.done]
     return {
         "device": {
             "name": device.name,

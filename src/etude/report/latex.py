@@ -11,7 +11,7 @@ from typing import Literal
 
 from etude.report.against import ALPHA
 from etude.report.rows import STAR, Column, Row, Rows
-from etude.report.table import halves, narrow
+from etude.report.table import WHAT, halves, narrow
 
 Notes = Literal["full", "short", "none"]
 
@@ -75,25 +75,29 @@ def _parts(rows: Rows, columns: int) -> list[Rows]:
     """The tables that stand below each other."""
     if columns > 1:
         return [rows]
-    narrower = narrow(rows)
-    return [*halves(narrower)] if any(column.header == "BLEU" for column in rows.columns) else [narrower]
+    return halves(narrow(rows))
 
 
 def _tabular(rows: Rows, width: str) -> list[str]:
     grouped = any(_letter(row) for row in rows.rows)
-    kinds = ["l" if column.words else "r" for column in rows.columns]
+    kinds = [_kind(column) for column in rows.columns]
     return [
         r"\sbox0{%",
         rf"\begin{{tabular}}{{@{{}}{''.join(['l'] * grouped + kinds)}@{{}}}}",
         r"\toprule",
         *_header([Column("", words=True)] * grouped + rows.columns),
         r"\midrule",
-        *_body(rows.rows, grouped),
+        *_body(rows, grouped),
         r"\bottomrule",
         r"\end{tabular}}%",
         rf"\ifdim\wd0>{width}\resizebox{{{width}}}{{!}}{{\usebox0}}\else\usebox0\fi",
         r"\par\medskip",
     ]
+
+
+def _kind(column: Column) -> str:
+    """Words to the left, numbers to the right; what an arm is, all of it in one column, on several lines."""
+    return "p{2.6cm}" if column.header == WHAT else "l" if column.words else "r"
 
 
 def _chosen(rows: Rows, notes: Notes) -> list[str]:
@@ -134,15 +138,15 @@ def _header(columns: Sequence[Column]) -> list[str]:
     return [_line(above), "".join(rules), _line(below)] if rules else [_line(below)]
 
 
-def _body(rows: Sequence[Row], grouped: bool) -> list[str]:
+def _body(rows: Rows, grouped: bool) -> list[str]:
     """As in the paper, (A) stands before the first of A1, A2, ..."""
     lines: list[str] = []
-    groups = [list(group) for _, group in groupby(rows, key=lambda row: row.group)]
+    groups = [list(group) for _, group in groupby(rows.rows, key=lambda row: row.group)]
     for before, group in zip([[], *groups], groups, strict=False):
         lines += [r"\midrule"] if before and (_is_group(before) or _is_group(group)) else []
         for place, row in enumerate(group):
             label = [_letter(row) if place == 0 else ""] if grouped else []
-            lines.append(_line([*label, *(_cell(cell) for cell in row.cells)]))
+            lines.append(_line([*label, *(_cell(*both) for both in zip(row.cells, rows.columns, strict=True))]))
     return lines
 
 
@@ -155,8 +159,10 @@ def _letter(row: Row) -> str:
     return f"({row.group})" if len(row.group) == 1 else ""
 
 
-def _cell(cell: str) -> str:
-    """A star is raised, and what has one is bold."""
+def _cell(cell: str, column: Column) -> str:
+    """A star is raised, and what has one is bold; what an arm is is not spread over the line."""
+    if column.header == WHAT:
+        return rf"\raggedright {escaped(cell)}"
     if cell.endswith(STAR):
         return rf"\textbf{{{escaped(cell.removesuffix(STAR))}}}\rlap{{$^*$}}"
     return escaped(cell)

@@ -10,6 +10,9 @@ from rich.text import Text
 
 from etude.report.rows import STAR, Column, Row, Rows
 
+WHAT = "what it is"
+"""The header of the column that all changes of an arm share where there is little room."""
+
 _STYLES = {"paper": "dim"}
 
 
@@ -45,7 +48,7 @@ def narrow(rows: Rows) -> Rows:
     if not told:
         return rows
     first, end = told[0], told[-1] + 1
-    columns = [*rows.columns[:first], Column("what it is", about_arm=True, words=True), *rows.columns[end:]]
+    columns = [*rows.columns[:first], Column(WHAT, about_arm=True, words=True), *rows.columns[end:]]
     shorter = []
     for row in rows.rows:
         words = [f"{rows.columns[index].header}={row.cells[index]}" for index in told if row.cells[index]]
@@ -53,11 +56,13 @@ def narrow(rows: Rows) -> Rows:
     return replace(rows, columns=columns, rows=shorter)
 
 
-def halves(rows: Rows) -> tuple[Rows, Rows]:
-    """What stands before the first column of BLEU, and the rest beside the arms' names."""
-    at = [column.header for column in rows.columns].index("BLEU")
-    names = rows.columns[0]
-    return (
+def halves(rows: Rows) -> list[Rows]:
+    """What stands before the first column of BLEU, and the rest beside the arms' names; where there is none, all."""
+    headers = [column.header for column in rows.columns]
+    if "BLEU" not in headers:
+        return [rows]
+    at, names = headers.index("BLEU"), rows.columns[0]
+    return [
         replace(rows, columns=rows.columns[:at], rows=[replace(row, cells=row.cells[:at]) for row in rows.rows]),
         replace(
             rows,
@@ -65,7 +70,7 @@ def halves(rows: Rows) -> tuple[Rows, Rows]:
             columns=[names, *rows.columns[at:]],
             rows=[replace(row, cells=[row.cells[0], *row.cells[at:]]) for row in rows.rows],
         ),
-    )
+    ]
 
 
 def markdown(rows: Rows) -> str:
