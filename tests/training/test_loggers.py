@@ -3,7 +3,7 @@
 import logging
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -68,16 +68,23 @@ def test_whoever_has_switched_wandb_off_gets_no_logger(run: RunDir, monkeypatch:
     assert wandb(run, CONFIG, mode="online", project="etude", entity=None) == []
 
 
+def log_steps(run: RunDir, steps: Iterable[int], monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Log a row for each step, as a process does that goes on before the first; (step, number) of what W&B gets."""
+    logged: list[tuple[int, int]] = []
+    (logger,) = offline(run)
+    monkeypatch.setattr(logger.experiment, "log", lambda row, **at: logged.append((row["step"], at["step"])))
+    first, *rest = steps
+    sinks = [MetricsFile(run.metrics_file, first - 1), LoggerSink(logger)]
+    for step in (first, *rest):
+        for sink in sinks:
+            sink.write({"step": step, "loss": 1.0})
+    finish([logger], exit_code=0)
+    return logged
+
+
 def test_a_row_that_was_logged_is_not_logged_again(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    logged = []
-    for first, last in ((1, 6), (4, 8)):  # the second goes on from a checkpoint before step 4
-        (logger,) = offline(run)
-        monkeypatch.setattr(logger.experiment, "log", lambda row, **at: logged.append((row["step"], at["step"])))
-        sinks = [MetricsFile(run.metrics_file, first - 1), LoggerSink(logger)]
-        for step in range(first, last + 1):
-            for sink in sinks:
-                sink.write({"step": step, "loss": 1.0})
-        finish([logger], exit_code=0)
+    logged = log_steps(run, range(1, 7), monkeypatch)
+    logged += log_steps(run, range(4, 9), monkeypatch)  # from a checkpoint before step 4
     assert logged == [(step, step - 1) for step in range(1, 9)]
 
 
@@ -85,17 +92,10 @@ def test_where_the_file_has_lost_rows_new_ones_are_logged_all_the_same(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their numbers are not those of rows that W&B has had."""
-    logged = []
-    for first, last, lost in ((1, 6, 3), (7, 8, 0)):
-        (logger,) = offline(run)
-        monkeypatch.setattr(logger.experiment, "log", lambda row, **at: logged.append((row["step"], at["step"])))
-        sinks = [MetricsFile(run.metrics_file, first - 1), LoggerSink(logger)]
-        for step in range(first, last + 1):
-            for sink in sinks:
-                sink.write({"step": step, "loss": 1.0})
-        finish([logger], exit_code=0)
-        lines = run.metrics_file.read_text().splitlines(keepends=True)
-        run.metrics_file.write_text("".join(lines[: len(lines) - lost]))
+    logged = log_steps(run, range(1, 7), monkeypatch)
+    lines = run.metrics_file.read_text().splitlines(keepends=True)
+    run.metrics_file.write_text("".join(lines[:-3]))
+    logged += log_steps(run, range(7, 9), monkeypatch)
     assert logged == [(step, step - 1) for step in range(1, 9)]
 
 
