@@ -63,17 +63,29 @@ class TokenStore:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The vocabulary that the text was cut with."""
+        """The vocabulary that the text was cut with.
+
+        Raises:
+            UserError: a file of it is damaged.
+        """
         self.verify("tokenizer.")
         return Tokenizer(self.path / "tokenizer.model")
 
     def split(self, name: str) -> TokenSplit:
-        """The pieces of "train", "valid" or "test"."""
+        """The pieces of "train", "valid" or "test".
+
+        Raises:
+            UserError: a file of it is damaged.
+        """
         self.verify(f"{name}.")
         return TokenSplit(self.path, name)
 
     def text(self, name: str) -> tuple[list[str], list[str]]:
-        """The source lines and the references of "valid" or "test", row by row, as they were written."""
+        """The source lines and the references of "valid" or "test", row by row, as they were written.
+
+        Raises:
+            UserError: a file of it is damaged.
+        """
         self.verify(f"{name}.")
         return read_text(self.path, name)
 
