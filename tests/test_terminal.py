@@ -19,6 +19,7 @@ from etude.analyze.summary import summary
 from etude.config.difference import difference
 from etude.plan import table as plan_table
 from etude.plan.proportions import Proportions
+from etude.plan.runs import RunPlan, Text
 from etude.report.command import report
 from etude.report.rows import Column, Row, Rows
 from etude.report.table import Drawn
@@ -81,9 +82,9 @@ def of_picture(words: str) -> str:
 
 
 def of_plan(words: str) -> str:
-    run: Any = SimpleNamespace(name=words, parameters=1, memory=1, state="new", config={"seed": 1, "study": "single"})
-    for name in ("step_flops", "training_flops", "decoding_flops", "tokens", "hours", "price"):
-        setattr(run, name, 1)
+    config = {"seed": 1, "study": "single", "arm": words}
+    text = Text(None, source=1, target=1, sentences=1, vocabulary=1, tokens=1, prepared=True)
+    run = RunPlan(config, 1, 1, 1, 1, 1, 1, 1, 1, state="to do", text=text)
     where: Any = SimpleNamespace(name="cpu")
     return shown(plan_table.drawn([run], [{"model/position": words}], [None], where))
 
