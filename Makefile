@@ -22,7 +22,7 @@ check: $(VENV)/.installed-dev ## format, lint, types, and the direction of impor
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/python -m etude.config.axes README.md
+	$(BIN)/python -m etude.studies.axes README.md
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("étude needs Python 3.11 or newer; this is " + sys.version.split()[0] + ": make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 
 from etude.config.compose import compose
 from etude.config.identity import freeze, freeze_all
-from etude.config.studies import load_study
-from etude.rundir import RunDir
+from etude.runs.run_dir import RunDir
+from etude.studies.study import load_study
 
 Jobs = list[list[str]]
 

@@ -17,12 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from etude import build
 from etude.config.compose import compose
 from etude.config.identity import resolved
 from etude.data.tokenizer import EOS, PAD, UNK
 from etude.decoding.beam import BeamSearch, Hypothesis
 from etude.model.transformer import DecoderState, Transformer
+from etude.tasks import build
 
 SENTENCES, PIECES, VOCAB_SIZE = 200, 14, 8000
 

@@ -19,14 +19,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from etude import build
 from etude.config.compose import compose
 from etude.config.identity import resolved
 from etude.data.tokenizer import EOS, UNK
 from etude.decoding.beam import BeamSearch
 from etude.model.transformer import DecoderState, Transformer
-from etude.plan.flops import training_flops
-from etude.plan.size import size
+from etude.tasks import build
+from etude.tasks.flops import training_flops
+from etude.tasks.size import size
+from etude.training.build import training_module
 
 VOCABULARY, LENGTH = 37000, 25
 
@@ -72,7 +73,7 @@ def peak(device: str, n: int) -> float:
 
 
 def training_step(config: dict[str, Any], tokens: int, device: str) -> Callable[[], object]:
-    module = build.training_module(config, build.model(config, VOCABULARY)).to(device).train()
+    module = training_module(config, build.model(config, VOCABULARY)).to(device).train()
     optimizer = module.make_optimizer(module.parameters())
     batch = torch.randint(UNK + 1, VOCABULARY, (tokens // LENGTH, LENGTH), device=device)
     mask = torch.ones_like(batch, dtype=torch.bool)

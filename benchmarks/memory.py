@@ -10,10 +10,11 @@ import resource
 
 import torch
 
-from etude import build
 from etude.config.compose import compose
 from etude.config.identity import resolved
+from etude.tasks import build
 from etude.training.allocator import keep_large_blocks
+from etude.training.build import training_module
 
 VOCABULARY, LENGTH = 37000, 25
 
@@ -25,7 +26,7 @@ def main() -> None:
     options = parser.parse_args()
     keep_large_blocks()
     config = resolved(compose(["scale=full", *options.overrides]))
-    module = build.training_module(config, build.model(config, VOCABULARY))
+    module = training_module(config, build.model(config, VOCABULARY))
     optimizer = module.make_optimizer(module.parameters())
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     tokens = torch.randint(4, VOCABULARY, (options.tokens // LENGTH, LENGTH))

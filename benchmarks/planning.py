@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from etude.config.studies import load_study
+from etude.studies.study import load_study
 
 LENGTH = 25
 BATCH = ["budget.source_tokens=2000", "budget.target_tokens=2000"]
@@ -30,17 +30,18 @@ def train(overrides: list[str], steps: int) -> None:
     """Some steps, then the measured and the planned peak in GB."""
     import torch
 
-    from etude import build, train  # noqa: F401  (what a run imports takes memory too)
     from etude.config.compose import compose
     from etude.config.identity import resolved
-    from etude.plan.memory import peak_memory
-    from etude.plan.size import size
+    from etude.inspect.plan.memory import peak_memory
+    from etude.tasks import build
+    from etude.tasks.size import size
     from etude.training.allocator import keep_large_blocks
+    from etude.training.build import training_module
 
     keep_large_blocks()
     config = resolved(compose(overrides))
     pieces, sentences = config["data"]["vocab_size"], config["budget"]["target_tokens"] // LENGTH
-    module = build.training_module(config, build.model(config, pieces))
+    module = training_module(config, build.model(config, pieces))
     optimizer = module.make_optimizer(module.parameters())
 
     def step() -> None:  # whose loss is gone when the next one begins, as in a run

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
-from etude.code import code_fingerprint
 from etude.config.compose import compose
 from etude.config.identity import resolved
-from etude.config.studies import load_study
-from etude.evaluation.bleu import bleu
-from etude.rundir import RunDir
+from etude.runs.code import code_fingerprint
+from etude.runs.run_dir import RunDir
+from etude.studies.study import load_study
+from etude.tasks.bleu import bleu
 
 WORDS = [
     f"{start}{end}" for start in ("ba", "de", "gi", "lo", "mu", "ste", "tra") for end in ("k", "nen", "r", "st", "")

@@ -60,7 +60,7 @@ def training_processes(runs: Path) -> list[int]:
             inside = (process / "cwd").resolve() == runs.parent
         except OSError:
             continue
-        if inside and "etude.train" in words and any(word.startswith(f"{runs.name}/") for word in words):
+        if inside and "etude.training.run" in words and any(word.startswith(f"{runs.name}/") for word in words):
             found.append(int(process.name))
     return sorted(found)
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
-from etude.code import code_fingerprint
 from etude.config.compose import compose
 from etude.config.identity import resolved
-from etude.config.studies import load_study
+from etude.runs.code import code_fingerprint
+from etude.studies.study import load_study
 
 RESULT = {
     "parameters": 475904,

@@ -15,23 +15,24 @@ from typing import Any
 
 import torch
 
-from etude import build
 from etude.config.compose import compose
 from etude.config.identity import freeze
 from etude.data.store import TokenStore
-from etude.fit import fit
 from etude.logs import quiet_libraries
-from etude.rundir import RunDir
+from etude.runs.run_dir import RunDir
+from etude.tasks import build
 from etude.training.allocator import keep_large_blocks
+from etude.training.build import training_data, training_module
+from etude.training.metrics_writers import ProgressFile
 from etude.training.randomness import reseed
-from etude.training.sinks import ProgressFile
+from etude.training.trainer import fit
 
 STEPS, TURNS = 200, 7
 
 
 def bare(config: dict[str, Any], store: TokenStore) -> float:
-    module = build.training_module(config, build.model(config, store.vocab_size))
-    batches = iter(build.training_data(config, store, start_step=0).train_dataloader())
+    module = training_module(config, build.model(config, store.vocab_size))
+    batches = iter(training_data(config, store, start_step=0).train_dataloader())
     [optimizer], [schedule] = _optimizers(module)
     module.train()
     started = time.perf_counter()
@@ -52,7 +53,7 @@ def _optimizers(module: Any) -> tuple[list[Any], list[Any]]:
 
 
 def ours(run: RunDir, config: dict[str, Any], store: TokenStore) -> float:
-    module = build.training_module(config, build.model(config, store.vocab_size))
+    module = training_module(config, build.model(config, store.vocab_size))
     progress = ProgressFile(run.progress_file, STEPS)
     seconds, _ = fit(run, config, module, store, [], progress, {})
     run.checkpoint.unlink()

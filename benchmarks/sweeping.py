@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 
 from etude.config.compose import compose
+from etude.config.compose_cache import expand
 from etude.config.identity import freeze_all
-from etude.config.many import expand
-from etude.sweep.sweepfile import sweep_overrides
+from etude.search.sweep_file import sweep_overrides
 
 TEXT = ["data.train_pairs=300", "data.valid_pairs=8", "data.test_pairs=8", "data.vocab_size=300"]
 SMALL = ["budget=smoke", "logger=none", "decoding.max_extra=5", "trainer=cpu", *TEXT]

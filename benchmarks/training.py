@@ -18,10 +18,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from etude import build
 from etude.config.compose import compose
 from etude.config.identity import resolved
 from etude.data.tokenizer import BOS, PAD
+from etude.tasks import build
 from etude.training.allocator import keep_large_blocks
 from etude.training.loss import LabelSmoothing
 from etude.training.optimizer import adam

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from etude.cli import VERBS
-from etude.config.axes import renew
+from etude.cli.main import VERBS
 from etude.config.check import check
 from etude.config.compose import compose
-from etude.config.studies import load_study, study_names
 from etude.paths import shipped
-from etude.sweep.sweepfile import planned_runs, sweep_overrides
+from etude.search.sweep_file import planned_runs, sweep_overrides
+from etude.studies.axes import renew
+from etude.studies.study import load_study, study_names
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -72,7 +72,7 @@ def test_every_command_of_the_readme_is_understood(command, monkeypatch):
 
 
 def test_the_table_of_axes_is_what_conf_holds():
-    assert renew(README) == README, "conf/ has changed: python -m etude.config.axes README.md"
+    assert renew(README) == README, "conf/ has changed: python -m etude.studies.axes README.md"
 
 
 @pytest.mark.parametrize(

@@ -15,21 +15,22 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etude.analyze.summary import summary
+from etude.cli import diff
+from etude.cli.report import report
+from etude.cli.status import main as status
 from etude.config.difference import difference
-from etude.plan import table as plan_table
-from etude.plan.proportions import Proportions
-from etude.plan.runs import RunPlan, Text
-from etude.report.command import report
-from etude.report.rows import Column, Row, Rows
-from etude.report.table import Drawn
-from etude.rundir import RunDir
-from etude.show import diff
-from etude.show.anatomy import Node
-from etude.show.drawing import drawn
-from etude.sweep.job import Job
-from etude.sweep.live import screen
-from etude.sweep.status import status
+from etude.inspect.analyze.summary import summary
+from etude.inspect.plan import table as plan_table
+from etude.inspect.plan.proportions import Proportions
+from etude.inspect.plan.runs import RunPlan
+from etude.inspect.show.anatomy import Node
+from etude.inspect.show.drawing import drawn
+from etude.launchers.dashboard import screen
+from etude.launchers.job import Job
+from etude.report.render.rows import Column, Row, Rows
+from etude.report.render.terminal import Drawn
+from etude.runs.run_dir import RunDir
+from etude.tasks.text_size import TextSize
 from etude.terminal import console
 
 WORDS = st.one_of(
@@ -83,7 +84,7 @@ def of_picture(words: str) -> str:
 
 def of_plan(words: str) -> str:
     config = {"seed": 1, "study": "single", "arm": words}
-    text = Text(None, source=1, target=1, sentences=1, vocabulary=1, tokens=1, prepared=True)
+    text = TextSize(None, source=1, target=1, sentences=1, vocabulary=1, tokens=1, prepared=True)
     run = RunPlan(config, 1, 1, 1, 1, 1, 1, 1, 1, state="to do", text=text)
     where: Any = SimpleNamespace(name="cpu")
     return shown(plan_table.drawn([run], [{"model/position": words}], [None], where))

@@ -1,6 +1,6 @@
 """`python -m etude` is `etude`."""
 
-from etude.cli import main
+from etude.cli.main import main
 
 if __name__ == "__main__":
     main()

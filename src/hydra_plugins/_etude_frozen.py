@@ -16,7 +16,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, open_dict
 
 if TYPE_CHECKING:
-    from etude.rundir import RunDir
+    from etude.runs.run_dir import RunDir
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class FrozenLauncher(Launcher):
             UserError: a config is not sound; nothing was started.
             SweepFailed: some runs failed; the others are finished.
         """
-        from etude.config.stale import code_changed
+        from etude.runs.provenance import code_changed
 
         run_dirs = self._frozen(job_overrides)
         begun = [run for run in run_dirs if not run.finished and run.environment_file.exists()]

@@ -11,7 +11,7 @@ from hydra.core.utils import JobReturn
 from hydra_plugins._etude_frozen import FrozenLauncher
 
 if TYPE_CHECKING:
-    from etude.rundir import RunDir
+    from etude.runs.run_dir import RunDir
 
 
 class SlotsLauncher(FrozenLauncher):
@@ -24,7 +24,7 @@ class SlotsLauncher(FrozenLauncher):
             UserError: an option or a config is not sound, or asks for more than there is; nothing was started.
             SweepFailed: some runs failed; the others are finished.
         """
-        from etude.sweep.options import Options
+        from etude.launchers.options import Options
 
         self._checked = Options(**self.options)
         self._slots = self._checked.slots()
@@ -34,7 +34,7 @@ class SlotsLauncher(FrozenLauncher):
 
     def run(self, run_dirs: "Sequence[RunDir]") -> None:
         """Run all that are not finished, as many at once as there are slots."""
-        from etude.sweep.slots import run_side_by_side
+        from etude.launchers.slots import run_side_by_side
 
         asked = self._checked
         run_side_by_side(run_dirs, self._slots, retries=asked.retries, timeout=asked.timeout, grace=asked.grace)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hydra_plugins._etude_frozen import FrozenLauncher
 
 if TYPE_CHECKING:
-    from etude.rundir import RunDir
+    from etude.runs.run_dir import RunDir
 
 
 class RayLauncher(FrozenLauncher):
@@ -19,6 +19,6 @@ class RayLauncher(FrozenLauncher):
 
     def run(self, run_dirs: "Sequence[RunDir]") -> None:
         """Run all that are not finished."""
-        from etude.sweep.raytasks import run_as_tasks
+        from etude.launchers.ray import run_as_tasks
 
         run_as_tasks(run_dirs, **self.options)

@@ -5,9 +5,9 @@ from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSource
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 
-from etude.config.arms import arm_config
-from etude.config.studies import arm_names
+from etude.config.config_source import arm_config
 from etude.paths import shipped
+from etude.studies.study import arm_names
 
 GROUP = "experiment"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hydra_plugins._etude_frozen import FrozenLauncher
 
 if TYPE_CHECKING:
-    from etude.rundir import RunDir
+    from etude.runs.run_dir import RunDir
 
 
 class SubmititLauncher(FrozenLauncher):
@@ -19,6 +19,6 @@ class SubmititLauncher(FrozenLauncher):
 
     def run(self, run_dirs: "Sequence[RunDir]") -> None:
         """Submit all that are not finished, and see them through."""
-        from etude.sweep.slurm import run_as_jobs
+        from etude.launchers.slurm import run_as_jobs
 
         run_as_jobs(run_dirs, **self.options)

@@ -45,13 +45,13 @@ class SweepFileSweeper(Sweeper):
         Raises:
             UserError: the file asks for what cannot be drawn, or the study does not say what to tune.
         """
-        from etude.sweep.sweepfile import sweep_runs
+        from etude.search.sweep_file import sweep_runs
 
         runs = sweep_runs(arguments, file=self.file, run_cap=self.run_cap, search_seed=self.search_seed)
         if not self.tuned:
             return [self.launcher.launch(runs, initial_job_idx=0)]
-        from etude.rundir import RunDir
-        from etude.sweep.tuning import at_their_best, trials, tuned_study
+        from etude.runs.run_dir import RunDir
+        from etude.search.tuning import at_their_best, trials, tuned_study
 
         study = tuned_study(runs)
         tried = trials(study, runs)

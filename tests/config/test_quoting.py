@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etude.config.compose import compose
-from etude.config.many import expand
+from etude.config.compose_cache import expand
 from etude.config.quoting import readable
 from etude.errors import UserError
 

@@ -4,8 +4,8 @@ import pytest
 from omegaconf import OmegaConf
 
 from etude.config.compose import compose
-from etude.config.plain import written
 from etude.config.references import READS, is_read, references
+from etude.config.resolve import written
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ import logging, sys
 from pathlib import Path
 from etude.data.splits import Limits
 from etude.data.store import prepare
-from etude.data.textfiles import FilesCorpus
+from etude.data.text_files import FilesCorpus
 from etude.data.tokenizer import SentencePiece
 logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
 none = {"source": None, "target": None, "tsv": None}

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from etude.model.attention import MultiHeadAttention
+from etude.model.backend import Explicit
 from etude.model.embedding import TiedAll
 from etude.model.feedforward import ReluFeedForward
 from etude.model.init import Glorot
-from etude.model.kernel import Explicit
 from etude.model.norm import LayerNorm
 from etude.model.position import Sinusoidal
 from etude.model.residual import PostNorm

@@ -5,11 +5,11 @@ import re
 import pytest
 import torch
 
-from etude import build
 from etude.config.compose import compose
 from etude.config.identity import resolved
-from etude.config.studies import load_study
 from etude.paths import shipped
+from etude.studies.study import load_study
+from etude.tasks import build
 
 STUDY = load_study("table3")
 PRINTED = {arm: row["params_M"] for arm, row in STUDY.paper.arms.items() if row.get("params_M") is not None}

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import nn
 
-from etude import build
 from etude.config.check import check
 from etude.config.compose import compose
 from etude.config.identity import resolved
@@ -17,6 +16,7 @@ from etude.config.rules import check_rules
 from etude.errors import UserError
 from etude.model.transformer import Transformer
 from etude.paths import shipped
+from etude.tasks import build
 
 VOCABULARY = 40
 SIZES = ("model.d_model=16", "model.d_ff=24", "model.heads=4", "model.n_layers=2", "model.dropout=0.1")

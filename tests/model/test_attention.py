@@ -11,8 +11,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from etude.model.attention import GroupedQueryAttention, LocalAttention, MultiHeadAttention
+from etude.model.backend import Explicit
 from etude.model.cache import GrowingCache
-from etude.model.kernel import Explicit
 from etude.model.position import NO_POSITION
 from etude.model.scale import SqrtDk, Unscaled
 

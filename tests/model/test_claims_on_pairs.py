@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from etude.errors import UserError
 from etude.model.attention import Attention
-from etude.model.kernel import Sdpa
+from etude.model.backend import Sdpa
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from etude import build
 from etude.model.embedding import TARGET_SPACES, TargetSpaceTable
 from etude.model.init import Glorot, GlorotT2T, Normal
+from etude.tasks import build
 
 KINDS = {"glorot": Glorot(), "glorot_t2t": GlorotT2T(), "normal": Normal(std=0.02)}
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from etude import build
 from etude.config.compose import compose
 from etude.config.identity import resolved
+from etude.tasks import build
 
 V = 40
 SIZES = ["model.d_model=12", "model.d_ff=20", "model.heads=4", "model.d_k=6", "model.d_v=5", "model.n_layers=3"]

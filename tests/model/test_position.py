@@ -7,8 +7,8 @@ from torch.testing import assert_close
 
 from etude.data.tokenizer import PAD
 from etude.model.attention import MultiHeadAttention
+from etude.model.backend import Explicit
 from etude.model.cache import GrowingCache
-from etude.model.kernel import Explicit
 from etude.model.position import T5, Alibi, NoPosition, Position, Rotary, Shaw
 from etude.model.scale import SqrtDk
 from etude.model.transformer import DecoderState, Transformer

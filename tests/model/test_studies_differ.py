@@ -7,13 +7,14 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from etude import build, parts
+from etude.config import parts
 from etude.config.compose import compose
 from etude.config.identity import resolved
-from etude.config.studies import arm_names, load_study
-from etude.config.yamlfile import read_yaml
 from etude.data.tokenizer import PAD
 from etude.paths import shipped
+from etude.studies.study import arm_names, load_study
+from etude.tasks import build
+from etude.yaml_file import read_yaml
 
 VOCABULARY = 40
 NAMES = ("study", "arm", "experiment.")  # what a run is called

@@ -5,10 +5,10 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from etude import build
 from etude.config.compose import compose
 from etude.config.identity import resolved
 from etude.data.tokenizer import PAD
+from etude.tasks import build
 
 
 def stack(kind, layers, closing, **options) -> nn.Module:

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from sacrebleu import corpus_bleu
 
-from etude.code import code_fingerprint
-from etude.rundir import RunDir
+from etude.runs.code import code_fingerprint
+from etude.runs.run_dir import RunDir
 
 STUDY = """
 title: "Heads and positions"

@@ -10,7 +10,7 @@ from scipy import stats
 
 from etude.report import report, results
 from etude.report.agreement import Agreement
-from etude.rundir import RunDir
+from etude.runs.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 

@@ -13,7 +13,7 @@ import pytest
 from etude.errors import UserError
 from etude.report import frame, results
 from etude.report.frame import as_csv, as_json, write_parquet
-from etude.rundir import RunDir
+from etude.runs.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 

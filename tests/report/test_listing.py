@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from etude.cli import main
+from etude.cli.main import main
+from etude.cli.results import results
 from etude.errors import UserError
-from etude.report.listing import results
-from etude.rundir import RunDir
+from etude.runs.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 

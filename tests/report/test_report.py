@@ -13,7 +13,7 @@ from scipy import stats
 
 from etude.errors import UserError
 from etude.report import Report, report
-from etude.rundir import RunDir
+from etude.runs.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 
@@ -403,7 +403,7 @@ def test_markdown_holds_the_same_cells(runs_dir: Path, make_run: Make) -> None:
 
 
 def test_the_report_imports_neither_torch_nor_hydra() -> None:
-    code = "import sys, etude.report.command; print({'torch', 'hydra', 'omegaconf'} & set(sys.modules))"
+    code = "import sys, etude.cli.report; print({'torch', 'hydra', 'omegaconf'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from etude.cli.report import report_search
 from etude.errors import UserError
-from etude.report.command import report_search
 from etude.report.search import search
-from etude.rundir import RunDir
+from etude.runs.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 Planned = tuple[list[str], RunDir]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from etude.report import report
-from etude.rundir import RunDir
+from etude.runs.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 

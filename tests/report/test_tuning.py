@@ -11,7 +11,7 @@ import yaml
 from rich.console import Console
 
 from etude.report import report, results
-from etude.rundir import RunDir
+from etude.runs.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from etude.cli.results import results
 from etude.config.identity import fingerprint
 from etude.errors import UserError
 from etude.report import report
-from etude.report.listing import results
-from etude.rundir import RunDir
+from etude.runs.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 Launch = Callable[..., RunDir]
@@ -25,7 +25,7 @@ def launch(tmp_path: Path, make_run: Make) -> Launch:
     def make(arm: str, text: str, file: str = "my", seed: int = 1, **more: Any) -> RunDir:
         write(tmp_path, text, file)
         files = {"source": f"{file}.en", "target": f"{file}.de", "tsv": None}
-        data = {"_target_": "etude.data.textfiles.FilesCorpus", **files, "valid": NONE, "test": NONE}
+        data = {"_target_": "etude.data.text_files.FilesCorpus", **files, "valid": NONE, "test": NONE}
         data |= {"holdout": 1, "languages": ["en", "de"], "vocab_size": 10}
         met = fingerprint({"data": data})
         return make_run(arm, seed, changed={"data": data}, text=met, store=f"store of {met}", **more)

@@ -9,11 +9,11 @@ import pytest
 import torch
 import yaml
 
-from etude import build
 from etude.config.compose import compose
 from etude.config.identity import freeze
-from etude.rundir import RunDir
-from etude.sweep.job import train_command
+from etude.launchers.job import train_command
+from etude.runs.run_dir import RunDir
+from etude.tasks import build
 from etude.training.averaging import final_weights
 from etude.training.checkpoints import read_checkpoint
 

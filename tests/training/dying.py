@@ -11,13 +11,13 @@ from pathlib import Path
 
 import torch
 
-import etude.train
+import etude.training.run
 from etude.data import store
-from etude.rundir import RunDir
+from etude.runs.run_dir import RunDir
 from etude.training.checkpoints import DirectIO
+from etude.training.metrics_callback import Records
+from etude.training.metrics_writers import MetricsFile
 from etude.training.module import TranslationModule
-from etude.training.records import Records
-from etude.training.sinks import MetricsFile
 
 
 def meet(number: signal.Signals = signal.SIGKILL) -> None:
@@ -66,7 +66,7 @@ MOMENTS = {
     "in the middle of a checkpoint": lambda: half_a_checkpoint(2),
     "between the old checkpoint and the new": lambda: at_call(os, "fsync", 12, before=False),
     "in the middle of preparing": lambda: at_call(store, "write_split", 2, before=False),
-    "while the weights are judged": lambda: at_call(etude.train, "_evaluate", 1),
+    "while the weights are judged": lambda: at_call(etude.training.run, "_evaluate", 1),
     "before the result is written": lambda: at_call(RunDir, "write_result", 1),
     "SIGTERM in a step": lambda: at_call(TranslationModule, "training_step", 5, number=signal.SIGTERM),
     "SIGINT in a step": lambda: at_call(TranslationModule, "training_step", 8, number=signal.SIGINT),
@@ -76,7 +76,7 @@ MOMENTS = {
     ),
     "SIGTERM in a validation": lambda: at_call(TranslationModule, "validation_step", 2, number=signal.SIGTERM),
     "SIGTERM in the last step": lambda: at_call(TranslationModule, "training_step", 10, number=signal.SIGTERM),
-    "SIGTERM while translating": lambda: at_call(etude.train, "_evaluate", 1, number=signal.SIGTERM),
+    "SIGTERM while translating": lambda: at_call(etude.training.run, "_evaluate", 1, number=signal.SIGTERM),
 }
 
 
@@ -85,8 +85,8 @@ def die(moment: str, run_dir: str, said: str) -> None:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
     MOMENTS[moment]()
-    sys.argv = ["etude.train", run_dir]
-    etude.train.main()
+    sys.argv = ["etude.training.run", run_dir]
+    etude.training.run.main()
 
 
 if __name__ == "__main__":

@@ -9,16 +9,17 @@ import torch
 from lightning import Trainer
 from torch import nn
 
-from etude import build
 from etude.config.compose import compose
 from etude.config.identity import resolved
 from etude.errors import UserError
-from etude.evaluation.perplexity import negative_log_likelihood, perplexity
-from etude.rundir import RunDir
-from etude.train import train
+from etude.runs.run_dir import RunDir
+from etude.tasks import build
+from etude.tasks.perplexity import negative_log_likelihood, perplexity
 from etude.training.averaging import averaged_checkpoints, final_weights, mean_weights
+from etude.training.build import load_trained
 from etude.training.checkpoints import model_weights, read_checkpoint
-from etude.training.sinks import read_metrics
+from etude.training.metrics_writers import read_metrics
+from etude.training.run import train
 
 TINY = ["model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "trainer=cpu", "logger=none"]
 
@@ -173,7 +174,7 @@ def test_a_run_that_was_killed_averages_the_same_checkpoints(runs, monkeypatch):
             raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr("etude.training.sinks.LogSink.write", die)
+        patched.setattr("etude.training.metrics_writers.LogSink.write", die)
         with pytest.raises(Killed):
             train(killed)
     assert names(killed) == ["last.ckpt", "step-00000004.ckpt", "step-00000006.ckpt"]
@@ -245,5 +246,5 @@ def test_a_full_disk_is_one_sentence_and_the_run_goes_on_later(plain, runs, monk
 def test_evaluate_and_translate_use_the_mean(runs):
     run = runs("used", "averaging.checkpoints=2", "averaging.every=4")
     train(run)
-    _, transformer, _ = build.trained(run)
+    _, transformer, _ = load_trained(run)
     assert same(transformer.state_dict(), weights_of(run))

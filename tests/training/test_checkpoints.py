@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from etude.errors import UserError
-from etude.rundir import RunDir
+from etude.runs.run_dir import RunDir
 from etude.training.checkpoints import DirectIO, model_weights, read_checkpoint
 
 

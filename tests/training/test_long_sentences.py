@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from etude import build
 from etude.data.batching import collate_piece
-from etude.rundir import RunDir
-from etude.train import train
+from etude.runs.run_dir import RunDir
+from etude.tasks import build
+from etude.training.build import training_data
+from etude.training.run import train
 
 from .conftest import Freeze, distance, in_processes, update, with_plain_descent
 
@@ -53,7 +54,7 @@ def test_two_processes_with_sentences_on_both_sides_of_the_table_make_the_update
     one, two = long
     config = one.config()
     store = build.token_store(config)
-    split, stream = store.split("train"), build.training_data(config, store, start_step=0).train_dataloader()
+    split, stream = store.split("train"), training_data(config, store, start_step=0).train_dataloader()
     batches = [[collate_piece(split, stream.piece(step, 0).rows, p, 2) for p in range(2)] for step in range(STEPS)]
     met = [tuple(piece.target_in.size(1) for piece in batch) for batch in batches]
     assert sorted(met) == sorted(LENGTHS), "the seed was chosen for that"

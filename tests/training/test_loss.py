@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.testing import assert_close
 
-from etude import parts
+from etude.config import parts
 from etude.config.compose import compose
 from etude.config.identity import resolved
 from etude.errors import UserError

@@ -12,12 +12,13 @@ import yaml
 from filelock import FileLock
 from lightning import Trainer
 
-from etude import build
 from etude.data.batching import collate_piece
-from etude.rundir import RunDir
-from etude.sweep.job import train_command
-from etude.train import train
+from etude.launchers.job import train_command
+from etude.runs.run_dir import RunDir
+from etude.tasks import build
+from etude.training.build import training_data
 from etude.training.checkpoints import Checkpoints
+from etude.training.run import train
 
 from .conftest import Freeze, distance, in_processes, update, with_plain_descent
 
@@ -42,7 +43,7 @@ def test_the_pieces_hold_different_counts_of_tokens(whole: RunDir) -> None:
     """Otherwise the claims below would hold for a mean of means too."""
     config = whole.config()
     split = build.token_store(config).split("train")
-    stream = build.training_data(config, build.token_store(config), start_step=0).train_dataloader()
+    stream = training_data(config, build.token_store(config), start_step=0).train_dataloader()
     rows = [stream.piece(step, 0).rows for step in range(STEPS)]
     for pieces in (2, 3):
         counts = [[collate_piece(split, batch, p, pieces).target_tokens for p in range(pieces)] for batch in rows]

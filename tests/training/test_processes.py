@@ -9,7 +9,7 @@ import time
 import pytest
 import torch
 
-from etude.sweep.job import train_command
+from etude.launchers.job import train_command
 from etude.training import processes
 from etude.training.checkpoints import newest_checkpoint
 from etude.training.processes import Poll

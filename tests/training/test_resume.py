@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from etude.config.stale import Code, code_of
 from etude.errors import UserError
 from etude.files import write_json
-from etude.rundir import RunDir
-from etude.train import train
+from etude.runs.provenance import Code, code_of
+from etude.runs.run_dir import RunDir
 from etude.training.checkpoints import previous, read_checkpoint
+from etude.training.run import train
 
 from .conftest import Freeze, found
 
@@ -68,7 +68,7 @@ def killed_at(step: int, run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
             raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr("etude.training.sinks.ProgressFile.write", die)
+        patched.setattr("etude.training.metrics_writers.ProgressFile.write", die)
         with pytest.raises(Killed):
             train(run)
 

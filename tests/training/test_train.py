@@ -14,13 +14,15 @@ import torch
 import yaml
 from filelock import FileLock
 
-from etude import build, parts
+from etude.config import parts
 from etude.errors import UserError
 from etude.files import write_text
-from etude.lock import Busy
 from etude.paths import shipped
-from etude.train import main, train
-from etude.training.sinks import read_metrics
+from etude.runs.lock import Busy
+from etude.tasks import build
+from etude.training.build import learning_rate
+from etude.training.metrics_writers import read_metrics
+from etude.training.run import main, train
 
 from .conftest import Freeze
 
@@ -128,7 +130,7 @@ def test_every_optimizer_and_schedule_trains_at_the_rate_that_is_planned(runs: F
     result = train(run)
     assert result["steps"] == 4
     assert "diverged" not in result
-    rate = build.learning_rate(run.config())
+    rate = learning_rate(run.config())
     logged = [float(row["learning_rate"]) for row in read_metrics(run.metrics_file) if row["learning_rate"]]
     assert logged == pytest.approx([rate(step) for step in range(1, 5)])
 
@@ -206,7 +208,7 @@ def test_a_class_that_a_sweeps_run_cannot_import_is_one_sentence_in_its_log(
     run = runs("torn")
     text = run.config_file.read_text()
     run.config_file.write_text(text.replace("etude.model.scale.SqrtDk", "needs_what_is_not.Scale"))
-    monkeypatch.setattr(sys, "argv", ["etude.train", str(run.path)])
+    monkeypatch.setattr(sys, "argv", ["etude.training.run", str(run.path)])
     before = signal.getsignal(signal.SIGTERM)
     try:
         with pytest.raises(SystemExit) as ended:

@@ -11,9 +11,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from etude.config.quoting import quoted
 from etude.config.signature import signature
-from etude.config.studies import arm_names, load_study, study_names
 from etude.errors import UserError, did_you_mean
 from etude.paths import shipped
+from etude.studies.study import arm_names, load_study, study_names
 
 _NOT_IN_DEFAULTS = re.compile(r"Could not (?:override|delete) '([^']+)'")
 _SEVERAL = re.compile(r"Ambiguous value for argument '(.+)'")

@@ -9,13 +9,13 @@ from typing import Any
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from etude.config.alike import SoundConfigs
-from etude.config.many import Compose
-from etude.config.material import canonical, material
-from etude.config.plain import resolved, sound, typed, written
-from etude.config.stale import put_aside
+from etude.config.compose_cache import Compose
+from etude.config.resolve import resolved, sound, typed, written
+from etude.config.resolve_cache import SoundConfigs
 from etude.files import write_text
-from etude.rundir import RunDir
+from etude.runs.material import canonical, material
+from etude.runs.provenance import put_aside
+from etude.runs.run_dir import RunDir
 
 __all__ = ["fingerprint", "freeze", "freeze_all", "resolved", "run_dir", "run_id", "sound", "written"]
 

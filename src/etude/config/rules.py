@@ -5,7 +5,7 @@ from math import inf
 
 from omegaconf import DictConfig
 
-from etude.config.combinations import at, check_combinations
+from etude.config.constraints import at, check_combinations
 from etude.config.signature import signature
 from etude.errors import UserError
 

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from etude.data.corpus import Pair
-from etude.data.pieces import Pieces, PiecesWriter
+from etude.data.token_array import Pieces, PiecesWriter
 from etude.data.tokenizer import EOS, Tokenizer
 from etude.errors import UserError
 from etude.files import write_text

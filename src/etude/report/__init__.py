@@ -16,15 +16,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from etude.config.studies import Study, load_study
 from etude.errors import UserError, did_you_mean
-from etude.report import frame, latex
+from etude.report import frame
 from etude.report.compare import compare
 from etude.report.comparison import Compared, Tuned
-from etude.report.results import Run, read_runs
-from etude.report.rows import Rows, make_rows
+from etude.report.render import latex
+from etude.report.render.rows import Rows, make_rows
+from etude.report.render.terminal import Drawn, markdown
 from etude.report.selection import Selection, select
-from etude.report.table import Drawn, markdown
+from etude.runs.records import Run, read_runs
+from etude.studies.study import Study, load_study
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Report:
         return markdown(self.rows)
 
     def latex(self, notes: latex.Notes = "full", columns: int = 2) -> str:
-        """The table and its notes, to be read by a paper with `\\input`; arguments as of `etude.report.latex`."""
+        """Render the table and its notes for `\\input`; arguments as of `etude.report.render.latex`."""
         return latex.latex(self.rows, notes, columns)
 
 

@@ -8,10 +8,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from etude.config.judging import Criteria
-from etude.config.studies import Study
-from etude.report.against import Against
+from etude.report.significance import Against
 from etude.report.statistics import Interval, Line, fit_line
+from etude.studies.criteria import Criteria
+from etude.studies.study import Study
 
 ROUNDED = 0.005  # half of the last digit that a paper prints of a perplexity
 

@@ -8,13 +8,11 @@ from math import isfinite
 from statistics import fmean
 from typing import Any
 
-from etude.config.studies import Study, value_at
-from etude.report.against import Against, against, corrected
 from etude.report.agreement import agreement
+from etude.report.arm_scores import Measured, comparable, measure, scores
 from etude.report.comparison import BUDGET, TOLERANCE, ArmResult, Compared, Ranks
-from etude.report.measured import Measured, comparable, measure, scores
-from etude.report.results import Run
 from etude.report.selection import Selection
+from etude.report.significance import Against, against, corrected
 from etude.report.statistics import (
     Scores,
     kendall,
@@ -23,8 +21,10 @@ from etude.report.statistics import (
     spearman,
     variances,
 )
-from etude.report.texts import test_set
+from etude.report.test_set import test_set
 from etude.report.versions import TODAY
+from etude.runs.records import Run
+from etude.studies.study import Study, value_at
 
 
 def compare(study: Study, selection: Selection) -> Compared:

@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from etude.config.studies import Study
-from etude.report.against import Against
 from etude.report.agreement import Agreement
-from etude.report.results import Run
+from etude.report.significance import Against
 from etude.report.statistics import (
     Counts,
     Mean,
     RankCorrelation,
     Variances,
 )
-from etude.report.texts import TestSet
+from etude.report.test_set import TestSet
+from etude.runs.records import Run
+from etude.studies.study import Study
 
 BUDGET = {"parameters": "parameters", "tokens": "tokens", "flops": "FLOPs"}
 """What an arm is given: key of a result -> how it is told."""

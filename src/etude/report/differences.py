@@ -4,10 +4,10 @@ import math
 import re
 from collections.abc import Sequence
 
-from etude.config.studies import value_at
-from etude.report.against import ALPHA, seeds_for
 from etude.report.comparison import ArmResult, Compared
+from etude.report.significance import ALPHA, seeds_for
 from etude.report.wording import ends
+from etude.studies.study import value_at
 
 _MANY = 100  # seeds; more than anyone will add
 _SIZES = (0.5, 1.0, 2.0)  # of BLEU, for which the seeds needed are told

@@ -20,10 +20,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from etude.config.studies import Study, value_at
 from etude.errors import UserError
 from etude.files import replacing
-from etude.report.results import Run
+from etude.runs.records import Run
+from etude.studies.study import Study, value_at
 
 Frame = list[dict[str, Any]]
 

@@ -12,14 +12,14 @@ from math import inf, isfinite, nan
 from pathlib import Path
 from statistics import fmean
 
-from etude.config.stale import Code, code_of, marks_on_code, notes_on_code
-from etude.config.studies import value_at
-from etude.divergence import divergence
 from etude.errors import UserError
-from etude.report.rows import Column, Row, Rows
+from etude.report.render.rows import Column, Row, Rows
 from etude.report.statistics import Scores, expected_best
 from etude.report.wording import counted, fixed
-from etude.rundir import RunDir
+from etude.runs.divergence import divergence
+from etude.runs.provenance import Code, code_of, marks_on_code, notes_on_code
+from etude.runs.run_dir import RunDir
+from etude.studies.study import value_at
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?(e[-+]?\d+)?")
 _ROOM = 8  # characters that a number may take as it was drawn

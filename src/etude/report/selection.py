@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from etude.config.studies import Study, value_at
 from etude.errors import UserError, did_you_mean
-from etude.report.results import Run
 from etude.report.tuning import Readings, readings
 from etude.report.versions import TODAY, by_text
 from etude.report.wording import counted
+from etude.runs.records import Run
+from etude.studies.study import Study, value_at
 from etude.terminal import told
 
 

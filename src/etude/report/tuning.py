@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from etude.config.judging import best_value
-from etude.config.studies import Study, value_at
-from etude.report.results import Run
 from etude.report.wording import counted
+from etude.runs.records import Run
+from etude.studies.criteria import best_value
+from etude.studies.study import Study, value_at
 
 Values = tuple[Any, ...]  # of the keys that a study tunes, in its order
 

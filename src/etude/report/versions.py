@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from etude.errors import UserError
-from etude.report.results import Run
+from etude.runs.records import Run
 
 TODAY = "today"  # the version of runs whose text is the one that their config gives now
 _SHORT = 8  # digits of a fingerprint that tell texts apart

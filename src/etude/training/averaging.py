@@ -13,7 +13,7 @@ import torch
 from lightning import Callback, Trainer
 
 from etude.data.batching import Batch
-from etude.rundir import RunDir
+from etude.runs.run_dir import RunDir
 from etude.training.checkpoints import model_weights, read_checkpoint, saving
 from etude.training.module import TranslationModule
 

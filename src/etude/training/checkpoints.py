@@ -17,7 +17,7 @@ from lightning.pytorch.plugins import TorchCheckpointIO
 
 from etude.errors import UserError
 from etude.files import replacing
-from etude.rundir import RunDir
+from etude.runs.run_dir import RunDir
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from math import isfinite, nan
 
 from torch import nn
 
-from etude.training.sinks import Row
+from etude.training.metrics_writers import Row
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from typing import Any
 from lightning.pytorch.loggers import Logger, TensorBoardLogger
 
 from etude.errors import UserError
-from etude.rundir import RunDir
-from etude.training.wandblogger import WandbLogger, wandb
+from etude.runs.run_dir import RunDir
+from etude.training.wandb_logger import WandbLogger, wandb
 
 __all__ = ["finish", "none", "publish", "record", "tensorboard", "wandb"]
 

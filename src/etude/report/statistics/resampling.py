@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from etude.evaluation.sums import corpus_bleu
 from etude.report.statistics.difference import Comparison
 from etude.report.statistics.intervals import Interval
 from etude.report.statistics.sentences import Counts, refuse_unpaired
+from etude.tasks.bleu_sums import corpus_bleu
 
 SEED = 12345  # sacreBLEU's; with equal numbers both draw the same sentences
 ROUNDING = 1e-9  # points of BLEU; a mean over the same runs in another order may differ by less

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from etude.errors import UserError
-from etude.evaluation.bleu import refuse_unequal
-from etude.evaluation.sums import corpus_bleu, sums
 from etude.report.statistics.scores import Scores
+from etude.tasks.bleu import refuse_unequal
+from etude.tasks.bleu_sums import corpus_bleu, sums
 
 
 @dataclass(frozen=True, eq=False)

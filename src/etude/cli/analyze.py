@@ -1,0 +1,94 @@
+"""`etude analyze`: heads, order, lengths and decoding of a trained run."""
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from etude.cli.hydra_app import run_task_on_a_run
+from etude.errors import UserError
+from etude.files import write_text
+from etude.logs import logging_to
+from etude.runs.run_dir import RunDir
+from etude.terminal import console
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+
+def main(words: list[str]) -> None:
+    """Analyse a trained run; with --json, print what `analysis.json` holds."""
+
+    def task(config: "DictConfig") -> None:
+        from etude.config.check import check
+        from etude.config.identity import resolved
+        from etude.config.schema import Analyze
+
+        check(config, Analyze)
+        analyze(resolved(config), as_json="--json" in words)
+
+    run_task_on_a_run("analyze", task, [word for word in words if word != "--json"])
+
+
+def analyze(config: dict[str, Any], *, as_json: bool) -> None:
+    """Write `analysis.json` into the run's directory, and its summary, or all of it, to standard output.
+
+    Args:
+        config: of `etude analyze`.
+        as_json: print what the file holds instead of the summary.
+
+    Raises:
+        UserError: a value is out of its range; there is no such run, it is not finished, or it cannot be read.
+    """
+    logging_to(None)
+    _check(config)
+    from etude.inspect.analyze.analysis import analysis
+    from etude.inspect.analyze.subject import Subject  # torch, now that the question is known to be sound
+    from etude.inspect.analyze.summary import summary
+
+    run = RunDir.at(config["run"])
+    found = _plain(analysis(Subject.of(run, config["device"]), config))
+    text = json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    if as_json:
+        sys.stdout.write(f"{text}\n")
+    else:
+        console().print(summary(found))
+    _keep(run.analysis_file, text, told=not as_json)
+
+
+def _keep(file: Path, text: str, *, told: bool) -> None:
+    """Write what was found beside the run; one that may only be read is analysed all the same."""
+    try:
+        write_text(file, f"{text}\n")
+    except UserError as error:
+        sys.stderr.write(f"etude: {error.__cause__ or error}: the answers above are not kept, and no page shows them\n")
+        return
+    if told:
+        sys.stdout.write(f"{file}\n")  # whole, however narrow the terminal is
+
+
+def _check(config: dict[str, Any]) -> None:
+    """Values that the types of the schema let pass."""
+    for name, least in (("sentences", 1), ("maps", 0), ("seed", 0)):
+        if config[name] < least:
+            raise UserError(f"{name}={config[name]} must be at least {least}")
+    for name, kind, least, words in (
+        ("beams", int, 1, "whole numbers from 1 on, such as beams=[1,4]"),
+        ("alphas", int | float, 0, "numbers from 0 on, such as alphas=[0,0.6]"),
+    ):
+        if not all(
+            isinstance(value, kind) and not isinstance(value, bool) and value >= least for value in config[name]
+        ):
+            raise UserError(f"{name}={config[name]} must be a list of {words}")
+
+
+def _plain(value: Any) -> Any:
+    """As JSON can hold it: four decimals are enough, and what is not finite does not exist."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return round(value, 4) if math.isfinite(value) else None
+    return value

@@ -1,0 +1,92 @@
+"""`etude diff`: what two runs, arms or lists of overrides do differently, and what follows from it."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from etude.config.difference import ABSENT, Difference, difference
+from etude.errors import UserError
+from etude.inspect.show.named import Named, named
+from etude.terminal import console, told
+
+HELP = """usage: etude diff A B
+
+What B does differently from A. Each is a run directory, an arm of a study, or overrides in quotes; "" is the default.
+
+  etude diff table3/base table3/A1
+  etude diff "" "model.heads=4 scale=small"
+  etude diff runs/single/base/seed1-... "table3/A1 scale=small"
+"""
+
+
+def main(words: Sequence[str]) -> None:
+    """Print the difference of two configs.
+
+    Raises:
+        UserError: there are not two, or one of them names no config.
+    """
+    if {"-h", "--help"} & set(words):
+        sys.stdout.write(HELP)
+        return
+    if len(words) != 2:
+        raise UserError(f'diff takes two configs, not {len(words)}; quote overrides: etude diff "" "model.heads=4"')
+    before, after = (_side(word) for word in words)
+    found = difference(before.config, after.config, (before.written, after.written))
+    if not found:
+        sys.stdout.write("no difference: the two configs hold the same values\n")
+        return
+    titles = [word or "the default" for word in words]
+    console().print(_drawn(titles, found, (_parameters(before), _parameters(after))))
+
+
+def _side(word: str) -> Named:
+    if word and Path(word.removeprefix("run=")).is_dir():  # the path of a run may hold spaces
+        return named([word])
+    try:
+        words = shlex.split(word)
+    except ValueError as error:
+        raise UserError(f"{word!r} cannot be read as overrides: {str(error).lower()}") from error
+    return named(words)
+
+
+def _parameters(side: Named) -> int | None:
+    """How many there are, or None where today's code no longer builds the model of a run."""
+    from etude.inspect.show.shapes import parameters  # torch, now that both configs are known
+
+    try:
+        return parameters(side.config)
+    except UserError:
+        return None
+
+
+def _drawn(titles: Sequence[str], found: Difference, counts: tuple[int | None, int | None]) -> Table:
+    table = Table(box=None, padding=(0, 3, 0, 0), header_style="bold")
+    table.add_column("", no_wrap=True)
+    for title in titles:
+        table.add_column(Text(title), overflow="fold")
+    _section(table, "choices", found.choices)
+    _section(table, "values", found.values)
+    _section(table, "what follows from them", found.consequences, style="dim")
+    one, other = counts
+    change = f" ({other / one - 1:+.1%})" if one and other and one != other else ""
+    first, second = ("?" if count is None else f"{count:,}" for count in counts)
+    table.add_row("parameters", first, second + change)
+    return table
+
+
+def _section(table: Table, title: str, pairs: dict[str, tuple[Any, Any]], style: str = "") -> None:
+    if pairs:
+        table.add_row(Text(title, style="italic"))
+    for key, pair in pairs.items():
+        table.add_row(Text(f"  {key}"), *(Text(_shown(value)) for value in pair), style=style)
+    if pairs:
+        table.add_row()
+
+
+def _shown(value: Any) -> str:
+    return f"{len(value)} keys" if isinstance(value, dict) else "–" if value is ABSENT else told(value)

@@ -1,0 +1,93 @@
+"""`etude VERB`: each verb is a module of this package, imported when it is asked for."""
+
+import errno
+import os
+import re
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from etude.errors import UserError, did_you_mean
+
+HELP = """étude: study the Transformer one change at a time.
+
+usage: etude VERB [arguments]
+
+  train      train and evaluate one model           etude train model.heads=2 scale=pocket
+  sweep      the runs of a study or a sweep file    etude sweep sweeps/table3.yaml scale=pocket
+  status     where the runs of a study stand        etude status table3
+  plan       what runs will take and cost           etude plan table3 scale=full device=a100
+  show       the model of a config as a tree        etude show model/position=rope
+  diff       what two configs do differently        etude diff table3/base table3/A1
+  report     the table of a study or of a search    etude report table3
+  results    its runs for notebooks, one a row      etude results table3 --csv runs.csv
+  evaluate   perplexity and BLEU of a trained run   etude evaluate run=runs/... decoding.beam=8
+  analyze    heads, order, lengths, decoding        etude analyze run=runs/...
+  translate  lines from stdin to stdout             etude translate run=runs/... < in.en > out.de
+  prepare    download and tokenise a corpus         etude prepare data=multi30k_en_de
+
+`etude VERB --help` says what each takes. Behind train, evaluate, analyze, translate and prepare stand
+Hydra overrides and Hydra's own flags: --cfg job, --info, -m for a multirun;
+`eval "$(etude -sc install=bash)"` completes with the tab key.
+"""
+
+VERBS = re.findall(r"^  (\w+)  ", HELP, flags=re.MULTILINE)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run one verb.
+
+    Exit status: 0 done, 1 a run failed, 2 a mistake that the message says how to mend, 3 the run diverged, 75 another
+    process works on the run. A sweep is done when every run has a result, and a run that diverged has one.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        _dispatch(words)
+    except UserError as error:
+        _fail(str(error), error.exit_status)
+    except KeyboardInterrupt as stop:
+        _fail("; ".join(["interrupted", *map(str, stop.args)]), 130)
+    except BrokenPipeError:  # whoever read our output has left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:
+        _explained(error)
+    sys.exit(0)
+
+
+def _dispatch(words: list[str]) -> None:
+    if not words or words[0] in ("-h", "--help", "help"):
+        sys.stdout.write(HELP)
+    elif words[0] == "--version":
+        from etude import __version__
+
+        sys.stdout.write(f"etude {__version__}\n")
+    elif words[0] in ("-sc", "--shell-completion"):
+        from etude.cli.completion import complete
+
+        complete(words, VERBS)
+    elif words[0] in VERBS:
+        import_module(f"etude.cli.{words[0]}").main(words[1:])
+    else:
+        raise UserError(f"{words[0]!r} is no verb of etude; {did_you_mean(words[0], VERBS)}")
+
+
+def _explained(error: Exception) -> NoReturn:
+    """One sentence for what the config layer can explain, and for a sweep with failed runs; else a bug's traceback."""
+    from etude.config.explain import explain
+    from etude.launchers import SweepFailed
+
+    if isinstance(error, SweepFailed):
+        _fail(str(error), 1)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+        _fail(f"{error.filename or 'a file'}: {error.strerror}; make room or choose another place, then start again", 2)
+    sentence = explain(error)
+    if sentence is None:
+        raise error
+    _fail(str(sentence), sentence.exit_status)
+
+
+def _fail(message: str, status: int) -> NoReturn:
+    sys.stderr.write(f"etude: {message}\n")
+    sys.exit(status)

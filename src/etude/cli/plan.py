@@ -1,0 +1,231 @@
+"""`etude plan`: compose, check, and only then compute."""
+
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from etude.config.compose_cache import expand
+from etude.config.difference import Difference, difference
+from etude.config.resolve_cache import Sound, SoundConfigs
+from etude.errors import UserError, did_you_mean
+from etude.search.sweep_file import planned_runs
+from etude.studies.study import load_study, study_names
+from etude.terminal import console
+
+if TYPE_CHECKING:
+    from etude.inspect.plan.runs import RunPlan
+
+HELP = """usage: etude plan [FILE|STUDY] [key=value ...] [device=NAME] [--measure] [--tolerance SHARE] [--json]
+
+What runs will be, take and cost, before one is launched: parameters, operations, memory, hours, what differs from the
+baseline, and what is finished already. Nothing is trained or written.
+
+  etude plan experiment=table3/A1 scale=full     one run
+  etude plan table3 scale=full device=a100       every arm of a study
+  etude plan sweeps/table3.yaml seed=1,2,3       what a sweep file would run
+
+  device=NAME        where the runs would go: a name in conf/devices.yaml; cpu, which is one core, if nothing is said
+  --measure          time a few seconds of real training on this machine instead
+  --tolerance SHARE  how far an arm's budget may be from the baseline's before it is named; 0.1 if nothing is said
+  --json             for machines
+"""
+
+Run = tuple[str, ...]  # overrides
+
+_WHOLE = 110  # columns: a line that the terminal breaks can be read, a figure that is cut off cannot
+
+
+def main(words: Sequence[str]) -> None:
+    """Plan a study, a sweep file, or the runs of some overrides.
+
+    Raises:
+        UserError: a config cannot run, or a word is not understood.
+    """
+    subject, options = separated(words)
+    if {"-h", "--help"} & set(options):
+        sys.stdout.write(HELP)
+    elif subject and "=" not in subject[0]:
+        plan_runs(planned_runs(subject[0], subject[1:]), options)
+    else:
+        plan_runs(expand(subject), options)
+
+
+def plan_runs(overrides: Sequence[Sequence[str]], options: Sequence[str]) -> None:
+    """The plan of some runs.
+
+    Args:
+        overrides: of each run.
+        options: the words for the plan itself.
+
+    Raises:
+        UserError: a config cannot run, or a word is not understood.
+    """
+    chosen = _Options.read(options)
+    runs = [tuple(run) for run in overrides]
+    bases = [_baseline_of(run) for run in runs]
+    sound = _composed_beside_torch(list(dict.fromkeys([*runs, *bases])), alone=len(runs) == 1)
+    configs = {run: one.config for run, one in sound.items()}
+
+    from etude.inspect.plan.budgets import gaps  # these need torch
+    from etude.inspect.plan.device import device, measured
+    from etude.inspect.plan.runs import plan as make_plans
+    from etude.inspect.plan.table import as_json, drawn, notes, unitless
+
+    where = measured(configs[bases[0]]) if chosen.measure else device(chosen.device)
+    plans = dict(zip(configs, make_plans(configs.values(), where), strict=True))
+    ours = [plans[run] for run in runs]
+    differs = [
+        _differing(difference(configs[base], configs[run], (sound[base].written, sound[run].written)), _said(run))
+        for base, run in zip(bases, runs, strict=True)
+    ]
+    paper = [_printed(one.config["study"], one.config["arm"]) for one in ours]
+    unequal = [
+        gap
+        for base in dict.fromkeys(bases)
+        for gap in gaps(
+            [plans[r] for r, b in zip(runs, bases, strict=True) if b == base], plans[base], chosen.tolerance
+        )
+    ]
+    if chosen.json:
+        sys.stdout.write(json.dumps(as_json(ours, differs, paper, unequal, where), indent=2, default=str) + "\n")
+        return
+    out = console()
+    out.width = max(out.width, _WHOLE)
+    out.print(drawn(ours, differs, paper, where))
+    shown = [plans[base] for base in dict.fromkeys(bases)] if len(runs) > 1 else ours
+    printed = {key: value for one in shown for key, value in _papers_proportions(one).items()}
+    out.print(unitless([(one.name, one.proportions) for one in shown], printed))
+    lines = notes(ours, unequal, chosen.tolerance)
+    if any(paper) and not all(_as_printed(one.config) for one in ours):
+        lines.insert(0, "The paper's column is counted as model/conventions=t2t_2017 scale=full counts.")
+    for line in lines:
+        out.print(line)
+
+
+def separated(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What is to be planned, and the words for the plan itself, each with its value: `--tolerance 0.2` is one of them.
+
+    Example:
+        >>> separated(["table3", "--tolerance", "0.2", "scale=full", "device=a100"])
+        (['table3', 'scale=full'], ['--tolerance=0.2', 'device=a100'])
+    """
+    subject: list[str] = []
+    options: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--tolerance":
+            options.append(f"{word}={next(rest, '')}")
+        else:
+            (options if word.startswith(("-", "device=")) else subject).append(word)
+    return subject, options
+
+
+@dataclass(frozen=True)
+class _Options:
+    device: str = "cpu"
+    measure: bool = False
+    json: bool = False
+    tolerance: float = 0.1
+
+    @classmethod
+    def read(cls, words: Sequence[str]) -> "_Options":
+        found: dict[str, Any] = {}
+        for word in words:
+            key, _, value = word.partition("=")
+            if word in ("--measure", "--json"):
+                found[word.lstrip("-")] = True
+            elif key == "--tolerance":
+                found["tolerance"] = _share(value)
+            elif key == "device":
+                found["device"] = value
+            else:
+                known = ["--measure", "--json", "--tolerance", "--help"]
+                raise UserError(f"plan: {word!r} is not understood; {did_you_mean(word, known)}")
+        return cls(**found)
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < float("inf"):
+        raise UserError(f"--tolerance must be a share of the baseline's budget, such as --tolerance 0.1, not {text!r}")
+    return share
+
+
+def _composed_beside_torch(runs: Sequence[Run], alone: bool) -> dict[Run, Sound]:
+    """What `_composed` gives, from a second process: PyTorch takes as long to import as Hydra to compose."""
+    if "torch" in sys.modules:
+        return _composed(runs, alone)
+    with ProcessPoolExecutor(1, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as other:
+        composed = other.submit(_composed, runs, alone)
+        import torch  # noqa: F401
+
+        return composed.result()
+
+
+def _composed(runs: Sequence[Run], alone: bool) -> dict[Run, Sound]:
+    """The config of each run, after every check; a mistake says in which, unless one was asked for alone."""
+    configs = SoundConfigs()
+    return {run: _sound(run, configs, alone) for run in runs}
+
+
+def _sound(run: Run, configs: SoundConfigs, alone: bool) -> Sound:
+    try:
+        return configs.sound(run)
+    except UserError as error:
+        raise error if alone else UserError(f"{' '.join(run)}: {error}") from error
+
+
+def _baseline_of(run: Run) -> Run:
+    """The same overrides for the baseline of the run's study; without a study, the defaults."""
+    study, _ = _study_and_arm(run)
+    if study not in study_names():
+        return ()
+    base = f"experiment={study}/{load_study(study).baseline}"
+    return tuple(base if override.startswith("experiment=") else override for override in run)
+
+
+def _as_printed(config: dict[str, Any]) -> bool:
+    """Whether the parameters can be held against the paper's."""
+    choices = config["choices"]
+    return choices["model/conventions"] == "t2t_2017" and choices["scale"] == "full"
+
+
+def _said(run: Run) -> set[str]:
+    """The keys that were set by name: on the command line, or by the arm."""
+    study, arm = _study_and_arm(run)
+    of_arm = load_study(study).arms[arm] if study in study_names() else []
+    return {override.partition("=")[0].lstrip("+~") for override in [*run, *of_arm]}
+
+
+def _study_and_arm(run: Run) -> tuple[str, str]:
+    name = next((override.partition("=")[2] for override in run if override.startswith("experiment=")), "")
+    study, _, arm = name.partition("/")
+    return study, arm
+
+
+def _differing(found: Difference, said: set[str]) -> dict[str, Any]:
+    """What was chosen and what was written otherwise than in the baseline: key -> value.
+
+    Of what a chosen file brings with it (`model=big` a `d_model`) only what was `said` besides.
+    """
+    brought = tuple(f"{group.replace('/', '.')}." for group in found.choices)
+    values = {key: pair for key, pair in found.values.items() if key in said or not key.startswith(brought)}
+    return {key: after for key, (_, after) in {**found.choices, **values}.items()}
+
+
+def _papers_proportions(run: "RunPlan") -> dict[str, float]:
+    """What the paper of a run's study trained with, without units."""
+    study = run.config["study"]
+    return load_study(study).paper.proportions if study in study_names() else {}
+
+
+def _printed(study: str, arm: str) -> float | None:
+    """The paper's parameters, in millions."""
+    return load_study(study).paper.arms.get(arm, {}).get("params_M") if study in study_names() else None

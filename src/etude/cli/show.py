@@ -1,0 +1,50 @@
+"""`etude show`: the model that a config stands for, with shapes and parameter counts, before anything is trained."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from etude.errors import UserError, did_you_mean
+from etude.inspect.show.named import named
+from etude.terminal import console
+
+HELP = """usage: etude show [RUN | ARM] [key=value ...] [--json]
+
+The composed model as a tree: what chose each part, the shapes of its weights, how many parameters it has and what share
+of the whole that is. Nothing is trained, and no memory is taken for the weights.
+
+  etude show                                 the default model
+  etude show model/position=learned          with a change
+  etude show table3/A1 scale=full            an arm of a study
+  etude show run=runs/...                    the model of a run
+  --json                                     the same for machines
+"""
+
+
+def main(words: Sequence[str]) -> None:
+    """Print the model of a config.
+
+    Raises:
+        UserError: the words name no config, or its model cannot be built.
+    """
+    if {"-h", "--help"} & set(words):
+        sys.stdout.write(HELP)
+        return
+    for word in words:
+        if word.startswith("-") and word != "--json":
+            raise UserError(f"show: {word!r} is no option; {did_you_mean(word, ('--json', '--help'))}")
+    asked = named([word for word in words if word != "--json"])
+    config = asked.config
+    from etude.inspect.show.anatomy import anatomy  # torch, now that the config is known to be sound
+    from etude.inspect.show.drawing import drawn, sizes_of
+    from etude.inspect.show.shapes import chosen
+    from etude.tasks import build
+
+    root = anatomy(build.shapes(config), chosen(config))
+    if "--json" in words:
+        made = {"sizes": sizes_of(config), "choices": config["choices"], "model": asdict(root)}
+        sys.stdout.write(json.dumps(made, indent=2, ensure_ascii=False) + "\n")
+    else:
+        terminal = console()
+        terminal.print(drawn(config, root, terminal.width, asked.folders))

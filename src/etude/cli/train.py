@@ -1,0 +1,84 @@
+"""`etude train`: train and evaluate one model; with -m, launch many. Nothing heavy is imported before it is needed."""
+
+import os
+import sys
+import traceback
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from etude.cli.hydra_app import run_task
+from etude.runs.divergence import EXIT_STATUS, divergence
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from etude.runs.run_dir import RunDir
+
+
+def main(words: list[str]) -> None:
+    """Train and evaluate one model; with -m, launch many."""
+    diverged = []
+
+    def task(config: "DictConfig") -> None:
+        from etude.config.identity import freeze
+
+        run = freeze(config)
+        if run.finished:
+            result = run.result()
+            finished = "already finished, nothing to do; to compute it again, delete its directory"
+            sys.stderr.write("\n".join([finished, *_notes_on_code(run, result), ""]))
+            if "WANDB_SWEEP_ID" in os.environ:  # the agent that asked for it learns nothing from a skipped run
+                from etude.training.loggers import publish
+
+                publish(run)
+        else:
+            result = _trained(run, config)
+        test = result["test"]
+        sys.stdout.write(
+            f"{run.path}\n"
+            f"parameters {result['parameters']:,}  steps {result['steps']:,}  training {result['seconds']:.0f} s\n"
+        )
+        if why := divergence(result):
+            sys.stdout.write(f"diverged: {why}\n")
+            diverged.append(run)
+            return
+        sys.stdout.write(
+            f"test perplexity {test['perplexity']:.2f}  BLEU {test['bleu']:.2f}  ({test['signature']})\n"
+            f"test BLEU by the paper's recipe {test['paper_bleu']:.2f}  ({test['paper_signature']})\n"
+        )
+
+    run_task("train", "train", task, words)
+    if diverged:
+        sys.exit(EXIT_STATUS)
+
+
+def _notes_on_code(run: "RunDir", result: dict[str, Any]) -> list[str]:
+    from etude.runs.provenance import code_of, notes_on_code
+
+    return notes_on_code([code_of(run, result)])
+
+
+def _trained(run: "RunDir", config: "DictConfig") -> dict[str, Any]:
+    """Train in this process, or where a run has several devices, in one for each."""
+    from etude.logs import logging_to
+
+    if config.trainer.devices > 1:
+        from omegaconf import OmegaConf
+
+        from etude.launchers.foreground import train_on_several
+
+        logging_to(None)
+        return train_on_several(run, OmegaConf.to_container(config.hydra.launcher))  # type: ignore[arg-type]
+    from etude.config.explain import explain
+    from etude.training.run import train
+    from etude.training.stopping import end_on_sigterm
+
+    end_on_sigterm()
+    logging_to(run.log_file)
+    try:
+        return train(run)
+    except Exception as error:  # whoever asks for the status later reads it there
+        told = f"etude: {mistake}\n" if (mistake := explain(error)) else traceback.format_exc()
+        with suppress(OSError), run.log_file.open("a", encoding="utf-8") as log:
+            log.write(told)
+        raise

@@ -1,0 +1,78 @@
+"""Every question put to one run, one after another."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from etude.errors import UserError
+from etude.inspect.analyze.averages import averages
+from etude.inspect.analyze.decoding import searches
+from etude.inspect.analyze.lengths import by_length
+from etude.inspect.analyze.maps import maps
+from etude.inspect.analyze.order import shuffled_order
+from etude.inspect.analyze.removal import removals
+from etude.inspect.analyze.spread import spreads
+from etude.inspect.analyze.subject import Subject, longest_trained, sample
+from etude.terminal import console
+
+Rows = list[dict[str, Any]]
+
+
+def analysis(subject: Subject, config: dict[str, Any]) -> dict[str, Any]:
+    """What the package's docstring describes. The same config gives the same answers.
+
+    Args:
+        subject: the run.
+        config: of `etude analyze`.
+
+    Raises:
+        UserError: the run's training went astray, or its text cannot be had.
+    """
+    seed = config["seed"]
+    text = sample(subject, config["sentences"], seed)
+    longest = longest_trained(subject)
+    with _progress() as progress:
+
+        def asked(rows: Iterable[dict[str, Any]], question: str) -> Rows:
+            task = progress.add_task(question, total=None)
+            answered = list(progress.track(rows, task_id=task))
+            progress.remove_task(task)
+            return answered
+
+        intact, own = subject.likelihoods(text), subject.translations(text)
+        if not np.isfinite(intact.nats).all():
+            raise UserError(f"the model of {subject.run.path} answers with no numbers (NaN): its training went astray")
+        wide = spreads(subject, text)
+        heads = asked(removals(subject, text, intact, with_bleu=config["removal_bleu"], seed=seed), "heads")
+        lengths = asked(by_length(subject, text, longest), "lengths")
+        return {
+            "settings": {
+                "split": "test",
+                "sentences": len(text.sources),
+                "seed": seed,
+                "decoding": {key: value for key, value in subject.config["decoding"].items() if key[0] != "_"},
+            },
+            "intact": {"perplexity": intact.perplexity, "bleu": own.bleu},
+            "heads": [head | wide[head["attention"], head["layer"], head["head"]] for head in heads],
+            "maps": asked(maps(subject, text, config["maps"]), "maps"),
+            "order": shuffled_order(subject, text, intact, seed=seed),
+            "lengths": lengths,
+            "trained": {"longest": longest},
+            "decoding": asked(searches(subject, text, own, config["beams"], config["alphas"], seed=seed), "decoding"),
+            "averaging": asked(averages(subject, text, intact, seed=seed), "averaging"),
+        }
+
+
+def _progress() -> Progress:
+    """What is being asked, and how many answers there are; nothing where there is no terminal."""
+    terminal = console(stderr=True)
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description} {task.completed}"),
+        TimeElapsedColumn(),
+        console=terminal,
+        disable=not terminal.is_terminal,
+        transient=True,
+    )

@@ -1,0 +1,87 @@
+"""How fast a device trains and what it costs: `conf/devices.yaml`, or a short measurement on the machine at hand."""
+
+import time
+from dataclasses import dataclass
+
+import torch
+
+from etude.errors import UserError, did_you_mean
+from etude.paths import shipped
+from etude.tasks import build
+from etude.tasks.flops import training_flops
+from etude.tasks.size import Config, size
+from etude.training.build import training_module
+from etude.yaml_file import read_yaml
+
+_SECONDS = 4.0  # that a measurement takes, beyond finding its batch
+_LENGTH = 25  # pieces of a source and of a target
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where the runs of a plan would go.
+
+    Attributes:
+        name: as it was asked for.
+        full: floating-point operations a second that training in 32 bits reaches.
+        half: the same where matrices are multiplied in 16 bits.
+        price: US dollars an hour.
+    """
+
+    name: str
+    full: float
+    half: float
+    price: float
+
+    def flops(self, precision: str) -> float:
+        """Operations a second in a precision as a config names it: 32-true, 64-true, 16-mixed, bf16-mixed."""
+        return {"32-true": self.full, "64-true": self.full / 2}.get(precision, self.half)
+
+
+def device(name: str) -> Device:
+    """The device called `name` in `conf/devices.yaml`.
+
+    Raises:
+        UserError: there is none.
+    """
+    known = read_yaml(shipped("conf") / "devices.yaml")
+    if name not in known:
+        raise UserError(f"device={name} is not in conf/devices.yaml; {did_you_mean(name, known)}")
+    rates = known[name]
+    full, half = (rates[bits] * 1e12 * rates["share"] for bits in ("full", "half"))
+    return Device(name, full, half, rates["price"])
+
+
+def measured(config: Config) -> Device:
+    """This machine, by timing real training steps of a config on random pieces.
+
+    Batches grow until a step takes a while or they are as large as the budget says: large enough to be worth the
+    device's while, small enough for a model that is none of this machine's size.
+    """
+    budget, pieces = config["budget"], config["tokenizer"]["vocab_size"]
+    where = build.device(config["trainer"]["accelerator"].replace("gpu", "cuda"))
+    module = training_module(config, build.model(config, pieces)).to(where)
+    optimizer = module.make_optimizer(module.parameters())
+    types = {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
+
+    def seconds(sentences: int) -> float:
+        """Of a step."""
+        began = time.perf_counter()
+        tokens = torch.randint(4, pieces, (sentences, _LENGTH), device=where)
+        with torch.autocast(where.type, types.get(config["precision"]), enabled=config["precision"] in types):
+            logits = module.model(tokens, torch.ones_like(tokens, dtype=torch.bool), tokens)
+        module.loss(logits, tokens).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if where.type == "cuda":
+            torch.cuda.synchronize(where)
+        return time.perf_counter() - began
+
+    sentences, most = 1, max(1, budget["target_tokens"] // _LENGTH)
+    while seconds(sentences) < _SECONDS / 5 and sentences < most:
+        sentences = min(2 * sentences, most)
+    taken = [seconds(sentences)]
+    while sum(taken) < _SECONDS:
+        taken.append(seconds(sentences))
+    flops = len(taken) * sentences * training_flops(size(config), _LENGTH, _LENGTH) / sum(taken)
+    return Device(f"this machine, measured: {flops / 1e9:,.0f} GFLOP/s", flops, flops, 0.0)

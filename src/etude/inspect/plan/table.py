@@ -1,0 +1,173 @@
+"""How a plan looks in a terminal."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from etude.inspect.plan.budgets import Gap
+from etude.inspect.plan.device import Device
+from etude.inspect.plan.proportions import NAMES, Proportions
+from etude.inspect.plan.runs import RunPlan
+
+_SECTION = re.compile(r"^(model[./]|budget\.)")  # a person knows where heads and max_steps stand
+_UNITS = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+
+
+def drawn(
+    plans: Sequence[RunPlan], differences: Sequence[dict[str, Any]], paper: Sequence[float | None], device: Device
+) -> Table:
+    """A row each, and what is still to do in the last."""
+    with_paper = any(number is not None for number in paper)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=len(plans) > 1, title=f"On {device.name}")
+    to_do = [plan for plan in plans if not plan.done]
+    table.add_column("run", footer=f"{len(to_do)} to do", no_wrap=True)
+    numbers: list[tuple[str, str]] = [("params\nM", "")]
+    numbers += [("paper\nM", "")] if with_paper else []
+    numbers += [
+        ("FLOP\na step", ""),
+        ("FLOP to\ntrain", magnitude(sum(plan.training_flops for plan in to_do))),
+        ("decode", magnitude(sum(plan.decoding_flops or 0 for plan in to_do))),
+        ("GB", ""),
+        ("tokens", magnitude(sum(plan.tokens for plan in to_do))),
+        ("hours", hours(sum(plan.hours for plan in to_do))),
+        ("US$", price(sum(plan.price for plan in to_do))),
+    ]
+    for header, footer in numbers:
+        table.add_column(header, footer=footer, justify="right", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    table.add_column("what differs", overflow="fold")
+    for plan, difference, printed in zip(plans, differences, paper, strict=True):
+        cells = [_name(plan, plans), f"{plan.parameters / 1e6:.2f}"]
+        cells += [f"{printed:g}" if printed is not None else ""] if with_paper else []
+        cells += [magnitude(plan.step_flops), magnitude(plan.training_flops), magnitude(plan.decoding_flops)]
+        cells += [f"{plan.memory / 1e9:.1f}", magnitude(plan.tokens), hours(plan.hours), price(plan.price)]
+        table.add_row(*cells, plan.state, Text(_told(difference)))
+    return table
+
+
+def unitless(runs: Sequence[tuple[str, Proportions]], paper: Mapping[str, float]) -> Table:
+    """What each of some runs has no units for, beside the paper's own, where there is one."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Without units")
+    table.add_column("")
+    for name, _ in runs:
+        table.add_column(name, justify="right")
+    if paper:
+        table.add_column("paper", justify="right", style="dim")
+    for key, name in NAMES.items():
+        cells = [_three_digits(getattr(found, key)) for _, found in runs]
+        table.add_row(name, *cells, *([_three_digits(paper.get(key))] if paper else []))
+    return table
+
+
+def _three_digits(number: float | None) -> str:
+    return "?" if number is None else f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def notes(plans: Sequence[RunPlan], unequal: Sequence[Gap], tolerance: float) -> list[str]:
+    """What the figures rest on, and which arms do not get what the baseline gets."""
+    lines = list(dict.fromkeys(_lengths(plan) for plan in plans))
+    lines.append("GB: at the peak of training on a processor with Adam, in float32.")
+    for baseline in dict.fromkeys(gap.baseline for gap in unequal):
+        lines.append(f"Not the budget of {baseline}, by more than {tolerance:.0%} (what would even it out):")
+        told: dict[str, list[str]] = {}
+        for gap in unequal:
+            if gap.baseline == baseline:
+                way = f" ({gap.override})" if gap.override else ""
+                told.setdefault(gap.run.config["arm"], []).append(f"{gap.ratio:.2f} × the {gap.what}{way}")
+        lines += [f"  {arm}: {', '.join(dict.fromkeys(ratios))}" for arm, ratios in told.items()]
+    return lines
+
+
+def _lengths(plan: RunPlan) -> str:
+    data, text = plan.config["choices"]["data"], plan.text
+    if text.prepared:
+        return f"Sentences of {data} have {text.source:.1f} pieces of source and {text.target:.1f} of target: counted."
+    return (
+        f"Sentences of {data} are taken to be {text.source:.0f} pieces long: "
+        f"it has not been prepared (etude prepare data={data})."
+    )
+
+
+def as_json(
+    plans: Sequence[RunPlan],
+    differences: Sequence[dict[str, Any]],
+    paper: Sequence[float | None],
+    unequal: Sequence[Gap],
+    device: Device,
+) -> dict[str, Any]:
+    """The same for machines: plain numbers, no units but those in the names."""
+    to_do = [plan for plan in plans if not plan.done]
+    return {
+        "device": {
+            "name": device.name,
+            "flops_per_second": device.flops(plans[0].config["precision"]),
+            "us_dollars_per_hour": device.price,
+        },
+        "runs": [_run(*row) for row in zip(plans, differences, paper, strict=True)],
+        "unequal": [
+            {"run": gap.run.name, "what": gap.what, "ratio": gap.ratio, "override": gap.override} for gap in unequal
+        ],
+        "to_do": {
+            "runs": len(to_do),
+            "training_flops": sum(plan.training_flops for plan in to_do),
+            "hours": sum(plan.hours for plan in to_do),
+            "us_dollars": sum(plan.price for plan in to_do),
+        },
+    }
+
+
+def _run(plan: RunPlan, difference: dict[str, Any], printed: float | None) -> dict[str, Any]:
+    return {
+        "study": plan.config["study"],
+        "arm": plan.config["arm"],
+        "seed": plan.config["seed"],
+        "state": plan.state,
+        "differs": difference,
+        "parameters": plan.parameters,
+        "paper_parameters_millions": printed,
+        "flops_per_step": plan.step_flops,
+        "training_flops": plan.training_flops,
+        "decoding_flops": plan.decoding_flops,
+        "peak_memory_bytes": plan.memory,
+        "steps": plan.config["budget"]["max_steps"],
+        "target_tokens": plan.tokens,
+        "hours": plan.hours,
+        "us_dollars": plan.price,
+        "without_units": dict(plan.proportions.items()),
+        "lengths_counted": plan.text.prepared,
+    }
+
+
+def magnitude(number: float | None) -> str:
+    """Three digits and a unit: 1.23G."""
+    if not number:
+        return "?" if number is None else "0"
+    factor, unit = next((pair for pair in _UNITS if number >= 0.9995 * pair[0]), _UNITS[-1])  # 999.9k is 1M
+    return f"{number / factor:.3g}{unit}"
+
+
+def hours(number: float) -> str:
+    """Minutes where there are few: 0:02, 12:30."""
+    minutes = round(number * 60)
+    return f"{minutes // 60}:{minutes % 60:02d}"
+
+
+def price(number: float) -> str:
+    """Whole dollars where there are many."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.2f}" if number else "–"
+
+
+def _told(difference: dict[str, Any]) -> str:
+    """`position=learned, heads=1`."""
+    return ", ".join(f"{_SECTION.sub('', key)}={value}" for key, value in difference.items())
+
+
+def _name(plan: RunPlan, plans: Sequence[RunPlan]) -> str:
+    several = len({other.config["seed"] for other in plans}) > 1
+    studies = len({other.config["study"] for other in plans}) > 1
+    name = plan.name if studies or len(plans) == 1 else plan.config["arm"]
+    return f"{name} seed {plan.config['seed']}" if several else name

@@ -1,0 +1,221 @@
+"""One run of a sweep: its process, and what became of it."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from math import ceil
+from typing import Any
+
+from etude.errors import UserError
+from etude.files import write_text
+from etude.launchers.worker import Process
+from etude.runs.divergence import divergence
+from etude.runs.lock import Busy, taken
+from etude.runs.log import last_lines
+from etude.runs.run_dir import RunDir
+from etude.runs.run_state import State
+from etude.runs.typed import settings
+from etude.studies.study import value_at
+
+Command = Callable[[RunDir], Sequence[str]]
+
+GRACE = 60.0  # seconds that a run which is asked to stop has for its checkpoint
+
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+_MISTAKE = UserError.exit_status  # a mistake of the user's, which another attempt would make again
+
+
+def train_command(run_dir: RunDir) -> list[str]:
+    """What trains, evaluates and records one frozen run: one process, or torchrun with one for each device."""
+    devices = value_at(run_dir.config(), "trainer.devices") or 1
+    torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"] if devices > 1 else []
+    return [sys.executable, *torchrun, "-m", "etude.training.run", str(run_dir.path)]
+
+
+class Job:
+    """One run: its process, and what became of it.
+
+    Args:
+        run_dir: frozen.
+        retries: how often it is tried again when it fails.
+    """
+
+    def __init__(self, run_dir: RunDir, retries: int = 0) -> None:
+        self.run_dir = run_dir
+        self.state = self._found() if run_dir.finished else State.WAITING
+        self._launched = "" if run_dir.finished else run_dir.config_file.read_text(encoding="utf-8")
+        self.reason = ""  # why it failed
+        self.started = self.ended = 0.0  # seconds since the epoch
+        self.retries = retries
+        self.attempts = 0
+        self.gpus: tuple[str, ...] = ()  # that it runs on
+        self.stopping = False  # it has been asked to stop
+        self.apart = ""  # what was typed for it, and not for others of the same study, arm and seed
+        self._process: Process | None = None
+        self._code: int | None = None
+        self._timeout, self._deadline = 0.0, float("inf")  # seconds; and by the monotonic clock
+
+    @property
+    def name(self) -> str:
+        """Study, arm and seed, as its directory says, and what tells it from others of the same sweep."""
+        study, arm, run = self.run_dir.path.parts[-3:]
+        return f"{study}/{arm} {run.split('-')[0].replace('seed', 'seed ')} {self.apart}".rstrip()
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The frozen config."""
+        return self.run_dir.config()
+
+    @cached_property
+    def result(self) -> dict[str, Any]:
+        """What the finished run found."""
+        return self.run_dir.result()
+
+    @property
+    def divergence(self) -> str | None:
+        """How the finished run diverged, if it did."""
+        return divergence(self.result)
+
+    @property
+    def outcome(self) -> State:
+        """The state of a run that has a result."""
+        return State.DIVERGED if self.divergence else State.FINISHED
+
+    @property
+    def retriable(self) -> bool:
+        """Whether it has failed, may be tried again, and could then do better."""
+        return self.state is State.FAILED and self.attempts <= self.retries and self._code != _MISTAKE
+
+    def look(self) -> None:
+        """Of a run that waits or is elsewhere: whether another process works on it, or has finished it."""
+        if self.run_dir.finished:
+            self.state = self._found()
+        else:
+            self.state = State.ELSEWHERE if taken(self.run_dir) else State.WAITING
+
+    def start(
+        self,
+        command: Command,
+        threads: int,
+        gpus: Sequence[str] | None = None,
+        *,
+        timeout: float | None = None,
+        grace: float = GRACE,
+    ) -> None:
+        """Start the process.
+
+        Args:
+            command: the program and arguments for its run.
+            threads: of each of its processes.
+            gpus: the ids of those it sees; None for those that this process sees.
+            timeout: seconds after which it is stopped, and has failed.
+            grace: seconds between asking it to stop and killing it.
+        """
+        if self._launched != self.run_dir.config_file.read_text(encoding="utf-8"):  # another command asked for others
+            write_text(self.run_dir.config_file, self._launched)  # devices meanwhile; these are what the slot is for
+        self.state, self.started, self.ended = State.RUNNING, time.time(), 0.0
+        self._process, self._code, self.reason, self.stopping = None, None, "", False
+        self.gpus = tuple(gpus or ())
+        self.attempts += 1
+        self._timeout = float("inf") if timeout is None else timeout
+        self._deadline = time.monotonic() + self._timeout
+        environment = os.environ | dict.fromkeys(_THREADS, str(threads)) | {"PYTHONUNBUFFERED": "1"}
+        environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = str(ceil(grace))  # what torchrun leaves its workers
+        if gpus is not None:
+            environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+        try:
+            self._process = Process(
+                command(self.run_dir), log=self.run_dir.log_file, environment=environment, grace=grace
+            )
+        except OSError as error:
+            self._end(State.FAILED, f"could not be started: {error}")
+
+    def poll(self) -> None:
+        """Look whether the process has ended, and how: only a result is success, a terminated trainer exits with 0."""
+        if self.state is not State.RUNNING or self._process is None:
+            return
+        self._code = self._process.poll()
+        if self._code is not None and self.run_dir.finished:
+            self._end(self.outcome)
+        elif self._code is not None:
+            self._code = self._last_lines()[1] or self._code
+            if self._code == Busy.exit_status:
+                self.attempts -= 1  # it was none
+                self._end(State.ELSEWHERE, "another process is training it")
+            else:
+                self._end(State.FAILED, self.reason or _how(self._code))
+        elif time.monotonic() > self._deadline and not self.stopping:
+            self.reason = f"took longer than {self._timeout:g} s, the timeout"
+            self.signal(signal.SIGTERM)
+
+    def signal(self, number: signal.Signals) -> None:
+        """SIGTERM asks it to stop, and kills what is there when the grace is over; SIGUSR1 kills it all now."""
+        self.stopping = True
+        if self._process is not None:
+            self._process.signal(number)
+
+    @property
+    def alive(self) -> bool:
+        """Whether anything of it has not ended yet."""
+        return self._process is not None and self._process.poll() is None
+
+    def stop(self) -> None:
+        """End the process and all that it started, at once."""
+        self.signal(signal.SIGUSR1)
+        if self._process is not None:
+            self._process.wait()
+        self._end(self.outcome if self.run_dir.finished else State.STOPPED)
+
+    def wait_again(self) -> None:
+        """It has failed, and is to be tried again."""
+        self.state = State.WAITING
+
+    def progress(self) -> dict[str, Any]:
+        """What this process last said of itself; nothing while only an earlier one has spoken."""
+        try:
+            fresh = self.run_dir.progress_file.stat().st_mtime >= self.started
+        except OSError:
+            fresh = False
+        return (self.run_dir.progress() or {}) if fresh else {}
+
+    def failure(self) -> str:
+        """What went wrong and where to read on, with the last lines of the log."""
+        lines, _ = self._last_lines()
+        said = "".join(f"\n    {line}" for line in lines or ["(it printed nothing)"])
+        attempts = f" (attempt {self.attempts})" if self.attempts > 1 else ""
+        return f"{self.name} failed{attempts}: {self.reason}; the end of {self.run_dir.log_file}:{said}"
+
+    def _last_lines(self) -> tuple[list[str], int | None]:
+        return last_lines(self.run_dir.log_file, self._process.log_start if self._process else 0)
+
+    def _found(self) -> State:
+        """The state of a run whose result somebody else has made."""
+        return State.DIVERGED if self.divergence else State.SKIPPED
+
+    def _end(self, state: State, reason: str = "") -> None:
+        self.state, self.reason, self.ended = state, reason, time.time()
+
+
+def jobs_of(run_dirs: Sequence[RunDir], retries: int = 0) -> list[Job]:
+    """The runs of a sweep, each once, under names that tell them apart."""
+    jobs = [Job(run_dir, retries) for run_dir in dict.fromkeys(run_dirs)]
+    alike: dict[str, list[Job]] = {}
+    for job in jobs:
+        alike.setdefault(job.name, []).append(job)
+    for group in alike.values():
+        typed = {job: settings(job.run_dir.overrides()) for job in group}
+        shared = set.intersection(*map(set, typed.values()))
+        for job, words in typed.items():
+            job.apart = " ".join(word for word in words if word not in shared)
+    return jobs
+
+
+def _how(code: int) -> str:
+    """How a process without a result has ended."""
+    if code >= 0:
+        return f"exit status {code}, without a result"
+    hint = " (the machine may be out of memory)" if code == -signal.SIGKILL else ""
+    return f"killed by {signal.Signals(-code).name}{hint}"

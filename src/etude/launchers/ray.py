@@ -1,0 +1,109 @@
+"""Runs as tasks of Ray, which hands out cores and GPUs, fractions of GPUs among them, on one machine or many."""
+
+import logging
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ray
+
+from etude.errors import UserError
+from etude.launchers.job import Command, Job, jobs_of, train_command
+from etude.launchers.remote import Ending, Endings, RemoteRun, absolute, follow
+from etude.launchers.resources import Need
+from etude.launchers.slots import conclude
+from etude.runs.run_dir import RunDir
+from etude.runs.run_state import State
+
+logger = logging.getLogger(__name__)
+
+
+def run_as_tasks(
+    run_dirs: Sequence[RunDir],
+    *,
+    init: Mapping[str, Any],
+    num_cpus: float,
+    num_gpus: float | None,
+    max_retries: int,
+    command: Command = train_command,
+) -> None:
+    """Run all that are not finished, as many at once as Ray has room for.
+
+    Args:
+        run_dirs: frozen runs; one that is named twice runs once.
+        init: what `ray.init` is called with.
+        num_cpus: cores of one run.
+        num_gpus: GPUs of one run, or a fraction of one; None for as many as its devices, where Ray has GPUs.
+        max_retries: how often a run is started again when its machine is lost.
+        command: the process that does one run.
+
+    Raises:
+        UserError: Ray refuses.
+        SweepFailed: at least one run ended without a result; all the others were run.
+        KeyboardInterrupt: Ctrl-C or SIGTERM; every run has stopped.
+    """
+    jobs = jobs_of(absolute(run_dirs))
+    left = [job for job in jobs if job.state is State.WAITING]
+    try:
+        if left:
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            ray.init(**init)
+        tasks = {_task(job, num_cpus, num_gpus, max_retries, command): job for job in left}
+    except (ConnectionError, RuntimeError, TypeError, ValueError) as error:  # whatever Ray raises
+        ray.shutdown()
+        why = str(error).strip().partition("\n")[0]
+        raise UserError(f"hydra.launcher: {why} (hydra/launcher=slots needs no Ray)") from error
+    try:
+        follow(jobs, _endings(tasks))
+    except KeyboardInterrupt:
+        conclude(jobs, stopped=True)
+    finally:
+        ray.shutdown()
+
+
+def _task(job: Job, num_cpus: float, num_gpus: float | None, max_retries: int, command: Command) -> Any:
+    """Hand over one run, with what it asks for; the reference to its ending."""
+    need = Need.of(job.config)
+    gpus = _gpus(need, num_gpus)
+    for kind, asked in (("CPU", num_cpus), ("GPU", gpus)):
+        there = ray.cluster_resources().get(kind, 0)
+        if asked > there:
+            logger.warning("%s asks for %g %ss and Ray has %g: it waits for more", job.name, asked, kind, there)
+    threads = max(1, int(num_cpus) // need.devices)
+    run = RemoteRun(job.run_dir, threads, None if gpus else (), command=command)
+    asking = ray.remote(num_cpus=num_cpus, num_gpus=gpus, max_retries=max_retries)
+    return asking(_train).options(name=job.name).remote(run)
+
+
+def _train(run: RemoteRun) -> Ending:
+    return run()
+
+
+def _gpus(need: Need, asked: float | None) -> float:
+    """How many GPUs a run takes: as asked, but one for each of its devices if it has several."""
+    if need.accelerator == "cpu" or asked == 0:
+        return 0
+    if asked is None and need.accelerator == "auto" and not ray.cluster_resources().get("GPU"):
+        return 0
+    return need.devices if need.devices > 1 or asked is None else asked
+
+
+def _endings(tasks: dict[Any, Job]) -> Endings:
+    """Each run as it ends; on the way out, those that have not are stopped and waited for."""
+    began = time.time()
+    left = dict(tasks)
+    try:
+        while left:
+            (task,), _ = ray.wait([*left])
+            try:
+                ending = ray.get(task)
+            except ray.exceptions.RayError as error:
+                ending = Ending(began, time.time(), f"Ray gave it up: {str(error).strip().splitlines()[-1]}")
+            yield left.pop(task), ending
+    finally:
+        if left:
+            logger.warning("stopping %d runs, which write their checkpoints; Ctrl-C again ends them at once", len(left))
+            for task in left:
+                ray.cancel(task)
+            ray.wait([*left], num_returns=len(left))

@@ -1,0 +1,110 @@
+"""A run on another machine: what the worker there is handed, and what it says in the end.
+
+Both machines see the run's directory: config, log, progress, checkpoints and result pass through it.
+"""
+
+import signal
+import time
+from collections.abc import Generator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from etude.launchers.dashboard import Lines
+from etude.launchers.job import GRACE, Command, Job, train_command
+from etude.launchers.slots import conclude
+from etude.runs.lock import Busy, alone
+from etude.runs.run_dir import RunDir
+from etude.runs.run_state import State
+
+_PAUSE = 0.1  # seconds between two looks at the process
+
+
+class Ending(NamedTuple):
+    """How a run ended on its machine."""
+
+    started: float  # seconds since the epoch
+    ended: float
+    reason: str  # why there is no result; empty if there is one
+    elsewhere: bool = False  # another process works on it
+
+
+Endings = Generator[tuple[Job, Ending], None, None]
+
+
+@dataclass
+class RemoteRun:
+    """Trains a frozen run, in a process of its own, on the machine where it is called.
+
+    Args:
+        run_dir: with an absolute path.
+        threads: of each of its processes.
+        gpus: ids of those it sees; None for those that the caller sees.
+        grace: seconds between asking it to stop and killing it.
+        command: the process that does one run.
+    """
+
+    run_dir: RunDir
+    threads: int
+    gpus: Sequence[str] | None = None
+    grace: float = GRACE
+    command: Command = train_command
+    _job: Job | None = field(default=None, init=False, repr=False)
+
+    def __call__(self) -> Ending:
+        """Train until the run has ended; whatever cuts this short stops the run first."""
+        with suppress(Busy), alone(self.run_dir, self.grace):
+            pass  # an attempt whose worker has died may still be writing its checkpoint
+        job = self._job = Job(self.run_dir)
+        try:
+            if job.state is State.WAITING:
+                job.start(self.command, self.threads, self.gpus, grace=self.grace)
+            while job.state is State.RUNNING:
+                time.sleep(_PAUSE)
+                job.poll()
+        finally:
+            self.stop()
+        return Ending(job.started, job.ended, job.reason, job.state is State.ELSEWHERE)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the run has been asked to stop."""
+        return self._job is not None and self._job.stopping
+
+    def ask_to_stop(self) -> None:
+        """Have the run write its checkpoint and end; it is asked once."""
+        if self._job is not None and not self._job.stopping:
+            self._job.signal(signal.SIGTERM)
+
+    def stop(self) -> None:
+        """Ask the run to stop, and return when it has; it is killed when the grace is over."""
+        if self._job is None or self._job.state is not State.RUNNING:
+            return
+        self.ask_to_stop()
+        while self._job.alive:
+            time.sleep(_PAUSE)
+        self._job.stop()
+
+
+def absolute(run_dirs: Sequence[RunDir]) -> list[RunDir]:
+    """The runs under paths that hold on other machines too."""
+    return [RunDir(run_dir.path.absolute()) for run_dir in run_dirs]
+
+
+def follow(jobs: Sequence[Job], endings: Endings) -> None:
+    """Tell each ending as it comes, and all failures again after the last. What another process trains is left to it.
+
+    Raises:
+        SweepFailed: at least one run ended without a result.
+    """
+    lines = Lines(jobs)
+    with closing(endings):
+        for job, ending in endings:
+            job.attempts, (job.started, job.ended, job.reason, elsewhere) = 1, ending
+            if elsewhere:
+                job.state = State.ELSEWHERE
+                lines.elsewhere(job)
+                continue
+            job.state = State.FAILED if ending.reason else job.outcome
+            lines.ended(job)
+    conclude(jobs, stopped=False)

@@ -1,0 +1,179 @@
+"""Runs as SLURM jobs, handed over by submitit: a job for each run, requeued when it is pre-empted or out of time."""
+
+import json
+import logging
+import os
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import submitit
+from submitit.core.utils import UncompletedJobError
+from submitit.helpers import DelayedSubmission, as_completed
+
+from etude.errors import UserError
+from etude.files import write_json
+from etude.launchers.job import Command, Job, jobs_of, train_command
+from etude.launchers.remote import Ending, Endings, RemoteRun, absolute, follow
+from etude.launchers.resources import Need
+from etude.runs.run_dir import RunDir
+from etude.runs.run_state import State
+
+logger = logging.getLogger(__name__)
+
+Submitted = dict[submitit.Job[Ending], Job]
+
+_GENERAL = ("name", "timeout_min", "mem_gb")  # options that submitit has for every cluster; the others are SLURM's
+_REQUEUE = 30.0  # seconds that putting a job back into the queue may take
+_GRACE_TIME = 3600.0  # seconds; more than a cluster leaves a job that it takes away
+_LOOKS = 1.0  # seconds between two looks at the jobs
+_NOTE = "job.json"  # in a run's directory: which job has it
+_ALIVE = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "PREEMPTED", "REQUEUED", "COMPLETING"}  # states of jobs
+
+
+@dataclass
+class Preemptible(RemoteRun):
+    """A run whose job may be taken away: it writes its checkpoint, and goes on from it when the job comes back."""
+
+    def __call__(self) -> Ending:
+        """Train until the run has ended.
+
+        SLURM sends SIGTERM to a job that it takes away, be it for good (scancel) or to queue it again
+        (PreemptMode=REQUEUE). Which of the two is SLURM's to say: the run stops, and then this waits to be ended. A job
+        that ended by itself, in the time of grace that a cluster may give, would be over and not come back.
+        """
+        signal.signal(signal.SIGTERM, lambda number, frame: self.ask_to_stop())
+        ending = super().__call__()
+        if ending.reason and self.stopping:
+            time.sleep(_GRACE_TIME if os.environ.get("SUBMITIT_EXECUTOR") == "slurm" else self.grace)
+        return ending
+
+    def checkpoint(self) -> DelayedSubmission:
+        """Called by submitit at its signal, before the time is over or on pre-emption: what is to be queued again."""
+        self.stop()
+        return DelayedSubmission(replace(self))
+
+
+def run_as_jobs(
+    run_dirs: Sequence[RunDir],
+    *,
+    cluster: str,
+    wait_for_completion: bool,
+    command: Command = train_command,
+    **options: Any,
+) -> None:
+    """Submit all runs that are neither finished nor in SLURM's queue, and see all through.
+
+    Args:
+        run_dirs: frozen runs; one that is named twice runs once.
+        cluster: "slurm", or "local" for processes of this machine.
+        wait_for_completion: whether to see them through, or to leave when they are submitted.
+        command: the process that does one run.
+        options: the rest of `conf/hydra/launcher/submitit_slurm.yaml`.
+
+    Raises:
+        UserError: submitit or the cluster refuses.
+        SweepFailed: at least one run ended without a result.
+        KeyboardInterrupt: Ctrl-C while waiting; SLURM's jobs go on.
+    """
+    jobs = jobs_of(absolute(run_dirs))
+    left = [job for job in jobs if job.state is State.WAITING]
+    submitted = queued(left) if cluster == "slurm" else {}
+    new = [job for job in left if job not in submitted.values()]
+    submitted |= submit(new, cluster=cluster, command=command, **options)
+    if not wait_for_completion:
+        return
+    try:
+        follow(jobs, endings(submitted))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"the jobs go on: etude status shows them, {_cancel(submitted)} ends them") from None
+
+
+def queued(jobs: Sequence[Job]) -> Submitted:
+    """The runs that an earlier launch has submitted, and whose SLURM jobs wait or run."""
+    noted: Submitted = {}
+    for job in jobs:
+        with suppress(OSError, ValueError):  # no note
+            noted[submitit.SlurmJob(**json.loads((job.run_dir.path / _NOTE).read_text(encoding="utf-8")))] = job
+    submitted = {task: job for task, job in noted.items() if task.watcher.get_state(task.job_id) in _ALIVE}
+    if submitted:
+        logger.info("in the queue already: %d jobs; %s ends them", len(submitted), _cancel(submitted))
+    return submitted
+
+
+def submit(
+    jobs: Sequence[Job],
+    *,
+    cluster: str,
+    submitit_folder: str,
+    gpus_per_node: int | None,
+    cpus_per_task: int | None,
+    signal_delay_s: int,
+    max_num_timeout: int,
+    command: Command,
+    **options: Any,
+) -> Submitted:
+    """Hand over the runs, those that ask for the same devices as one array.
+
+    Args:
+        jobs: the runs.
+        cluster: "slurm", or "local" for processes of this machine.
+        submitit_folder: for the scripts and outputs of the jobs.
+        gpus_per_node: of one run; None for as many as its devices, and none on the processor.
+        cpus_per_task: of one run.
+        signal_delay_s: seconds between submitit's signal and the end of the job's time.
+        max_num_timeout: how often a job that is out of time is queued again.
+        command: the process that does one run.
+        options: what else submitit or sbatch is to know; None leaves it to the cluster.
+
+    Raises:
+        UserError: submitit or the cluster refuses.
+    """
+    alike: defaultdict[tuple[int, int], list[Job]] = defaultdict(list)
+    for job in jobs:
+        need = Need.of(job.config)
+        usable = 0 if need.accelerator == "cpu" else need.devices
+        alike[need.devices, usable if gpus_per_node is None else gpus_per_node].append(job)
+    grace = max(signal_delay_s - _REQUEUE, signal_delay_s / 2)
+    asked = {name if name in _GENERAL else f"slurm_{name}": value for name, value in options.items()}
+    asked |= {"cpus_per_task": cpus_per_task, "slurm_signal_delay_s": signal_delay_s}
+    retries = {f"{cluster}_max_num_timeout": max_num_timeout}
+    submitted: Submitted = {}
+    try:
+        for (devices, gpus), group in alike.items():
+            executor = submitit.AutoExecutor(submitit_folder, cluster=cluster, **retries)
+            executor.update_parameters(gpus_per_node=gpus or None, **asked)
+            threads = max(1, (cpus_per_task or 1) // devices)
+            runs = [Preemptible(job.run_dir, threads, grace=grace, command=command) for job in group]
+            for task, job in zip(executor.submit_array(runs), group, strict=True):
+                submitted[task] = job
+                write_json(job.run_dir.path / _NOTE, {"folder": str(task.paths.folder), "job_id": task.job_id})
+    except (AssertionError, NameError, RuntimeError, TypeError, ValueError) as error:  # whatever submitit raises
+        why = str(error).strip().partition("\n")[0]
+        others = f"; {len(submitted)} jobs were submitted before, {_cancel(submitted)} ends them" if submitted else ""
+        raise UserError(f"hydra.launcher: {why} (hydra/launcher=slots needs no cluster){others}") from error
+    if submitted:
+        logger.info("submitted %d jobs; %s ends them", len(submitted), _cancel(submitted))
+    return submitted
+
+
+def endings(submitted: Submitted) -> Endings:
+    """Each run as its job ends."""
+    began = time.time()
+    for task in as_completed([*submitted], poll_frequency=_LOOKS):
+        try:
+            ending = task.result()
+        except UncompletedJobError:
+            why = f"job {task.job_id} ended without a word ({task.state}), see {task.paths.stderr}"
+            ending = Ending(began, time.time(), why)
+        yield submitted[task], ending
+
+
+def _cancel(submitted: Submitted) -> str:
+    """The command that ends the jobs, arrays as a whole."""
+    program = "kill" if any(isinstance(task, submitit.LocalJob) for task in submitted) else "scancel"
+    return " ".join([program, *dict.fromkeys(task.job_id.partition("_")[0] for task in submitted)])

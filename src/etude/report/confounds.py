@@ -1,0 +1,74 @@
+"""Whether an arm was trained and measured as the baseline was, but for what the arm is there to change."""
+
+from collections.abc import Collection
+
+from etude.config.difference import Pair, difference
+from etude.report.comparison import ArmResult, Compared
+from etude.report.wording import plain
+from etude.runs.records import Run
+from etude.studies.study import value_at
+
+_TOLD = ("budget", "data", "scale")  # an arm that is meant to have another is no equal comparison all the same
+_MEASURED = ("store", "test.sentences", "test.tokens", "test.signature")
+
+
+def unequal(compared: Compared) -> dict[str, list[str]]:
+    """What makes arms no equal comparison with the baseline, and which: text -> arms."""
+    found: dict[str, list[str]] = {}
+    base = compared.baseline
+    for arm in compared.arms if base.runs else ():
+        differing: dict[str, Pair] = {}
+        for run in arm.runs:
+            differing |= _between(base.runs[0], run, _names(base) | _names(arm))
+        if differing:
+            told = (f"{key} {plain(its)} (baseline: {plain(theirs)})" for key, (theirs, its) in differing.items())
+            found.setdefault(f"Not an equal comparison: {', '.join(told)}.", []).append(arm.arm)
+    return found
+
+
+def _names(arm: ArmResult) -> set[str]:
+    """The config groups and the keys that the arm overrides."""
+    return {override.partition("=")[0].lstrip("+~") for override in arm.overrides}
+
+
+def _between(base: Run, run: Run, meant: Collection[str]) -> dict[str, Pair]:
+    """What differs between two runs and was not meant to: key -> (the baseline's, the run's)."""
+    configs = {key: pair for key, pair in _sources(base, run).items() if _is_told(key) or not _follows(key, meant)}
+    results = {key: (value_at(base.result, key), value_at(run.result, key)) for key in _MEASURED}
+    return configs | {key: (theirs, its) for key, (theirs, its) in results.items() if theirs != its}
+
+
+def _sources(base: Run, run: Run) -> dict[str, Pair]:
+    """Where the configs of two runs differ in what may change a result, without copies.
+
+    A frozen config holds values and no references. So what has the name of another key, and changes from and to the
+    same, is taken for its copy: `schedule.d_model` of `model.d_model`. The outermost of them is the source.
+    """
+    before, after = (one.material | {"data": one.config.get("data")} for one in (base, run))
+    found = difference(before, after)
+    pairs = {key: pair for key, pair in (found.choices | found.values).items() if pair[0] != pair[1]}
+    sources: dict[str, tuple[str, Pair]] = {}
+    for key in sorted(pairs, key=lambda key: (key.count("."), key)):
+        change = (key.rpartition(".")[2], pairs[key])
+        if change not in sources.values():
+            sources[key] = change
+    return {key: pair for key, pair in pairs.items() if key in sources and not key.startswith("data.")}  # but its store
+
+
+def _is_told(key: str) -> bool:
+    return key.partition(".")[0] in _TOLD
+
+
+def _follows(key: str, meant: Collection[str]) -> bool:
+    """Whether a key differs because those groups and keys are meant to.
+
+    In the model one thing follows from another: the size of a head from their number, and a choice may bring others
+    along. But what is written at its top, such as `model.dropout`, follows from no other value.
+    """
+    path = key.replace("/", ".")
+    if any(f"{path}.".startswith(f"{name.replace('/', '.')}.") for name in meant):
+        return True
+    if not path.startswith("model."):
+        return False
+    chosen = any(name in ("model", "scale") or name.startswith("model/") for name in meant)
+    return chosen or (path.count(".") > 1 and any(name.startswith("model.") for name in meant))

@@ -1,0 +1,104 @@
+"""What a page shows of translations: those on which the arms differ most, and BLEU by the length of the source."""
+
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from etude.report.statistics import Counts
+from etude.report.test_set import TestSet
+from etude.tasks.bleu_sums import corpus_bleu
+
+ROOM = 500_000  # bytes of text that a page may hold, whatever the size of the test set
+BUCKETS = 5
+
+
+def samples(test_set: TestSet, said: Mapping[str, Sequence[str]], counts: Mapping[str, Counts], baseline: str) -> Any:
+    """The sentences on which arms differ most, as far as there is room, with every arm's translation.
+
+    Args:
+        test_set: with its references, and its sources where they were kept.
+        said: by arm, the translations of its first run.
+        counts: by arm, what they bring to BLEU; of the same run first.
+        baseline: whose translations the others are held against first.
+
+    Returns:
+        `of`, how many sentences there are, and `sentences`: source, reference, `said`, a list of [translation, sentence
+        BLEU] without repetitions, and `by`, the index of each arm's in that list.
+    """
+    scores = {arm: sentence_bleu(counts[arm].counts[0]) for arm in said}
+    kept, room = [], ROOM
+    for index in _telling(scores, baseline):
+        translations = list(dict.fromkeys(lines[index] for lines in said.values()))
+        by = {arm: translations.index(lines[index]) for arm, lines in said.items()}
+        score = {at: round(float(scores[arm][index]), 1) for arm, at in by.items()}
+        source = test_set.sources[index] if test_set.sources else ""
+        room -= sum(len(text.encode()) + 16 for text in (source, test_set.references[index], *translations))
+        room -= sum(len(arm) + 6 for arm in by)
+        if room < 0:
+            break
+        kept.append(
+            {
+                "source": source,
+                "reference": test_set.references[index],
+                "said": [[text, score[at]] for at, text in enumerate(translations)],
+                "by": by,
+            }
+        )
+    return {"of": test_set.sentences, "sentences": kept}
+
+
+def buckets(sources: Sequence[str]) -> list[tuple[str, NDArray[np.intp]]]:
+    """The sentences by the words of their source, in buckets of about equal size: (label, indices of the sentences)."""
+    if not sources:
+        return []
+    words = np.array([len(source.split()) for source in sources])
+    edges = np.unique(np.quantile(words, np.linspace(0, 1, BUCKETS + 1)[1:], method="inverted_cdf"))
+    found, low = [], int(words.min())
+    for high in edges.astype(int):
+        label = f"{low}" if low == high else f"{low}–{high}"
+        found.append((label, np.flatnonzero((words >= low) & (words <= high))))
+        low = int(high) + 1
+    return found
+
+
+def bucketed_bleu(counts: Counts, sentences: Sequence[NDArray[np.intp]]) -> list[float]:
+    """The corpus BLEU of each bucket, the mean over the runs of the arm."""
+    return [round(float(corpus_bleu(counts.counts[:, some].sum(axis=1)).mean()), 2) for some in sentences]
+
+
+def sentence_bleu(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """BLEU of single sentences as sacreBLEU's `sentence_bleu` scores them.
+
+    Only the orders of n-gram that the translation is long enough for take part; the rest is as in `corpus_bleu`.
+
+    Args:
+        counts: (N, 10) as in `Counts`.
+
+    Returns:
+        (N,) 0 to 100.
+    """
+    translated, referenced, matches, totals = counts[:, 0], counts[:, 1], counts[:, 2:6], counts[:, 6:]
+    there, missed = totals > 0, matches == 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        precisions = np.where(missed, 0.5 ** (missed & there).cumsum(axis=1), matches) / totals
+        logs = np.where(there, np.log(precisions), 0).sum(axis=1) / there.sum(axis=1)
+        scores = 100 * np.exp(np.minimum(0, 1 - referenced / translated)) * np.exp(logs)
+    return np.where(matches.any(axis=1), scores, 0.0)
+
+
+def _telling(scores: Mapping[str, NDArray[np.float64]], baseline: str) -> list[int]:
+    """The sentences in the order in which they are worth showing.
+
+    In turn, for each arm the one where it gains most on the baseline and the one where it loses most, and the one where
+    any two arms are furthest apart; those on which all arms score alike are left out.
+    """
+    every = np.stack(list(scores.values()))
+    spread = np.ptp(every, axis=0)
+    held = scores.get(baseline, every.mean(axis=0))
+    gains = [sign * (score - held) for arm, score in scores.items() if arm != baseline for sign in (1, -1)]
+    rankings = [np.argsort(-gain, kind="stable")[: int((gain > 0).sum())] for gain in (spread, *gains)]
+    turns = (index for turn in zip_longest(*rankings) for index in turn if index is not None)
+    return [int(index) for index in dict.fromkeys(turns)]

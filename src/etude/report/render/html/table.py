@@ -1,0 +1,85 @@
+"""The study's table in HTML: it can be read, and printed, without a script; its headers sort where there is one."""
+
+import re
+from html import escape
+
+from etude.report.comparison import Compared
+from etude.report.render.rows import STAR, Column, Row, Rows
+
+_NUMBER = re.compile(r"([−+-]?[\d,.]+(?:e[−+-]?\d+)?)(K?)")
+_SYMBOL = re.compile(r"(\w)_(\w+)")  # d_model, ε_ls: a letter with an index
+
+
+def table(rows: Rows) -> str:
+    """The table, a row an arm, in the study's order.
+
+    Each cell carries what it is sorted by: its number or its word, the baseline's where it is blank because it is as
+    there, and nothing where there is nothing.
+    """
+    base = next((row for row in rows.rows if row.run and all(cell for _, cell in _about(rows, row))), None)
+    heads = "".join(_head(column) for column in rows.columns)
+    body, group = [], ""
+    for row in rows.rows:
+        body.append(_row(rows, row, base, begins=row.group != group))
+        group = row.group
+    return f'<table id="study"><thead><tr>{heads}</tr></thead>\n<tbody>\n{"".join(body)}</tbody></table>'
+
+
+def notes(rows: Rows) -> str:
+    """What the numbers are, and what was left out: a paragraph each."""
+    return "\n".join(f"<p>{escape(note)}</p>" for note in (*rows.notes, *rows.left_out))
+
+
+def setting(compared: Compared) -> str:
+    """What was chosen for all runs alike, and with how many seeds."""
+    seeds = sorted({seed for arm in compared.arms for seed in arm.seeds})
+    chosen = " ".join(f"{key}={value}" for key, value in compared.setting.items())
+    return f"<code>{escape(chosen)}</code>, seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+
+
+def _row(rows: Rows, row: Row, base: Row | None, begins: bool) -> str:
+    cells, told = [], "" if row is base else _is(rows, row)
+    for index, (cell, column) in enumerate(zip(row.cells, rows.columns, strict=True)):
+        shown = base.cells[index] if base and row.run and column.about_arm and not cell else cell
+        attributes = _classes(column) + _sorted_by(shown, column.words)
+        text = f"<b>{escape(cell)}</b>" if cell.endswith(STAR) else escape(cell)
+        cells.append(f"<td{attributes}>{text}</td>" if index else f'<th scope="row"{attributes}>{text}{told}</th>')
+    kinds = " ".join(filter(None, ("begins" * begins, "absent" * (not row.run))))
+    opening = f'<tr class="{kinds}">' if kinds else "<tr>"
+    return f"{opening}{''.join(cells)}</tr>\n"
+
+
+def _is(rows: Rows, row: Row) -> str:
+    """What the arm is, for screens that have no room for columns that say so."""
+    told = [f"{column.header}={cell}" for column, cell in _about(rows, row) if cell]
+    return f'<span class="is">{escape(", ".join(told))}</span>'
+
+
+def _about(rows: Rows, row: Row) -> list[tuple[Column, str]]:
+    """What the row says of its arm's config."""
+    return [(column, cell) for column, cell in zip(rows.columns, row.cells, strict=True) if column.about_arm]
+
+
+def _classes(column: Column) -> str:
+    kinds = {"words": column.words, "about": column.about_arm, "paper": column.whose == "paper"}
+    told = " ".join(kind for kind, holds in kinds.items() if holds)
+    return f' class="{told}"' if told else ""
+
+
+def _sorted_by(cell: str, words: bool) -> str:
+    if words:
+        return f' data-value="{escape(cell)}"' if cell else ""
+    number = _NUMBER.match(cell)
+    if not number or not number[1].strip("−+-,."):
+        return ""
+    value = float(number[1].replace("−", "-").replace(",", "")) * (1000 if number[2] else 1)
+    return f' data-value="{value:.12g}"'
+
+
+def _head(column: Column) -> str:
+    header = _SYMBOL.sub(r"<i>\1</i><sub>\2</sub>", escape(column.header))
+    whose = f'<span class="whose">{escape(column.whose)}</span>' if column.whose else ""
+    words = ' data-words="1"' if column.words else ""
+    return (
+        f'<th scope="col"{_classes(column)}{words} aria-sort="none"><button type="button">{header}{whose}</button></th>'
+    )

@@ -1,0 +1,118 @@
+"""How a report looks: in a terminal, and in Markdown. What has a star is bold."""
+
+from dataclasses import replace
+
+from rich import box
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from etude.report.render.rows import STAR, Column, Row, Rows
+
+WHAT = "what it is"
+"""The header of the column that all changes of an arm share where there is little room."""
+
+_STYLES = {"paper": "dim"}
+
+
+class Drawn:
+    """The table for a terminal, with its notes below.
+
+    Where it is too wide, each arm's changes share one column; where that is too wide, it is broken before BLEU.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for table in self._layout(console, options):
+            yield table
+            yield Text()
+        yield from (Text(note) for note in (*self.rows.notes, *self.rows.left_out))
+
+    def _layout(self, console: Console, options: ConsoleOptions) -> list[Table]:
+        """The first layout that fits; of the narrow one, what an arm is may take several lines."""
+        narrower, room = narrow(self.rows), options.update(width=10_000)
+        for rows in (self.rows, narrower):
+            table = _table(rows)
+            needed = Measurement.get(console, room, table)
+            if (needed.minimum if rows is narrower else needed.maximum) <= options.max_width:
+                return [table]
+        return [_table(part) for part in halves(narrower)]
+
+
+def narrow(rows: Rows) -> Rows:
+    """The same rows with what an arm is in one column: "h=1, d_k=64, d_v=64"."""
+    told = [index for index, column in enumerate(rows.columns) if column.about_arm]
+    if not told:
+        return rows
+    first, end = told[0], told[-1] + 1
+    columns = [*rows.columns[:first], Column(WHAT, about_arm=True, words=True), *rows.columns[end:]]
+    shorter = []
+    for row in rows.rows:
+        words = [f"{rows.columns[index].header}={row.cells[index]}" for index in told if row.cells[index]]
+        shorter.append(Row(row.group, [*row.cells[:first], ", ".join(words), *row.cells[end:]], row.run))
+    return replace(rows, columns=columns, rows=shorter)
+
+
+def halves(rows: Rows) -> list[Rows]:
+    """What stands before the first column of BLEU, and the rest beside the arms' names; where there is none, all."""
+    headers = [column.header for column in rows.columns]
+    if "BLEU" not in headers:
+        return [rows]
+    at, names = headers.index("BLEU"), rows.columns[0]
+    return [
+        replace(rows, columns=rows.columns[:at], rows=[replace(row, cells=row.cells[:at]) for row in rows.rows]),
+        replace(
+            rows,
+            title="",
+            columns=[names, *rows.columns[at:]],
+            rows=[replace(row, cells=[row.cells[0], *row.cells[at:]]) for row in rows.rows],
+        ),
+    ]
+
+
+def markdown(rows: Rows) -> str:
+    """The same table and notes in Markdown."""
+    headers = [f"{column.header} {column.whose}".strip() for column in rows.columns]
+    lines = [f"**{rows.title}**", "", _line(headers)]
+    lines.append(_line([":--" if column.words else "--:" for column in rows.columns]))
+    lines += [_line(row.cells) for row in rows.rows]
+    return "\n".join([*lines, "", *(f"{note}\n" for note in (*rows.notes, *rows.left_out))])
+
+
+def _table(rows: Rows) -> Table:
+    """Rules between the groups of arms; only words that tell what an arm is may be folded."""
+    table = Table(
+        title=Text(rows.title, "bold") if rows.title else None,
+        title_justify="left",
+        box=box.HORIZONTALS,
+        show_edge=False,
+        padding=0,
+    )
+    for column in rows.columns:
+        header = Text("\n".join([*column.header.split(" ", 1), column.whose] if column.whose else [column.header]))
+        justify: JustifyMethod = "left" if column.words else "right"
+        style = _STYLES.get(column.whose, "")
+        table.add_column(
+            header, justify=justify, no_wrap=not (column.words and column.about_arm), overflow="fold", style=style
+        )
+    for row, following in zip(rows.rows, [*rows.rows[1:], None], strict=True):
+        last = following is None or following.group != row.group
+        cells = [_cell(cell, column) for cell, column in zip(row.cells, rows.columns, strict=True)]
+        table.add_row(*cells, end_section=last, style="" if row.run else "dim")
+    return table
+
+
+def _cell(cell: str, column: Column) -> Text:
+    """A star does not push its number out of line with the others."""
+    if cell.endswith(STAR):
+        return Text(cell, style="bold")
+    return Text(f"{cell} " if column.starred else cell)
+
+
+def _line(cells: list[str]) -> str:
+    escaped = [cell.replace("|", "\\|") for cell in cells]
+    starred = [f"**{cell.removesuffix(STAR)}**\\{STAR}" if cell.endswith(STAR) else cell for cell in escaped]
+    return f"| {' | '.join(starred)} |"

@@ -1,0 +1,64 @@
+"""W&B's public API, or one sentence on why it cannot be had."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from etude.errors import UserError
+from etude.wandb_service import end_service
+
+if TYPE_CHECKING:
+    from wandb import Api
+
+_SECONDS = 5  # that a server may take to say who we are
+
+
+class OutOfReachError(UserError):
+    """W&B cannot be asked now: it is set to be offline, there is no key, no network, or an outage."""
+
+
+@contextmanager
+def connected() -> Iterator["Api"]:
+    """W&B's public API; what goes wrong while it is used is one sentence.
+
+    Raises:
+        OutOfReachError: it cannot be asked.
+    """
+    if (mode := os.environ.get("WANDB_MODE", "online")) != "online":
+        raise OutOfReachError(f"WANDB_MODE={mode} keeps everything on this machine")
+    import wandb
+    from wandb.errors import AuthenticationError, CommError, UsageError
+    from wandb.sdk.lib.service.service_connection import WandbApiFailedError
+
+    try:
+        yield wandb.Api(timeout=_SECONDS)
+    except AuthenticationError as error:
+        why = f"W&B cannot be reached, or does not know the key ({_first_line(error)})"
+        raise _out_of_reach(why) from error
+    except UsageError as error:
+        raise _out_of_reach(f"W&B cannot be asked ({_first_line(error)})") from error
+    except (CommError, WandbApiFailedError, ValueError) as error:  # ValueError: an answer that the client cannot read
+        raise _out_of_reach(f"W&B does not answer as it should ({_first_line(error)})") from error
+
+
+def _out_of_reach(why: str) -> OutOfReachError:
+    end_service()
+    return OutOfReachError(why)
+
+
+def project_of(api: "Api", asked: str) -> tuple[str, str]:
+    """Entity and project, the entity being the person's own where none is named.
+
+    Raises:
+        UserError: there is no such entity to be had.
+    """
+    entity, slash, project = asked.rpartition("/")
+    entity = entity if slash else api.default_entity or ""
+    if not entity or not project or "/" in entity:
+        raise UserError(f"--wandb {asked}: say ENTITY/PROJECT, such as me/etude")
+    return entity, project
+
+
+def _first_line(error: Any) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -1,0 +1,149 @@
+"""The code that a result depends on, as a fingerprint: runs that have the same one were computed by the same rules.
+
+Names are followed from definition to definition, beginning with `etude.training.run` and the classes that a config
+names. What else stands in the same files is not reached, so that a new variation changes nothing for the runs that do
+not use it. Nothing is imported: asking needs no torch.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from etude.runs.source import Definition, Source
+
+_START = "etude.training.run.train"
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+# What asks, shows, tells and files: no number depends on it.
+_BESIDE = re.compile(
+    r"etude\.(cli|config|errors|files|inspect|launchers|logs|paths|report|runs|search|studies|terminal|wandb_service"
+    r"|yaml_file|tasks\.(flops|size|text_size)|training\.(loggers|metrics_writers|stopping|wandb_logger))(\.|$)"
+)
+# Libraries stand for themselves: `environment.json` has their versions.
+_LIBRARIES = {"torch", "lightning", "hydra", "omegaconf", "sentencepiece", "sacrebleu", "sacremoses", "numpy", "wandb"}
+
+_UNKNOWN = Definition("not to be found", frozenset())
+
+_TARGET = re.compile(r"^[ -]*_target_: (\S+)$", re.MULTILINE)
+_LOGGER = re.compile(r"^logger:\n(?: .*\n)*", re.MULTILINE)
+
+
+def code_fingerprint(config: Mapping[str, Any]) -> str:
+    """Ten hex digits for the code that decides what a run of this config finds.
+
+    They change when a definition that the run can reach changes, in étude or in the package of a class that the config
+    names; comments, docstrings and formatting do not matter.
+    """
+    return fingerprint(frozenset(_targets({key: node for key, node in config.items() if key != "logger"})))
+
+
+def code_fingerprint_of(config_file: Path) -> str:
+    """The same for the frozen config of a run, found without parsing all of its YAML, which takes longer."""
+    return fingerprint(frozenset(_TARGET.findall(_LOGGER.sub("", config_file.read_text(encoding="utf-8")))))
+
+
+def unread_of(config_file: Path) -> list[str]:
+    """The classes and functions of a user's that the same config names and whose source is not to be had here."""
+    targets = _TARGET.findall(_LOGGER.sub("", config_file.read_text(encoding="utf-8")))
+    own = [target for target in targets if _root(target) not in _LIBRARIES | {"etude"}]
+    return [target for target in own if _UNKNOWN in (definition for _, definition in _definitions(target))]
+
+
+@cache
+def fingerprint(targets: frozenset[str]) -> str:
+    """The fingerprint for runs that use these classes and functions."""
+    seen: set[str] = set()
+    found: dict[str, str] = {}
+    todo = [_START, *targets]
+    while todo:
+        name = todo.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for where, definition in _definitions(name):
+            found[where] = "\n".join([definition.text, *sorted(definition.needs)])
+            todo += _followed(where, definition.needs)
+    told = "\0".join(f"{where}\0{text}" for where, text in sorted(found.items()))
+    return hashlib.sha256(told.encode()).hexdigest()[:10]
+
+
+def _followed(where: str, needs: Iterable[str]) -> Iterator[str]:
+    """Of the names in a definition, those of étude and of its own package."""
+    roots = {"etude", _root(where)}
+    return (name for name in needs if _root(name) in roots and not _BESIDE.match(name))
+
+
+@cache
+def _definitions(name: str) -> list[tuple[str, Definition]]:
+    """What a full name stands for, and what its module does on import; a module stands for all that it defines."""
+    source, rest = _source(name)
+    if source is None:
+        return [(name, _UNKNOWN)]
+    asked = [rest.partition(".")[0]] if rest else source.names
+    known = [(f"{source.module}.{one}", source.definition(one) or _UNKNOWN) for one in asked]
+    return [*known, (source.module, source.on_import)]
+
+
+@cache
+def _source(name: str) -> tuple[Source | None, str]:
+    """The module that a full name begins with, as much of it as there is, and the rest of the name."""
+    if _root(name) in _LIBRARIES:
+        return None, name
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        module = ".".join(parts[:end])
+        if read := _module(module):
+            return read, ".".join(parts[end:])
+    return None, name
+
+
+@cache
+def _module(name: str) -> Source | None:
+    file = _file(name)
+    try:
+        return Source(name, file) if file else None
+    except (SyntaxError, ValueError):  # a user's, at work on it
+        return None
+
+
+def _file(module: str) -> Path | None:
+    """Where a module is written. Its packages are not imported."""
+    root, _, rest = module.partition(".")
+    places = [_PACKAGE.parent] if root == "etude" else _places(root)
+    for place in places:
+        path = place.joinpath(root, *rest.split(".")) if rest else place / root
+        for file in (path.with_name(f"{path.name}.py"), path / "__init__.py"):
+            if file.is_file():
+                return file
+    return None
+
+
+@cache
+def _places(root: str) -> list[Path]:
+    """The folders that hold a top-level package or module."""
+    try:
+        spec = find_spec(root)
+    except (ImportError, ValueError):
+        return []
+    if spec is None:
+        return []
+    return [Path(place).parent for place in spec.submodule_search_locations or [spec.origin or ""]]
+
+
+def _targets(node: Any) -> Iterator[str]:
+    if isinstance(node, Mapping):
+        if isinstance(node.get("_target_"), str):
+            yield node["_target_"]
+        for child in node.values():
+            yield from _targets(child)
+    elif isinstance(node, list | tuple):
+        for child in node:
+            yield from _targets(child)
+
+
+def _root(name: str) -> str:
+    return name.partition(".")[0]

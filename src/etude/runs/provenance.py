@@ -1,0 +1,89 @@
+"""Runs that other code has made: kept and marked, or on request put aside and computed again."""
+
+import json
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from itertools import count
+from typing import Any
+
+from etude.runs.code import code_fingerprint, code_fingerprint_of, unread_of
+from etude.runs.lock import Busy, alone
+from etude.runs.run_dir import RunDir
+
+
+class Code(StrEnum):
+    """The code that made a run, as seen from today's."""
+
+    SAME = "same"
+    OTHER = "other"
+    UNKNOWN = "unknown"  # nobody has recorded it
+    UNCHECKED = "unchecked"  # a class of its config is not to be had here
+
+
+MARKS: dict[Code | None, str] = {Code.OTHER: "†", Code.UNKNOWN: "‡", Code.UNCHECKED: "¶"}
+"""What stands beside a result that today's code may not give."""
+
+_MEANINGS = {
+    Code.OTHER: "made by other code than today's, and kept; stale=rerun computes it again.",
+    Code.UNKNOWN: "made before étude recorded its code, and kept; stale=rerun computes it again.",
+    Code.UNCHECKED: "cannot be checked: a class that its config names is not found here; PYTHONPATH says where it is.",
+}
+
+
+def marks_on_code(codes: Iterable[Code | None]) -> str:
+    """The marks of some finished runs, each once."""
+    found = set(codes)
+    return "".join(mark for code, mark in MARKS.items() if code in found)
+
+
+def notes_on_code(codes: Iterable[Code | None]) -> list[str]:
+    """A sentence for each mark among finished runs: what it says, and the way out."""
+    found = set(codes)
+    return [f"{MARKS[code]} {told}" for code, told in _MEANINGS.items() if code in found]
+
+
+def code_of(run: RunDir, result: Mapping[str, Any]) -> Code:
+    """Which code made a finished run, given its result.
+
+    Raises:
+        OSError: its frozen config cannot be read.
+    """
+    recorded = result.get("code")
+    if not recorded:
+        return Code.UNKNOWN
+    if recorded == code_fingerprint_of(run.config_file):
+        return Code.SAME
+    return Code.UNCHECKED if unread_of(run.config_file) else Code.OTHER
+
+
+def code_changed(run: RunDir, config: Mapping[str, Any]) -> bool:
+    """Whether a run that has begun was begun by other code than today's, or nobody knows by which."""
+    return run.environment_file.exists() and _recorded(run) != code_fingerprint(config)
+
+
+def put_aside(run: RunDir, config: Mapping[str, Any]) -> None:
+    """Move a run of other code, finished or not, to `.stale` beside it; one that somebody is training stays.
+
+    Nothing is deleted: `<arm>/.stale/<run>-<code>` is still the directory of a run.
+    """
+    code = _recorded(run)
+    if not (run.finished or run.environment_file.exists()) or code == code_fingerprint(config):
+        return
+    aside = run.path.parent / ".stale"
+    name = f"{run.path.name}-{code or Code.UNKNOWN}"
+    free = (path for number in count(1) if not (path := aside / (name if number == 1 else f"{name}-{number}")).exists())
+    try:
+        with alone(run, 0):
+            aside.mkdir(exist_ok=True)
+            run.path.rename(next(free))
+    except Busy:
+        return
+
+
+def _recorded(run: RunDir) -> str | None:
+    """The fingerprint of the code that finished the run, or of what works on it; None where there is none."""
+    file = run.result_file if run.finished else run.environment_file
+    try:
+        return json.loads(file.read_text(encoding="utf-8")).get("code")
+    except (OSError, ValueError):
+        return None

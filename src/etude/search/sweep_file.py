@@ -1,0 +1,242 @@
+"""A W&B sweep file, read as the Hydra multirun it stands for: the same file runs with W&B's agents and without W&B.
+
+A study stands for the sweep over all its arms.
+"""
+
+import logging
+import re
+from collections.abc import Sequence
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+from etude.config.quoting import quoted
+from etude.errors import UserError, did_you_mean
+from etude.paths import found
+from etude.runs.run_dir import RunDir
+from etude.search.distributions import draw, share
+from etude.search.tuning import grid, trials, tuned_study
+from etude.studies.study import arm_names, load_study, study_names
+from etude.yaml_file import read_yaml
+
+logger = logging.getLogger(__name__)
+
+_KEY = re.compile(r"(?:\+\+?|~)?([\w@./-]+)")
+_OWN = ("run_cap", "search_seed", "tuned")  # keys of a sweep, not of its runs
+
+Parameters = dict[str, dict[str, Any]]
+
+
+def sweep_overrides(name: str, extra: Sequence[str] = ()) -> list[str]:
+    """The Hydra overrides, for a multirun, that the sweep called `name` and the user's `extra` ones make together.
+
+    Args:
+        name: a path, or the name of a file in a `sweeps` folder, with or without `.yaml`; or else of a study.
+        extra: what was typed behind the file's name; it wins over the file where both speak of one key. `run_cap=N`
+            ends the sweep after N runs, `search_seed=S` makes a random search another one, `tuned=true` runs each arm
+            of a study at its own best as well (`tuning.py`).
+
+    Returns:
+        such as ["experiment=table3/base,table3/A1", "seed=1", "scale=pocket"].
+
+    Raises:
+        UserError: there is no such file, it is not a sweep file, or it asks for what only W&B can do.
+    """
+    own, overrides = _read(name, extra)
+    file = _find(name)
+    if file and "early_terminate" in _content(file):
+        logger.warning("%s: early_terminate needs W&B's agents; here every run is trained to its end", file)
+    sweeper = ["hydra/sweeper=sweepfile", *(f"hydra.sweeper.{key}={quoted(value)}" for key, value in own.items())]
+    return [*sweeper, *overrides] if own else overrides
+
+
+def planned_runs(name: str, extra: Sequence[str] = ()) -> list[list[str]]:
+    """The overrides of every run of the sweep called `name`, as `sweep_overrides` and its sweeper make them together.
+
+    Raises:
+        UserError: as there.
+    """
+    own, overrides = _read(name, extra)
+    tuned = own.pop("tuned", False)
+    runs = sweep_runs(overrides, **own)
+    if not tuned:
+        return runs
+    study = tuned_study(runs)
+    best = [[*run, *grid(study)[0]] for run in runs]  # what will be best costs what any costs
+    return [*trials(study, runs), *runs, *best]
+
+
+def runs_of(name: str, extra: Sequence[str] = ()) -> list[tuple[list[str], RunDir]]:
+    """The same with the directory of each, whether it has been run or not.
+
+    Raises:
+        UserError: as there, or a run cannot be, or its text is not here.
+    """
+    from etude.config.compose import compose
+    from etude.config.identity import places
+
+    jobs = planned_runs(name, extra)
+    return [*zip(jobs, places(jobs, compose), strict=True)]
+
+
+def names_file(name: str) -> bool:
+    """Whether `name` is meant as that of a sweep file, and not of a study."""
+    return Path(name).suffix in (".yaml", ".yml") or (
+        name not in study_names() and any((folder / f"{name}.yaml").is_file() for folder in found("sweeps"))
+    )
+
+
+def drawn_keys(name: str, extra: Sequence[str] = ()) -> set[str]:
+    """The keys whose values the sweep called `name` draws at random: none but of a random search, and none typed.
+
+    Raises:
+        UserError: as `sweep_overrides`.
+    """
+    own, overrides = _read(name, extra)
+    return set(_drawn(Path(own["file"]), {_key(word) for word in overrides})) if "file" in own else set()
+
+
+def sweep_runs(
+    overrides: Sequence[str], *, file: str | None = None, run_cap: int | None = None, search_seed: int = 1
+) -> list[list[str]]:
+    """The overrides of every run: all combinations, each with what is drawn for it.
+
+    Args:
+        overrides: of a multirun, such as ["experiment=table3/base", "seed=1,2"]; their keys are not drawn.
+        file: a sweep file of a random search; None draws nothing.
+        run_cap: how many runs at most; it is what ends a random search.
+        search_seed: the same seed draws the same runs, and a higher `run_cap` adds to them.
+
+    Raises:
+        UserError: a word is no override, or the file asks for what cannot be drawn.
+    """
+    for key, value, least in (("run_cap", run_cap, 1), ("search_seed", search_seed, 0)):
+        if value is not None and (type(value) is not int or value < least):
+            raise UserError(f"{key}={value}: it must be a whole number, {least} or more")
+    from etude.config.compose_cache import expand  # brings Hydra, which `etude status` does without
+
+    combinations = expand(overrides)
+    drawn = _drawn(Path(file), {_key(word) for word in overrides}) if file else {}
+    if not drawn:
+        return combinations[:run_cap]
+    if run_cap is None:
+        raise UserError(f"{file}: a random search has no end of its own: say run_cap=20, in the file or here")
+    logger.info("%s: %s runs drawn with search_seed=%d", file, run_cap, search_seed)
+
+    def one(number: int) -> list[str]:
+        shares = {key: share(search_seed, number, key) for key in drawn}
+        return [f"{k}={quoted(draw(drawn[k], at, f'{file}: parameters.{k}'))}" for k, at in shares.items()]
+
+    runs = ([*combination, *values] for values in map(one, count()) for combination in combinations)
+    return list(islice(runs, run_cap))
+
+
+def _read(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """What is said of the sweep itself, in its file or behind its name, and the overrides of its runs."""
+    file = _find(name)
+    own: dict[str, Any] = {key: _number(word.partition("=")[2]) for word in extra if (key := _key(word)) in _OWN}
+    if "tuned" in own:
+        own["tuned"] = _yes(own["tuned"])
+    typed = [word for word in extra if _key(word) not in _OWN]
+    if file is None:
+        written = [f"experiment={','.join(f'{name}/{arm}' for arm in load_study(name).arms)}"]
+    else:
+        content = _content(file)
+        own = {key: content[key] for key in ("run_cap",) if key in content} | own
+        written = [_override(key, parameter) for key, parameter in _told(file, content).items()]
+        written += [part for part in content.get("command") or [] if "=" in str(part)]
+        if content["method"] == "random":
+            own = {"file": str(file), **own}
+            if own.get("run_cap") is None:
+                raise UserError(f"{file}: a random search has no end of its own: say run_cap=20, in the file or here")
+    keys = {_key(word) for word in typed}
+    return own, [override for override in written if _key(override) not in keys] + typed
+
+
+def _yes(word: Any) -> bool:
+    """What stands behind `tuned=`."""
+    if word not in ("true", "false"):
+        raise UserError(f"tuned={word}: say tuned=true, or leave it out")
+    return bool(word == "true")
+
+
+def _number(text: str) -> int | str:
+    """What stands behind `run_cap=`; what is no number is refused where it is used."""
+    return int(text) if text.isdecimal() else text
+
+
+def _content(file: Path) -> dict[str, Any]:
+    """A sweep file that can run without W&B."""
+    content = read_yaml(file)
+    if not isinstance(content, dict) or not isinstance(content.get("parameters"), dict) or not content["parameters"]:
+        raise UserError(f"{file}: a sweep file needs parameters, such as  parameters: {{seed: {{values: [1, 2, 3]}}}}")
+    if content.get("method") not in ("grid", "random"):
+        raise UserError(
+            f"{file}: method is {content.get('method')!r}; without W&B's agents only grid and random can run"
+        )
+    for key, parameter in content["parameters"].items():
+        if not isinstance(key, str) or not _KEY.fullmatch(key):
+            raise UserError(f"{file}: parameters: {key!r} is no config key")
+        _check(file, key, parameter)
+    return content
+
+
+def _told(file: Path, content: dict[str, Any]) -> Parameters:
+    """The parameters that are not drawn: all of a grid, the constant ones of a random search."""
+    parameters: Parameters = content["parameters"]
+    if content["method"] == "random":
+        return {key: parameter for key, parameter in parameters.items() if "value" in parameter}
+    for key, parameter in parameters.items():
+        if not {"value", "values"} & set(parameter):
+            raise UserError(f"{file}: parameters.{key} needs values: [...] or value: ...; only method: random draws")
+    return parameters
+
+
+def _drawn(file: Path, typed: set[str]) -> Parameters:
+    """The parameters that are drawn, but for those whose value was typed."""
+    parameters: Parameters = _content(file)["parameters"]
+    return {key: parameter for key, parameter in parameters.items() if "value" not in parameter and key not in typed}
+
+
+def _check(file: Path, key: str, parameter: Any) -> None:
+    where = f"{file}: parameters.{key}"
+    if not isinstance(parameter, dict) or "parameters" in parameter or {"value", "values"} <= set(parameter):
+        raise UserError(f"{where} needs values: [...] or value: ... (nested keys are written a.b.c)")
+    values = parameter["values"] if "values" in parameter else [parameter.get("value")]
+    if not isinstance(values, list) or not values:
+        raise UserError(f"{where}.values must be a list of at least one value")
+    if any(isinstance(value, dict) for value in values):
+        raise UserError(f"{where} holds a mapping; write each of its keys as {key}.name")
+
+
+def _find(name: str) -> Path | None:
+    """The file, or None where `name` is a study."""
+    named = Path(name)
+    candidates = [named] + [
+        folder / (named.name if named.suffix else f"{named.name}.yaml")
+        for folder in found("sweeps")
+        if named.parent in (Path(), Path("sweeps"))
+    ]
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate
+    if name in study_names():
+        return None
+    if name in arm_names():
+        raise UserError(
+            f"{name} is one arm of a study: `etude train experiment={name}` runs it, `etude plan experiment={name}` "
+            "tells its cost"
+        )
+    known = {file.name for folder in found("sweeps") for file in folder.glob("*.yaml")}
+    studies = {study for study in study_names() if f"{study}.yaml" not in known}
+    raise UserError(f"{name} is neither a sweep file nor a study: {did_you_mean(named.name, known | studies)}")
+
+
+def _override(key: str, parameter: dict[str, Any]) -> str:
+    values = parameter["values"] if "values" in parameter else [parameter["value"]]
+    return f"{key}={','.join(quoted(value) for value in values)}"
+
+
+def _key(override: str) -> str:
+    match = _KEY.match(override)
+    return match[1] if match else override

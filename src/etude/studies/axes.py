@@ -1,0 +1,100 @@
+"""The scientific axes: every config group that offers a choice, its values, and what each of them is.
+
+`python -m etude.studies.axes` prints them as a Markdown table; with the name of a file, it renews the table in there.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from etude.errors import UserError
+from etude.files import write_text
+from etude.paths import shipped
+from etude.yaml_file import read_yaml
+
+_BLOCK = re.compile(r"(?<=<!-- axes -->\n).*?(?=<!-- /axes -->)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One config group: `etude train GROUP=VALUE`."""
+
+    group: str
+    default: str
+    values: dict[str, str]  # name -> the first comment line of its YAML file, the default first
+
+
+def axes() -> list[Axis]:
+    """Every axis, in the order of the defaults lists, from `conf/train.yaml` on; a group of one file is none."""
+    defaults: dict[str, str] = {}
+    for group, value in _defaults(""):
+        defaults[group] = defaults[value[2:-1]] if value.startswith("${") else value  # budget: ${scale}
+    found = (Axis(group, value, _values(group, value)) for group, value in defaults.items())
+    return [axis for axis in found if len(axis.values) > 1]
+
+
+def gloss(group: str, value: str, folders: Iterable[Traversable] = ()) -> str:
+    """What the value of a group is: the first comment line of its YAML file, or nothing.
+
+    Args:
+        group: such as "model/position".
+        value: such as "rope".
+        folders: where configs are looked for, in this order; `conf/` as shipped if nothing is said.
+    """
+    files = (folder / group / f"{value}.yaml" for folder in folders or [shipped("conf")])
+    found = next((file for file in files if file.is_file()), None)
+    lines = found.read_text(encoding="utf-8").splitlines() if found else []
+    comments = (line.lstrip("# ") for line in lines if line.startswith("#") and not line.startswith("# @package"))
+    return next(comments, "")
+
+
+def table() -> str:
+    """The axes as a Markdown table, a row each, the default in bold."""
+    rows = ["| axis | values, the default in bold |", "| :-- | :-- |"]
+    for axis in axes():
+        values = (f"**`{name}`**" if name == axis.default else f"`{name}`" for name in axis.values)
+        rows.append(f"| [`{axis.group}`](conf/{axis.group}) | {' '.join(values)} |")
+    return "\n".join([*rows, ""])
+
+
+def renew(document: str) -> str:
+    """The document with the table between its two markers as it is now.
+
+    Raises:
+        UserError: the document has no place for it.
+    """
+    if not _BLOCK.search(document):
+        raise UserError("the table of axes goes between the lines <!-- axes --> and <!-- /axes -->: write them first")
+    return _BLOCK.sub(lambda _: table(), document)
+
+
+def _defaults(group: str, option: str = "train") -> Iterator[tuple[str, str]]:
+    """Group and value of each line in a defaults list, and of the lists of what it chooses."""
+    content = read_yaml(shipped("conf") / group / f"{option}.yaml")
+    for line in content.get("defaults", []):
+        for name, value in line.items() if isinstance(line, dict) else ():
+            below = f"{group}/{name}".lstrip("/")
+            if value is not None and not name.startswith("override "):
+                yield below, value
+                if not value.startswith("${"):
+                    yield from _defaults(below, value)
+
+
+def _values(group: str, default: str) -> dict[str, str]:
+    names = sorted((file.stem for file in (shipped("conf") / group).glob("*.yaml")), key=lambda n: (n != default, n))
+    return {name: gloss(group, name) for name in names}
+
+
+def main(files: Sequence[str]) -> None:
+    """Print the table, or renew it in each of `files`."""
+    for name in files:
+        write_text(Path(name), renew(Path(name).read_text(encoding="utf-8")))
+    if not files:
+        sys.stdout.write(table())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,175 @@
+"""From a frozen config to objects. The one place that knows which part takes which.
+
+Lightning takes longer to import than a plan to make, so what needs it imports it late.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from hydra.utils import instantiate
+from torch.overrides import TorchFunctionMode
+
+from etude.config.check import check_part
+from etude.config.parts import make, of_today
+from etude.data import batching, store
+from etude.data.batching import Batch
+from etude.data.corpus import SPLITS, Corpus
+from etude.data.store import Limits, TokenSplit, TokenStore
+from etude.data.tokenizer import SentencePiece, Tokenizer
+from etude.decoding.beam import BeamSearch
+from etude.decoding.translator import Translator
+from etude.errors import UserError
+from etude.model.transformer import Transformer
+
+if TYPE_CHECKING:
+    pass
+
+Config = dict[str, Any]
+
+_PARTS = ("position", "attention", "scale", "kernel", "norm", "residual", "feedforward", "tying", "init")
+
+
+def token_store(config: Config) -> TokenStore:
+    """The corpus of the config as numbers: made once, shared by all runs."""
+    return store.prepare(*_text(config))
+
+
+def prepared_store(config: Config) -> TokenStore | None:
+    """The same where it has been made already, else None."""
+    return store.prepared(*_text(config))
+
+
+def _text(config: Config) -> tuple[Corpus, SentencePiece, Path, Limits]:
+    """What a store is made from."""
+    corpus, tokenizer = make(config["data"]), make(config["tokenizer"])
+    return corpus, tokenizer, Path(config["cache_dir"]), Limits(max_pieces=config["budget"]["max_pieces"])
+
+
+def model(config: Config, vocab_size: int) -> Transformer:
+    """The Transformer of the config, with the weights that it starts with: a function of the seed and their names.
+
+    Args:
+        config: of the run.
+        vocab_size: how many pieces the tokenizer has; `model.vocabulary`, where it is set, asks for more rows.
+
+    Raises:
+        UserError: a part refuses its sizes, `model.vocabulary` is too small, or the config is older than the code.
+    """
+    sizes = config["model"]
+    try:
+        rows = sizes["vocabulary"] or vocab_size
+        if rows < vocab_size:
+            raise UserError(
+                f"model.vocabulary={rows} has no room for the {vocab_size} pieces of the tokenizer: "
+                f"say model.vocabulary=null, or data.vocab_size={rows}"
+            )
+        with of_today(lambda: _check_parts(sizes)):
+            parts = {name: instantiate(sizes[name], _convert_="all") for name in _PARTS}
+            parts["init"] = partial(parts["init"], seed=config["seed"])
+            return Transformer(rows, n_layers=sizes["n_layers"], dropout=sizes["dropout"], **parts)
+    except ValueError as error:
+        raise UserError(f"this model cannot be built: {error}") from error
+    except KeyError as error:
+        raise UserError(f"the model of this run has no {error}, which today's code needs: train it again") from error
+
+
+def _check_parts(sizes: Config) -> None:
+    for name in _PARTS:
+        check_part(sizes[name], f"model.{name}")
+
+
+def shapes(config: Config) -> Transformer:
+    """The model of the config with shapes and no memory (on the meta device), for as many pieces as the tokenizer gets.
+
+    It is built on the processor, where memory that nobody writes to is not taken: creating numbers on the meta device
+    would import a compiler first.
+
+    Raises:
+        UserError: a part refuses its sizes.
+    """
+    with _Uninitialised():
+        return model(config, config["tokenizer"]["vocab_size"]).to("meta")
+
+
+_FILLING = (torch.Tensor.uniform_, torch.Tensor.normal_, torch.Tensor.zero_, torch.Tensor.fill_)
+
+
+class _Uninitialised(TorchFunctionMode):
+    """Leaves out `torch.nn.init`: what has no memory needs no values."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(function, "__module__", "") == torch.nn.init.__name__ or function in _FILLING:
+            return (kwargs or {}).get("tensor", args[0] if args else None)
+        return function(*args, **(kwargs or {}))
+
+
+def check_budget(config: Config, text: TokenStore) -> None:
+    """See to it, before training, that every line of every split fits a batch.
+
+    Raises:
+        UserError: one does not.
+    """
+    for name in SPLITS:
+        batching.check_budget(text.split(name), **batch_sizes(config))
+
+
+def evaluation_batches(config: Config, split: TokenSplit) -> list[Batch]:
+    """Every pair of a split once, in batches as large as those of training."""
+    return batching.evaluation_batches(split, **batch_sizes(config))
+
+
+def batch_sizes(config: Config) -> dict[str, int]:
+    """Tokens that a batch holds at most, on either side."""
+    return {name: config["budget"][name] for name in ("source_tokens", "target_tokens")}
+
+
+def text_to_translate(config: Config, store: TokenStore, split: str) -> tuple[list[str], list[str]]:
+    """The sources of a split that BLEU is computed on, and their references: the first `budget.bleu_sentences`."""
+    first = config["budget"].get("bleu_sentences")  # a run of before has none, and translated everything
+    sources, references = store.text(split)
+    return sources[:first], references[:first]
+
+
+def search(trained: Config, asked: Config, typed: Iterable[str]) -> BeamSearch:
+    """The search of a trained run, but for what was typed.
+
+    Args:
+        trained: the run's config.
+        asked: the config of a verb that is asked of it, where today's defaults stand under `decoding`.
+        typed: the overrides of that verb.
+
+    Raises:
+        UserError: the search refuses its values.
+    """
+    keys = {override.lstrip("+~").partition("=")[0] for override in typed}
+    chosen = {key: value for key, value in asked["decoding"].items() if f"decoding.{key}" in keys}
+    return make(asked["decoding"] if "decoding" in keys else trained["decoding"] | chosen)
+
+
+def translator(config: Config, transformer: Transformer, tokenizer: Tokenizer, search: BeamSearch) -> Translator:
+    """Lines to lines, in batches as large as those of training."""
+    limits = config["budget"]
+    return Translator(
+        transformer,
+        tokenizer,
+        search,
+        batch_tokens=limits["source_tokens"],
+        max_source_pieces=limits["max_pieces"],
+    )
+
+
+def device(name: str) -> torch.device:
+    """Where to compute: "auto" is a GPU where there is one.
+
+    Raises:
+        UserError: there is no such device here.
+    """
+    try:
+        wanted = torch.device("cuda" if name == "auto" and torch.cuda.is_available() else name.replace("auto", "cpu"))
+        torch.zeros(1, device=wanted)
+    except (RuntimeError, AssertionError) as error:
+        raise UserError(f"device={name} is not to be had here: say device=cpu, or auto") from error
+    return wanted

@@ -1,0 +1,71 @@
+"""How long the sentences of a config's text are, and how many of them one batch holds; known before any run."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from etude.config.identity import fingerprint
+from etude.errors import UserError
+from etude.tasks import build
+
+Config = dict[str, Any]
+
+ASSUMED = 25.0  # pieces of a sentence, the end token counted, where no prepared text says better
+
+
+@dataclass(frozen=True)
+class TextSize:
+    """What is known of the text before any run.
+
+    Attributes:
+        fingerprint: None where the text is not there.
+        source: mean pieces of a source, the end token counted.
+        target: mean pieces of a target, the end token counted.
+        sentences: to translate at the end; None where they have not been counted.
+        vocabulary: V, the word pieces that there are; None where they have not been learned.
+        tokens: of all targets to train on, their end tokens counted; None where nobody knows.
+        prepared: whether the figures were counted; else they are assumed.
+    """
+
+    fingerprint: str | None
+    source: float
+    target: float
+    sentences: int | None
+    vocabulary: int | None
+    tokens: float | None
+    prepared: bool
+
+
+def text_size(config: Config) -> TextSize:
+    """Count the prepared text of a config, or assume `ASSUMED` pieces where it is not prepared."""
+    try:
+        store, known = build.prepared_store(config), fingerprint(config)
+    except UserError:
+        return TextSize(None, ASSUMED, ASSUMED, None, None, None, prepared=False)
+    if store is None:
+        pairs, sentences = (config["data"].get(f"{split}_pairs") for split in ("train", "test"))
+        tokens = pairs and ASSUMED * pairs
+        return TextSize(known, ASSUMED, ASSUMED, _translated(sentences, config), None, tokens, prepared=False)
+    train, pairs = store.meta["splits"]["train"], store.meta["splits"]["train"]["pairs"]
+    source, target = (train[f"{side}_tokens"] / pairs for side in ("source", "target"))
+    sentences = _translated(store.meta["splits"]["test"]["pairs"], config)
+    return TextSize(known, source, target, sentences, store.vocab_size, target * pairs, prepared=True)
+
+
+def _translated(sentences: int | None, config: Config) -> int | None:
+    """How many sentences of a test set BLEU is computed on."""
+    first = config["budget"]["bleu_sentences"]
+    return sentences if sentences is None or first is None else min(sentences, first)
+
+
+def with_vocabulary(config: Config, text: TextSize) -> Config:
+    """The config with as many word pieces as the text turned out to have."""
+    if text.vocabulary is None:
+        return config
+    return config | {"tokenizer": config["tokenizer"] | {"vocab_size": text.vocabulary}}
+
+
+def batch_size(config: Config, text: TextSize) -> tuple[int, int, int]:
+    """Sentences of a batch, pieces of each source, pieces of each target: as many as the budget of tokens holds."""
+    budget = config["budget"]
+    sentences = min(budget["source_tokens"] / text.source, budget["target_tokens"] / text.target)
+    return max(1, round(sentences)), round(text.source), round(text.target)

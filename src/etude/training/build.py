@@ -1,0 +1,86 @@
+"""From a frozen config, or from a trained run, to what Lightning trains and what it has learned."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from etude.config.parts import make
+from etude.data.datamodule import TranslationData
+from etude.data.store import TokenStore
+from etude.data.tokenizer import PAD, Tokenizer
+from etude.errors import UserError
+from etude.model.transformer import Transformer
+from etude.runs.divergence import divergence
+from etude.runs.run_dir import RunDir
+from etude.tasks import build
+from etude.tasks.build import batch_sizes
+from etude.training.averaging import final_weights
+from etude.training.loss import LabelSmoothing
+from etude.training.module import TranslationModule
+from etude.training.schedule import as_scheduler
+
+Config = dict[str, Any]
+
+
+def learning_rate(config: Config) -> Callable[[int], float]:
+    """The learning rate of update 1, 2, ..., as `training_module` sets it.
+
+    Raises:
+        UserError: the schedule refuses its values.
+    """
+    schedule = config["schedule"]
+    if not schedule.get("_partial_"):
+        return make(schedule)
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=config["optimizer"]["lr"])
+    setting, rates = make(schedule, optimizer), []
+    for _ in range(config["budget"]["max_steps"]):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        setting.step()
+    return lambda step: rates[step - 1]
+
+
+def training_module(config: Config, transformer: Transformer) -> TranslationModule:
+    """What Lightning trains."""
+
+    schedule = config["schedule"]
+    return TranslationModule(
+        transformer,
+        loss=make(config["loss"], PAD),
+        likelihood=LabelSmoothing(PAD, smoothing=0.0),
+        optimizer=partial(make, config["optimizer"]),
+        scheduler=partial(make, schedule) if schedule.get("_partial_") else as_scheduler(make(schedule)),
+        seed=config["seed"],
+    )
+
+
+def training_data(config: Config, text: TokenStore, *, start_step: int) -> TranslationData:
+    """The training batches from a step on, and the validation text."""
+    noise = config["budget"]["length_noise"]
+    return TranslationData(text, **batch_sizes(config), length_noise=noise, seed=config["seed"], start_step=start_step)
+
+
+def load_trained(run: RunDir) -> tuple[Config, Transformer, Tokenizer]:
+    """What a run learned: its config, the model with its weights, in evaluation mode, and its word pieces.
+
+    Raises:
+        UserError: the directory holds no run, or its checkpoint is missing or torn, as that of a run which diverged
+            before its first one.
+    """
+    if not run.config_file.is_file():
+        raise run.not_a_run
+    config = run.config()
+    if run.finished and (how := divergence(run.result())) and not run.checkpoint.is_file():
+        raise UserError(f"{run.path} diverged before its first checkpoint ({how}): there are no weights")
+    weights = final_weights(run, config)
+    tokenizer = Tokenizer(run.tokenizer_file)
+    transformer = build.model(config, len(tokenizer))
+    try:
+        transformer.load_state_dict(weights)
+    except RuntimeError as error:
+        raise UserError(
+            f"{run.checkpoint.parent} does not fit the model of {run.config_file}: train the run again"
+        ) from error
+    return config, transformer.eval(), tokenizer

@@ -1,0 +1,247 @@
+"""One run, from its frozen config to its result: build, fit, evaluate, write `result.json`.
+
+Called by `etude train` in the same process, and by a sweep as `python -m etude.training.run RUN_DIR`. A run on several
+devices has a process for each: all of them train, the first one does the rest.
+"""
+
+import gc
+
+gc.disable()  # thousands of modules follow, and none of them is garbage: half a second less before the first step
+
+import logging
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.pytorch.loggers import Logger
+from torch import distributed
+
+from etude.config import parts
+from etude.config.check import check
+from etude.config.explain import explain
+from etude.data.store import TokenStore
+from etude.errors import UserError
+from etude.files import remove_leftovers, replacing, write_json, write_text
+from etude.logs import logging_to, quiet_libraries
+from etude.model.transformer import Transformer
+from etude.runs.divergence import EXIT_STATUS, divergence
+from etude.runs.environment import environment
+from etude.runs.lock import alone
+from etude.runs.provenance import code_changed
+from etude.runs.run_dir import RunDir
+from etude.tasks import build
+from etude.tasks.bleu import bleu
+from etude.tasks.flops import flops_to_train
+from etude.tasks.paper_bleu import paper_bleu
+from etude.tasks.perplexity import negative_log_likelihood, perplexity
+from etude.training.allocator import keep_large_blocks
+from etude.training.averaging import averaged_checkpoints, mean_weights
+from etude.training.build import training_module
+from etude.training.checkpoints import previous
+from etude.training.divergence import NO_SCORES, Diverged
+from etude.training.loggers import finish, record
+from etude.training.metrics_writers import ProgressFile
+from etude.training.module import TranslationModule
+from etude.training.stopping import Stopped, end_on_sigterm
+from etude.training.trainer import fit, rank
+
+gc.freeze()
+gc.enable()
+
+log = logging.getLogger(__name__)
+
+_PATIENCE = 1.0  # seconds to wait for another process
+_GRACE = 60.0  # seconds that what a killed sweep has left may take to write its checkpoint
+
+
+def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
+    """Train, evaluate and record a frozen run; goes on from its last checkpoint if it has one.
+
+    Args:
+        run: frozen.
+        patience: seconds to wait for another process that works on it.
+
+    Returns:
+        What `result.json` holds, which of a run that diverged says so; of several processes, those that only help to
+        train return nothing in it.
+
+    Raises:
+        Busy: another process works on it.
+        UserError: the data cannot be had, the config does not fit it or today's code, or the disk is full.
+        KeyboardInterrupt: it was asked to stop, by Ctrl-C or a signal; the same command goes on.
+    """
+    if run.finished:
+        return run.result()
+    with parts.of_today(lambda: check(run.config())):
+        if rank() > 0:
+            return _train(run, first=False)
+        with alone(run, patience):
+            if run.finished and run.config()["trainer"]["devices"] == 1:  # the others of several would wait for this
+                return run.result()
+            remove_leftovers(run.path)
+            return _train(run, first=True)
+
+
+def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
+    quiet_libraries()
+    keep_large_blocks()
+    config = run.config()
+    averaged = averaged_checkpoints(run, config)
+    build.shapes(config)  # what a part refuses is told before anything is downloaded or counted
+    parts.make(config["decoding"])
+    store = build.token_store(config)
+    _same_text(run, store)
+    build.check_budget(config, store)
+    flops = flops_to_train(config)
+    made = environment(config)  # now: the code on disk may have changed by the end
+    if first:
+        with replacing(run.tokenizer_file) as temporary:
+            shutil.copyfile(store.tokenizer.model_file, temporary)
+        begun = run.checkpoint.exists() or previous(run.checkpoint).exists()
+        if begun and code_changed(run, config):
+            log.warning("this run was begun by other code than today's; stale=rerun starts it from the beginning")
+            made["code"] = "mixed"  # no code's, now or later
+        write_json(run.environment_file, made)
+    torch.manual_seed(config["seed"])
+    transformer = build.model(config, store.vocab_size)
+    module = training_module(config, transformer)
+    loggers: list[Logger] = parts.make(config["logger"], run, config) if first else []
+    done, result = False, {}
+    try:
+        found = _fit_and_score(run, config, module, store, loggers, averaged, first)
+        if first:
+            result = _identity(run, config, transformer, store) | found
+            result["flops"] = flops * (found["steps"] / config["budget"]["max_steps"])
+            result |= {"code": made["code"], "finished": True}
+            run.write_result(result)
+            record(loggers, run, result)
+            previous(run.checkpoint).unlink(missing_ok=True)
+        done = True
+    except (Stopped, KeyboardInterrupt) as stop:
+        raise KeyboardInterrupt("the same command goes on from the last checkpoint") from stop
+    finally:
+        finish(loggers, exit_code=0 if done else 1)
+    return result
+
+
+def _same_text(run: RunDir, store: TokenStore) -> None:
+    """The directory is named for the text of its launch, and nothing else may be trained in it.
+
+    Raises:
+        UserError: the text has changed since.
+    """
+    if run.text_file.is_file() and run.text_file.read_text(encoding="utf-8").strip() != store.meta["corpus"]:
+        raise UserError(
+            f"the text has changed since {run.path} was launched: put the old text back, "
+            "or launch it again, which makes it another run"
+        )
+
+
+def _identity(run: RunDir, config: dict[str, Any], transformer: Transformer, store: TokenStore) -> dict[str, Any]:
+    """Which run it is, of what size, and on which text."""
+    return {
+        "study": config["study"],
+        "arm": config["arm"],
+        "seed": config["seed"],
+        "id": run.path.name.rpartition("-")[2],
+        "parameters": sum(parameter.numel() for parameter in transformer.parameters()),
+        "vocabulary": store.vocab_size,
+        "store": store.path.name,
+    }
+
+
+def _fit_and_score(
+    run: RunDir,
+    config: dict[str, Any],
+    module: TranslationModule,
+    store: TokenStore,
+    loggers: list[Logger],
+    averaged: dict[int, Path],
+    first: bool,
+) -> dict[str, Any]:
+    """Train, and score what was learned; a training that was stopped because it diverged has no scores."""
+    progress = ProgressFile(run.progress_file, config["budget"]["max_steps"])
+    diverged = None
+    try:
+        seconds, device = fit(run, config, module, store, loggers, progress, averaged)
+    except Diverged as end:
+        seconds, diverged = end.seconds, end
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
+    if not first:
+        return {}
+    cost = {"tokens": module.tokens, "seconds": round(seconds, 1)}
+    if diverged:
+        log.error("diverged: %s; trainer.stop_when_diverged=false would have gone on", diverged)
+        return NO_SCORES | cost | {"steps": diverged.step, "diverged": str(diverged)}
+    if averaged:
+        module.model.load_state_dict(mean_weights([*averaged.values()]))
+    progress.evaluating()
+    scores = _evaluate(run, config, module.model.to(device), store)  # type: ignore[arg-type]
+    if why := divergence(scores):
+        log.error("diverged: %s", why)
+        scores["diverged"] = why
+    return scores | cost | {"steps": config["budget"]["max_steps"]}
+
+
+def _evaluate(run: RunDir, config: dict[str, Any], transformer: Transformer, store: TokenStore) -> dict[str, Any]:
+    """Perplexity of the validation and test sets, both BLEUs of the test set; the hypotheses go to their file."""
+    likelihoods = {}
+    for name in ("valid", "test"):
+        batches = build.evaluation_batches(config, store.split(name))
+        nats, tokens = negative_log_likelihood(transformer, batches)
+        likelihoods[name] = {"perplexity": perplexity(nats, tokens), "tokens": tokens}
+    started = time.perf_counter()
+    sources, references = build.text_to_translate(config, store, "test")
+    translate = build.translator(config, transformer, store.tokenizer, parts.make(config["decoding"])).translate
+    hypotheses = translate(sources)
+    decoding_seconds = time.perf_counter() - started
+    for file, lines in (
+        (run.sources_file("test"), sources),
+        (run.references_file("test"), references),
+        (run.hypotheses_file("test"), hypotheses),
+    ):
+        write_text(file, "".join(f"{line}\n" for line in lines))
+    score = bleu(hypotheses, references)
+    paper = paper_bleu(hypotheses, references, parts.make(config["data"]).languages[1])
+    return {
+        "valid": likelihoods["valid"],
+        "test": {
+            **likelihoods["test"],
+            "bleu": score.score,
+            "signature": score.signature,
+            "paper_bleu": paper.score,
+            "paper_signature": paper.signature,
+            "sentences": score.sentences,
+            "pairs": len(store.split("test")),
+        },
+        "decoding_seconds": round(decoding_seconds, 2),
+    }
+
+
+def main() -> None:
+    """`python -m etude.training.run RUN_DIR`: train a run whose config a sweep has frozen; its output is the log."""
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m etude.training.run RUN_DIR")
+    end_on_sigterm()
+    logging_to(None)
+    try:
+        result = train(RunDir(Path(sys.argv[1])), _GRACE)
+    except Exception as error:
+        sentence = explain(error)
+        if sentence is None:
+            raise
+        sys.stderr.write(f"etude: {sentence}\n")
+        sys.exit(sentence.exit_status)
+    except KeyboardInterrupt as stop:
+        sys.stderr.write(f"etude: {'; '.join(['stopped', *map(str, stop.args)])}\n")
+        sys.exit(130)
+    if divergence(result):
+        sys.exit(EXIT_STATUS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""Training proper: Lightning's trainer put together for a run, from where the run stands up to its budget."""
+
+import logging
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning import Trainer
+from lightning.pytorch.loggers import Logger
+from lightning.pytorch.plugins.environments import ClusterEnvironment, LightningEnvironment, TorchElasticEnvironment
+from lightning.pytorch.strategies import DDPStrategy
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
+from rich.console import Console
+
+from etude.data.store import TokenStore
+from etude.errors import UserError
+from etude.runs.run_dir import RunDir
+from etude.training.averaging import KeepWeights
+from etude.training.build import training_data
+from etude.training.checkpoints import Checkpoints, DirectIO, is_whole, newest_checkpoint
+from etude.training.divergence import Diverged, DivergenceWatch, all_finite
+from etude.training.metrics_callback import Records
+from etude.training.metrics_writers import Bar, LoggerSink, LogSink, MetricsFile, ProgressFile, Sink, missing_steps
+from etude.training.module import TranslationModule
+from etude.training.processes import from_first
+from etude.training.stopping import StopWhenAsked
+
+log = logging.getLogger(__name__)
+
+
+def rank() -> int:
+    """Which of the processes that train this run this one is; the first one writes."""
+    return int(os.environ["RANK"]) if TorchElasticEnvironment.detect() else 0
+
+
+def fit(
+    run: RunDir,
+    config: dict[str, Any],
+    module: TranslationModule,
+    store: TokenStore,
+    loggers: list[Logger],
+    progress: ProgressFile,
+    averaged: dict[int, Path],
+) -> tuple[float, torch.device]:
+    """Train up to the budget, going on from the last checkpoint if there is one.
+
+    Args:
+        run, config: the run and its config.
+        module: what is trained.
+        store: the text.
+        loggers: Lightning's.
+        progress: the file for onlookers.
+        averaged: checkpoints to keep for averaging, step -> file.
+
+    Returns:
+        The seconds of training in all, validation included, and the device.
+
+    Raises:
+        Stopped: someone asked the run to stop; it goes on from a checkpoint of that very step.
+        Diverged: the loss or the weights are no finite numbers, and `trainer.stop_when_diverged` says to stop there.
+        UserError: the trainer's settings do not fit this machine; the GPU that the run was given does not answer; a
+            file cannot be written; the checkpoint is another run's.
+    """
+    budget, where = config["budget"], config["trainer"]
+    _gpus_answer(where["accelerator"])
+    steps = budget["max_steps"]
+    start, checkpoint = from_first(_start(run, averaged) if rank() == 0 else (0, None))
+    data = training_data(config, store, start_step=start)
+    bar = Bar(Console(stderr=True), steps)
+    every = min(50, max(1, steps // 50))  # steps between two rows
+    sinks: list[Sink] = []
+    if rank() == 0:
+        if lost := missing_steps(run.metrics_file, start, every=every, valid_every=budget["valid_every"]):
+            log.warning(
+                "%s has lost rows of %d steps, from %d to %d, which its curves will lack: training goes on",
+                *(run.metrics_file, len(lost), lost[0], lost[-1]),
+            )
+        sinks = [MetricsFile(run.metrics_file, start), progress, LogSink(steps), bar, *map(LoggerSink, loggers)]
+    if where["stop_when_diverged"] or rank() == 0:  # every process stops by itself, the first one speaks
+        sinks.append(DivergenceWatch(stop=where["stop_when_diverged"]))
+    records = Records(sinks, every=every, max_steps=steps)
+    checkpoints = Checkpoints(run.checkpoint)
+    cluster, devices = _processes(where["devices"])
+    try:
+        trainer = Trainer(
+            accelerator=where["accelerator"],
+            devices=devices,
+            strategy="auto" if devices == 1 else _shared_among_processes(cluster),
+            deterministic=where["deterministic"],
+            precision=config["precision"],
+            max_steps=steps,
+            max_epochs=-1,
+            accumulate_grad_batches=where["micro_batches"],
+            val_check_interval=budget["valid_every"] * where["micro_batches"],
+            check_val_every_n_epoch=None,
+            num_sanity_val_steps=0,
+            logger=loggers,
+            callbacks=[
+                records,
+                KeepWeights(averaged),
+                checkpoints,
+                StopWhenAsked(checkpoints, valid_every=budget["valid_every"]),
+            ],
+            plugins=[DirectIO(run.id), *([cluster] if devices == 1 else [])],
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            use_distributed_sampler=False,
+            default_root_dir=run.path,
+        )
+    except (MisconfigurationException, ValueError) as error:
+        raise UserError(f"trainer or precision does not fit this machine: {error}; trainer=cpu always does") from error
+    if start:
+        log.info("going on from step %d of %d", start, steps)
+    try:
+        with bar.shown():
+            trainer.fit(module, data, ckpt_path=checkpoint, weights_only=True)
+    except SystemExit as stop:  # how Lightning ends on an impatient Ctrl-C
+        raise KeyboardInterrupt from stop
+    if where["stop_when_diverged"] and not all_finite(module):  # by the last update, which no loss has met
+        raise Diverged("a weight is no finite number", step=steps, seconds=records.seconds)
+    return records.seconds, trainer.strategy.root_device
+
+
+def _gpus_answer(accelerator: str) -> None:
+    """A run that was given a GPU must not be trained on the processor in silence.
+
+    Raises:
+        UserError: CUDA_VISIBLE_DEVICES names one on a machine with GPUs, and PyTorch finds none.
+    """
+    named = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    given = re.match(r"\s*(\d|GPU-|MIG-)", named) and shutil.which("nvidia-smi")  # without a driver there are none
+    if accelerator == "auto" and given and not torch.cuda.is_available():
+        raise UserError(
+            f"CUDA_VISIBLE_DEVICES={named}, but PyTorch {torch.__version__} finds no GPU there: look at nvidia-smi, "
+            "or say trainer=cpu to train on the processor"
+        )
+
+
+def _start(run: RunDir, averaged: dict[int, Path]) -> tuple[int, Path | None]:
+    """The step to go on from and its checkpoint: none where one to be averaged with later ones is lost."""
+    step, checkpoint = newest_checkpoint(run.checkpoint)
+    gone = [file for kept, file in averaged.items() if kept <= step and not is_whole(file)]
+    if gone:
+        log.warning(
+            "%s, which is to be averaged with later ones, %s: starting from the beginning",
+            gone[0],
+            "is torn or damaged" if gone[0].exists() else "has gone",
+        )
+    return (0, None) if gone else (step, checkpoint)
+
+
+def _shared_among_processes(cluster: ClusterEnvironment) -> DDPStrategy:
+    """Every process keeps its own buffers: a table of positions is as long as the sentences of that process ask for."""
+    return DDPStrategy(cluster_environment=cluster, gradient_as_bucket_view=True, broadcast_buffers=False)
+
+
+def _processes(devices: int) -> tuple[ClusterEnvironment, int]:
+    """Who else trains this run. Named, for Lightning would take a job of SLURM's for one of its own processes."""
+    return (TorchElasticEnvironment(), devices) if devices > 1 else (LightningEnvironment(), 1)

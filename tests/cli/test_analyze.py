@@ -1,0 +1,143 @@
+"""`etude analyze` on a run that was really trained, and its mistakes."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import etude.inspect.analyze
+from etude.cli.analyze import analyze
+from etude.config.compose import compose
+from etude.config.identity import freeze, resolved
+from etude.errors import UserError
+from etude.inspect.analyze.summary import summary
+from etude.runs.run_dir import RunDir
+
+TINY = ["model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "trainer=cpu", "logger=none"]
+FEW = ["sentences=20", "beams=[1,2]", "alphas=[0,1]", "device=cpu"]
+
+
+def etude_analyze(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "etude", "analyze", *words]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=environment, check=False, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    """A finished run of ten steps that kept two checkpoints to be averaged."""
+    from etude.training.run import train
+
+    place = tmp_path_factory.mktemp("analysed")
+    text = ["data.train_pairs=400", "data.valid_pairs=10", "data.test_pairs=40", "tokenizer.vocab_size=200"]
+    folders = [f"runs_dir={place / 'runs'}", f"cache_dir={place / 'cache'}"]
+    budget = ["budget=smoke", "averaging.checkpoints=2", "averaging.every=3", "decoding.max_extra=5"]
+    run = freeze(compose([*TINY, *text, *folders, *budget]))
+    train(run)
+    return run
+
+
+@pytest.mark.slow
+def test_a_run_is_analysed_into_one_file_and_told_on_the_terminal(trained):
+    done = etude_analyze(f"run={trained.path}", *FEW, cwd=trained.path)
+    assert done.returncode == 0, done.stderr
+    file = trained.path / "analysis.json"
+    assert done.stdout.endswith(f"{file}\n")
+    assert file.stat().st_size < 300_000
+    found = json.loads(file.read_text())
+    documented = re.findall(r"^    (\w+)  ", etude.inspect.analyze.__doc__, re.MULTILINE)
+    assert list(found) == documented
+    assert found["settings"]["sentences"] == 20
+    assert [len(found[key]) for key in ("heads", "maps", "decoding", "averaging")] == [6, 3, 4, 2]
+    for said in ("20 sentences of the test set", "without head", "random order", "length ratio", "last checkpoints"):
+        assert said in done.stdout
+    assert found["averaging"][-1]["perplexity"] == pytest.approx(found["intact"]["perplexity"])
+
+    again = etude_analyze(f"run={trained.path}", *FEW, "--json", cwd=trained.path)
+    assert again.stdout == file.read_text()
+    assert json.loads(again.stdout) == found, "asked twice, it answers the same"
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ({"sentences": 0}, "sentences=0 must be at least 1"),
+        ({"beams": [1, 0]}, "beams=[1, 0] must be a list of whole numbers from 1 on"),
+        ({"beams": [1.5]}, "beams=[1.5] must be a list of whole numbers from 1 on"),
+        ({"alphas": [0, -1]}, "alphas=[0, -1] must be a list of numbers from 0 on"),
+        ({"alphas": ["x"]}, "alphas=['x'] must be a list of numbers from 0 on"),
+        ({}, "nowhere is not the directory of a run"),
+    ],
+)
+def test_a_setting_out_of_its_range_is_refused(setting, sentence):
+    config = resolved(compose(["run=nowhere"], config_name="analyze"))
+    with pytest.raises(UserError, match=f"^{re.escape(sentence)}"):
+        analyze(config | setting, as_json=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["run=x", "beams=4"], "beams must be a list, not 4"),
+        (["sentence=9"], "sentence is not a key of the config; did you mean sentences"),
+        ([], "run is missing: the config must say it, for instance run=..."),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_status_2(words, sentence, tmp_path):
+    done = etude_analyze(*words, cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_what_is_not_finite_is_told_as_a_dash():
+    heads = [
+        {"attention": kind, "layer": 1, "head": 1, "perplexity": None, "change": None, "interval": [None, None]}
+        | {"entropy": 0.5, "distance": 1.0, "bleu": None}
+        for kind in ("encoder", "decoder", "cross")
+    ]
+    nothing = {"perplexity": None, "change": None, "interval": [None, None]}
+    found = {
+        "settings": {"split": "test", "sentences": 1, "seed": 1, "decoding": {"beam": 4}},
+        "intact": {"perplexity": None, "bleu": 0.0},
+        "heads": heads,
+        "order": nothing,
+        "lengths": [
+            {"joined": 1, "pieces": [1, 8], "sentences": 1, "longer_than_trained": None, "bleu": 0.0} | nothing
+        ],
+        "trained": {"longest": None},
+        "decoding": [{"beam": 1, "alpha": 0, "bleu": 0.0, "length_ratio": 1.0} | nothing],
+        "averaging": [{"checkpoints": 1, "bleu": 0.0} | nothing],
+    }
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        terminal = Console(record=True, width=80, file=nowhere)
+        terminal.print(summary(found))
+    told = terminal.export_text()
+    assert "perplexity -, BLEU 0.0" in told
+    assert "random order: perplexity -, - [-, -]" in told
+
+
+@pytest.mark.slow
+def test_a_missing_checkpoint_is_one_sentence_and_leaves_no_file(trained, tmp_path):
+    for name in ("config.yaml", "tokenizer.model", "result.json"):
+        (tmp_path / name).write_bytes((trained.path / name).read_bytes())
+    done = etude_analyze(f"run={tmp_path}", cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "there is no checkpoint" in done.stderr
+    assert not (tmp_path / "analysis.json").exists()
+
+
+def test_what_cannot_be_kept_is_shown_all_the_same(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("etude.inspect.analyze.analysis.analysis", lambda subject, config: {"answer": 42})
+    monkeypatch.setattr("etude.inspect.analyze.subject.Subject.of", lambda run, device: None)
+    (tmp_path / "analysis.json").mkdir()  # in its place no file can be written
+    asked = {"run": str(tmp_path), "device": "cpu", "sentences": 1, "maps": 0, "seed": 0, "beams": [1], "alphas": [0]}
+    analyze(asked, as_json=True)
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == {"answer": 42}
+    assert "the answers above are not kept, and no page shows them" in shown.err

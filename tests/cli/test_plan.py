@@ -1,0 +1,152 @@
+"""`etude plan` as it is typed."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from etude.cli.plan import main as plan
+from etude.cli.plan import separated
+from etude.config.compose import compose
+from etude.config.identity import fingerprint, resolved, run_dir
+from etude.errors import UserError
+from etude.studies.study import load_study
+
+TABLE3 = ",".join(f"table3/{arm}" for arm in load_study("table3").arms)
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """No run and no text is there, and none may be made."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ETUDE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("COLUMNS", raising=False)
+    yield
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.fixture
+def printed(capsys):
+    def make(*words: str) -> str:
+        plan(words)
+        return capsys.readouterr().out
+
+    return make
+
+
+@pytest.fixture
+def told(printed):
+    def make(*words: str) -> dict:
+        return json.loads(printed(*words, "--json"))
+
+    return make
+
+
+def test_table_3_is_planned_with_the_papers_column_beside_ours(printed):
+    lines = printed(f"experiment={TABLE3}", "scale=full", "model/conventions=t2t_2017").splitlines()
+    rows = {line.split()[0]: line.split()[1:3] for line in lines if re.match(r" ?(base|[A-E]\d|big) ", line)}
+    assert list(rows) == list(load_study("table3").arms)
+    ours, papers = map(float, rows["base"])
+    assert papers == 65 == round(ours)
+    assert max(map(len, lines)) <= 120
+
+
+def test_runs_that_are_finished_are_left_out_of_the_totals(told, printed):
+    config = resolved(compose(["experiment=table3/A1", "seed=2"]))
+    run_dir(config, fingerprint(config)).write_result({})
+    found = told("experiment=table3/A1", "seed=1,2", "device=a100")
+    states = {run["seed"]: run["state"] for run in found["runs"]}
+    assert states == {1: "to do", 2: "finished"}
+    assert found["to_do"]["runs"] == 1
+    assert found["to_do"]["hours"] == found["runs"][0]["hours"]
+    assert found["to_do"]["us_dollars"] == pytest.approx(2.5 * found["to_do"]["hours"])
+    assert "\n 1 to do " in printed("experiment=table3/A1", "seed=1,2")
+
+
+@pytest.mark.parametrize(
+    ("words", "differs"),
+    [
+        (["experiment=table3/base"], {}),
+        (["experiment=table3/E1"], {"model/position": "learned"}),
+        (["experiment=table3/big", "scale=full"], {"model": "big", "budget.max_steps": 300000}),
+        (["model=big", "model.heads=2"], {"model": "big", "model.heads": 2}),
+        (["experiment=table3/A1", "seed=3", "model.d_ff=100"], {"model.heads": 1}),
+        (["data=multi30k_en_de"], {"data": "multi30k_en_de"}),
+        (["scale=full"], {"scale": "full", "budget": "full"}),
+    ],
+    ids=str,
+)
+def test_what_differs_is_what_was_chosen_and_said_and_not_what_follows(told, words, differs):
+    (run,) = told(*words)["runs"]
+    assert run["differs"] == differs
+
+
+def test_arms_with_another_budget_are_named_once_with_what_would_even_it_out(printed):
+    of_c2 = r"C2: 0\.\d+ × the parameters \(model\.d_ff=\d+\), 0\.\d+ × the training FLOPs \(budget\.max_steps=\d+\)"
+    assert len(re.findall(of_c2, printed("experiment=table3/C2", "seed=1,2"))) == 1
+    assert "Not the budget" not in printed("experiment=table3/A1,table3/C6", "--tolerance=0.9")
+    assert "Not the budget" not in printed("model.d_ff=512")  # no study, so no arms to be fair to
+
+
+def test_brackets_are_no_markup(printed):
+    out = printed("data=files", "data.source='[/red]'", "data.target=b")
+    assert "data.source=[/red]" in out.replace("\n", "")
+
+
+def test_the_value_behind_an_option_goes_with_it():
+    subject, options = separated(["table3", "--tolerance", "0.2", "scale=full", "--json", "device=a100"])
+    assert subject == ["table3", "scale=full"]
+    assert options == ["--tolerance=0.2", "--json", "device=a100"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--mesure"], "--measure"),
+        (["--tolerance", "lots"], "such as --tolerance 0.1, not 'lots'"),
+        (["--tolerance"], "such as --tolerance 0.1"),
+        (["--tolerance=-1"], "such as --tolerance 0.1"),
+        (["device=gpu9"], "conf/devices.yaml"),
+        (["experiment=table3/A1,table3/B1", "model.d_k=0"], "experiment=table3/A1 model.d_k=0: model.d_k must be"),
+        (["model.heads=3"], "^model.heads=3 does not divide"),
+        (["model.headz=3"], "did you mean heads"),
+        (["experiment=table3/A9"], "A9"),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_one_sentence(words, sentence):
+    with pytest.raises(UserError, match=sentence) as mistake:
+        plan(words)
+    assert "\n" not in str(mistake.value)
+
+
+def test_an_override_that_would_undo_what_the_arm_is_about_is_not_offered(printed):
+    assert "C6: 0.79 × the parameters, " in printed("experiment=table3/C6")
+    assert "budget.max_steps" not in printed("experiment=table3/big").rpartition("even it out")[2]
+
+
+def test_the_papers_column_is_explained_unless_it_can_be_held_against_ours(printed):
+    sentence = "counted as model/conventions=t2t_2017 scale=full counts"
+    assert sentence in printed("experiment=table3/B1")
+    assert sentence not in printed("experiment=table3/B1", "scale=full", "model/conventions=t2t_2017")
+
+
+def test_no_figure_is_cut_off_in_a_narrow_terminal(printed, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    assert "…" not in printed("experiment=table3/A1,table3/B1", "scale=full")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("words", "status"), [(["experiment=table3/A1,table3/E1"], 0), (["model.headz=3"], 2)])
+def test_a_fresh_process_which_composes_beside_importing_torch_says_the_same(words, status, told):
+    done = subprocess.run(
+        [sys.executable, "-m", "etude", "plan", *words, "--json"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == status
+    if status:
+        assert done.stderr.startswith("etude: model.headz is not a key of model")
+        assert done.stderr.count("\n") == 1
+    else:
+        assert json.loads(done.stdout) == told(*words)

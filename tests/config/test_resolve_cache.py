@@ -1,0 +1,134 @@
+"""Configs that share their resolution are those that each would be by itself, refusals included."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from etude.config.compose import compose
+from etude.config.resolve import sound, typed, written
+from etude.config.resolve_cache import SoundConfigs
+from etude.errors import UserError
+from etude.studies.study import arm_names
+
+BASE = sound(compose())
+
+
+def alone(overrides: list[str]) -> str:
+    """What becomes of a run whose config is composed by itself, to the order of the keys."""
+    try:
+        config = compose(overrides)
+        return json.dumps([sound(config), written(config), typed(config)])
+    except UserError as refusal:
+        return str(refusal)
+
+
+def together(configs: SoundConfigs, overrides: list[str]) -> str:
+    try:
+        found = configs.sound(overrides)
+        return json.dumps([found.config, found.written, found.typed])
+    except UserError as refusal:
+        return str(refusal)
+
+
+def numbers(node: dict, path: str = "") -> dict[str, int | float]:
+    """Every number of a config by its dotted key."""
+    found = {}
+    for name, value in node.items():
+        if isinstance(value, dict):
+            found |= numbers(value, f"{path}{name}.")
+        elif type(value) in (int, float):
+            found[f"{path}{name}"] = value
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arm", sorted(arm_names()))
+def test_seeds_of_every_arm_of_every_study_are_what_each_would_be_alone(arm):
+    configs = SoundConfigs()
+    for seed in (1, 2, 31):
+        shared = together(configs, [f"experiment={arm}", f"seed={seed}"])
+    assert shared == alone([f"experiment={arm}", "seed=31"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", sorted(numbers(BASE)))
+def test_any_number_of_the_config_may_vary(key):
+    configs = SoundConfigs()
+    value = numbers(BASE)[key]
+    for number in (value, value * 2):
+        shared = together(configs, [f"{key}={number}", "model.d_ff=64"])
+    assert shared == alone([f"{key}={value * 2}", "model.d_ff=64"])
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        [["seed=1"], ["seed=-1"], ["seed=2"]],
+        [["seed=1"], ["seed=x"], ["seed=1.5"], ["seed=true"], ["seed=null"], ["seed=[1,2]"]],
+        [["model.d_ff=${seed}", "seed=8"], ["model.d_ff=${seed}", "seed=16"]],
+        [["model.d_k=8", "model.dropout=0.1"], ["model.d_k=16", "model.dropout=0.2"]],
+        [["model.dropout=0.1"], ["model.dropout=1.5"], ["model.dropout=0"]],
+        [["budget.max_steps=20", "seed=1"], ["budget.max_steps=20", "seed=2"], ["budget.max_steps=0", "seed=2"]],
+        [["averaging.checkpoints=2", "averaging.every=10"], ["averaging.checkpoints=900", "averaging.every=10"]],
+        [["+model.x=1", "seed=1"], ["+model.x=1", "seed=2"]],
+        [["seed=1", "seed=2"], ["seed=1", "seed=3"]],
+        [["model/position=rope", "model.position.base=100"], ["model/position=rope", "model.position.base=0"]],
+        [["cache_dir=${oc.env:HOME}/x", "seed=1"], ["cache_dir=${oc.env:HOME}/x", "seed=2"]],
+        [["scale.width=0.5"], ["scale.width=0.25"]],
+        [["data.languages=[en,fr]", "data=files", "seed=1"], ["data.languages=[en,fr]", "data=files", "seed=2"]],
+    ],
+    ids=str,
+)
+def test_jobs_that_differ_in_values_are_what_each_would_be_alone(jobs):
+    configs = SoundConfigs()
+    assert [together(configs, job) for job in jobs] == [alone(job) for job in jobs]
+
+
+LINES = [
+    "experiment=table3/B1",
+    "experiment=table3/E1",
+    "model=tiny",
+    "scale=small",
+    "model.d_k=null",
+    "model.d_v=${model.d_k}",
+    "model.d_ff=${width:64}",
+    "schedule.factor=${loss.smoothing}",
+    "+model.x=1",
+    "~model.d_ff",
+    "stale=rerun",
+]
+KEYS = ["seed", "model.heads", "model.d_k", "loss.smoothing", "budget.max_steps", "scale.width", "trainer.devices"]
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.sampled_from(LINES), max_size=3, unique=True),
+    st.lists(st.sampled_from(KEYS), min_size=1, max_size=3, unique=True),
+    st.data(),
+)
+def test_whatever_is_typed_sharing_changes_nothing(lines, keys, data):
+    values = st.sampled_from([0, 1, 2, 4, 0.1, 0.5])
+    configs = SoundConfigs()
+    for _ in range(2):
+        job = [*lines, *(f"{key}={data.draw(values)}" for key in keys)]
+        shared = together(configs, job)
+    assert shared == alone(job)
+
+
+def test_the_seeds_of_an_arm_are_resolved_once(monkeypatch):
+    resolutions = []
+    resolve = "etude.config.resolve_cache.resolved_soundly"
+    monkeypatch.setattr(
+        resolve,
+        lambda *known, real=SoundConfigs.sound.__globals__["resolved_soundly"]: (resolutions.append(1), real(*known))[
+            1
+        ],
+    )
+    configs = SoundConfigs()
+    for arm in ("A1", "A2"):
+        for seed in range(5):
+            configs.sound([f"experiment=table3/{arm}", f"seed={seed}"])
+    assert len(resolutions) == 2

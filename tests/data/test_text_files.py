@@ -1,0 +1,156 @@
+import gzip
+from collections.abc import Mapping
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+
+from etude.data.corpus import SPLITS, Pair
+from etude.data.text_files import FilesCorpus
+from etude.errors import UserError
+from etude.paths import shipped
+
+
+def files_corpus(**given: object) -> FilesCorpus:
+    """`data=files` with what is given set."""
+    config = OmegaConf.load(shipped("conf") / "data" / "files.yaml")
+    return instantiate(OmegaConf.merge(config, given))
+
+
+def write_tsv(path: Path, pairs: list[Pair]) -> str:
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
+    return str(path)
+
+
+def numbered(count: int) -> list[Pair]:
+    return [(f"sentence {n}", f"Satz {n}") for n in range(count)]
+
+
+def splits_of(corpus: FilesCorpus) -> Mapping[str, list[Pair]]:
+    return {split: list(corpus.pairs(split)) for split in SPLITS}
+
+
+def test_two_files_and_one_tsv_hold_the_same_pairs(tmp_path: Path) -> None:
+    pairs = numbered(40)
+    tsv = files_corpus(tsv=write_tsv(tmp_path / "a.tsv", pairs), holdout=3)
+    for side, name in enumerate(("a.en", "a.de.gz")):
+        text = "".join(f"{pair[side]}\n" for pair in pairs).encode()
+        (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    two = files_corpus(source=str(tmp_path / "a.en"), target=str(tmp_path / "a.de.gz"), holdout=3)
+    assert splits_of(tsv) == splits_of(two)
+
+
+def test_given_files_are_taken_as_they_are(tmp_path: Path) -> None:
+    train, valid, test = numbered(5), [("v", "w"), ("", "")], [("sentence 1", "Satz 1")]
+    corpus = files_corpus(
+        tsv=write_tsv(tmp_path / "train.tsv", train),
+        valid={"tsv": write_tsv(tmp_path / "valid.tsv", valid)},
+        test={"tsv": write_tsv(tmp_path / "test.tsv", test)},
+    )
+    assert splits_of(corpus) == {"train": train, "valid": valid, "test": test}
+
+
+def test_held_out_pairs_are_as_many_as_asked_for_and_in_one_split_only(tmp_path: Path) -> None:
+    pairs = numbered(100)
+    splits = splits_of(files_corpus(tsv=write_tsv(tmp_path / "a.tsv", pairs), holdout=10))
+    assert [len(splits[split]) for split in SPLITS] == [80, 10, 10]
+    assert sorted(chain.from_iterable(splits.values())) == sorted(pairs)
+
+
+def test_a_repeated_sentence_is_never_in_two_splits(tmp_path: Path) -> None:
+    pairs = [(f"sentence {n % 20}", f"Übersetzung {n}") for n in range(100)]
+    splits = splits_of(files_corpus(tsv=write_tsv(tmp_path / "a.tsv", pairs), holdout=4))
+    assert [len(splits[split]) for split in SPLITS] == [60, 4, 4]
+    sources = {split: {source for source, _ in pairs} for split, pairs in splits.items()}
+    assert not sources["train"] & sources["valid"]
+    assert not sources["train"] & sources["test"]
+    assert not sources["valid"] & sources["test"]
+
+
+def test_the_hold_out_does_not_depend_on_the_order_of_the_lines_and_barely_on_new_ones(tmp_path: Path) -> None:
+    pairs = numbered(200)
+    before = files_corpus(tsv=write_tsv(tmp_path / "a.tsv", pairs), holdout=20)
+    turned = files_corpus(tsv=write_tsv(tmp_path / "b.tsv", pairs[::-1]), holdout=20)
+    grown = files_corpus(tsv=write_tsv(tmp_path / "c.tsv", [("new", "neu"), *pairs]), holdout=20)
+    valid = set(before.pairs("valid"))
+    assert valid == set(turned.pairs("valid"))
+    assert len(valid & set(grown.pairs("valid"))) >= 19
+
+
+def test_only_the_lacking_split_is_held_out(tmp_path: Path) -> None:
+    valid = {"tsv": write_tsv(tmp_path / "valid.tsv", [("v", "w")])}
+    corpus = files_corpus(tsv=write_tsv(tmp_path / "a.tsv", numbered(50)), valid=valid, holdout=5)
+    assert {split: len(pairs) for split, pairs in splits_of(corpus).items()} == {"train": 45, "valid": 1, "test": 5}
+
+
+def test_blank_lines_are_never_held_out(tmp_path: Path) -> None:
+    file = tmp_path / "a.tsv"
+    blank = "\n\n" + "".join(f"only source {n}\t\n" for n in range(50))
+    file.write_text(blank + "".join(f"s{n}\tt{n}\n" for n in range(8)))
+    splits = splits_of(files_corpus(tsv=str(file), holdout=2))
+    assert [len(splits[split]) for split in SPLITS] == [52 + 4, 2, 2]
+    assert all(source and target for split in ("valid", "test") for source, target in splits[split])
+
+
+@pytest.mark.parametrize("holdout", [0, 26, 1000])
+def test_a_hold_out_that_leaves_too_little_is_an_error_that_says_how_much_there_is(
+    tmp_path: Path, holdout: int
+) -> None:
+    corpus = files_corpus(tsv=write_tsv(tmp_path / "a.tsv", numbered(100)), holdout=holdout)
+    with pytest.raises(UserError, match=rf"data\.holdout={holdout} .* 100 different .*from 1 to 25"):
+        list(corpus.pairs("valid"))
+
+
+def test_the_fingerprint_follows_the_text_and_nothing_else(tmp_path: Path) -> None:
+    path = write_tsv(tmp_path / "a.tsv", numbered(50))
+    packed = tmp_path / "packed.gz"
+    packed.write_bytes(gzip.compress(Path(path).read_bytes()))
+    first = files_corpus(tsv=path, holdout=5).fingerprint()
+    assert len(first) == 16
+    assert files_corpus(tsv=str(packed), holdout=5).fingerprint() == first
+    assert files_corpus(tsv=path, holdout=6).fingerprint() != first
+    write_tsv(tmp_path / "a.tsv", numbered(51))
+    assert files_corpus(tsv=path, holdout=5).fingerprint() != first
+
+
+def test_further_columns_are_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "a.tsv"
+    file.write_text("one\teins\tCC-BY\ntwo\tzwei\tCC-BY\n" + "x\ty\tz\n" * 2)
+    corpus = files_corpus(tsv=str(file), valid={"tsv": str(file)}, test={"tsv": str(file)})
+    assert list(corpus.pairs("train"))[:2] == [("one", "eins"), ("two", "zwei")]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("no tab here\n", r"line 1: 1 column where at least 2"),
+        ("a\tb\n\nc\n", r"line 3: 1 column where 2"),
+        ("a\tb\nc\td\te\n", r"line 2: 3 columns where 2"),
+    ],
+)
+def test_a_line_with_other_columns_is_reported_with_file_and_line(tmp_path: Path, text: str, complaint: str) -> None:
+    file = tmp_path / "a.tsv"
+    file.write_text(text)
+    with pytest.raises(UserError, match=r"a\.tsv, " + complaint):
+        list(files_corpus(tsv=str(file)).pairs("train"))
+
+
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ({}, "data"),
+        ({"source": "a"}, "data"),
+        ({"source": "a", "target": "b", "tsv": "c"}, "data"),
+        ({"tsv": "c", "valid": {"target": "b"}}, "data.valid"),
+    ],
+)
+def test_files_that_do_not_make_a_corpus_are_an_error_that_names_the_keys(given: dict[str, object], key: str) -> None:
+    with pytest.raises(UserError, match=rf"needs {key}\.source and {key}\.target, two files, or {key}\.tsv alone"):
+        files_corpus(**given).fingerprint()
+
+
+def test_a_missing_file_is_an_error_from_the_fingerprint_on(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"there is no file .*lost\.tsv"):
+        files_corpus(tsv=str(tmp_path / "lost.tsv")).fingerprint()

@@ -1,0 +1,100 @@
+"""`etude evaluate` says what the run itself found, unless it is asked for something else."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from etude.cli.main import main
+from etude.config.compose import compose
+from etude.config.identity import freeze
+from etude.errors import UserError
+from etude.runs.run_dir import RunDir
+from etude.tasks import build
+from etude.training.build import load_trained
+from etude.training.run import train
+
+TINY = ["model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "trainer=cpu", "logger=none"]
+TEXT = ["data=files", "data.holdout=4", "tokenizer.vocab_size=30", "budget=smoke", "budget.max_steps=2"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    """A finished run that translates greedily."""
+    place = tmp_path_factory.mktemp("place")
+    rows = [" ".join("abcdefgh"[(k * j + k // 8) % 8] for j in range(1, 3 + k % 6)) for k in range(1, 200)]
+    (place / "pairs.tsv").write_text("".join(f"{row} {k % 8}\t{row} {k % 8}\n" for k, row in enumerate(rows)))
+    folders = [f"data.tsv={place / 'pairs.tsv'}", f"runs_dir={place / 'runs'}", f"cache_dir={place / 'cache'}"]
+    made = freeze(compose([*TINY, *TEXT, *folders, "decoding=greedy", "decoding.max_extra=3"]))
+    train(made)
+    return made
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float, int]]:
+    """The searches that have been used."""
+    used = []
+    before = build.translator
+
+    def translator(*parts: Any) -> Any:
+        search = parts[-1]
+        used.append((search.beam, search.alpha, search.max_extra))
+        return before(*parts)
+
+    monkeypatch.setattr(build, "translator", translator)
+    return used
+
+
+@pytest.mark.parametrize(
+    ("words", "search"),
+    [
+        ([], (1, 0.6, 3)),
+        (["decoding.beam=2"], (2, 0.6, 3)),
+        (["decoding.alpha=0", "decoding.max_extra=5"], (1, 0, 5)),
+        (["decoding=greedy"], (1, 0.6, 50)),
+        (["decoding=beam", "decoding.alpha=0"], (4, 0, 50)),
+    ],
+)
+def test_what_is_not_typed_of_the_decoding_is_as_in_the_run(
+    words: Sequence[str],
+    search: tuple[int, float, int],
+    run: RunDir,
+    searches: list[tuple[int, float, int]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["evaluate", f"run={run.path}", "device=cpu", *words])
+    assert end.value.code == 0, capsys.readouterr().err
+    assert searches == [search]
+
+
+def test_by_default_it_says_what_the_result_says(run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["evaluate", f"run={run.path}", "device=cpu"])
+    told, test = capsys.readouterr(), run.result()["test"]
+    assert f"test perplexity {test['perplexity']:.2f}  BLEU {test['bleu']:.2f}  ({test['signature']}" in told.out
+    assert "not finished" not in told.err
+
+
+def test_a_run_that_diverged_before_its_first_checkpoint_is_said_to_have_no_weights(
+    run: RunDir, tmp_path: Path
+) -> None:
+    diverged = RunDir(tmp_path / run.path.name)
+    shutil.copytree(run.path, diverged.path)
+    diverged.write_result(run.result() | {"diverged": "the loss is nan at step 2"})
+    diverged.checkpoint.unlink()
+    with pytest.raises(UserError, match=r"diverged before its first checkpoint \(the loss is nan at step 2\)"):
+        load_trained(diverged)
+
+
+def test_of_an_unfinished_run_it_says_so(run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = run.result_file.read_text()
+    run.result_file.unlink()
+    try:
+        with pytest.raises(SystemExit):
+            main(["evaluate", f"run={run.path}", "device=cpu"])
+    finally:
+        run.result_file.write_text(kept)
+    assert f"{run.path} is not finished: this is what it has learned by step 2 of 2" in capsys.readouterr().err

@@ -1,0 +1,71 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from etude.launchers.machine import listed_gpus, usable_cores, visible_gpus
+
+LISTING = """\
+GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-4a1b)
+  MIG 1g.10gb     Device  0: (UUID: MIG-11)
+  MIG 1g.10gb     Device  1: (UUID: MIG-12)
+GPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-5c2d)
+GPU 10: NVIDIA H100 80GB HBM3 (UUID: GPU-6e3f)
+"""
+
+
+def test_gpus_are_known_by_number_and_slices_by_their_own_ids() -> None:
+    assert listed_gpus(LISTING) == ("MIG-11", "MIG-12", "1", "10")
+    assert listed_gpus("No devices were found\n") == ()
+
+
+@pytest.mark.parametrize(
+    ("named", "ids"),
+    [
+        ("2,0", ("2", "0")),
+        (" 1, GPU-5c ", ("1", "GPU-5c")),
+        ("", ()),
+        ("-1", ()),
+        ("3,-1,4", ("3",)),
+        ("1,1", ("1",)),
+        ("NoDevFiles", ()),
+    ],
+)
+def test_what_cuda_visible_devices_names_is_all_there_is(
+    named: str, ids: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
+    assert visible_gpus() == ids
+
+
+@pytest.mark.parametrize(("status", "ids"), [(0, ("MIG-11", "MIG-12", "1", "10")), (9, ())])
+def test_else_the_driver_is_asked(
+    status: int, ids: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = tmp_path / "nvidia-smi"
+    driver.write_text(f"#!/bin/sh\n[ \"$1\" = -L ] && cat <<'END'\n{LISTING}END\nexit {status}\n")
+    driver.chmod(0o755)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert visible_gpus() == ids
+
+
+def test_a_machine_without_a_driver_has_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert visible_gpus() == ()
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs affinity")
+def test_the_cores_are_those_this_process_may_use() -> None:
+    core = min(os.sched_getaffinity(0))
+    program = "from etude.launchers.machine import usable_cores; print(usable_cores())"
+    pinned = subprocess.run(
+        [sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{core}]); {program}"],
+        capture_output=True,
+        text=True,
+    )
+    assert pinned.stdout == "1\n"
+    assert usable_cores() >= 1

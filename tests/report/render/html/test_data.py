@@ -1,0 +1,107 @@
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from etude.report.compare import compare
+from etude.report.comparison import Compared
+from etude.report.render.html import analysis
+from etude.report.render.html.analysis import analyses
+from etude.report.render.html.data import data
+from etude.report.render.html.document import as_json
+from etude.report.selection import Selection
+
+Fabricate = Callable[..., Compared]
+ANALYSIS = {"heads": [{"attention": "encoder", "layer": 1, "head": 1, "change": 0.1}], "maps": [{"source": ["a"]}]}
+
+
+def test_an_arm_names_only_what_it_changes_in_the_baselines_config(fabricate: Fabricate) -> None:
+    found = data(fabricate(3, 1, 5))
+    assert found["config"] == {"model.heads": "0"}
+    assert [arm["config"] for arm in found["arms"]] == [{}, {"model.heads": "1"}, {"model.heads": "2"}]
+
+
+def test_the_page_repeats_what_was_compared(fabricate: Fabricate) -> None:
+    compared = fabricate(3, 3, 30)
+    arm, told = compared.arms[2], data(compared)["arms"][2]
+    assert arm.bleu
+    assert arm.bleu.interval
+    assert arm.against
+    assert arm.against.ppl
+    assert told["bleu"] == {"mean": arm.bleu.value, "interval": list(arm.bleu.interval)}
+    assert told["against"]["ppl"]["difference"] == pytest.approx(arm.against.ppl.difference)
+    assert told["against"]["ppl"]["star"] is arm.against.ppl_star
+    assert told["seeds"] == [1, 2, 3]
+
+
+def test_the_agreement_with_the_paper_has_every_arm_and_both_its_differences(fabricate: Fabricate) -> None:
+    compared = fabricate(5, 2, 20)
+    told = data(compared)["agreement"]
+    assert compared.agreement
+    assert [point["arm"] for point in told["points"]] == ["A1", "A2", "A3", "A4"]
+    assert told["points"][0]["ours"] == compared.agreement.points["A1"].ours
+    assert (told["margin"], told["large"]) == (0.05, 0.03)
+    assert as_json(told)
+
+
+def again(compared: Compared) -> Compared:
+    """The same runs as they lie there now."""
+    return compare(compared.study, Selection([run for arm in compared.arms for run in arm.runs], [], []))
+
+
+def test_a_run_that_goes_on_shows_its_curves_already(fabricate: Fabricate) -> None:
+    compared = fabricate(2, 1, 5)
+    base, arm = compared.arms
+    running = replace(arm, runs=[], unfinished=arm.runs, ppl=None, bleu=None, counts=None, against=None)
+    found = data(replace(compared, arms=[base, running]))
+    assert found["arms"][1]["seeds"] == []
+    assert found["arms"][1]["curves"]["loss"]["seeds"] == 1
+    assert "A1" in found["first_picked"]
+
+
+def test_runs_without_their_text_have_a_page_without_samples(fabricate: Fabricate) -> None:
+    compared = fabricate(2, 2, 5)
+    for run in (run for arm in compared.arms for run in arm.runs):
+        run.run_dir.references_file("test").unlink()
+    found = data(again(compared))
+    assert found["samples"] == {"of": 0, "sentences": []}
+    assert found["buckets"] == []
+
+
+def test_translations_that_went_missing_leave_the_others(fabricate: Fabricate) -> None:
+    compared = fabricate(3, 1, 30)
+    compared.arms[1].runs[0].run_dir.hypotheses_file("test").unlink()
+    found = data(again(compared))["samples"]["sentences"]
+    assert found
+    assert all("A1" not in one["by"] and "A2" in one["by"] for one in found)
+
+
+def test_what_is_no_number_is_not_known(fabricate: Fabricate) -> None:
+    compared = fabricate(2, 1, 5)
+    run = compared.arms[1].runs[0]
+    run.run_dir.write_result(run.result | {"seconds": float("nan"), "flops": "many"})
+    study = compared.study
+    found = data(compare(study, Selection([replace(run, result=run.run_dir.result()), *compared.arms[0].runs], [], [])))
+    assert (found["arms"][1]["hours"], found["arms"][1]["flops"]) == (None, None)
+    assert "NaN" not in as_json(found)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"heads": 1}'])
+def test_an_analysis_that_is_none_is_passed_over(fabricate: Fabricate, text: str) -> None:
+    compared = fabricate(1, 2, 5)
+    first, second = compared.baseline.runs
+    (first.run_dir.path / "analysis.json").write_text(text)
+    assert analyses(compared.arms) == {}
+    (second.run_dir.path / "analysis.json").write_text(json.dumps(ANALYSIS))
+    assert analyses(compared.arms) == {"base": {"seed": 2} | ANALYSIS}
+
+
+def test_maps_without_room_are_left_out_and_heads_are_not(
+    fabricate: Fabricate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = fabricate(2, 1, 5)
+    for arm in compared.arms:
+        (arm.runs[0].run_dir.path / "analysis.json").write_text(json.dumps(ANALYSIS))
+    monkeypatch.setattr(analysis, "ROOM", 30)
+    assert analyses(compared.arms) == {"base": {"seed": 1} | ANALYSIS, "A1": {"seed": 1} | ANALYSIS | {"maps": []}}

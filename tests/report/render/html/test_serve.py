@@ -1,0 +1,105 @@
+"""The page on a small server, written anew while runs go on."""
+
+import os
+from contextlib import suppress
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from etude.cli.report import report
+from etude.errors import UserError
+from etude.report.render.html import serve as serving
+from etude.report.render.html.serve import changes, served, write_again
+
+
+def test_the_page_is_served_to_this_machine_alone(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("a page")
+    with served(tmp_path, 0) as address:
+        assert address.startswith("http://127.0.0.1:")
+        assert urlopen(address).read() == b"a page"
+
+
+@pytest.mark.parametrize("host", ["localhost:{port}", "127.0.0.1:{port}", "[::1]:{port}"])
+def test_this_machine_has_three_names(tmp_path: Path, host: str) -> None:
+    (tmp_path / "index.html").write_text("a page")
+    assert asked_as(tmp_path, host) == (200, "a page")
+
+
+@pytest.mark.parametrize("host", ["evil.example:{port}", "localhost", "localhost:1", "127.0.0.1.evil.example:{port}"])
+def test_a_name_that_somebody_pointed_at_this_machine_is_refused(tmp_path: Path, host: str) -> None:
+    (tmp_path / "index.html").write_text("a page")
+    status, body = asked_as(tmp_path, host)
+    assert status == 421
+    assert "This page is at http://127.0.0.1:" in body
+    assert "a page" not in body
+
+
+def asked_as(folder: Path, host: str) -> tuple[int, str]:
+    """Status and body for a request that names `host`."""
+    with served(folder, 0) as address:
+        port = int(address.rstrip("/").rpartition(":")[2])
+        connection = HTTPConnection("127.0.0.1", port)
+        connection.request("GET", "/", headers={"Host": host.format(port=port)})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+
+
+def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
+    with served(tmp_path, 0) as address:
+        port = int(address.rstrip("/").rpartition(":")[2])
+        with pytest.raises(UserError, match=rf"--serve={port}: .* say --serve"), served(tmp_path, port):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--serve=99999"], "below 65536"),
+        (["--serve=²"], "a port is a number"),
+        (["--serve", "--latex", "t.tex"], "writes nothing: leave out --latex"),
+    ],
+)
+def test_what_cannot_be_served_is_one_sentence(words: list[str], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        report(["table3", *words])
+
+
+def test_a_change_of_a_curve_or_a_result_is_seen_and_nothing_else_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "base" / "seed1-0"
+    run.mkdir(parents=True)
+    (run / "metrics.csv").write_text("step\n")
+    rounds: list[str] = []
+
+    def sleep(seconds: float) -> None:
+        rounds.append("looked")
+        if len(rounds) == 2:
+            os.utime(run / "metrics.csv", ns=(1, 1))
+        if len(rounds) == 3:
+            (run / "log.txt").write_text("of no interest")
+        if len(rounds) == 5:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(serving.time, "sleep", sleep)
+    seen = []
+    with suppress(KeyboardInterrupt):
+        for _ in changes(tmp_path):
+            seen.append(len(rounds))
+    assert seen == [0, 2]
+
+
+def test_while_no_run_is_finished_the_page_says_so_and_asks_again(tmp_path: Path) -> None:
+    file = tmp_path / "index.html"
+
+    def nothing_yet() -> None:
+        raise UserError("no finished run")
+
+    write_again(nothing_yet, file)  # type: ignore[arg-type]
+    assert "No run is finished yet" in file.read_text()
+    assert 'http-equiv="refresh"' in file.read_text()
+    file.write_text("an older page")
+    write_again(nothing_yet, file)  # type: ignore[arg-type]
+    assert file.read_text() == "an older page", "what was shown is not taken away"

@@ -1,0 +1,76 @@
+import re
+
+import pytest
+
+from etude.report.render.html.table import table
+from etude.report.render.rows import Column, Row, Rows
+
+COLUMNS = [
+    Column("arm", words=True),
+    Column("d_model", about_arm=True),
+    Column("positions", about_arm=True, words=True),
+    Column("PPL", "ours"),
+    Column("PPL", "Δ"),
+    Column("PPL", "paper"),
+]
+ROWS = Rows(
+    "made-up",
+    "Made up",
+    COLUMNS,
+    [
+        Row("base", ["base", "100K", "sinusoidal", "1,234.50 ± 0.02", "", "4.92"], True),
+        Row("A", ["A1²", "", "<i>learned</i>", "2.00", "−0.50*", ""], True),
+        Row("A", ["A2", "", "", "not run", "", "5.00"], False),
+    ],
+)
+
+
+def rows() -> list[list[tuple[str, str | None]]]:
+    """Of each row: (text, what it is sorted by)."""
+    body = table(ROWS).split("<tbody>")[1]
+    found = []
+    for row in re.findall(r"<tr.*?</tr>", body, re.DOTALL):
+        cells = re.findall(r"<(t[hd])([^>]*)>(.*?)</\1>", row)
+        found.append(
+            [(text, (re.search(r'data-value="([^"]*)"', given) or [None, None])[1]) for _, given, text in cells]
+        )
+    return found
+
+
+def test_numbers_sort_as_numbers() -> None:
+    base, first, _ = rows()
+    assert [value for _, value in base] == ["base", "100000", "sinusoidal", "1234.5", None, "4.92"]
+    assert first[4] == ("<b>−0.50*</b>", "-0.5")
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"), [("1e-05", 1e-5), ("1e+06", 1e6), ("-1", -1), ("+0.5", 0.5), ("–", None), ("12.5 ± 0.3", 12.5)]
+)
+def test_a_number_sorts_however_it_is_written(cell: str, value: float | None) -> None:
+    drawn = table(
+        Rows("made-up", "Made up", [Column("arm", words=True), Column("rate")], [Row("A", ["A1", cell], True)])
+    )
+    found = re.search(r'<td data-value="([^"]*)"', drawn)
+    assert (float(found[1]) if found else None) == value
+
+
+def test_a_blank_cell_sorts_as_the_baseline_whose_value_it_has() -> None:
+    assert rows()[1][1] == ("", "100000")
+
+
+@pytest.mark.parametrize("cell", [1, 2, 3, 4])
+def test_what_was_not_run_sorts_last(cell: int) -> None:
+    assert rows()[2][cell][1] is None
+
+
+def test_text_is_escaped_and_symbols_are_set_as_symbols() -> None:
+    assert rows()[1][2][0] == "&lt;i&gt;learned&lt;/i&gt;"
+    assert "<i>d</i><sub>model</sub>" in table(ROWS)
+
+
+def test_rules_separate_the_groups() -> None:
+    assert [("begins" in row) for row in re.findall(r"<tr[^>]*>", table(ROWS).split("<tbody>")[1])] == [
+        True,
+        True,
+        False,
+    ]

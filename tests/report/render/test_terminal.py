@@ -1,0 +1,19 @@
+"""The table in a terminal, where it is narrow."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from etude.report.render.rows import Column, Row, Rows
+from etude.report.render.terminal import Drawn
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_table_without_bleu_is_in_one_piece(width: int) -> None:
+    columns = [Column("rate", words=True), Column("PPL", "validation"), Column("PPL", "test")]
+    rows = Rows("own", "Mine", columns, [Row("", ["0.001", "3.00 ± 0.25", "4.00 ± 0.25"], True)])
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(Drawn(rows))
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue().count("rate") == 1

@@ -1,0 +1,124 @@
+"""Whether an arm differs from the baseline in more than what it is there to change."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from etude.config.resolve_cache import SoundConfigs
+from etude.report import report
+from etude.report.compare import compare
+from etude.report.confounds import unequal
+from etude.report.selection import Selection
+from etude.runs.records import Run
+from etude.runs.run_dir import RunDir
+from etude.studies.study import load_study
+
+Make = Callable[..., RunDir]
+ADAM = {"_target_": "adam", "beta1": 0.9, "beta2": 0.98}
+EDITED = {"optimizer": ADAM | {"beta2": 0.999}}
+ARMS = "arms:\n  base: []\n  A1: [model.heads=1, {}]\nbaseline: base\n"
+RESULT = {"parameters": 1, "steps": 1, "store": "s0", "test": {"perplexity": 3.0, "bleu": 40.0, "sentences": 1}}
+
+
+def footnotes(runs_dir: Path) -> dict[str, str]:
+    """By arm, what is no equal comparison."""
+    compared = report("heads", runs_dir, {}).compared
+    return {arm: text for text, arms in unequal(compared).items() for arm in arms}
+
+
+def overriding(runs_dir: Path, override: str) -> None:
+    """A study in which A1 has one override more."""
+    (runs_dir.parent / "experiments" / "heads" / "paper.yaml").unlink()
+    (runs_dir.parent / "experiments" / "heads" / "study.yaml").write_text(ARMS.format(override))
+
+
+def frozen(study: str) -> list[Run]:
+    """A run of each arm, with the config that it would have."""
+    configs = SoundConfigs()
+    return [
+        Run(RunDir(Path(arm)), arm, 1, configs.sound([f"experiment={study}/{arm}"]).config, RESULT, {}, {}, 0.0, None)
+        for arm in load_study(study).arms
+    ]
+
+
+@pytest.mark.parametrize(
+    ("edited", "told"),
+    [
+        (EDITED, "optimizer.beta2 0.999 (baseline: 0.98)"),
+        ({"precision": "bf16-mixed"}, "precision bf16-mixed (baseline: 32-true)"),
+        ({"decoding": {"alpha": 1.0}}, "decoding.alpha 1.0 (baseline: 0.6)"),
+        ({"averaging": {"checkpoints": 5, "every": 10}}, "averaging.checkpoints 5 (baseline: 0)"),
+    ],
+)
+def test_what_was_edited_since_the_baseline_ran_is_told(
+    edited: dict[str, Any], told: str, runs_dir: Path, make_run: Make
+) -> None:
+    before = {"optimizer": ADAM, "precision": "32-true", "decoding": {"alpha": 0.6}}
+    make_run("base", changed=before)
+    make_run("A1", changed=before | edited)
+    make_run("A2", changed=before)
+    assert list(footnotes(runs_dir)) == ["A1"]
+    assert told in footnotes(runs_dir)["A1"]
+    assert "A1¹" in [row.cells[0] for row in report("heads", runs_dir, {}).rows.rows]
+
+
+@pytest.mark.parametrize("override", ["optimizer.beta2=0.999", "+optimizer.beta2=0.999", "optimizer=sgd"])
+def test_an_arm_that_is_there_to_change_it_is_not_told(override: str, runs_dir: Path, make_run: Make) -> None:
+    make_run("base", changed={"optimizer": ADAM})
+    make_run("A1", changed=EDITED)
+    assert footnotes(runs_dir)
+    overriding(runs_dir, override)
+    assert footnotes(runs_dir) == {}
+
+
+def test_what_the_baseline_is_there_to_change_is_not_told_of_the_others(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", changed={"optimizer": ADAM})
+    make_run("A1", changed=EDITED)
+    overriding(runs_dir, "optimizer.beta2=0.999")
+    study = runs_dir.parent / "experiments" / "heads" / "study.yaml"
+    study.write_text(study.read_text().replace("baseline: base", "baseline: A1"))
+    assert footnotes(runs_dir) == {}
+
+
+@pytest.mark.parametrize("key", ["optimizer.beta", "optimizer.beta2.more", "model.heads", "loss=plain"])
+def test_to_change_something_else_explains_nothing(key: str, runs_dir: Path, make_run: Make) -> None:
+    make_run("base", changed={"optimizer": ADAM})
+    make_run("A1", changed=EDITED)
+    overriding(runs_dir, f"{key}=1")
+    assert footnotes(runs_dir) == {"A1": "Not an equal comparison: optimizer.beta2 0.999 (baseline: 0.98)."}
+
+
+def test_a_size_that_follows_is_not_told_and_a_value_beside_it_is(runs_dir: Path, make_run: Make) -> None:
+    model = {"heads": 8, "attention": {"d_k": 8}, "dropout": 0.1, "residual": {"dropout": 0.1}}
+    make_run("base", changed={"model": model})
+    make_run("A1", changed={"model": model | {"heads": 1, "attention": {"d_k": 64}}})
+    assert footnotes(runs_dir) == {}
+    make_run("A2", changed={"model": model | {"heads": 4, "dropout": 0.2, "residual": {"dropout": 0.2}}})
+    assert footnotes(runs_dir) == {"A2": "Not an equal comparison: model.dropout 0.2 (baseline: 0.1)."}
+
+
+def test_what_names_or_places_a_run_and_factors_are_not_told(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", changed={"runs_dir": "a", "trainer": {"devices": 1}, "scale": {"width": 0.125}})
+    make_run("A1", changed={"runs_dir": "b", "trainer": {"devices": 2}, "scale": {"width": 0.5}}, logger="none")
+    assert footnotes(runs_dir) == {}
+
+
+def test_checkpoints_that_nobody_averages_make_no_difference(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", changed={"averaging": {"checkpoints": 0, "every": 10}})
+    make_run("A1", changed={"averaging": {"checkpoints": 0, "every": 20}})
+    make_run("A2")
+    assert footnotes(runs_dir) == {}
+
+
+@pytest.mark.parametrize(
+    ("study", "told"), [("table3", {"big": ["budget.max_steps"]}), ("axes", {}), ("modern", {}), ("multi30k", {})]
+)
+def test_no_arm_of_a_shipped_study_differs_in_more_than_it_is_there_to_change(
+    study: str, told: dict[str, list[str]]
+) -> None:
+    found = unequal(compare(load_study(study), Selection(frozen(study), [], [])))
+    keys = {arm: re.findall(r"[\w./]+(?= \S+ \(baseline)", text) for text, arms in found.items() for arm in arms}
+    assert keys == told

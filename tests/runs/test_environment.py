@@ -1,0 +1,44 @@
+"""What a run writes down of where it was made."""
+
+import subprocess
+from importlib.metadata import PackageNotFoundError
+
+import pytest
+
+from etude import __version__
+from etude.runs.code import code_fingerprint
+from etude.runs.environment import environment
+
+
+def test_code_versions_and_hardware_are_recorded():
+    config = {"loss": {"_target_": "etude.training.loss.LabelSmoothing"}}
+    found = environment(config)
+    assert found["code"] == code_fingerprint(config)
+    assert {"python", "packages", "git", "platform", "cpu", "cpus", "threads", "gpus"} <= found.keys()
+    assert {"etude", "torch", "lightning"} <= found["packages"].keys()
+
+
+def test_a_library_whose_code_counts_has_its_version_recorded():
+    from etude.runs.code import _LIBRARIES
+
+    recorded = {name.removesuffix("-core") for name in environment({})["packages"]}
+    assert recorded >= _LIBRARIES
+
+
+def test_a_source_tree_that_is_not_installed_has_a_version_all_the_same(monkeypatch):
+    def version(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("etude.runs.environment.version", version)
+    packages = environment({})["packages"]
+    assert packages["etude"] == __version__
+    assert packages["torch"] is None
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError("git"), subprocess.TimeoutExpired("git", 10)])
+def test_no_run_is_lost_for_a_git_that_is_missing_or_slow(error, monkeypatch):
+    def run(*words, **how):
+        raise error
+
+    monkeypatch.setattr("etude.runs.environment.subprocess.run", run)
+    assert environment({})["git"] is None

@@ -1,0 +1,122 @@
+"""Runs of other code: told apart, kept, and put aside only on request."""
+
+import pytest
+from filelock import FileLock
+from omegaconf import OmegaConf
+
+from etude.config.compose import compose
+from etude.config.identity import freeze, freeze_all
+from etude.files import write_json
+from etude.runs.code import code_fingerprint, code_fingerprint_of
+from etude.runs.provenance import Code, code_changed, code_of
+
+
+@pytest.fixture
+def job(tmp_path):
+    (tmp_path / "a.tsv").write_text("".join(f"line {k}\tzeile {k}\n" for k in range(9)))
+    return [f"data.tsv={tmp_path / 'a.tsv'}", f"runs_dir={tmp_path / 'runs'}", "data=files", "data.holdout=2"]
+
+
+def aside(run):
+    return sorted(path.name for path in run.path.parent.glob(".stale/*"))
+
+
+def test_the_frozen_file_gives_the_fingerprint_of_the_config(job):
+    found = set()
+    for more in ([], ["model/position=rope"], ["logger=none"]):
+        run = freeze(compose([*job, *more]))
+        found.add(code_fingerprint(run.config()))
+        assert code_fingerprint_of(run.config_file) == code_fingerprint(run.config())
+    config = run.config() | {
+        "parts": [{"_target_": "etude.model.norm.RmsNorm"}, {"_target_": "etude.training.run.main"}]
+    }
+    run.config_file.write_text(OmegaConf.to_yaml(OmegaConf.create(config)))
+    assert code_fingerprint_of(run.config_file) == code_fingerprint(config)
+    assert len(found | {code_fingerprint(config)}) == 3
+
+
+def test_a_result_is_of_this_code_or_of_other_or_nobody_knows(job):
+    run = freeze(compose(job))
+    assert code_of(run, {"code": code_fingerprint(run.config())}) is Code.SAME
+    assert code_of(run, {"code": "0123456789"}) is Code.OTHER
+    assert code_of(run, {}) is Code.UNKNOWN
+
+
+def test_a_run_that_goes_on_knows_whether_the_code_has_changed(job):
+    run = freeze(compose(job))
+    assert not code_changed(run, run.config())
+    for begun_by, changed in ((code_fingerprint(run.config()), False), ("0123456789", True), (None, True)):
+        write_json(run.environment_file, {"code": begun_by})
+        assert code_changed(run, run.config()) is changed
+
+
+@pytest.mark.parametrize("code", ["0123456789", None])
+def test_a_finished_run_of_other_code_is_kept_unless_asked(job, code):
+    run = freeze(compose(job))
+    run.write_result({"code": code})
+    before = {path: path.stat().st_mtime_ns for path in run.path.iterdir()}
+    assert freeze(compose(job)).finished
+    assert {path: path.stat().st_mtime_ns for path in run.path.iterdir()} == before
+
+
+@pytest.mark.parametrize("code", ["0123456789", None])
+def test_rerun_puts_it_aside_with_all_that_it_holds(job, code):
+    run = freeze(compose(job))
+    run.write_result({"code": code})
+    again = freeze(compose([*job, "stale=rerun"]))
+    assert again.path == run.path
+    assert not again.finished
+    assert aside(run) == [f"{run.path.name}-{code or 'unknown'}"]
+    kept = run.path.parent / ".stale" / aside(run)[0]
+    assert {path.name for path in kept.iterdir()} >= {"config.yaml", "overrides.txt", "result.json"}
+
+
+def test_what_was_put_aside_twice_is_there_twice(job):
+    for _ in range(2):
+        run = freeze(compose(job))
+        run.write_result({"code": "0123456789"})
+        freeze(compose([*job, "stale=rerun"]))
+    assert aside(run) == [f"{run.path.name}-0123456789", f"{run.path.name}-0123456789-2"]
+
+
+def test_rerun_leaves_a_run_of_this_code_alone(job):
+    run = freeze(compose(job))
+    run.write_result({"code": code_fingerprint(run.config())})
+    assert freeze_all([[*job, "stale=rerun"]], compose)[0].finished
+    assert aside(run) == []
+
+
+def test_rerun_starts_a_half_finished_run_of_other_code_from_the_beginning(job):
+    run = freeze(compose(job))
+    write_json(run.environment_file, {"code": "0123456789"})
+    run.checkpoint.parent.mkdir()
+    run.checkpoint.touch()
+    again = freeze_all([[*job, "stale=rerun"]], compose)[0]
+    assert again.path == run.path
+    assert not again.checkpoint.exists()
+    assert again.config_file.is_file()
+
+
+def test_a_run_that_somebody_is_training_stays_where_it_is(job):
+    run = freeze(compose(job))
+    write_json(run.environment_file, {"code": "0123456789"})
+    with FileLock(run.path / ".lock"):
+        freeze(compose([*job, "stale=rerun"]))
+    assert run.environment_file.exists()
+
+
+def test_asking_for_it_is_no_other_run(job):
+    assert freeze(compose([*job, "stale=rerun"])).path == freeze(compose(job)).path
+
+
+def test_a_run_whose_class_is_not_to_be_had_here_cannot_be_checked(job, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    run = freeze(compose(job))
+    text = run.config_file.read_text()
+    for module in ("gone_parts", "torn_parts"):
+        (tmp_path / "torn_parts.py").write_text("def (\n")
+        run.config_file.write_text(text.replace("etude.model.scale.SqrtDk", f"{module}.Scale"))
+        assert f"{module}.Scale" in run.config_file.read_text()
+        assert code_of(run, {"code": "0123456789"}) is Code.UNCHECKED
+    run.config_file.write_text(text.replace("etude.model.scale.SqrtDk", "etude.model.scale.OfYesterday"))
+    assert code_of(run, {"code": "0123456789"}) is Code.OTHER, "étude itself is here"

@@ -1,0 +1,275 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from etude.config.compose import compose
+from etude.config.identity import freeze_all
+from etude.errors import UserError
+from etude.paths import shipped
+from etude.search.sweep_file import drawn_keys, planned_runs, quoted, runs_of, sweep_overrides, sweep_runs
+from etude.studies.study import load_study
+
+PARSER = OverridesParser.create()
+
+
+def write(path: Path, parameters: Any, **more: Any) -> str:
+    path.write_text(yaml.safe_dump({"program": "etude", "method": "grid", "parameters": parameters} | more))
+    return str(path)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(st.one_of(st.sampled_from("\\'\"$,={}[]() :a1/.+-@%\n"), st.characters(codec="utf-8")), max_size=12))
+def test_a_quoted_word_is_read_back_by_hydra_as_one_value_and_the_same(text: str) -> None:
+    override = PARSER.parse_override(f"key={quoted(text)}")
+    value = override.value()
+    assert not override.is_sweep_override()
+    # What YAML holds as "1e-5" is a number, on W&B's command lines as on ours.
+    assert value == text or not isinstance(value, str)
+
+
+@given(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.lists(st.integers())))
+def test_a_quoted_number_keeps_its_value_and_type(value: Any) -> None:
+    read = PARSER.parse_override(f"key={quoted(value)}").value()
+    assert read == value
+    assert type(read) is type(value)
+
+
+def test_parameters_become_one_multirun(tmp_path: Path) -> None:
+    parameters = {
+        "experiment": {"values": ["table3/base", "table3/A1"]},
+        "model.dropout": {"value": 0.2},
+        "seed": {"values": [1, 2]},
+    }
+    assert set(sweep_overrides(write(tmp_path / "s.yaml", parameters))) == {
+        "experiment=table3/base,table3/A1",
+        "model.dropout=0.2",
+        "seed=1,2",
+    }
+
+
+def test_what_the_command_adds_is_kept(tmp_path: Path) -> None:
+    file = write(tmp_path / "s.yaml", {"seed": {"value": 1}}, command=["${env}", "etude", "train", "scale=small"])
+    assert sweep_overrides(file) == ["seed=1", "scale=small"]
+
+
+def test_a_study_is_the_sweep_over_its_arms() -> None:
+    (overrides, seeds) = sweep_overrides("multi30k", ["seed=1,2"])
+    assert overrides == "experiment=" + ",".join(f"multi30k/{arm}" for arm in load_study("multi30k").arms)
+    assert seeds == "seed=1,2"
+
+
+def test_a_sweep_file_comes_before_a_study_of_its_name() -> None:
+    assert "seed=1" in sweep_overrides("table3")
+
+
+@pytest.mark.parametrize("typed", ["seed=7,8", "++seed=7", "+seed=7", "~seed"])
+def test_what_the_user_types_wins_over_the_file(typed: str, tmp_path: Path) -> None:
+    file = write(tmp_path / "s.yaml", {"seed": {"values": [1, 2]}, "experiment": {"value": "table3/base"}})
+    assert sweep_overrides(file, [typed, "scale=pocket"]) == ["experiment=table3/base", typed, "scale=pocket"]
+
+
+def test_a_longer_key_is_another_key(tmp_path: Path) -> None:
+    file = write(tmp_path / "s.yaml", {"model.d_k": {"value": 2}})
+    assert sweep_overrides(file, ["model=base"]) == ["model.d_k=2", "model=base"]
+
+
+def test_the_table3_sweep_names_every_arm_of_the_study_once() -> None:
+    content = yaml.safe_load((shipped("sweeps") / "table3.yaml").read_text())
+    assert content["parameters"]["experiment"]["values"] == [f"table3/{arm}" for arm in load_study("table3").arms]
+    assert content["command"] == ["${env}", "etude", "train", "${args_no_hyphens}"]
+
+
+@pytest.mark.parametrize("name", ["sweeps/smoke.yaml", "smoke.yaml", "smoke"])
+def test_shipped_sweeps_are_found_from_anywhere(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert sweep_overrides(name) == ["experiment=table3/base,table3/A1", "budget=smoke", "seed=1"]
+
+
+def test_a_missing_file_is_answered_with_the_nearest_names(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"tabel3\.yaml is neither a sweep file nor a study: did you mean table3\.yaml"):
+        sweep_overrides("sweeps/tabel3.yaml")
+
+
+def test_one_arm_is_no_sweep_and_one_is_told_what_runs_it() -> None:
+    with pytest.raises(UserError, match=r"table3/A1 is one arm of a study: `etude train experiment=table3/A1` runs it"):
+        sweep_overrides("table3/A1")
+
+
+def test_what_is_not_yaml_is_told_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("method: grid\nparameters: [1\nmore: 2\n")
+    with pytest.raises(UserError, match=r"s\.yaml, line 3: this is not YAML"):
+        sweep_overrides(str(file))
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("just words", "needs parameters"),
+        ("method: grid", "needs parameters"),
+        ("method: grid\nparameters: {}", "needs parameters"),
+        (
+            "method: bayes\nparameters: {seed: {value: 1}}",
+            "method is 'bayes'; without W&B's agents only grid and random",
+        ),
+        ("method: random\nparameters: {seed: {value: 1}}", "a random search has no end of its own: say run_cap=20"),
+        ("method: grid\nparameters: {seed: 1}", r"parameters\.seed needs values"),
+        ("method: grid\nparameters: {seed: {min: 1, max: 3}}", r"parameters\.seed needs values"),
+        ("method: grid\nparameters: {seed: {values: []}}", r"parameters\.seed\.values must be a list"),
+        ("method: grid\nparameters: {seed: {values: 3}}", r"parameters\.seed\.values must be a list"),
+        ("method: grid\nparameters: {model: {parameters: {heads: {value: 1}}}}", r"nested keys are written a\.b\.c"),
+        ("method: grid\nparameters: {model: {value: {heads: 1}}}", r"write each of its keys as model\.name"),
+        ("method: grid\nparameters: {1: {value: 1}}", "1 is no config key"),
+        ("method: grid\nparameters: {seed: {value: 1}, seed: {value: 2}}", "line 2: seed already stands in line 2"),
+    ],
+)
+def test_a_file_that_is_no_sweep_is_refused_with_the_key(content: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(content)
+    with pytest.raises(UserError, match=told):
+        sweep_overrides(str(tmp_path / "s.yaml"))
+
+
+def test_what_only_wandb_can_do_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    sweep_overrides(write(tmp_path / "s.yaml", {"seed": {"value": 1}}, early_terminate={"type": "hyperband"}))
+    assert "early_terminate needs W&B's agents" in caplog.text
+
+
+def test_each_shipped_sweep_is_one_that_wandb_takes() -> None:
+    for file in shipped("sweeps").glob("*.yaml"):
+        content = yaml.safe_load(file.read_text())
+        assert content["program"] == "etude"
+        assert content["command"][:4] == ["${env}", "etude", "train", "${args_no_hyphens}"]
+        assert set(content["parameters"]) >= {"experiment", "seed"}
+        assert content["method"] == "grid" or {"run_cap", "metric"} <= set(content)
+
+
+@pytest.mark.parametrize(("name", "row"), [("heads", "A"), ("widths", "C")])
+def test_a_sweep_over_a_row_of_table3_names_its_arms_and_the_baseline(name: str, row: str) -> None:
+    arms = [f"table3/{arm}" for arm in load_study("table3").arms if arm == "base" or arm.startswith(row)]
+    assert sweep_overrides(name) == [f"experiment={','.join(arms)}", "seed=1,2,3"]
+
+
+SEARCH = {
+    "experiment": {"value": "table3/base"},
+    "budget.rate": {"distribution": "log_uniform_values", "min": 0.1, "max": 3.0},
+    "model.dropout": {"values": [0.1, 0.2, 0.3]},
+}
+
+
+def search(tmp_path: Path, parameters: Any = SEARCH, **more: Any) -> str:
+    return write(tmp_path / "search.yaml", parameters, method="random", run_cap=6, **more)
+
+
+def test_a_random_search_is_handed_to_its_sweeper_with_what_is_not_drawn(tmp_path: Path) -> None:
+    file = search(tmp_path)
+    sweeper = ["hydra/sweeper=sweepfile", f"hydra.sweeper.file={file}"]
+    assert sweep_overrides(file, ["seed=1,2"]) == [
+        *sweeper,
+        "hydra.sweeper.run_cap=6",
+        "experiment=table3/base",
+        "seed=1,2",
+    ]
+    words = sweep_overrides(file, ["run_cap=2", "search_seed=5", "budget.rate=0.5"])
+    typed = ["hydra.sweeper.run_cap=2", "hydra.sweeper.search_seed=5", "experiment=table3/base", "budget.rate=0.5"]
+    assert words == [*sweeper, *typed]
+
+
+def test_a_grid_may_end_early(tmp_path: Path) -> None:
+    file = write(tmp_path / "s.yaml", {"seed": {"values": [1, 2, 3]}}, run_cap=2)
+    assert sweep_overrides(file) == ["hydra/sweeper=sweepfile", "hydra.sweeper.run_cap=2", "seed=1,2,3"]
+    assert sweep_runs(["seed=1,2,3"], run_cap=2) == [["seed=1"], ["seed=2"]]
+
+
+def test_the_same_seed_draws_the_same_runs_and_a_longer_search_goes_on(tmp_path: Path) -> None:
+    file = search(tmp_path)
+    six = sweep_runs(["experiment=table3/base"], file=file, run_cap=6)
+    assert [len(run) for run in six] == [3] * 6
+    assert len({tuple(run) for run in six}) == 6
+    assert sweep_runs(["experiment=table3/base"], file=file, run_cap=9)[:6] == six
+    assert sweep_runs(["experiment=table3/base"], file=file, run_cap=6, search_seed=2) != six
+
+
+def test_a_typed_key_is_not_drawn_and_leaves_the_other_draws_as_they_were(tmp_path: Path) -> None:
+    file = search(tmp_path)
+    both = sweep_runs([], file=file, run_cap=4)
+    typed = sweep_runs(["model.dropout=0.5"], file=file, run_cap=4)
+    assert [run[1] for run in typed] == [run[0] for run in both]
+    assert {run[0] for run in typed} == {"model.dropout=0.5"}
+
+
+def test_each_draw_is_run_with_every_typed_combination(tmp_path: Path) -> None:
+    runs = sweep_runs(["seed=1,2"], file=search(tmp_path), run_cap=5)
+    assert [run[0] for run in runs] == ["seed=1", "seed=2", "seed=1", "seed=2", "seed=1"]
+    assert runs[0][1:] == runs[1][1:] != runs[2][1:]
+
+
+def test_a_search_with_nothing_left_to_draw_is_a_grid(tmp_path: Path) -> None:
+    typed = ["budget.rate=0.5", "model.dropout=0.1,0.2"]
+    assert sweep_runs(typed, file=search(tmp_path), run_cap=6) == [[typed[0], f"model.dropout={p}"] for p in (0.1, 0.2)]
+
+
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        ({"run_cap": 0}, "run_cap=0: it must be a whole number, 1 or more"),
+        ({"run_cap": "many"}, "run_cap=many: it must be a whole number"),
+        ({"run_cap": ""}, "run_cap=: it must be a whole number"),
+        ({"run_cap": 2, "search_seed": -1}, "search_seed=-1: it must be a whole number, 0 or more"),
+    ],
+)
+def test_an_end_or_a_seed_that_is_none_is_refused(own: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        sweep_runs(["seed=1"], **own)
+
+
+def test_a_random_search_without_an_end_is_refused(tmp_path: Path) -> None:
+    endless = write(tmp_path / "search.yaml", SEARCH, method="random", run_cap=None)
+    for ask in (sweep_overrides, planned_runs):
+        with pytest.raises(UserError, match=r"has no end of its own: say run_cap=20"):
+            ask(endless)
+    with pytest.raises(UserError, match=r"has no end of its own: say run_cap=20"):
+        sweep_runs([], file=endless)
+
+
+@pytest.mark.parametrize("word", ["run_cap", "run_cap=", "run_cap=[", "run_cap=null", "search_seed=x"])
+def test_whatever_stands_behind_run_cap_is_a_number_or_refused(word: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="it must be a whole number"):
+        planned_runs(search(tmp_path), [word])
+
+
+def test_what_cannot_be_drawn_is_refused_with_file_and_key(tmp_path: Path) -> None:
+    file = search(tmp_path, {"budget.rate": {"distribution": "unifrom", "min": 0.1, "max": 3.0}})
+    with pytest.raises(UserError, match=r"search\.yaml: parameters\.budget\.rate: there is no distribution 'unifrom'"):
+        sweep_runs([], file=file, run_cap=1)
+
+
+def test_a_plan_is_of_the_runs_that_the_sweep_would_launch(tmp_path: Path) -> None:
+    file = search(tmp_path)
+    drawn = sweep_runs(["experiment=table3/base", "seed=3"], file=file, run_cap=2, search_seed=5)
+    assert planned_runs(file, ["run_cap=2", "search_seed=5", "seed=3"]) == drawn
+    assert planned_runs("smoke", ["run_cap=1"]) == [["experiment=table3/base", "budget=smoke", "seed=1"]]
+    assert len(planned_runs("table3")) == 20
+
+
+def test_the_runs_of_a_sweep_lie_where_they_are_frozen_however_they_were_asked_for(tmp_path: Path) -> None:
+    where = [f"runs_dir={tmp_path}", "data.train_pairs=50"]
+    planned = runs_of("smoke", where)
+    assert [words for words, _ in planned] == planned_runs("smoke", where)
+    assert [run for _, run in planned] == freeze_all([words for words, _ in planned], compose)
+    asked_otherwise = runs_of("smoke", [*where, "scale=pocket", "trainer=cpu", "logger=none"])
+    assert [run for _, run in asked_otherwise] == [run for _, run in planned]
+    with pytest.raises(UserError, match="budgt"):
+        runs_of("smoke", [*where, "budgt=smoke"])
+
+
+def test_what_a_search_draws_and_nobody_typed_is_random(tmp_path: Path) -> None:
+    file = search(tmp_path)
+    drawn = drawn_keys(file)
+    assert drawn
+    typed = [f"{key}={1}" for key in drawn]
+    assert drawn_keys(file, typed) == drawn_keys("smoke") == set()

@@ -1,0 +1,154 @@
+"""A study that is swept with `tuned=true`: what is tried, what is judged, and what is refused."""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hydra.core.utils import JobReturn
+from hydra.utils import instantiate
+
+from etude.config.compose import compose
+from etude.config.identity import places
+from etude.errors import UserError
+from etude.runs.run_dir import RunDir
+from etude.search.sweep_file import planned_runs, sweep_overrides
+from etude.studies.study import arm_names, load_study
+
+RATES = (0.5, 1.0, 2.0)
+STUDY = {
+    "baseline": "base",
+    "arms": {"base": [], "one_head": ["model.heads=1"]},
+    "tune": {"budget.rate": [*RATES]},
+    "pilots": [101, 102],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A working directory with the study `mine`."""
+    (tmp_path / "experiments" / "mine").mkdir(parents=True)
+    (tmp_path / "experiments" / "mine" / "study.yaml").write_text(yaml.safe_dump(STUDY))
+    (tmp_path / "sweeps").mkdir()
+    (tmp_path / "sweeps" / "free.yaml").write_text("method: grid\nparameters: {seed: {values: [1, 2]}}\n")
+    monkeypatch.chdir(tmp_path)
+    arm_names.cache_clear()  # of the studies that stood where the test before this one stood
+    yield tmp_path
+    arm_names.cache_clear()
+
+
+class Launcher:
+    """Finishes every run, with the validation perplexity that `score` gives its overrides."""
+
+    def __init__(self, score: Callable[[Sequence[str]], float]) -> None:
+        self.score = score
+        self.launched: list[list[list[str]]] = []
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[Any]:
+        assert initial_job_idx == sum(map(len, self.launched))
+        self.launched.append([list(run) for run in job_overrides])
+        for overrides, run in zip(job_overrides, places(job_overrides, compose), strict=True):
+            run.path.mkdir(parents=True, exist_ok=True)
+            run.result_file.write_text(json.dumps({"valid": {"perplexity": self.score(overrides)}}))
+        return [JobReturn(working_dir=str(run.path)) for run in places(job_overrides, compose)]
+
+
+def launched(words: Sequence[str], score: Callable[[Sequence[str]], float]) -> list[list[list[str]]]:
+    overrides = sweep_overrides("mine", words)
+    sweeper = instantiate(compose([word for word in overrides if word.startswith("hydra")]).hydra.sweeper)
+    sweeper.launcher = Launcher(score)
+    sweeper.sweep([word for word in overrides if not word.startswith("hydra")])
+    return sweeper.launcher.launched
+
+
+def rate(run: Sequence[str]) -> float:
+    return float(next((word.partition("=")[2] for word in run if word.startswith("budget.rate=")), "nan"))
+
+
+def test_trials_come_first_and_each_arm_is_judged_at_its_own_best_besides(folder: Path) -> None:
+    """The base learns best at 2 and one head at 0.5; a shared rate is judged as if nothing had been tuned."""
+
+    def score(run: Sequence[str]) -> float:
+        best = 0.5 if "experiment=mine/one_head" in run else 2.0
+        return 2.0 + abs(math.log(rate(run) / best)) if not math.isnan(rate(run)) else 9.0
+
+    tried, judged = launched(["tuned=true", "seed=11,12"], score)
+    assert sorted((run[0], rate(run), run[-1]) for run in tried) == sorted(
+        (f"experiment=mine/{arm}", one, f"seed={pilot}")
+        for arm in ("base", "one_head")
+        for one in RATES
+        for pilot in (101, 102)
+    )
+    told = [(run[0].partition("/")[2], run[1], rate(run)) for run in judged]
+    assert [(arm, seed) for arm, seed, one in told if math.isnan(one)] == [
+        (arm, seed) for arm in ("base", "one_head") for seed in ("seed=11", "seed=12")
+    ]
+    assert {(arm, one) for arm, _, one in told if not math.isnan(one)} == {("base", 2.0), ("one_head", 0.5)}
+    assert len(told) == 8
+
+
+def test_a_value_that_diverges_on_any_pilot_is_no_best(folder: Path) -> None:
+    def score(run: Sequence[str]) -> float:
+        return math.inf if rate(run) == 1.0 and "seed=102" in run else 2.0 + abs(rate(run) - 1.0)
+
+    _, judged = launched(["tuned=true", "seed=11"], score)
+    assert {rate(run) for run in judged if not math.isnan(rate(run))} == {0.5}
+
+
+def test_an_arm_that_diverges_at_every_value_is_named(folder: Path) -> None:
+    with pytest.raises(UserError, match="mine/base: none of the 3 values that were tried came to a finite end"):
+        launched(["tuned=true", "seed=11"], lambda run: math.nan)
+
+
+def test_a_plan_counts_trials_and_both_readings(folder: Path) -> None:
+    planned = planned_runs("mine", ["tuned=true", "seed=11,12"])
+    assert len(planned) == 2 * 3 * 2 + 2 * 2 + 2 * 2
+    assert len(planned_runs("mine", ["seed=11,12"])) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "told"),
+    [
+        ("mine", ["tuned=yes"], "tuned=yes: say tuned=true, or leave it out"),
+        ("mine", ["tuned=true", "seed=101"], "seed=101 is a pilot seed of study mine: judge on others"),
+        ("mine", ["tuned=true", "++budget.rate=1"], r"tuned=true tries values of budget\.rate"),
+        ("mine", ["tuned=true", "budget.rate=1"], r"tuned=true tries values of budget\.rate: leave it out here"),
+        ("modern", ["tuned=true"], "study modern does not say what to tune; add to its study.yaml"),
+        ("free", ["tuned=true"], "tuned=true is for the arms of one study"),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused(name: str, words: list[str], told: str, folder: Path) -> None:
+    with pytest.raises(UserError, match=told):
+        planned_runs(name, words)
+
+
+def test_what_is_neither_true_nor_false_launches_nothing(folder: Path) -> None:
+    with pytest.raises(UserError, match="tuned=maybe: say tuned=true, or leave it out"):
+        sweep_overrides("mine", ["tuned=maybe"])
+    assert "hydra.sweeper.tuned=false" in sweep_overrides("mine", ["tuned=false"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"tune": ["budget.rate"]}, "tune must map config keys to lists of values"),
+        ({"tune": {"budget.rate": 1}}, "tune must map config keys to lists of values"),
+        ({"pilots": []}, "tune needs pilots, the seeds on which values are tried"),
+        ({"pilots": [-1]}, "pilots must be a list of seeds"),
+    ],
+)
+def test_a_study_that_says_it_wrongly_is_told_by_file_and_key(changed: dict, told: str, folder: Path) -> None:
+    (folder / "experiments" / "mine" / "study.yaml").write_text(yaml.safe_dump(STUDY | changed))
+    with pytest.raises(UserError, match=rf"study\.yaml: {told}"):
+        load_study("mine")
+
+
+def test_trials_lie_where_any_run_of_that_config_lies(folder: Path) -> None:
+    """So that a sweep typed again, or a run typed by hand, computes none of them twice."""
+    trial = planned_runs("mine", ["tuned=true", "seed=11"])[0]
+    by_hand = ["experiment=mine/base", "seed=101", "budget.rate=0.5"]
+    assert places([trial], compose) == places([by_hand], compose)
+    assert isinstance(places([trial], compose)[0], RunDir)

@@ -1,0 +1,23 @@
+"""What every variation is, for counts."""
+
+import pytest
+
+from etude.studies.axes import axes
+from etude.studies.study import load_study
+
+
+def variations() -> list[str]:
+    """`model/position=rope` for every file of every axis of the model."""
+    return [f"{axis.group}={value}" for axis in axes() if axis.group.startswith("model/") for value in axis.values]
+
+
+def company(variation: str) -> list[str]:
+    """The variation with the overrides that it needs beside it, as the study of all axes says."""
+    arm = variation.removeprefix("model/").replace("=", "-")
+    return load_study("axes").arms.get(arm, [variation])
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that asks for `variation` runs once for each."""
+    if "variation" in metafunc.fixturenames:
+        metafunc.parametrize("variation", [company(v) for v in variations()], ids=variations())

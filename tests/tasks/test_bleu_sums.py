@@ -1,0 +1,36 @@
+import numpy as np
+import pytest
+import sacrebleu
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from etude.tasks.bleu_sums import corpus_bleu, sums
+
+WORDS = st.sampled_from(["der", "die", "Hund", "Frau", "sieht", "alte", ",", ".", "3.5", "EU-Vertrag"])
+LINES = st.lists(WORDS, max_size=9).map(" ".join)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(LINES, LINES), min_size=1, max_size=6))
+def test_bleu_put_together_from_sentences_is_sacrebleus(pairs: list[tuple[str, str]]) -> None:
+    hypotheses, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    expected = sacrebleu.corpus_bleu(hypotheses, [references]).score
+    found = corpus_bleu(sums([hypotheses], references).sum(axis=1))
+    assert found == pytest.approx([expected], rel=1e-13)
+
+
+@given(
+    st.lists(st.integers(0, 40), min_size=4, max_size=4),
+    st.lists(st.integers(0, 9), min_size=4, max_size=4),
+    st.integers(0, 60),
+)
+def test_bleu_of_any_sums_is_sacrebleus(matches: list[int], more: list[int], referenced: int) -> None:
+    totals = [m + t for m, t in zip(matches, more, strict=True)]
+    expected = sacrebleu.BLEU.compute_bleu(matches[:], totals[:], totals[0], referenced, smooth_method="exp").score
+    found = corpus_bleu(np.array([totals[0], referenced, *matches, *totals], dtype=float))
+    assert found == pytest.approx(expected, rel=1e-13)
+
+
+def test_translations_and_references_are_as_many() -> None:
+    with pytest.raises(ValueError, match="longer than argument 1"):
+        sums([["one line"]], ["one line", "and another"])

@@ -1,0 +1,82 @@
+"""The formulas against what PyTorch's counter counts."""
+
+from functools import cache
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from etude.config.compose import compose
+from etude.config.identity import resolved
+from etude.decoding.beam import BeamSearch
+from etude.tasks import build
+from etude.tasks.flops import decoding_flops, training_flops
+from etude.tasks.size import size
+
+PIECES, B, S, T = 200, 2, 5, 3
+SMALL = ["model.d_model=32", "model.d_ff=48", "model.heads=4", "model.n_layers=2", f"data.vocab_size={PIECES}"]
+
+
+@cache
+def config_of(*overrides: str) -> dict:
+    return resolved(compose([*SMALL, *overrides]))
+
+
+def plain(*overrides: str) -> dict:
+    """The same with attention step by step: PyTorch's counter does not see into its fused kernel on a processor."""
+    return config_of(*(o for o in overrides if not o.startswith("model/kernel")))
+
+
+def counted(config: dict) -> int:
+    """A forward and a backward pass."""
+    model = build.model(config, PIECES).train()
+    source, target = torch.randint(4, PIECES, (B, S)), torch.randint(4, PIECES, (B, T))
+    with FlopCounterMode(display=False) as counter:
+        model(source, torch.ones_like(source, dtype=torch.bool), target).sum().backward()
+    return counter.get_total_flops()
+
+
+def test_a_training_step_of_every_variation_takes_what_the_formula_says(variation):
+    config = config_of(*variation)
+    assert B * training_flops(size(config), S, T) == pytest.approx(counted(plain(*variation)), rel=0.001)
+
+
+@pytest.mark.parametrize("overrides", [["model.d_k=3"], ["model.d_v=5"], ["model.n_layers=1"], ["model.n_layers=5"]])
+def test_and_so_does_one_of_every_size(overrides):
+    config = config_of(*overrides)
+    assert B * training_flops(size(config), S, T) == pytest.approx(counted(config), rel=0.001)
+
+
+class Endless(torch.nn.Module):
+    """A model that never says that a sentence ends, so that decoding goes as far as it may."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def start(self, source: torch.Tensor, mask: torch.Tensor):
+        return self.model.start(source, mask)
+
+    def step(self, tokens: torch.Tensor, state) -> torch.Tensor:
+        logits = self.model.step(tokens, state)
+        logits[:, 2] -= 1e4
+        return logits
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_decoding_every_variation_takes_what_the_formula_says(variation, beam):
+    config = config_of(*variation)
+    model = build.model(plain(*variation), PIECES).eval()
+    source = torch.randint(4, PIECES, (B, S))
+    search = BeamSearch(beam=beam, alpha=0.6, max_extra=T)
+    with FlopCounterMode(display=False) as counter:
+        search(Endless(model), source, torch.ones_like(source, dtype=torch.bool))
+    formula = B * decoding_flops(size(config), S, S + T, beam)
+    assert formula == pytest.approx(counter.get_total_flops(), rel=0.001)
+
+
+def test_the_base_model_at_full_scale_takes_six_operations_a_weight_and_token_and_a_little_for_attention():
+    config = resolved(compose(["scale=full", "data.vocab_size=37000"]))
+    of_model = size(config)
+    rule = 6 * 25 * (of_model.source_weights + of_model.target_weights)
+    assert rule < training_flops(of_model, 25, 25) < 1.02 * rule

@@ -1,0 +1,70 @@
+"""Where the rows of a run go."""
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from etude.errors import UserError
+from etude.training.metrics_writers import COLUMNS, Bar, MetricsFile, ProgressFile, read_metrics
+
+
+def test_rows_are_appended_with_blanks_where_there_is_no_value(tmp_path):
+    metrics = MetricsFile(tmp_path / "metrics.csv", 0)
+    metrics.write({"step": 10, "loss": 2.5, "seconds_left": 3.0})
+    metrics.write({"step": 10, "valid_loss": 2.0})
+    header, first, second = (tmp_path / "metrics.csv").read_text().splitlines()
+    assert header == ",".join(COLUMNS)
+    assert first.split(",") == ["10", "", "", "2.5", "", "", "", ""]
+    assert second.split(",") == ["10", "", "", "", "", "", "2.0", ""]
+
+
+def test_going_on_from_a_step_forgets_the_rows_after_it(tmp_path):
+    path = tmp_path / "metrics.csv"
+    metrics = MetricsFile(path, 0)
+    for step in (10, 20, 30):
+        metrics.write({"step": step, "loss": 1.0})
+    MetricsFile(path, 20).write({"step": 30, "loss": 9.0})
+    assert [(row["step"], row["loss"]) for row in read_metrics(path)] == [("10", "1.0"), ("20", "1.0"), ("30", "9.0")]
+
+
+def test_a_row_that_a_kill_tore_is_left_out(tmp_path):
+    path = tmp_path / "metrics.csv"
+    MetricsFile(path, 0).write({"step": 10, "loss": 1.0})
+    with path.open("a") as file:
+        file.write("20,3")
+    assert [row["step"] for row in read_metrics(path)] == ["10"]
+
+
+def test_a_full_disk_is_told_in_one_sentence(tmp_path):
+    metrics = MetricsFile(tmp_path / "metrics.csv", 0)
+    metrics.path = tmp_path / "gone" / "metrics.csv"
+    with pytest.raises(UserError, match="start the same command again"):
+        metrics.write({"step": 1})
+
+
+def test_progress_says_where_the_run_stands(tmp_path):
+    progress = ProgressFile(tmp_path / "progress.json", 100)
+    progress.write({"step": 10, "loss": 2.0, "tokens_per_second": 5.0, "seconds_left": 9.0, "tokens": 7})
+    assert json.loads(progress.path.read_text()) == {
+        "state": "training",
+        "max_steps": 100,
+        "step": 10,
+        "loss": 2.0,
+        "tokens_per_second": 5.0,
+        "seconds_left": 9.0,
+    }
+    progress.evaluating()
+    assert json.loads(progress.path.read_text())["state"] == "evaluating"
+
+
+def test_a_terminal_that_has_gone_loses_nothing_that_was_trained():
+    class Window(io.StringIO):
+        def write(self, text):
+            raise OSError(5, "Input/output error")
+
+    bar = Bar(Console(file=io.StringIO(), force_terminal=True), 100)
+    with bar.shown():
+        bar.write({"step": 10, "loss": 2.0})
+        bar.progress.console.file = Window()

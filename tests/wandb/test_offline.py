@@ -1,0 +1,96 @@
+"""What is kept on this machine, and what `wandb sync` makes of it."""
+
+import logging
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from etude.runs.run_dir import RunDir
+from etude.runs.wandb_id import logged_as, rows_file
+from etude.training.loggers import finish, wandb
+
+
+def sync(server: Any, command: str) -> list[int]:
+    """The steps that have arrived once a `wandb sync` line has been typed."""
+    done = subprocess.run(shlex.split(command), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return server.steps()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("server", ["remembers"], indirect=True)
+def test_a_killed_run_and_its_successor_are_synced_to_one_curve(
+    server: Any, run: RunDir, killed_after: Any, go_on: Any
+) -> None:
+    killed_after(run, "offline", 12, seconds=1.5)  # what is logged is on the disk within a second
+    go_on(run, "offline", 9, 20)
+    assert server.runs() == []
+    assert sync(server, f"wandb sync {run.path / 'wandb'}") == list(range(1, 21))
+    assert (server.run()["complete"], server.run()["exitcode"]) == (True, 0)
+
+
+def test_an_unreachable_server_sends_the_run_offline_with_the_line_that_sends_it_later(
+    server: Any, run: RunDir, go_on: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.outage(600)
+    with caplog.at_level(logging.WARNING):
+        go_on(run, "online", 1, 3)
+    server.outage(0)
+    told = re.search(r"W&B cannot be reached \(.*\); logging offline, `(wandb sync .*)` sends it later", caplog.text)
+    assert told
+    assert server.runs() == []
+    assert sync(server, told[1]) == [1, 2, 3]
+
+
+def test_what_an_outage_at_the_end_kept_back_is_sent_by_the_line_that_is_shown(
+    server: Any, run: RunDir, go_on: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    go_on(run, "online", 1, 3, meanwhile=lambda step: step == 3 and server.outage(600))
+    server.outage(0)
+    told = re.search(r"W&B has not taken everything; `(wandb sync .*)` sends it", caplog.text)
+    assert told
+    assert sync(server, told[1]) == [1, 2, 3]
+
+
+def test_where_wandb_cannot_be_started_the_run_goes_on_without_it(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def init(**how: Any) -> None:
+        raise RuntimeError("no port file\nwithin 30 s")
+
+    monkeypatch.setattr("wandb.init", init)
+    assert wandb(run, run.config(), mode="offline", project="etude", entity=None) == []
+    assert caplog.messages == ["W&B cannot be started (no port file); the run goes on without it"]
+
+
+def test_a_key_that_is_missing_sends_the_run_offline(
+    server: Any, run: RunDir, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("WANDB_API_KEY")
+    monkeypatch.setenv("NETRC", str(tmp_path / "no-netrc"))
+    finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=0)
+    assert "logging offline" in caplog.text
+    assert [*run.path.glob("wandb/offline-run-*")]
+
+
+@pytest.mark.slow
+def test_a_killed_run_that_began_offline_and_goes_on_online_is_sent_whole(
+    server: Any, run: RunDir, killed_after: Any, go_on: Any
+) -> None:
+    killed_after(run, "offline", 12)
+    go_on(run, "online", 9, 20)
+    assert server.steps() == list(range(1, 21))
+    assert sync(server, f"wandb sync {run.path / 'wandb'}") == list(range(1, 21))  # which finds nothing left to send
+
+
+def test_rows_that_fell_into_an_outage_are_sent_by_whoever_goes_on(server: Any, run: RunDir, go_on: Any) -> None:
+    """As above, but the server knows the run, and none of its rows."""
+    finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=1)
+    rows_file(run, logged_as(run)).write_bytes(b"...")
+    run.metrics_file.write_text("step,loss\n" + "".join(f"{step},{1 / step}\n" for step in (1, 2, 3)))
+    go_on(run, "online", 4, 5)
+    assert server.steps() == [1, 2, 3, 4, 5]

@@ -1,0 +1,171 @@
+"""What arrives at the server: everything of a run, each row once, whatever happens to the run or to the server."""
+
+import json
+import logging
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from etude.runs.run_dir import RunDir
+from etude.runs.wandb_id import logged_as
+from etude.training.loggers import finish, publish, record, wandb
+from etude.training.metrics_writers import LoggerSink
+
+RESULT = {
+    "arm": "A1",
+    "parameters": 350_464,
+    "steps": 20,
+    "valid": {"perplexity": 7.5},
+    "test": {"perplexity": 8.25, "bleu": 31.5, "signature": "nrefs:1"},
+}
+
+
+@pytest.fixture
+def finished(server: Any, run: RunDir) -> dict[str, Any]:
+    """What the server has of a run that has succeeded."""
+    loggers = wandb(run, run.config(), mode="online", project="etude", entity=None)
+    sink = LoggerSink(loggers[0])
+    sink.write({"step": 10, "tokens": 990, "seconds": 1.5, "loss": 2.5})
+    sink.write({"step": 10, "tokens": 990, "seconds": 1.75, "valid_loss": 2.25, "valid_perplexity": 9.5})
+    sink.write({"step": 20, "tokens": 1980, "seconds": 2.5, "valid_loss": 2.5, "valid_perplexity": 12.25})
+    run.sources_file("test").write_text("a dog\na cat\n")
+    run.references_file("test").write_text("ein Hund\ndie Katze\n")
+    run.hypotheses_file("test").write_text("ein Hund\neine Katze\n")
+    record(loggers, run, RESULT)
+    finish(loggers, exit_code=0)
+    return server.run()
+
+
+def test_a_finished_run_is_all_there(finished: dict[str, Any], run: RunDir) -> None:
+    first, last = finished["upserts"][0], finished["upserts"][-1]
+    assert (first["groupName"], first["jobType"], first["displayName"]) == ("table3", "A1", "A1-seed2")
+    assert first["tags"] == ["scale=pocket", "budget=smoke", "model=base", "data=grammar"]
+    config = {name: part["value"] for name, part in json.loads(last["config"]).items()}
+    assert run.config().items() <= config.items()
+    assert config["code"] == "abcdef0123"
+    assert config["environment"]["packages"] == {"torch": "2.6.0"}
+    assert [(row["_step"], row["step"], row["seconds"]) for row in finished["history"] if "seconds" in row] == [
+        (0, 10, 1.5),
+        (1, 10, 1.75),
+        (2, 20, 2.5),
+    ]
+    summary = finished["summary"]
+    assert (summary["parameters"], summary["test/bleu"], summary["test/signature"]) == (350_464, 31.5, "nrefs:1")
+    assert summary["valid_perplexity"] == {"min": 9.5}
+    assert (finished["complete"], finished["exitcode"]) == (True, 0)
+
+
+def test_the_sentences_of_a_finished_run_are_a_table(finished: dict[str, Any], run: RunDir) -> None:
+    [name] = [name for name in finished["files"] if name.startswith("media/table/hypotheses")]
+    [file] = run.path.glob(f"wandb/run-*/files/{name}")
+    assert json.loads(file.read_text()) == {
+        "columns": ["source", "reference", "hypothesis"],
+        "data": [["a dog", "ein Hund", "ein Hund"], ["a cat", "die Katze", "eine Katze"]],
+    }
+
+
+def test_a_failed_run_shows_as_failed(server: Any, run: RunDir) -> None:
+    finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=1)
+    assert (server.run()["complete"], server.run()["exitcode"]) == (True, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("server", ["forgets", "remembers"], indirect=True)
+def test_a_killed_run_goes_on_with_its_curve_and_no_step_comes_twice(
+    server: Any, run: RunDir, killed_after: Any, go_on: Any
+) -> None:
+    killed_after(run, "online", 12, once=lambda: len(server.steps()) == 12)
+    go_on(run, "online", 9, 20)  # steps 9 to 12 are trained again
+    assert server.runs() == [logged_as(run)]
+    assert server.steps() == list(range(1, 21))
+    assert [row["_step"] for row in server.run()["history"]] == list(range(22))  # two are of validations
+    assert server.run()["exitcode"] == 0
+
+
+def test_an_outage_in_mid_run_loses_no_row(server: Any, run: RunDir, go_on: Any) -> None:
+    def trouble(step: int) -> None:
+        if step == 10:
+            server.until(server.steps)
+            server.outage(2)
+
+    go_on(run, "online", 1, 20, meanwhile=trouble)
+    assert server.steps() == list(range(1, 21))
+
+
+@pytest.mark.parametrize("server", ["forgets", "remembers"], indirect=True)
+def test_a_run_that_began_without_wandb_has_its_whole_curve(server: Any, run: RunDir, go_on: Any) -> None:
+    run.metrics_file.write_text("step,seconds,loss,valid_loss\n1,0.5,1.0,\n2,1.0,0.5,\n2,1.25,,0.75\n")
+    go_on(run, "online", 3, 4)
+    rows = [(row["step"], row.get("loss"), row.get("valid_loss")) for row in server.run()["history"]]
+    assert rows == [(1, 1.0, None), (2, 0.5, None), (2, None, 0.75), (3, 1 / 3, None), (4, 0.25, None)]
+
+
+@pytest.mark.parametrize("server", ["forgets", "remembers"], indirect=True)
+def test_the_rows_that_a_killed_process_did_not_send_are_sent_by_the_next(server: Any, run: RunDir, go_on: Any) -> None:
+    go_on(run, "online", 1, 3)
+    run.metrics_file.write_text("step,loss\n" + "".join(f"{step},{1 / step}\n" for step in range(1, 6)))
+    go_on(run, "online", 5, 6)
+    assert server.steps() == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("server", ["forgets", "remembers"], indirect=True)
+def test_a_changed_setting_of_a_run_that_goes_on_replaces_the_old_one(server: Any, run: RunDir, go_on: Any) -> None:
+    go_on(run, "online", 1, 1)
+    config = run.config() | {"trainer": {"devices": 2}}
+    finish(wandb(run, config, mode="online", project="etude", entity=None), exit_code=0)
+    assert json.loads(server.run()["upserts"][-1]["config"])["trainer"]["value"] == {"devices": 2}
+
+
+def test_a_finished_run_that_an_agent_asks_for_is_shown_under_the_agents_id(
+    server: Any, run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.metrics_file.write_text("step,loss\n10,2.5\n20,1.5\n")
+    for file in (run.sources_file, run.references_file, run.hypotheses_file):
+        file("test").write_text("ein Hund\n")
+    run.write_result(RESULT)
+    monkeypatch.setenv("WANDB_SWEEP_ID", "abcd1234")
+    monkeypatch.setenv("WANDB_RUN_ID", "run001")
+    publish(run)
+    assert server.runs() == ["run001"]
+    assert server.steps("run001") == [10, 20]
+    assert server.run("run001")["summary"]["test/bleu"] == 31.5
+    assert server.run("run001")["exitcode"] == 0
+
+
+def test_two_studies_that_share_a_run_have_a_curve_each(server: Any, run: RunDir, go_on: Any, tmp_path: Path) -> None:
+    shared = RunDir(tmp_path / "runs" / "modern" / "base" / run.path.name)
+    shared.path.mkdir(parents=True)
+    shared.config_file.write_text(run.config_file.read_text().replace("study: table3", "study: modern"))
+    go_on(run, "online", 1, 3)
+    go_on(shared, "online", 1, 4)
+    ids = [logged_as(run), logged_as(shared)]
+    assert server.runs() == ids
+    assert [server.steps(id) for id in ids] == [[1, 2, 3], [1, 2, 3, 4]]
+    assert [server.run(id)["upserts"][0]["groupName"] for id in ids] == ["table3", "modern"]
+
+
+def test_runs_that_differ_in_what_was_typed_have_names_that_tell_them_apart(server: Any, run: RunDir) -> None:
+    run.overrides_file.write_text("seed=2\nmodel/position=rope\nlogger.mode=online\ndata.holdout=8\n")
+    finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=0)
+    assert server.run()["upserts"][0]["displayName"] == "A1-seed2 model/position=rope data.holdout=8"
+
+
+def test_a_run_that_is_sent_says_once_where_it_is_shown(
+    server: Any, run: RunDir, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="etude")
+    finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=0)
+    ours = [record.getMessage() for record in caplog.records if record.name.startswith("etude.")]
+    assert ours == [f"W&B shows this run at {server.url}/me/etude/runs/{logged_as(run)}"]
+
+
+def test_a_run_that_diverged_is_tagged_and_says_how_in_its_summary(server: Any, run: RunDir) -> None:
+    loggers = wandb(run, run.config(), mode="online", project="etude", entity=None)
+    nothing = {"steps": 40, "test": {"perplexity": math.nan, "bleu": math.nan}}
+    record(loggers, run, nothing | {"diverged": "the loss is nan at step 40"})
+    finish(loggers, exit_code=0)
+    assert server.run()["summary"]["diverged"] == "the loss is nan at step 40"
+    assert server.run()["upserts"][-1]["tags"][-1] == "diverged"
+    assert server.run()["exitcode"] == 0
