@@ -46,8 +46,8 @@ class CachedState:
     model_state: DecoderState
     fed: int = 0
 
-    def select(self, rows: Tensor) -> None:
-        self.model_state.select(rows)
+    def reorder(self, rows: Tensor) -> None:
+        self.model_state.reorder(rows)
 
 
 class Cached:
@@ -70,7 +70,7 @@ class PrefixState:
     source_mask: Tensor
     prefix: Tensor
 
-    def select(self, rows: Tensor) -> None:
+    def reorder(self, rows: Tensor) -> None:
         self.source, self.source_mask, self.prefix = self.source[rows], self.source_mask[rows], self.prefix[rows]
 
 
@@ -108,7 +108,7 @@ def main() -> None:
 
     torch.manual_seed(1)
     model, data = random_transformer(), batches(arguments.batch)
-    search = BeamSearch(beam=arguments.beam, alpha=0.6, max_extra=50)
+    search = BeamSearch(beam=arguments.beam, alpha=0.6, max_len_offset=50)
     ways: dict[str, Any] = {"cached": Cached(model), "from scratch": FromScratch(model)}
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     answers: dict[str, list[tuple[int, ...]]] = {}

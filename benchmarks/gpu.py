@@ -45,7 +45,7 @@ class Endless:
 
 
 def configured(model: str, scale: str, *overrides: str) -> dict[str, Any]:
-    words = [f"model={model}", f"scale={scale}", "model/kernel=sdpa", "precision=bf16-mixed", *overrides]
+    words = [f"model={model}", f"scale={scale}", "model/backend=sdpa", "precision=bf16-mixed", *overrides]
     return resolved(compose([*words, f"tokenizer.vocab_size={VOCABULARY}"]))
 
 
@@ -99,7 +99,7 @@ def training(name: str, scale: str, tokens: int, device: str, rounds: int, best:
 def decoding(name: str, scale: str, sentences: int, device: str, rounds: int) -> None:
     model = build.model(configured(name, scale), VOCABULARY).to(device).eval()
     source = torch.randint(UNK + 1, VOCABULARY, (sentences, LENGTH), device=device)
-    search, mask = BeamSearch(beam=4, alpha=0.6, max_extra=0), torch.ones_like(source, dtype=torch.bool)
+    search, mask = BeamSearch(beam=4, alpha=0.6, max_len_offset=0), torch.ones_like(source, dtype=torch.bool)
 
     def translate() -> None:
         with torch.inference_mode(), torch.autocast(device, torch.bfloat16):

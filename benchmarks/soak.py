@@ -29,7 +29,7 @@ TIMES = {"seconds", "tokens_per_second", "decoding_seconds"}
 SWEEP = [
     *("-m", "experiment=table3/base,table3/A1", "seed=1,2", "data=files", "data.tsv=pairs.tsv", "data.holdout=20"),
     *("tokenizer.vocab_size=20", "model.d_model=16", "model.d_ff=32", "model.n_layers=1", "logger=none"),
-    *("budget.source_tokens=200", "budget.target_tokens=200", "budget.valid_every=50", "decoding.max_extra=5"),
+    *("budget.source_tokens=200", "budget.target_tokens=200", "budget.val_every=50", "decoding.max_len_offset=5"),
     *("trainer=cpu", "hydra.launcher.workers=2", "cache_dir=${runs_dir}/cache"),
 ]
 

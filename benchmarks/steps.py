@@ -66,7 +66,7 @@ def main() -> None:
     quiet_libraries()
     with tempfile.TemporaryDirectory() as folder:
         # No validation falls into the steps, and the checkpoint of the last one is written after the clock has stopped.
-        setting = [f"budget.max_steps={STEPS}", f"budget.valid_every={10 * STEPS}", "logger=none", "trainer=cpu"]
+        setting = [f"budget.max_steps={STEPS}", f"budget.val_every={10 * STEPS}", "logger=none", "trainer=cpu"]
         run = freeze(compose([*sys.argv[1:], *setting, f"runs_dir={folder}"]))
         config = run.config()
         store = build.token_store(config)

@@ -22,7 +22,7 @@ from etude.config.identity import freeze_all
 from etude.search.sweep_file import sweep_overrides
 
 TEXT = ["data.train_pairs=300", "data.valid_pairs=8", "data.test_pairs=8", "data.vocab_size=300"]
-SMALL = ["budget=smoke", "logger=none", "decoding.max_extra=5", "trainer=cpu", *TEXT]
+SMALL = ["budget=smoke", "logger=none", "decoding.max_len_offset=5", "trainer=cpu", *TEXT]
 FOUR = ["train", "-m", "experiment=table3/base,table3/A1", "seed=1,2", "hydra.launcher.workers=1", *SMALL]
 RESULT = {"study": "table3", "seed": 1, "steps": 10, "parameters": 1, "seconds": 1.0, "finished": True}
 

@@ -112,7 +112,12 @@ def smallest(verb: str, words: list[str]) -> list[str]:
     """What is appended to a command so that it is done in seconds."""
     own_text = "data=files" in words
     pairs = ["data.holdout=8"] if own_text else [f"data.{split}_pairs={n}" for split, n in PAIRS.items()]
-    training = ["budget=smoke", "logger=none", "decoding.max_extra=5", f"data.vocab_size={40 if own_text else 300}"]
+    training = [
+        "budget=smoke",
+        "logger=none",
+        "decoding.max_len_offset=5",
+        f"data.vocab_size={40 if own_text else 300}",
+    ]
     chosen = []
     of_sweep = verb == "report" and words[0].endswith(".yaml")  # it takes the words of the sweep itself
     if verb in ("sweep", "plan") or of_sweep:

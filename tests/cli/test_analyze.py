@@ -36,7 +36,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     place = tmp_path_factory.mktemp("analysed")
     text = ["data.train_pairs=400", "data.valid_pairs=10", "data.test_pairs=40", "tokenizer.vocab_size=200"]
     folders = [f"runs_dir={place / 'runs'}", f"cache_dir={place / 'cache'}"]
-    budget = ["budget=smoke", "averaging.checkpoints=2", "averaging.every=3", "decoding.max_extra=5"]
+    budget = ["budget=smoke", "averaging.checkpoints=2", "averaging.every=3", "decoding.max_len_offset=5"]
     run = freeze(compose([*TINY, *text, *folders, *budget]))
     train(run)
     return run

@@ -201,7 +201,7 @@ def test_evaluate_finds_what_the_run_found(trained, place):
 
 @pytest.mark.slow
 def test_translate_answers_line_for_line_and_blank_for_blank(trained, place):
-    done = etude("translate", f"run={trained}", "decoding.max_extra=5", cwd=place, text="a b c\n\n   \nh g\n")
+    done = etude("translate", f"run={trained}", "decoding.max_len_offset=5", cwd=place, text="a b c\n\n   \nh g\n")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.split("\n")
     assert len(lines) == 5
@@ -252,7 +252,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(place):
     """Straight through against killed after a checkpoint and started again: the same numbers to the last bit."""
     import torch
 
-    words = [*SMALL, "budget.max_steps=60", "budget.valid_every=10", "logger=none", "model.dropout=0.1"]
+    words = [*SMALL, "budget.max_steps=60", "budget.val_every=10", "logger=none", "model.dropout=0.1"]
     straight = etude("train", *words, "seed=3", "runs_dir=straight", cwd=place)
     assert straight.returncode == 0, straight.stderr
     environment = os.environ | {"ETUDE_CACHE": str(place / "cache"), "OMP_NUM_THREADS": "1"}
@@ -278,7 +278,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(place):
 
 @pytest.mark.slow
 def test_ctrl_c_saves_the_step_and_says_how_to_go_on(place):
-    words = [*SMALL, "seed=14", "logger=none", "budget.max_steps=100000", "budget.valid_every=100000"]
+    words = [*SMALL, "seed=14", "logger=none", "budget.max_steps=100000", "budget.val_every=100000"]
     process = subprocess.Popen(
         [sys.executable, "-m", "etude", "train", *words, "runs_dir=asked"],
         cwd=place,

@@ -48,7 +48,7 @@ def test_the_source_tells_what_python_tells(target: str) -> None:
 def test_what_the_code_gives_is_not_left_to_the_config() -> None:
     adamw, attention = signature("torch.optim.AdamW"), signature("etude.model.attention.MultiHeadAttention")
     assert "params" not in adamw.for_config(partial=True).keywords
-    assert not {"scale", "kernel", "crossing"} & {*attention.for_config(partial=True).keywords}
+    assert not {"scale", "backend", "crossing"} & {*attention.for_config(partial=True).keywords}
     assert "T_max" in signature("torch.optim.lr_scheduler.CosineAnnealingLR").for_config(partial=True).keywords
 
 

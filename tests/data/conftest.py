@@ -65,4 +65,4 @@ def store(tmp_path_factory: pytest.TempPathFactory, bpe: SentencePiece) -> Token
     """A prepared store, for reading only."""
     splits = {"train": sentences(300, 300), "valid": sentences(20, 1), "test": sentences(20, 2)}
     cache: Path = tmp_path_factory.mktemp("cache")
-    return prepare(ListCorpus(**splits), bpe, cache, Limits(max_pieces=64))
+    return prepare(ListCorpus(**splits), bpe, cache, Limits(max_tokens=64))

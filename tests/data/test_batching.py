@@ -108,12 +108,12 @@ def test_a_row_longer_than_the_budget_is_an_error_that_names_line_and_key(
     long = " ".join(["cat"] * 60)
     corpus = make_corpus()
     corpus.splits[name][2:2] = [(long, "cat") if side == "source" else ("cat", long)]
-    split = prepare(corpus, bpe, tmp_path, Limits(max_pieces=1000)).split(name)
+    split = prepare(corpus, bpe, tmp_path, Limits(max_tokens=1000)).split(name)
     tokens = len(split.sources[2] if side == "source" else split.targets[2])
     place = rf"/test\.{side}\.txt, line 3," if name == "test" else f"a {side} line of the train text"
     complaint = (
         rf"{place} has {tokens} tokens, more than budget\.{side}_tokens={tokens - 1} can hold; "
-        rf"set it to at least {tokens}, or budget\.max_pieces to at most {tokens - 2}"
+        rf"set it to at least {tokens}, or budget\.max_tokens to at most {tokens - 2}"
     )
     budget = {"source_tokens": tokens, "target_tokens": tokens}
     check_budget(split, **budget)
@@ -146,7 +146,7 @@ def test_a_target_that_is_cut_is_not_asked_to_end_in_mid_sentence(
     make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
 ) -> None:
     cut, whole = ("cat", "the cat " * 9), ("cat", "the cat")
-    store = prepare(make_corpus(test=[cut, whole]), bpe, tmp_path, Limits(max_pieces=8))
+    store = prepare(make_corpus(test=[cut, whole]), bpe, tmp_path, Limits(max_tokens=8))
     pieces, short = (store.tokenizer.encode(target) for _, target in (cut, whole))
     assert len(short) < 8
     for rows in ([0], [0, 1]):
@@ -185,7 +185,7 @@ def test_any_batch_can_be_made_alone_and_in_any_order(store: TokenStore) -> None
     batches = stream(store)
     steps = [90, 3, 47, 3, 0]
     in_order = rows_of(iter(stream(store)), 91)
-    assert [batches.piece(step, 0).rows.tolist() for step in steps] == [in_order[step] for step in steps]
+    assert [batches.micro_batch(step, 0).rows.tolist() for step in steps] == [in_order[step] for step in steps]
 
 
 @pytest.mark.parametrize(("world_size", "micro_batches"), [(1, 2), (2, 1), (3, 2), (40, 1)])
@@ -202,12 +202,12 @@ def test_processes_and_micro_batches_share_every_batch_of_one_between_them(
         assert sorted(row for part in parts for row in part.rows.tolist()) == sorted(whole.rows.tolist())
         assert sum(part.target_tokens for part in parts) == whole.target_tokens
         assert {part.step_tokens for part in parts} == {whole.target_tokens}
-        assert [part.piece for part in parts] == list(range(world_size * micro_batches))
+        assert [part.micro_batch for part in parts] == list(range(world_size * micro_batches))
         assert all((part.target_out != PAD).sum() == part.target_tokens for part in parts)
         assert all(part.source_mask.any(dim=1).all() for part in parts)  # so that none computes on nothing
 
 
-def test_the_pieces_of_a_batch_are_alike_in_length(store: TokenStore) -> None:
+def test_the_micro_batches_of_a_batch_are_alike_in_length(store: TokenStore) -> None:
     one, other = (list(islice(stream(store, rank=rank, world_size=2), 50)) for rank in range(2))
     tokens = sum(batch.target_tokens for batch in one), sum(batch.target_tokens for batch in other)
     assert 0.9 < tokens[0] / tokens[1] < 1.1
@@ -230,7 +230,7 @@ def test_nine_tenths_of_multi30k_batches_are_real_tokens(multi30k_root: Path, tm
     bpe = SentencePiece(
         model_type="bpe", hard_vocab_limit=True, vocab_size=10_000, character_coverage=1.0, normalization="identity"
     )
-    split = prepare(corpus, bpe, tmp_path, Limits(max_pieces=128)).split("train")
+    split = prepare(corpus, bpe, tmp_path, Limits(max_tokens=128)).split("train")
     lengths = split.source_lengths, split.target_lengths
     batches = token_batches(*lengths, source_tokens=2000, target_tokens=2000, length_noise=4.0, seed=1, epoch=0)
     places = sum(len(rows) * side[rows].max() for rows in batches for side in lengths)

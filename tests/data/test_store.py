@@ -18,7 +18,7 @@ from etude.data.store import TokenStore, prepare
 from etude.data.tokenizer import SentencePiece
 from etude.errors import UserError
 
-LIMITS = Limits(max_pieces=64)
+LIMITS = Limits(max_tokens=64)
 
 
 def left_in(cache: Path) -> list[str]:
@@ -63,7 +63,7 @@ def test_the_address_follows_text_tokenizer_and_limits(
             ),
             LIMITS,
         ),
-        (make_corpus(), bpe, Limits(max_pieces=63)),
+        (make_corpus(), bpe, Limits(max_tokens=63)),
     ]
     paths = {prepare(corpus, tokenizer, tmp_path, limits).path for corpus, tokenizer, limits in others}
     assert len(paths) == len(others)
@@ -229,7 +229,7 @@ none = {"source": None, "target": None, "tsv": None}
 corpus = FilesCorpus(**{**none, "tsv": sys.argv[1]}, valid=none, test=none, holdout=50, languages="ab", vocab_size=60)
 sizes = {"vocab_size": 60, "hard_vocab_limit": True, "character_coverage": 1.0}
 bpe = SentencePiece(model_type="bpe", normalization="identity", **sizes)
-assert len(prepare(corpus, bpe, Path(sys.argv[2]), Limits(max_pieces=64)).split("valid")) == 50
+assert len(prepare(corpus, bpe, Path(sys.argv[2]), Limits(max_tokens=64)).split("valid")) == 50
 assert "torch" not in sys.modules
 """
 

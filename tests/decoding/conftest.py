@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from etude.model.attention import MultiHeadAttention
-from etude.model.backend import Explicit
+from etude.model.backend import Eager
 from etude.model.embedding import TiedAll
 from etude.model.feedforward import ReluFeedForward
 from etude.model.init import Glorot
@@ -29,7 +29,7 @@ class TableState:
     sentence: Tensor
     prefix: Tensor
 
-    def select(self, rows: Tensor) -> None:
+    def reorder(self, rows: Tensor) -> None:
         self.sentence, self.prefix = self.sentence[rows], self.prefix[rows]
 
 
@@ -90,7 +90,7 @@ def transformer() -> Transformer:
         position=partial(Sinusoidal, d_model=d_model),
         attention=partial(MultiHeadAttention, d_model=d_model, heads=2, d_k=d_k, d_v=d_k, bias=False),
         scale=partial(SqrtDk, d_k=d_k),
-        kernel=partial(Explicit, dropout=0.1),
+        backend=partial(Eager, dropout=0.1),
         norm=partial(LayerNorm, d_model=d_model, eps=1e-6),
         residual=partial(PostNorm, dropout=0.1),
         feedforward=partial(ReluFeedForward, d_model=d_model, d_ff=32),

@@ -88,7 +88,7 @@ def test_a_beam_that_prunes_nothing_finds_what_exhaustive_search_finds(
 ) -> None:
     model = table_model.random(seed, sentences=SENTENCES, vocab_size=vocab_size, longest=longest, spread=spread)
     answers = list(model.answers(longest))
-    search = BeamSearch(beam=len(answers), alpha=alpha, max_extra=longest - 1)
+    search = BeamSearch(beam=len(answers), alpha=alpha, max_len_offset=longest - 1)
     for sentence, hypotheses in enumerate(searched(model, search)):
         best = max(answers, key=lambda tokens: rescored(model, sentence, tokens, alpha))
         assert hypotheses[0].score == pytest.approx(rescored(model, sentence, best, alpha), abs=1e-5)
@@ -101,7 +101,7 @@ def test_scores_are_those_of_the_returned_tokens_and_never_above_exhaustive_sear
     table_model: Any, seed: int, beam: int, alpha: float, spread: float, longest: int
 ) -> None:
     model = table_model.random(seed, sentences=SENTENCES, vocab_size=6, longest=longest, spread=spread)
-    search = BeamSearch(beam=beam, alpha=alpha, max_extra=longest - 1)
+    search = BeamSearch(beam=beam, alpha=alpha, max_len_offset=longest - 1)
     for sentence, hypotheses in enumerate(searched(model, search)):
         best = max(rescored(model, sentence, tokens, alpha) for tokens in model.answers(longest))
         assert hypotheses[0].score <= best + 1e-5
@@ -118,7 +118,7 @@ def test_giving_hypotheses_up_early_never_changes_the_answer(
     table_model: Any, seed: int, beam: int, alpha: float, spread: float, longest: int
 ) -> None:
     model = table_model.random(seed, sentences=SENTENCES, vocab_size=6, longest=longest, spread=spread)
-    search = BeamSearch(beam=beam, alpha=alpha, max_extra=longest - 1)
+    search = BeamSearch(beam=beam, alpha=alpha, max_len_offset=longest - 1)
     for sentence, hypotheses in enumerate(searched(model, search)):
         tokens, score = plain_search(model, sentence, beam, alpha, longest)
         assert hypotheses[0].tokens == tokens
@@ -129,7 +129,7 @@ def test_giving_hypotheses_up_early_never_changes_the_answer(
 @given(seed=seeds, alpha=alphas, spread=spreads, longest=longest_answers)
 def test_a_beam_of_one_is_greedy_search(table_model: Any, seed: int, alpha: float, spread: float, longest: int) -> None:
     model = table_model.random(seed, sentences=SENTENCES, vocab_size=6, longest=longest, spread=spread)
-    search = BeamSearch(beam=1, alpha=alpha, max_extra=longest - 1)
+    search = BeamSearch(beam=1, alpha=alpha, max_len_offset=longest - 1)
     for sentence, hypotheses in enumerate(searched(model, search)):
         assert [h.tokens for h in hypotheses] == [greedy(model, sentence, longest)]
 
@@ -141,7 +141,7 @@ def test_an_answer_does_not_depend_on_the_batch(
 ) -> None:
     lengths = data.draw(st.lists(st.integers(1, 4), min_size=6, max_size=6))
     model = table_model.random(seed, sentences=6, vocab_size=6, longest=5, spread=2.0)
-    search = BeamSearch(beam=beam, alpha=0.6, max_extra=1)
+    search = BeamSearch(beam=beam, alpha=0.6, max_len_offset=1)
     together = search(model, *batch(order, [lengths[i] for i in order]))
     for sentence, hypotheses in zip(order, together, strict=True):
         assert search(model, *batch([sentence], [lengths[sentence]])) == [hypotheses]
@@ -153,7 +153,7 @@ def test_hypotheses_are_distinct_best_first_and_at_most_as_many_as_the_beam(
     table_model: Any, seed: int, beam: int, alpha: float, spread: float
 ) -> None:
     model = table_model.random(seed, sentences=SENTENCES, vocab_size=6, longest=4, spread=spread)
-    for hypotheses in searched(model, BeamSearch(beam=beam, alpha=alpha, max_extra=3)):
+    for hypotheses in searched(model, BeamSearch(beam=beam, alpha=alpha, max_len_offset=3)):
         scores = [h.score for h in hypotheses]
         assert 1 <= len(hypotheses) <= beam
         assert scores == sorted(scores, reverse=True)
@@ -177,21 +177,21 @@ def test_the_search_goes_on_after_the_first_finished_hypothesis(table_model: Any
     # "end" is the most probable first token, but "4 4 4 end" has the better score under a strong length penalty.
     chain = {(): {EOS: 0.55, 4: 0.45}, (4,): {4: 1.0}, (4, 4): {4: 1.0}, (4, 4, 4): {EOS: 1.0}}
     model = ladder(table_model, chain)
-    longer, first = searched(model, BeamSearch(beam=2, alpha=2.0, max_extra=3), 1)[0][:2]
+    longer, first = searched(model, BeamSearch(beam=2, alpha=2.0, max_len_offset=3), 1)[0][:2]
     assert longer.tokens == (4, 4, 4)
     assert first.tokens == ()
 
 
 def test_greedy_search_is_done_when_the_end_is_most_probable(table_model: Any) -> None:
     chain = {(): {EOS: 0.55, 4: 0.45}, (4,): {4: 1.0}, (4, 4): {4: 1.0}, (4, 4, 4): {EOS: 1.0}}
-    hypotheses = searched(ladder(table_model, chain), BeamSearch(beam=1, alpha=2.0, max_extra=3), 1)[0]
+    hypotheses = searched(ladder(table_model, chain), BeamSearch(beam=1, alpha=2.0, max_len_offset=3), 1)[0]
     assert [h.tokens for h in hypotheses] == [()]
 
 
 def test_a_finished_hypothesis_is_not_dropped_while_others_go_on(table_model: Any) -> None:
     chain = {(): {EOS: 0.4, 4: 0.35, 5: 0.25}, (4,): {4: 0.6, 5: 0.4}, (5,): {4: 0.5, 5: 0.5}}
     chain |= {(a, b): {EOS: 1.0} for a in (4, 5) for b in (4, 5)}
-    assert searched(ladder(table_model, chain), BeamSearch(beam=2, alpha=0.0, max_extra=3), 1)[0][0].tokens == ()
+    assert searched(ladder(table_model, chain), BeamSearch(beam=2, alpha=0.0, max_len_offset=3), 1)[0][0].tokens == ()
 
 
 def test_endings_do_not_starve_the_beam(table_model: Any) -> None:
@@ -202,13 +202,13 @@ def test_endings_do_not_starve_the_beam(table_model: Any) -> None:
         (5,): {EOS: 0.4, 4: 0.3, 5: 0.3},
         (4, 4): {EOS: 1.0},
     }
-    hypotheses = searched(ladder(table_model, chain), BeamSearch(beam=2, alpha=2.0, max_extra=3), 1)[0]
+    hypotheses = searched(ladder(table_model, chain), BeamSearch(beam=2, alpha=2.0, max_len_offset=3), 1)[0]
     assert hypotheses[0].tokens == (4, 4)
 
 
 def test_the_length_penalty_counts_the_end_token(table_model: Any) -> None:
     model = ladder(table_model, {(): {4: 1.0}, (4,): {EOS: 0.5, 5: 0.5}})
-    best = searched(model, BeamSearch(beam=2, alpha=0.6, max_extra=1), 1)[0][0]
+    best = searched(model, BeamSearch(beam=2, alpha=0.6, max_len_offset=1), 1)[0][0]
     assert best.tokens == (4,)
     assert best.score == pytest.approx(math.log(0.5) / (7 / 6) ** 0.6, abs=1e-5)
 
@@ -216,13 +216,13 @@ def test_the_length_penalty_counts_the_end_token(table_model: Any) -> None:
 def test_a_translation_that_never_wants_to_end_has_the_longest_length_allowed(table_model: Any) -> None:
     model = table_model(torch.tensor([0.0, 0.0, -50.0, 0.0, 1.0, 0.0]).expand(2, 6**6, 6))
     lengths = [1, 3]
-    answers = BeamSearch(beam=3, alpha=0.6, max_extra=2)(model, *batch([0, 1], lengths))
+    answers = BeamSearch(beam=3, alpha=0.6, max_len_offset=2)(model, *batch([0, 1], lengths))
     assert [len(hypotheses[0].tokens) + 1 for hypotheses in answers] == [length + 2 for length in lengths]
 
 
 def test_padding_and_start_are_never_generated_and_cost_their_probability(table_model: Any) -> None:
     model = table_model(torch.tensor([5.0, 6.0, 0.0, 0.0, 1.0]).expand(1, 5**4, 5))
-    for hypothesis in searched(model, BeamSearch(beam=4, alpha=0.6, max_extra=3), 1)[0]:
+    for hypothesis in searched(model, BeamSearch(beam=4, alpha=0.6, max_len_offset=3), 1)[0]:
         assert not {0, 1, 2} & set(hypothesis.tokens)
         expected = model.log_probability(0, hypothesis.tokens)
         assert hypothesis.log_probability == pytest.approx(expected, abs=1e-4)
@@ -231,26 +231,28 @@ def test_padding_and_start_are_never_generated_and_cost_their_probability(table_
 def test_hopeless_hypotheses_leave_the_batch(table_model: Any) -> None:
     # The end is all but certain after one token: nothing else is worth a second look.
     model = ladder(table_model, {(): {4: 0.9, 5: 0.1}, (4,): {EOS: 0.999}, (5,): {EOS: 0.999}})
-    searched(model, BeamSearch(beam=2, alpha=0.6, max_extra=3), 1)
+    searched(model, BeamSearch(beam=2, alpha=0.6, max_len_offset=3), 1)
     assert model.rows_asked == 1 + 2
 
 
 @pytest.mark.parametrize("value", [math.nan, -math.inf])
 def test_a_model_gone_astray_yields_the_empty_hypothesis(table_model: Any, value: float) -> None:
     model = table_model(torch.full((1, 5**3, 5), value))
-    assert searched(model, BeamSearch(beam=2, alpha=0.6, max_extra=2), 1) == [[Hypothesis((), -math.inf, -math.inf)]]
+    assert searched(model, BeamSearch(beam=2, alpha=0.6, max_len_offset=2), 1) == [
+        [Hypothesis((), -math.inf, -math.inf)]
+    ]
 
 
 def test_a_hypothesis_gone_astray_does_not_take_the_others_along(table_model: Any) -> None:
     model = ladder(table_model, {(): {4: 0.6, 5: 0.4}, (4,): {EOS: 1.0}, (5,): {EOS: 1.0}})
     model.logits[0, 4 - EOS] = math.nan
-    hypotheses = searched(model, BeamSearch(beam=2, alpha=0.6, max_extra=3), 1)[0]
+    hypotheses = searched(model, BeamSearch(beam=2, alpha=0.6, max_len_offset=3), 1)[0]
     assert hypotheses[0].tokens == (5,)
     assert all(math.isfinite(hypothesis.score) for hypothesis in hypotheses)
 
 
-@pytest.mark.parametrize(("key", "value"), [("beam", 0), ("alpha", -0.1), ("alpha", math.nan), ("max_extra", -1)])
+@pytest.mark.parametrize(("key", "value"), [("beam", 0), ("alpha", -0.1), ("alpha", math.nan), ("max_len_offset", -1)])
 def test_an_argument_out_of_range_is_named(key: str, value: float) -> None:
-    arguments: dict[str, Any] = {"beam": 4, "alpha": 0.6, "max_extra": 50} | {key: value}
+    arguments: dict[str, Any] = {"beam": 4, "alpha": 0.6, "max_len_offset": 50} | {key: value}
     with pytest.raises(UserError, match=rf"decoding\.{key} is .*at least"):
         BeamSearch(**arguments)

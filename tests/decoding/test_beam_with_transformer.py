@@ -47,7 +47,7 @@ def test_selected_rows_go_on_with_their_own_past(transformer: Transformer) -> No
         state = transformer.start(*padded(SOURCES))
         for position in range(4):
             transformer.step(targets[:, position], state)
-        state.select(rows)
+        state.reorder(rows)
         logits = transformer.step(last, state)
         source, mask = padded(SOURCES)
         expected = transformer(source[rows], mask[rows], torch.cat([targets[rows], last.unsqueeze(1)], dim=1))[:, -1]
@@ -56,7 +56,7 @@ def test_selected_rows_go_on_with_their_own_past(transformer: Transformer) -> No
 
 @pytest.mark.parametrize("beam", [1, 2, 4])
 def test_scores_are_those_of_the_full_forward_pass(transformer: Transformer, beam: int) -> None:
-    search = BeamSearch(beam=beam, alpha=0.6, max_extra=6)
+    search = BeamSearch(beam=beam, alpha=0.6, max_len_offset=6)
     for source, hypotheses in zip(SOURCES, search(transformer, *padded(SOURCES)), strict=True):
         for hypothesis in hypotheses:
             expected = log_probability(transformer, source, hypothesis.tokens)
@@ -69,13 +69,13 @@ def test_a_wide_beam_finds_what_exhaustive_search_finds(transformer: Transformer
     source = [5, EOS]
     answers = [a for length in range(3) for a in product(range(UNK, 12), repeat=length)]
     best = max(answers, key=lambda a: log_probability(transformer, source, a) / ((6 + len(a)) / 6) ** 0.6)
-    search = BeamSearch(beam=len(answers), alpha=0.6, max_extra=1)
+    search = BeamSearch(beam=len(answers), alpha=0.6, max_len_offset=1)
     assert search(transformer, *padded([source]))[0][0].tokens == best
 
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_an_answer_does_not_depend_on_the_batch(transformer: Transformer, beam: int) -> None:
-    search = BeamSearch(beam=beam, alpha=0.6, max_extra=6)
+    search = BeamSearch(beam=beam, alpha=0.6, max_len_offset=6)
     together = search(transformer, *padded(SOURCES))
     for source, hypotheses in zip(SOURCES, together, strict=True):
         (alone,) = search(transformer, *padded([source]))

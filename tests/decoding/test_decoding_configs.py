@@ -18,7 +18,7 @@ def test_a_decoding_config_makes_a_search(name: str) -> None:
 def test_the_default_is_what_the_paper_says_in_section_6_1() -> None:
     search = instantiate(compose().decoding)
     assert isinstance(search, BeamSearch)
-    assert (search.beam, search.alpha, search.max_extra) == (4, 0.6, 50)
+    assert (search.beam, search.alpha, search.max_len_offset) == (4, 0.6, 50)
 
 
 def test_greedy_search_is_a_beam_of_one() -> None:

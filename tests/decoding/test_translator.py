@@ -17,7 +17,7 @@ from etude.decoding.beam import BeamSearch
 from etude.decoding.translator import Translator
 
 WORDS = ["ein", "kleiner", "hund", "sieht", "die", "alte", "frau"]
-SEARCH = BeamSearch(beam=2, alpha=0.6, max_extra=5)
+SEARCH = BeamSearch(beam=2, alpha=0.6, max_len_offset=5)
 
 
 @dataclass
@@ -25,7 +25,7 @@ class CopyState:
     source: Tensor
     fed: int = 0
 
-    def select(self, rows: Tensor) -> None:
+    def reorder(self, rows: Tensor) -> None:
         self.source = self.source[rows]
 
 
@@ -62,9 +62,9 @@ def tokenizer(tmp_path_factory: Any) -> Tokenizer:
     return Tokenizer(file)
 
 
-def translator(tokenizer: Tokenizer, batch_tokens: int = 60, max_source_pieces: int = 100) -> Translator:
+def translator(tokenizer: Tokenizer, batch_tokens: int = 60, max_source_tokens: int = 100) -> Translator:
     model: Any = CopyModel(len(tokenizer))
-    return Translator(model, tokenizer, SEARCH, batch_tokens=batch_tokens, max_source_pieces=max_source_pieces)
+    return Translator(model, tokenizer, SEARCH, batch_tokens=batch_tokens, max_source_tokens=max_source_tokens)
 
 
 lines_of_text = st.lists(
@@ -98,7 +98,7 @@ def test_batches_keep_to_their_budget_and_hold_no_blank_line(
 def test_a_line_too_long_is_cut_and_counted(tokenizer: Tokenizer, caplog: pytest.LogCaptureFixture) -> None:
     long = "hund " * 50
     with caplog.at_level(logging.WARNING):
-        answers = translator(tokenizer, max_source_pieces=10).translate(["ein", long, "frau"])
+        answers = translator(tokenizer, max_source_tokens=10).translate(["ein", long, "frau"])
     assert answers == ["ein", tokenizer.decode(tokenizer.encode(long)[:10]), "frau"]
     assert "1 of 3 lines had more than 10 word pieces" in caplog.text
 

@@ -27,7 +27,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     rows = [" ".join("abcdefgh"[(k * j + k // 8) % 8] for j in range(1, 3 + k % 6)) for k in range(1, 200)]
     (place / "pairs.tsv").write_text("".join(f"{row} {k % 8}\t{row} {k % 8}\n" for k, row in enumerate(rows)))
     folders = [f"data.tsv={place / 'pairs.tsv'}", f"runs_dir={place / 'runs'}", f"cache_dir={place / 'cache'}"]
-    made = freeze(compose([*TINY, *TEXT, *folders, "decoding=greedy", "decoding.max_extra=3"]))
+    made = freeze(compose([*TINY, *TEXT, *folders, "decoding=greedy", "decoding.max_len_offset=3"]))
     train(made)
     return made
 
@@ -40,7 +40,7 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float, int]]:
 
     def translator(*parts: Any) -> Any:
         search = parts[-1]
-        used.append((search.beam, search.alpha, search.max_extra))
+        used.append((search.beam, search.alpha, search.max_len_offset))
         return before(*parts)
 
     monkeypatch.setattr(build, "translator", translator)
@@ -52,7 +52,7 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float, int]]:
     [
         ([], (1, 0.6, 3)),
         (["decoding.beam=2"], (2, 0.6, 3)),
-        (["decoding.alpha=0", "decoding.max_extra=5"], (1, 0, 5)),
+        (["decoding.alpha=0", "decoding.max_len_offset=5"], (1, 0, 5)),
         (["decoding=greedy"], (1, 0.6, 50)),
         (["decoding=beam", "decoding.alpha=0"], (4, 0, 50)),
     ],

@@ -35,12 +35,12 @@ def test_a_random_search_launches_its_draws() -> None:
     file = str(shipped("sweeps") / "learning_rate.yaml")
     words = sweep_overrides("learning_rate", ["run_cap=3", "seed=1,2"])
     runs = launched(*words)
-    fixed = ["experiment=table3/base", "budget.valid_every=100", "seed=1,2"]
+    fixed = ["experiment=table3/base", "budget.val_every=100", "seed=1,2"]
     assert runs == sweep_runs(fixed, file=file, run_cap=3)
-    assert [run[-1].partition("=")[0] for run in runs] == ["budget.rate"] * 3
+    assert [run[-1].partition("=")[0] for run in runs] == ["budget.lr_factor"] * 3
     for run in runs:
         key, _, value = run[-1].partition("=")
-        assert 0.1 <= compose(run).budget.rate == float(value) <= 3, key
+        assert 0.1 <= compose(run).budget.lr_factor == float(value) <= 3, key
 
 
 def test_another_search_seed_launches_others() -> None:

@@ -145,10 +145,10 @@ def pytorchs() -> Callable[..., nn.TransformerEncoderLayer | nn.TransformerDecod
         theirs = kind(**sizes, dropout=0.0, norm_first=pre, layer_norm_eps=1e-6, activation=activation)
         theirs.to(ours.feedforward.inner.weight.dtype)
         _copy_attention(theirs.self_attn, ours.attention)
-        arounds = [ours.around_attention, ours.around_feedforward]
+        arounds = [ours.attention_residual, ours.feedforward_residual]
         if crossing:
             _copy_attention(theirs.multihead_attn, ours.cross_attention)
-            arounds.insert(1, ours.around_cross_attention)
+            arounds.insert(1, ours.cross_attention_residual)
         theirs.linear1.load_state_dict(ours.feedforward.inner.state_dict())
         theirs.linear2.load_state_dict(ours.feedforward.outer.state_dict())
         for number, around in enumerate(arounds, start=1):
@@ -159,6 +159,6 @@ def pytorchs() -> Callable[..., nn.TransformerEncoderLayer | nn.TransformerDecod
 
 
 def _copy_attention(theirs: nn.MultiheadAttention, ours: nn.Module) -> None:
-    theirs.in_proj_weight.data = torch.cat([ours.queries.weight, ours.keys.weight, ours.values.weight]).detach()
-    theirs.in_proj_bias.data = torch.cat([ours.queries.bias, ours.keys.bias, ours.values.bias]).detach()
-    theirs.out_proj.load_state_dict(ours.output.state_dict())
+    theirs.in_proj_weight.data = torch.cat([ours.q_proj.weight, ours.k_proj.weight, ours.v_proj.weight]).detach()
+    theirs.in_proj_bias.data = torch.cat([ours.q_proj.bias, ours.k_proj.bias, ours.v_proj.bias]).detach()
+    theirs.out_proj.load_state_dict(ours.out_proj.state_dict())

@@ -11,8 +11,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from etude.model.attention import GroupedQueryAttention, LocalAttention, MultiHeadAttention
-from etude.model.backend import Explicit
-from etude.model.cache import GrowingCache
+from etude.model.backend import Eager
+from etude.model.cache import SelfAttentionCache
 from etude.model.position import NO_POSITION
 from etude.model.scale import SqrtDk, Unscaled
 
@@ -22,13 +22,13 @@ def attention(d_model: int, heads: int, d_k: int, d_v: int, *, bias: bool = Fals
     return MultiHeadAttention(*parts(d_k), d_model=d_model, heads=heads, d_k=d_k, d_v=d_v, bias=bias).double()
 
 
-def parts(d_k: int, *, crossing: bool = False) -> tuple[nn.Module, nn.Module, bool]:
-    return SqrtDk(d_k=d_k), Explicit(dropout=0.0), crossing
+def parts(d_k: int, *, is_cross: bool = False) -> tuple[nn.Module, nn.Module, bool]:
+    return SqrtDk(d_k=d_k), Eager(dropout=0.0), is_cross
 
 
 def by_hand(module: MultiHeadAttention, x: np.ndarray, context: np.ndarray, mask: np.ndarray, d_k: int) -> np.ndarray:
     """Equation (1) for one sentence, one head, one query at a time."""
-    projections = (module.queries, module.keys, module.values, module.output)
+    projections = (module.q_proj, module.k_proj, module.v_proj, module.out_proj)
     wq, wk, wv, wo = (part.weight.detach().numpy().T for part in projections)
     d_v = wv.shape[1] // module.heads
     rows = []
@@ -61,9 +61,9 @@ def test_attention_equals_pytorchs_where_that_can_express_it():
     ours = attention(12, 3, 4, 4, bias=True)
     theirs = nn.MultiheadAttention(12, 3, batch_first=True).double()
     with torch.no_grad():
-        theirs.in_proj_weight.copy_(torch.cat([ours.queries.weight, ours.keys.weight, ours.values.weight]))
-        theirs.in_proj_bias.copy_(torch.cat([ours.queries.bias, ours.keys.bias, ours.values.bias]))
-        theirs.out_proj.load_state_dict(ours.output.state_dict())
+        theirs.in_proj_weight.copy_(torch.cat([ours.q_proj.weight, ours.k_proj.weight, ours.v_proj.weight]))
+        theirs.in_proj_bias.copy_(torch.cat([ours.q_proj.bias, ours.k_proj.bias, ours.v_proj.bias]))
+        theirs.out_proj.load_state_dict(ours.out_proj.state_dict())
     x, context = torch.randn(2, 5, 12).double(), torch.randn(2, 7, 12).double()
     real = torch.arange(7) < torch.tensor([[7], [3]])
     expected, _ = theirs(x, context, context, key_padding_mask=~real)
@@ -81,9 +81,9 @@ def test_a_row_that_may_look_nowhere_is_finite():
 
 def test_row_b_changes_d_k_and_leaves_d_v_alone():
     module = attention(64, 8, 2, 8)
-    assert module.queries.weight.shape == module.keys.weight.shape == (16, 64)
-    assert module.values.weight.shape == (64, 64)
-    assert module.output.weight.shape == (64, 64)
+    assert module.q_proj.weight.shape == module.k_proj.weight.shape == (16, 64)
+    assert module.v_proj.weight.shape == (64, 64)
+    assert module.out_proj.weight.shape == (64, 64)
 
 
 @given(d_k=st.integers(1, 600))
@@ -112,9 +112,9 @@ def repeated(projection: nn.Linear, kv_heads: int, times: int) -> dict[str, torc
 @pytest.mark.parametrize("kv_heads", [1, 2, 4])
 def test_grouped_queries_are_multi_head_attention_with_repeated_weights(kv_heads):
     ours, plain = grouped(kv_heads), attention(12, 4, 3, 5, bias=True)
-    plain.queries.load_state_dict(ours.queries.state_dict())
-    plain.output.load_state_dict(ours.output.state_dict())
-    for name in ("keys", "values"):
+    plain.q_proj.load_state_dict(ours.q_proj.state_dict())
+    plain.out_proj.load_state_dict(ours.out_proj.state_dict())
+    for name in ("k_proj", "v_proj"):
         getattr(plain, name).load_state_dict(repeated(getattr(ours, name), kv_heads, 4 // kv_heads))
     x, context, mask = torch.randn(2, 5, 12).double(), torch.randn(2, 7, 12).double(), torch.rand(2, 1, 5, 7) < 0.7
     assert_close(ours(x, context, mask, NO_POSITION), plain(x, context, mask, NO_POSITION))
@@ -129,9 +129,9 @@ def test_as_many_key_heads_as_heads_are_multi_head_attention_weight_for_weight()
 
 @pytest.mark.parametrize("kv_heads", [1, 2])
 def test_key_heads_are_what_is_projected_and_what_a_cache_keeps(kv_heads):
-    module, cache = grouped(kv_heads), GrowingCache()
-    assert module.keys.weight.shape == (kv_heads * 3, 12)
-    assert module.values.weight.shape == (kv_heads * 5, 12)
+    module, cache = grouped(kv_heads), SelfAttentionCache()
+    assert module.k_proj.weight.shape == (kv_heads * 3, 12)
+    assert module.v_proj.weight.shape == (kv_heads * 5, 12)
     x = torch.randn(2, 1, 12).double()
     module(x, x, torch.ones(1, 1, dtype=torch.bool), NO_POSITION, cache)
     keys, values = cache.read(lambda: (torch.empty(2, kv_heads, 0, 3), torch.empty(2, kv_heads, 0, 5)))
@@ -145,10 +145,10 @@ def test_key_heads_that_do_not_divide_the_heads_are_refused(kv_heads):
         grouped(kv_heads)
 
 
-def local(window: int, *, crossing: bool = False) -> LocalAttention:
+def local(window: int, *, is_cross: bool = False) -> LocalAttention:
     torch.manual_seed(5)
     sizes = {"d_model": 6, "heads": 2, "d_k": 3, "d_v": 4, "bias": False}
-    return LocalAttention(*parts(3, crossing=crossing), **sizes, window=window).double()
+    return LocalAttention(*parts(3, is_cross=is_cross), **sizes, window=window).double()
 
 
 @settings(max_examples=25, deadline=None)
@@ -164,7 +164,7 @@ def test_local_attention_sees_what_stands_within_the_window_and_is_allowed(windo
 
 
 def test_local_attention_to_the_encoder_sees_everything():
-    module, generator = local(1, crossing=True), np.random.default_rng(1)
+    module, generator = local(1, is_cross=True), np.random.default_rng(1)
     x, context = generator.normal(size=(3, 6)), generator.normal(size=(8, 6))
     everything = np.ones((3, 8), dtype=bool)
     ours = module(torch.tensor(x)[None], torch.tensor(context)[None], torch.tensor(everything), NO_POSITION)
@@ -172,7 +172,7 @@ def test_local_attention_to_the_encoder_sees_everything():
 
 
 def test_the_window_moves_along_with_cached_decoding():
-    module, cache, x = local(2), GrowingCache(), torch.randn(2, 7, 6).double()
+    module, cache, x = local(2), SelfAttentionCache(), torch.randn(2, 7, 6).double()
     whole = module(x, x, torch.ones(7, 7, dtype=torch.bool).tril(), NO_POSITION)
     for step in range(7):
         new = x[:, step : step + 1]

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from etude.model.backend import Explicit, Sdpa, weights
+from etude.model.backend import Eager, Sdpa, weights
 
 B, H, T, S, K = 2, 3, 4, 5, 6
 WIDTHS = (6, 7)  # V: PyTorch's fused kernels want it equal to K, and others step in where it is not
@@ -35,28 +35,28 @@ MASKS = {
 BIASES = {"none": (), "per head": (H, T, S), "per query": (B, H, T, S), "one number": (1, 1, 1)}
 
 
-def read_and_gradients(kernel, mask, bias_shape, d_v):
+def read_and_gradients(backend, mask, bias_shape, d_v):
     """What is read, and the gradients of queries, keys, values and, if there is one, the bias."""
     inputs = [drawn(B, H, T, K), drawn(B, H, S, K), drawn(B, H, S, d_v)]
     inputs += [drawn(*bias_shape)] if bias_shape else []
     inputs = [x.requires_grad_() for x in inputs]
     bias = inputs[3] if bias_shape else None
-    read = kernel(*inputs[:3], mask, bias)
+    read = backend(*inputs[:3], mask, bias)
     return read, torch.autograd.grad((read * drawn(B, H, T, d_v)).sum(), inputs)
 
 
 @pytest.mark.parametrize(("mask", "bias", "d_v"), list(itertools.product(MASKS, BIASES, WIDTHS)))
 def test_one_call_of_pytorch_reads_and_learns_the_same(mask, bias, d_v):
     explicit, fused = (
-        read_and_gradients(kernel(dropout=0.0), MASKS[mask], BIASES[bias], d_v) for kernel in (Explicit, Sdpa)
+        read_and_gradients(backend(dropout=0.0), MASKS[mask], BIASES[bias], d_v) for backend in (Eager, Sdpa)
     )
     assert_close(fused, explicit)
 
 
 @pytest.mark.parametrize("d_v", WIDTHS)
-@pytest.mark.parametrize("kernel", [Explicit, Sdpa])
-def test_a_row_that_may_look_nowhere_reads_the_mean_and_teaches_nothing_to_queries_and_keys(kernel, d_v):
-    read, (queries, keys, values) = read_and_gradients(kernel(dropout=0.0), MASKS["a blank sentence"], (), d_v)
+@pytest.mark.parametrize("backend", [Eager, Sdpa])
+def test_a_row_that_may_look_nowhere_reads_the_mean_and_teaches_nothing_to_queries_and_keys(backend, d_v):
+    read, (queries, keys, values) = read_and_gradients(backend(dropout=0.0), MASKS["a blank sentence"], (), d_v)
     assert_close(read[1], drawn(B, H, S, d_v)[1].mean(1, keepdim=True).expand(H, T, d_v))
     assert_close(values[1], (drawn(B, H, T, d_v)[1].sum(1, keepdim=True) / S).expand(H, S, d_v))
     assert not queries[1].any()
@@ -72,10 +72,10 @@ def test_weights_sum_to_one_and_are_zero_where_looking_is_not_allowed():
     assert (found.masked_select(mask) > 0).all()
 
 
-@pytest.mark.parametrize("kernel", [Explicit, Sdpa])
-def test_dropout_falls_on_the_weights_and_only_in_training(kernel):
+@pytest.mark.parametrize("backend", [Eager, Sdpa])
+def test_dropout_falls_on_the_weights_and_only_in_training(backend):
     torch.manual_seed(1)
-    part, length = kernel(dropout=0.25), 400
+    part, length = backend(dropout=0.25), 400
     queries, keys = torch.randn(1, 1, length, K), torch.randn(1, 1, length, K)
     mask, each = torch.ones(1, 1, dtype=torch.bool), torch.eye(length)[None, None]  # reading it shows the weights
     kept = part.eval()(queries, keys, each, mask, None)
@@ -86,9 +86,9 @@ def test_dropout_falls_on_the_weights_and_only_in_training(kernel):
     assert_close(found, torch.where(found == 0, 0.0, kept / 0.75))
 
 
-@pytest.mark.parametrize("kernel", [Explicit, Sdpa])
-def test_dropout_comes_from_the_seed(kernel):
-    part = kernel(dropout=0.5).train()
+@pytest.mark.parametrize("backend", [Eager, Sdpa])
+def test_dropout_comes_from_the_seed(backend):
+    part = backend(dropout=0.5).train()
     inputs = (drawn(B, H, T, K), drawn(B, H, S, K), drawn(B, H, S, K), MASKS["everything"], None)
 
     def read(seed):

@@ -9,14 +9,14 @@ from torch.testing import assert_close
 from etude.model.block import NO_LAYER_CACHE, LayerCache
 from etude.model.position import NO_POSITION, Position
 
-SAME_AS_PYTORCHS = list(itertools.product(("post", "pre"), ("relu", "gelu"), ("explicit", "sdpa")))
+SAME_AS_PYTORCHS = list(itertools.product(("post", "pre"), ("relu", "gelu"), ("eager", "sdpa")))
 
 
 @pytest.fixture(params=SAME_AS_PYTORCHS, ids="-".join)
 def model(jittered, request):
     """A model whose layers PyTorch has too; `is_pre` and `activation` say which."""
-    residual, feedforward, kernel = request.param
-    parts = (f"model/residual={residual}", f"model/feedforward={feedforward}", f"model/kernel={kernel}")
+    residual, feedforward, backend = request.param
+    parts = (f"model/residual={residual}", f"model/feedforward={feedforward}", f"model/backend={backend}")
     made = jittered(*parts, "model.attention.bias=true").double()
     made.is_pre, made.activation = residual == "pre", feedforward
     return made
@@ -44,7 +44,7 @@ def test_an_encoder_layer_equals_pytorchs(model, pytorchs):
     x = drawn(2, 6, 16).requires_grad_()
     y, expected = ours(x, REAL[:, None, None, :], NO_POSITION), theirs(x, src_key_padding_mask=~REAL)
     assert_close(y, expected)
-    own, others = (ours.feedforward.inner, ours.attention.output), (theirs.linear1, theirs.self_attn.out_proj)
+    own, others = (ours.feedforward.inner, ours.attention.out_proj), (theirs.linear1, theirs.self_attn.out_proj)
     assert_close(learned(y, x, *weights(own)), learned(expected, x, *weights(others)))
 
 
@@ -56,7 +56,7 @@ def test_a_decoder_layer_equals_pytorchs(model, pytorchs):
     y = ours(x, causal, NO_POSITION, memory, REAL[:, None, None, :], NO_LAYER_CACHE)
     expected = theirs(x, memory, tgt_mask=~causal, memory_key_padding_mask=~REAL)
     assert_close(y, expected)
-    own = (ours.feedforward.outer, ours.attention.output, ours.cross_attention.output)
+    own = (ours.feedforward.outer, ours.attention.out_proj, ours.cross_attention.out_proj)
     others = (theirs.linear2, theirs.self_attn.out_proj, theirs.multihead_attn.out_proj)
     assert_close(learned(y, x, memory, *weights(own)), learned(expected, x, memory, *weights(others)))
 
@@ -68,11 +68,11 @@ class Noting(Position):
         super().__init__(causal=True)
         self.asked = []
 
-    def turn(self, x, start):
+    def rotate(self, x, start):
         self.asked.append(("turn", x.size(2)))
         return x
 
-    def bias(self, queries, length, start):
+    def score_bias(self, queries, length, start):
         self.asked.append(("bias", length))
 
 
@@ -90,10 +90,10 @@ def test_positions_act_on_self_attention_and_not_on_attention_to_the_encoder(jit
 def test_a_cache_of_one_layer_projects_the_source_once(jittered):
     layer, cache, memory = jittered().decoder[0], LayerCache.empty(), torch.randn(1, 4, 16)
     calls = []
-    layer.cross_attention.keys.register_forward_hook(lambda *_: calls.append(1))
+    layer.cross_attention.k_proj.register_forward_hook(lambda *_: calls.append(1))
     everything = torch.ones(1, 1, 1, 4, dtype=torch.bool)
     for step in range(3):
         seen = torch.ones(1, step + 1, dtype=torch.bool)
         layer(torch.randn(1, 1, 16), seen, NO_POSITION, memory, everything, cache)
     assert len(calls) == 1
-    assert cache.own.length == 3
+    assert cache.self_attn.length == 3

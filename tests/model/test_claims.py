@@ -101,7 +101,7 @@ def test_selected_rows_go_on_as_if_they_had_always_stood_there(exact, sentences)
     rows = torch.tensor([2, 0, 0])
     state = exact.start(source, mask)
     exact.step(target[:, 0], state)
-    state.select(rows)
+    state.reorder(rows)
     logits = exact.step(target[rows, 1], state)
     assert_close(logits, exact(source[rows], mask[rows], target[rows, :2])[:, 1])
 

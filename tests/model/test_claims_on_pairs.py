@@ -36,5 +36,5 @@ def test_two_variations_keep_the_claims_together(model, longer_sentences):
 
     for part in model.modules():
         if isinstance(part, Attention):
-            part.kernel = Sdpa(dropout=0.0)
-    assert_close(model(source, mask, target), whole, msg="another kernel")
+            part.backend = Sdpa(dropout=0.0)
+    assert_close(model(source, mask, target), whole, msg="another backend")

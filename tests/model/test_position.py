@@ -7,8 +7,8 @@ from torch.testing import assert_close
 
 from etude.data.tokenizer import PAD
 from etude.model.attention import MultiHeadAttention
-from etude.model.backend import Explicit
-from etude.model.cache import GrowingCache
+from etude.model.backend import Eager
+from etude.model.cache import SelfAttentionCache
 from etude.model.position import T5, Alibi, NoPosition, Position, Rotary, Shaw
 from etude.model.scale import SqrtDk
 from etude.model.transformer import DecoderState, Transformer
@@ -50,7 +50,7 @@ def placed(model: Transformer) -> Transformer:
 def attention() -> MultiHeadAttention:
     torch.manual_seed(5)
     return MultiHeadAttention(
-        SqrtDk(d_k=4), Explicit(dropout=0.0), False, d_model=8, heads=2, d_k=4, d_v=4, bias=False
+        SqrtDk(d_k=4), Eager(dropout=0.0), False, d_model=8, heads=2, d_k=4, d_v=4, bias=False
     ).double()
 
 
@@ -70,7 +70,7 @@ def test_self_attention_depends_on_offsets_only(name):
 @pytest.mark.parametrize("name", RELATIVE)
 def test_cached_self_attention_depends_on_offsets_only(name):
     layer, position, x, hidden = attention(), scheme(name, causal=True), random(2, 6, 8), random(2, 5, 8)
-    past, cache = torch.ones(6, 6, dtype=torch.bool).tril(), GrowingCache()
+    past, cache = torch.ones(6, 6, dtype=torch.bool).tril(), SelfAttentionCache()
     layer(hidden, hidden, past[:5, :5], position, cache)
     mask = torch.cat([torch.zeros(6, 5, dtype=torch.bool), past], dim=1)
     assert_close(layer(x, x, mask, position, cache), layer(x, x, past, position), atol=1e-6, rtol=1e-6)
@@ -150,10 +150,10 @@ def test_schemes_without_a_limit_go_on_past_any_table(tiny, position):
     assert model.encode(source, torch.ones_like(source, dtype=torch.bool)).isfinite().all()
 
 
-@pytest.mark.parametrize("kernel", ["explicit", "sdpa"])
+@pytest.mark.parametrize("backend", ["eager", "sdpa"])
 @pytest.mark.parametrize("position", ALL)
-def test_half_precision_stays_finite_and_near(tiny, sentences, position, kernel):
-    model, (source, mask, target) = tiny(f"model/position={position}", f"model/kernel={kernel}"), sentences
+def test_half_precision_stays_finite_and_near(tiny, sentences, position, backend):
+    model, (source, mask, target) = tiny(f"model/position={position}", f"model/backend={backend}"), sentences
     blank = mask.clone()
     blank[1] = False
     with torch.autocast("cpu", torch.bfloat16):
@@ -164,8 +164,8 @@ def test_half_precision_stays_finite_and_near(tiny, sentences, position, kernel)
 @pytest.mark.parametrize("name", RELATIVE)
 def test_what_is_made_on_the_way_is_made_where_the_queries_are(name):
     position, queries = RELATIVE[name](False).to("meta").at_layer(0), torch.zeros(1, 2, 3, 4, device="meta")
-    assert position.turn(queries, 500).device.type == "meta"
-    bias = position.bias(queries, 503, 500)
+    assert position.rotate(queries, 500).device.type == "meta"
+    bias = position.score_bias(queries, 503, 500)
     assert bias is None or bias.device.type == "meta"
 
 

@@ -17,7 +17,7 @@ PLACES = {"position": st.integers(0, 3000), "pair": st.integers(0, 31)}
 @given(**PLACES)
 @settings(max_examples=60, deadline=None)
 def test_sinusoids_are_interleaved_as_the_paper_prints_them(position, pair):
-    added = Sinusoidal(False, d_model=64).embed(torch.zeros(1, 1, 64), position)[0, 0]
+    added = Sinusoidal(False, d_model=64).add_to_embedding(torch.zeros(1, 1, 64), position)[0, 0]
     angle = position / 10000 ** (2 * pair / 64)
     assert math.isclose(added[2 * pair].item(), math.sin(angle), abs_tol=1e-6)
     assert math.isclose(added[2 * pair + 1].item(), math.cos(angle), abs_tol=1e-6)
@@ -26,20 +26,20 @@ def test_sinusoids_are_interleaved_as_the_paper_prints_them(position, pair):
 @given(**PLACES)
 @settings(max_examples=60, deadline=None)
 def test_the_published_code_has_sines_first_then_cosines(position, pair):
-    added = SinusoidalT2T(False, d_model=64).embed(torch.zeros(1, 1, 64), position)[0, 0]
+    added = SinusoidalT2T(False, d_model=64).add_to_embedding(torch.zeros(1, 1, 64), position)[0, 0]
     angle = position * math.exp(-pair * math.log(10000) / 31)
     assert math.isclose(added[pair].item(), math.sin(angle), abs_tol=1e-6)
     assert math.isclose(added[32 + pair].item(), math.cos(angle), abs_tol=1e-6)
 
 
 def test_the_last_timescale_of_the_published_code_is_exactly_10000():
-    added = SinusoidalT2T(False, d_model=512).embed(torch.zeros(1, 1, 512), 10000)[0, 0]
+    added = SinusoidalT2T(False, d_model=512).add_to_embedding(torch.zeros(1, 1, 512), 10000)[0, 0]
     assert_close(added[[255, 511]], torch.tensor([math.sin(1), math.cos(1)]))
 
 
 @pytest.mark.parametrize("kind", [Sinusoidal, SinusoidalT2T])
 def test_two_dimensions_hold_one_pair_of_timescale_one(kind):
-    added = kind(False, d_model=2).embed(torch.zeros(1, 1, 2), 5)[0, 0]
+    added = kind(False, d_model=2).add_to_embedding(torch.zeros(1, 1, 2), 5)[0, 0]
     assert_close(added, torch.tensor([math.sin(5), math.cos(5)]))
 
 
@@ -51,7 +51,7 @@ def test_sinusoids_refuse_an_odd_width(kind):
 
 def test_sinusoids_go_on_past_the_first_table():
     position = Sinusoidal(False, d_model=8)
-    late = position.embed(torch.zeros(1, 1, 8), 1000)
+    late = position.add_to_embedding(torch.zeros(1, 1, 8), 1000)
     assert_close(late[0, 0, :2], torch.tensor([math.sin(1000), math.cos(1000)]), atol=1e-5, rtol=0)
 
 
@@ -65,19 +65,19 @@ def test_sinusoids_go_on_past_the_first_table():
 )
 def test_embedding_from_a_start_continues_the_whole(make):
     position, x = make(), torch.randn(2, 9, 8)
-    whole = position.embed(x, 0)
-    assert_close(position.embed(x[:, 4:], 4), whole[:, 4:])
+    whole = position.add_to_embedding(x, 0)
+    assert_close(position.add_to_embedding(x[:, 4:], 4), whole[:, 4:])
 
 
 def test_learned_positions_begin_as_large_as_words():
     """Both have unit variance, so that learning them or not is all that changes with the scheme."""
     x = TiedAll(512, d_model=64).source(torch.arange(512)[None])
-    added = Learned(False, d_model=64, max_length=512).embed(torch.zeros_like(x), 0)
+    added = Learned(False, d_model=64, max_length=512).add_to_embedding(torch.zeros_like(x), 0)
     assert_close(added.std(), x.std(), rtol=0.05, atol=0)
 
 
 def test_a_learned_table_refuses_what_lies_behind_it():
     position = Learned(False, d_model=4, max_length=6)
-    position.embed(torch.zeros(1, 6, 4), 0)
+    position.add_to_embedding(torch.zeros(1, 6, 4), 0)
     with pytest.raises(ValueError, match=r"7 positions does not fit the learned table of 6.*model.position.max_length"):
-        position.embed(torch.zeros(1, 1, 4), 6)
+        position.add_to_embedding(torch.zeros(1, 1, 4), 6)

@@ -63,7 +63,7 @@ def test_any_number_of_heads_has_slopes_of_its_own(heads):
 @given(**SPANS)
 @settings(max_examples=20, deadline=None)
 def test_alibi_falls_with_the_distance(start, length):
-    bias = Alibi(False, heads=3).bias(queries(length), start + length, start)
+    bias = Alibi(False, heads=3).score_bias(queries(length), start + length, start)
     for head, slope in enumerate([1 / 16, 1 / 256, 1 / 4]):
         for i in range(length):
             for j in range(start + length):
@@ -110,7 +110,7 @@ def test_t5_in_the_published_setting_has_the_buckets_of_its_formula():
 @pytest.mark.parametrize("causal", [False, True])
 def test_t5_adds_the_number_of_its_head_and_bucket(causal, start, length):
     position = drawn(SCHEMES["t5"](causal))
-    bias, table = position.bias(queries(length), start + length, start), position.table.detach().numpy()
+    bias, table = position.score_bias(queries(length), start + length, start), position.table.detach().numpy()
     for i in range(length):
         for j in range(start + length):
             bucket = bucket_by_hand(j - start - i, causal, 8, 12)
@@ -118,7 +118,7 @@ def test_t5_adds_the_number_of_its_head_and_bucket(causal, start, length):
 
 
 def test_t5_starts_by_favouring_no_offset():
-    assert not SCHEMES["t5"](False).bias(queries(5), 5, 0).any()
+    assert not SCHEMES["t5"](False).score_bias(queries(5), 5, 0).any()
 
 
 @pytest.mark.parametrize("buckets", [0, 2, 6])
@@ -142,7 +142,7 @@ def test_shaw_adds_the_vector_of_the_offset_to_the_key(causal, start, length):
     layer = drawn(SCHEMES["shaw"](causal)).at_layer(1)
     asked, keys = queries(length), queries(start + length + 100)[:, :, : start + length]
     scaled, _ = SqrtDk(d_k=4)(asked, keys)
-    scores = scaled @ keys.mT + layer.bias(scaled, start + length, start)
+    scores = scaled @ keys.mT + layer.score_bias(scaled, start + length, start)
     q, k, a = asked.numpy(), keys.numpy(), layer.table.detach().numpy()
     expected = np.empty(scores.shape)
     for b, h, i, j in np.ndindex(*scores.shape):
@@ -169,19 +169,19 @@ def test_shaw_refuses_to_tell_nothing_apart():
 @pytest.mark.parametrize("name", SCHEMES)
 def test_a_bias_from_a_start_continues_the_whole(name, causal):
     layer, asked = drawn(SCHEMES[name](causal)).at_layer(0), queries(9)
-    whole = layer.bias(asked, 9, 0)
-    assert_close(layer.bias(asked[:, :, 4:], 9, 4), whole[..., 4:, :])
+    whole = layer.score_bias(asked, 9, 0)
+    assert_close(layer.score_bias(asked[:, :, 4:], 9, 4), whole[..., 4:, :])
 
 
 @pytest.mark.parametrize("name", SCHEMES)
 def test_a_bias_is_the_same_anywhere(name):
     layer, asked = drawn(SCHEMES[name](False)).at_layer(0), queries(7)
-    assert_close(layer.bias(asked, 5007, 5000)[..., 5000:], layer.bias(asked, 7, 0))
+    assert_close(layer.score_bias(asked, 5007, 5000)[..., 5000:], layer.score_bias(asked, 7, 0))
 
 
 @pytest.mark.parametrize("name", SCHEMES)
 def test_the_products_counted_are_those_made(name):
     position, asked = drawn(SCHEMES[name](False)), queries(7)
     with FlopCounterMode(display=False) as counter:
-        position.at_layer(0).bias(asked, 9, 2)
+        position.at_layer(0).score_bias(asked, 9, 2)
     assert counter.get_total_flops() == 2 * 3 * position.score_flops(7, 9, 4)

@@ -32,7 +32,7 @@ def by_hand(x: np.ndarray, position: int, base: float) -> np.ndarray:
 )
 def test_each_pair_turns_by_its_angle(pairs, start, base, seed):
     x = np.random.default_rng(seed).normal(size=(3, 2 * pairs))
-    turned = rope(2 * pairs, base).turn(torch.tensor(x)[None, None], start)[0, 0]
+    turned = rope(2 * pairs, base).rotate(torch.tensor(x)[None, None], start)[0, 0]
     expected = np.stack([by_hand(row, start + t, base) for t, row in enumerate(x)])
     assert_close(turned.numpy(), expected, atol=1e-6, rtol=1e-6)
 
@@ -42,7 +42,7 @@ def test_each_pair_turns_by_its_angle(pairs, start, base, seed):
 def test_a_product_depends_on_the_offset_alone(query, key, seed):
     q, k = np.random.default_rng(seed).normal(size=(2, 8))
     position = rope()
-    here = position.turn(torch.tensor(q)[None, None, None], query) * position.turn(
+    here = position.rotate(torch.tensor(q)[None, None, None], query) * position.rotate(
         torch.tensor(k)[None, None, None], key
     )
     theta = 10000 ** (-np.arange(4) / 4)
@@ -52,37 +52,37 @@ def test_a_product_depends_on_the_offset_alone(query, key, seed):
 
 def test_turning_keeps_lengths():
     x = torch.randn(2, 3, 50, 8, dtype=torch.float64)
-    assert_close(rope().turn(x, 90).norm(dim=-1), x.norm(dim=-1), atol=1e-6, rtol=1e-6)
+    assert_close(rope().rotate(x, 90).norm(dim=-1), x.norm(dim=-1), atol=1e-6, rtol=1e-6)
 
 
 def test_the_first_position_is_not_turned():
     x = torch.randn(1, 1, 1, 8, dtype=torch.float64)
-    assert torch.equal(rope().turn(x, 0), x)
+    assert torch.equal(rope().rotate(x, 0), x)
 
 
 def test_turning_from_a_start_continues_the_whole():
     x, position = torch.randn(2, 3, 9, 8, dtype=torch.float64), rope()
-    assert torch.equal(position.turn(x[:, :, 4:], 4), position.turn(x, 0)[:, :, 4:])
+    assert torch.equal(position.rotate(x[:, :, 4:], 4), position.rotate(x, 0)[:, :, 4:])
 
 
 def test_late_positions_keep_their_digits():
     x = torch.tensor([[[[1.0, 0.0]]]])
     assert_close(
-        Rotary(False, d_k=2, base=10000.0).turn(x, 99_999)[0, 0, 0, 0].item(), math.cos(99_999), atol=1e-6, rtol=0
+        Rotary(False, d_k=2, base=10000.0).rotate(x, 99_999)[0, 0, 0, 0].item(), math.cos(99_999), atol=1e-6, rtol=0
     )
 
 
 def test_half_precision_in_half_precision_out():
     x = torch.zeros(1, 1, 3, 8, dtype=torch.bfloat16)
-    assert Rotary(False, d_k=8, base=10000.0).turn(x, 0).dtype == torch.bfloat16
+    assert Rotary(False, d_k=8, base=10000.0).rotate(x, 0).dtype == torch.bfloat16
 
 
 def test_a_table_that_grew_in_inference_still_serves_training():
     position = Rotary(False, d_k=8, base=10000.0)
     with torch.inference_mode():
-        position.turn(torch.zeros(1, 1, 300, 8), 0)
+        position.rotate(torch.zeros(1, 1, 300, 8), 0)
     x = torch.randn(1, 1, 200, 8, requires_grad=True)
-    position.turn(x, 0).square().sum().backward()
+    position.rotate(x, 0).square().sum().backward()
     assert_close(x.grad, 2 * x.detach())
 
 

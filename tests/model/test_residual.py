@@ -74,7 +74,7 @@ def test_rezero_makes_no_norm():
 
 @pytest.mark.parametrize(("kind", "closing"), list(CLOSING.items()))
 def test_a_stack_is_closed_by_a_norm_where_its_sum_has_met_none(kind, closing):
-    assert type(kind(layer_norm, dropout=0.1).closing()) is closing
+    assert type(kind(layer_norm, dropout=0.1).final_norm()) is closing
 
 
 @pytest.mark.parametrize("kind", CLOSING)

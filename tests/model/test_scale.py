@@ -100,10 +100,10 @@ def test_the_cosine_scale_refuses_a_length_without_a_logarithm():
         Cosine(length=1)
 
 
-@pytest.mark.parametrize("kernel", ["explicit", "sdpa"])
+@pytest.mark.parametrize("backend", ["eager", "sdpa"])
 @pytest.mark.parametrize("scale", ALL)
-def test_half_precision_stays_finite_and_near(tiny, sentences, scale, kernel):
-    model, (source, mask, target) = tiny(f"model/scale={scale}", f"model/kernel={kernel}"), sentences
+def test_half_precision_stays_finite_and_near(tiny, sentences, scale, backend):
+    model, (source, mask, target) = tiny(f"model/scale={scale}", f"model/backend={backend}"), sentences
     blank = mask.clone()
     blank[1] = False
     with torch.autocast("cpu", torch.bfloat16):

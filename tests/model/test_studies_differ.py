@@ -18,7 +18,7 @@ from etude.yaml_file import read_yaml
 
 VOCABULARY = 40
 NAMES = ("study", "arm", "experiment.")  # what a run is called
-OTHER_WAYS = ("model/kernel",)  # groups of ways to compute the same function
+OTHER_WAYS = ("model/backend",)  # groups of ways to compute the same function
 
 # What may differ where an override names this section; the schedule knows d_model, equation (3).
 MAY_DIFFER = {
@@ -173,5 +173,5 @@ def test_an_arm_starts_with_the_baselines_weights_wherever_name_and_shape_agree(
         weight, other = weights[name], others[name]
         if torch.equal(weight, other) or (about_start and name in linear):
             continue
-        assert name.rpartition("attention.")[2] in {"queries.weight", "keys.weight", "values.weight"}, name
+        assert name.rpartition("attention.")[2] in {"q_proj.weight", "k_proj.weight", "v_proj.weight"}, name
         assert torch.allclose(weight * (other.norm() / weight.norm()), other), name

@@ -22,12 +22,12 @@ def stack(kind, layers, closing, **options) -> nn.Module:
 def test_the_model_is_pytorchs_stacks_between_its_embeddings(jittered, pytorchs, sentences, residual):
     model, pre = jittered(f"model/residual={residual}", "model.attention.bias=true"), residual == "pre"
     first, second = ([pytorchs(layer, pre=pre) for layer in ours] for ours in (model.encoder, model.decoder))
-    encoder = stack(nn.TransformerEncoder, first, model.after_encoder if pre else None, enable_nested_tensor=False)
-    decoder = stack(nn.TransformerDecoder, second, model.after_decoder if pre else None)
+    encoder = stack(nn.TransformerEncoder, first, model.encoder_norm if pre else None, enable_nested_tensor=False)
+    decoder = stack(nn.TransformerDecoder, second, model.decoder_norm if pre else None)
     source, mask, target = sentences
     embedding = model.embedding.source_table.weight
-    x = model.source_position.embed(embedding[source] * 4.0, 0)  # sqrt(16) = 4
-    y = model.target_position.embed(embedding[target] * 4.0, 0)
+    x = model.source_position.add_to_embedding(embedding[source] * 4.0, 0)  # sqrt(16) = 4
+    y = model.target_position.add_to_embedding(embedding[target] * 4.0, 0)
     memory = encoder(x, src_key_padding_mask=~mask)
     causal = nn.Transformer.generate_square_subsequent_mask(target.size(1))
     expected = decoder(y, memory, tgt_mask=causal, memory_key_padding_mask=~mask) @ embedding.T
@@ -37,7 +37,7 @@ def test_the_model_is_pytorchs_stacks_between_its_embeddings(jittered, pytorchs,
 @pytest.mark.parametrize(("residual", "closed"), [("post", False), ("pre", True), ("sandwich", True)])
 def test_a_stack_whose_sum_has_met_no_norm_ends_with_one_of_its_own(tiny, residual, closed):
     model = tiny(f"model/residual={residual}")
-    closing = (model.after_encoder, model.after_decoder)
+    closing = (model.encoder_norm, model.decoder_norm)
     assert [isinstance(part, nn.LayerNorm) for part in closing] == [closed, closed]
     inside = {id(part) for stack in (model.encoder, model.decoder) for part in stack.modules()}
     assert not {id(part) for part in closing} & inside

@@ -19,7 +19,7 @@ def tried(make_run: Make) -> Callable[..., Planned]:
     """Fabricates a run of a search, with the overrides that it was planned with."""
 
     def make(rate: float, valid: float, seed: int = 1, bleu: float = 40.0, ppl: float = 3.0, **more: str) -> Planned:
-        run = make_run("base", seed, typed=(f"budget.rate={rate}",), bleu=bleu, ppl=ppl, **more)
+        run = make_run("base", seed, typed=(f"budget.lr_factor={rate}",), bleu=bleu, ppl=ppl, **more)
         run.result_file.write_text(json.dumps(run.result() | {"valid": {"perplexity": valid}}))
         return words(rate, seed), run
 
@@ -27,7 +27,7 @@ def tried(make_run: Make) -> Callable[..., Planned]:
 
 
 def words(rate: float, seed: int = 1) -> list[str]:
-    return ["experiment=heads/base", "scale=pocket", f"budget.rate={rate}", f"seed={seed}"]
+    return ["experiment=heads/base", "scale=pocket", f"budget.lr_factor={rate}", f"seed={seed}"]
 
 
 def test_trials_stand_by_their_validation_perplexity_and_only_the_best_is_tested(
@@ -35,10 +35,10 @@ def test_trials_stand_by_their_validation_perplexity_and_only_the_best_is_tested
 ) -> None:
     runs = [tried(0.1, valid=5, bleu=61.5, ppl=2.5), tried(0.5, valid=3, bleu=44.4, ppl=4.75), tried(0.3, valid=4)]
     found = search("my.yaml", runs, drawn=())
-    assert [column.header for column in found.columns] == ["budget.rate", "PPL"]
+    assert [column.header for column in found.columns] == ["budget.lr_factor", "PPL"]
     assert [row.cells for row in found.rows] == [["0.5", "3.00"], ["0.3", "4.00"], ["0.1", "5.00"]]
     told = " ".join(found.notes)
-    assert "budget.rate=0.5" in told
+    assert "budget.lr_factor=0.5" in told
     assert "4.75" in told
     assert "44.4 BLEU" in told
     assert "61.5" not in told
@@ -46,15 +46,15 @@ def test_trials_stand_by_their_validation_perplexity_and_only_the_best_is_tested
 
 
 def test_a_random_search_is_told_what_so_many_trials_find(tried: Callable[..., Planned], runs_dir: Path) -> None:
-    found = search("my.yaml", [tried(0.1, valid=5), tried(0.2, valid=3)], drawn={"budget.rate"})
+    found = search("my.yaml", [tried(0.1, valid=5), tried(0.2, valid=3)], drawn={"budget.lr_factor"})
     # of two: the best is 3 but where both draws fall on 5, a quarter of all
     assert f"1: 4.00 ± 1.00, 2: 3.50 ± {math.sqrt(0.75):.2f}." in found.notes[-1]
 
 
 def test_a_drawn_number_is_shown_short_and_told_in_full(tried: Callable[..., Planned], runs_dir: Path) -> None:
-    found = search("my.yaml", [tried(0.17358239193, valid=3), tried(2, valid=4)], drawn={"budget.rate"})
+    found = search("my.yaml", [tried(0.17358239193, valid=3), tried(2, valid=4)], drawn={"budget.lr_factor"})
     assert [row.cells[0] for row in found.rows] == ["0.1736", "2"]
-    assert "budget.rate=0.17358239193" in " ".join(found.notes)
+    assert "budget.lr_factor=0.17358239193" in " ".join(found.notes)
 
 
 def test_the_seeds_of_one_trial_are_averaged(tried: Callable[..., Planned], runs_dir: Path) -> None:
@@ -65,7 +65,7 @@ def test_the_seeds_of_one_trial_are_averaged(tried: Callable[..., Planned], runs
 
 def test_what_is_not_finished_yet_is_counted(tried: Callable[..., Planned], runs_dir: Path) -> None:
     planned = [tried(0.1, valid=4), (words(0.3), RunDir(runs_dir / "one")), (words(0.4), RunDir(runs_dir / "other"))]
-    found = search("my.yaml", planned, drawn={"budget.rate"})
+    found = search("my.yaml", planned, drawn={"budget.lr_factor"})
     assert [row.cells for row in found.rows] == [["0.1", "4.00"]]
     assert found.left_out == ["Not finished: 2 runs of the search."]
 
@@ -75,7 +75,7 @@ def test_what_diverged_stands_last_and_enters_no_expectation(
     bad: float, tried: Callable[..., Planned], runs_dir: Path
 ) -> None:
     runs = [tried(0.1, valid=bad), tried(0.2, valid=5), tried(0.3, valid=3)]
-    found = search("my.yaml", runs, drawn={"budget.rate"})
+    found = search("my.yaml", runs, drawn={"budget.lr_factor"})
     assert [row.cells[0] for row in found.rows] == ["0.3", "0.2", "0.1"]
     assert "1 of 3 diverged." in found.notes
     assert "that do not diverge" in found.notes[-1]
@@ -84,7 +84,7 @@ def test_what_diverged_stands_last_and_enters_no_expectation(
 
 def test_what_was_drawn_twice_counts_twice(tried: Callable[..., Planned], runs_dir: Path) -> None:
     often, once = tried(0.1, valid=3), tried(0.2, valid=6)
-    found = search("my.yaml", [often, once, often], drawn={"budget.rate"})
+    found = search("my.yaml", [often, once, often], drawn={"budget.lr_factor"})
     assert len(found.rows) == 2
     assert f"1: 4.00 ± {math.sqrt(2):.2f}, 2:" in found.notes[-1]
 
@@ -118,7 +118,7 @@ def test_a_damaged_result_is_named_and_left_out(damage: str, tried: Callable[...
 
 def test_a_search_without_a_finished_run_says_how_to_make_them(runs_dir: Path) -> None:
     with pytest.raises(UserError, match=r"this makes them: etude sweep my\.yaml run_cap=3"):
-        search("my.yaml run_cap=3", [(words(0.1), RunDir(runs_dir / "none"))], drawn={"budget.rate"})
+        search("my.yaml run_cap=3", [(words(0.1), RunDir(runs_dir / "none"))], drawn={"budget.lr_factor"})
 
 
 def test_what_was_typed_behind_the_sweep_is_typed_behind_its_report(
@@ -132,7 +132,7 @@ def test_what_was_typed_behind_the_sweep_is_typed_behind_its_report(
         return runs
 
     def drawn(name: str, words: Sequence[str]) -> set[str]:
-        return {"budget.rate"}
+        return {"budget.lr_factor"}
 
     report_search(["my.yaml", "run_cap=2", "scale=pocket", "--markdown", "out.md"], plans, drawn)
     assert asked == [("my.yaml", ["run_cap=2", "scale=pocket"])]

@@ -20,13 +20,13 @@ Make = Callable[..., RunDir]
 def tried(runs_dir: Path, make_run: Make) -> Make:
     """The study `heads`, which tunes its rate; makes runs with a rate, a validation and a test perplexity."""
     study = runs_dir.parent / "experiments" / "heads" / "study.yaml"
-    study.write_text(study.read_text() + yaml.safe_dump({"tune": {"budget.rate": [0.5, 1.0]}, "pilots": [101]}))
+    study.write_text(study.read_text() + yaml.safe_dump({"tune": {"budget.lr_factor": [0.5, 1.0]}, "pilots": [101]}))
 
     def make(
         arm: str, seed: int, rate: float, *, valid: float = 3.0, ppl: float = 3.0, scale: str = "pocket"
     ) -> RunDir:
-        budget = {"rate": rate, "steps": 0.1, "max_steps": 100, "target_tokens": 2000}
-        typed = (f"budget.rate={rate}",) if rate != 1.0 else ()
+        budget = {"lr_factor": rate, "steps": 0.1, "max_steps": 100, "target_tokens": 2000}
+        typed = (f"budget.lr_factor={rate}",) if rate != 1.0 else ()
         run = make_run(arm, seed, ppl=ppl, typed=typed, changed={"budget": budget}, scale=scale)
         result = run.result() | {"valid": {"perplexity": valid}}
         run.result_file.write_text(json.dumps(result))
@@ -57,7 +57,7 @@ def test_the_table_holds_the_shared_value_and_each_arm_at_its_own_best(runs_dir:
     assert (compared.tuned.values, compared.tuned.trials) == ({"base": (1.0,), "A1": (0.5,)}, {"base": 2, "A1": 2})
     assert [run.seed for arm in compared.arms for run in arm.runs] == [11, 11], "a pilot is in no table"
     told = "tuned: each arm with the best of 2 values, by validation loss on seed 101, which the table does not hold"
-    assert f"{told}: budget.rate=1.0: base; budget.rate=0.5: A1." in report("heads", runs_dir, {}).rows.notes
+    assert f"{told}: budget.lr_factor=1.0: base; budget.lr_factor=0.5: A1." in report("heads", runs_dir, {}).rows.notes
 
 
 @pytest.mark.parametrize("width", [60, 72, 80, 100, 160])
@@ -127,9 +127,9 @@ def test_runs_at_another_value_are_left_out_by_name_and_can_be_asked_for(runs_di
     tried("base", 11, 1.0, ppl=2.0)
     tried("A1", 11, 1.0, ppl=2.0)
     tried("A1", 12, 0.5, ppl=4.0)
-    told = "Left out: 1 run with another budget.rate: say which to see them."
+    told = "Left out: 1 run with another budget.lr_factor: say which to see them."
     assert told in results("heads", runs_dir).notes
-    assert seeds(runs_dir, **{"budget.rate": "0.5"}) == [("A1", 12)]
+    assert seeds(runs_dir, **{"budget.lr_factor": "0.5"}) == [("A1", 12)]
 
 
 def test_pilots_can_be_asked_for_by_their_seed(runs_dir: Path, tried: Make) -> None:

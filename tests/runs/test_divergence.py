@@ -17,7 +17,7 @@ from etude.training.metrics_writers import read_metrics
 
 TINY = ["model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "trainer=cpu", "logger=none"]
 TEXT = ["data=files", "data.tsv=pairs.tsv", "data.holdout=4", "tokenizer.vocab_size=30", "cache_dir=cache"]
-BUDGET = ["budget=smoke", "budget.max_steps=6", "budget.valid_every=4", "decoding=greedy", "decoding.max_extra=2"]
+BUDGET = ["budget=smoke", "budget.max_steps=6", "budget.val_every=4", "decoding=greedy", "decoding.max_len_offset=2"]
 WORDS = ["experiment=table3/A1", *TINY, *TEXT, *BUDGET]
 
 
@@ -60,7 +60,7 @@ def train(*words: str) -> tuple[int, RunDir]:
 
 
 def test_a_training_that_diverges_stops_at_once_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    status, run = train("budget.rate=1e30")
+    status, run = train("budget.lr_factor=1e30")
     told = capsys.readouterr()
     assert status == EXIT_STATUS
     why = run.result()["diverged"]
@@ -73,21 +73,21 @@ def test_a_training_that_diverges_stops_at_once_and_says_so(capsys: pytest.Captu
 
 def test_the_weights_of_the_last_update_are_looked_at_though_no_loss_has_met_them() -> None:
     with pytest.raises(SystemExit) as end:
-        main(["train", *WORDS, "budget.rate=1e60", "budget.max_steps=1", "runs_dir=last"])
+        main(["train", *WORDS, "budget.lr_factor=1e60", "budget.max_steps=1", "runs_dir=last"])
     [run] = (RunDir(path) for path in Path("last").glob("table3/A1/seed*"))
     assert end.value.code == EXIT_STATUS
     assert run.result()["diverged"] == "a weight is no finite number at step 1"
 
 
 def test_typed_again_it_is_not_computed_again_and_still_no_success(capsys: pytest.CaptureFixture[str]) -> None:
-    status, run = train("budget.rate=1e30")
+    status, run = train("budget.lr_factor=1e30")
     assert status == EXIT_STATUS
     assert "already finished" in capsys.readouterr().err
     assert Job(run).state is State.DIVERGED
 
 
 def test_it_is_diverged_wherever_one_looks(capsys: pytest.CaptureFixture[str]) -> None:
-    _, run = train("budget.rate=1e30")
+    _, run = train("budget.lr_factor=1e30")
     capsys.readouterr()
     assert standing(run).state is State.DIVERGED
     [row] = results("table3").frame()
@@ -104,7 +104,7 @@ def test_it_is_diverged_wherever_one_looks(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_who_asks_for_it_trains_on_to_the_end(capsys: pytest.CaptureFixture[str]) -> None:
-    status, run = train("budget.rate=1e30", "trainer.stop_when_diverged=false", "runs_dir=on", "study=table3")
+    status, run = train("budget.lr_factor=1e30", "trainer.stop_when_diverged=false", "runs_dir=on", "study=table3")
     [run] = (RunDir(path) for path in Path("on").glob("table3/A1/seed*"))
     assert status == EXIT_STATUS
     assert run.result()["steps"] == 6

@@ -156,7 +156,7 @@ def test_a_sweep_over_a_row_of_table3_names_its_arms_and_the_baseline(name: str,
 
 SEARCH = {
     "experiment": {"value": "table3/base"},
-    "budget.rate": {"distribution": "log_uniform_values", "min": 0.1, "max": 3.0},
+    "budget.lr_factor": {"distribution": "log_uniform_values", "min": 0.1, "max": 3.0},
     "model.dropout": {"values": [0.1, 0.2, 0.3]},
 }
 
@@ -174,8 +174,8 @@ def test_a_random_search_is_handed_to_its_sweeper_with_what_is_not_drawn(tmp_pat
         "experiment=table3/base",
         "seed=1,2",
     ]
-    words = sweep_overrides(file, ["run_cap=2", "search_seed=5", "budget.rate=0.5"])
-    typed = ["hydra.sweeper.run_cap=2", "hydra.sweeper.search_seed=5", "experiment=table3/base", "budget.rate=0.5"]
+    words = sweep_overrides(file, ["run_cap=2", "search_seed=5", "budget.lr_factor=0.5"])
+    typed = ["hydra.sweeper.run_cap=2", "hydra.sweeper.search_seed=5", "experiment=table3/base", "budget.lr_factor=0.5"]
     assert words == [*sweeper, *typed]
 
 
@@ -209,7 +209,7 @@ def test_each_draw_is_run_with_every_typed_combination(tmp_path: Path) -> None:
 
 
 def test_a_search_with_nothing_left_to_draw_is_a_grid(tmp_path: Path) -> None:
-    typed = ["budget.rate=0.5", "model.dropout=0.1,0.2"]
+    typed = ["budget.lr_factor=0.5", "model.dropout=0.1,0.2"]
     assert sweep_runs(typed, file=search(tmp_path), run_cap=6) == [[typed[0], f"model.dropout={p}"] for p in (0.1, 0.2)]
 
 
@@ -243,8 +243,10 @@ def test_whatever_stands_behind_run_cap_is_a_number_or_refused(word: str, tmp_pa
 
 
 def test_what_cannot_be_drawn_is_refused_with_file_and_key(tmp_path: Path) -> None:
-    file = search(tmp_path, {"budget.rate": {"distribution": "unifrom", "min": 0.1, "max": 3.0}})
-    with pytest.raises(UserError, match=r"search\.yaml: parameters\.budget\.rate: there is no distribution 'unifrom'"):
+    file = search(tmp_path, {"budget.lr_factor": {"distribution": "unifrom", "min": 0.1, "max": 3.0}})
+    with pytest.raises(
+        UserError, match=r"search\.yaml: parameters\.budget\.lr_factor: there is no distribution 'unifrom'"
+    ):
         sweep_runs([], file=file, run_cap=1)
 
 

@@ -22,7 +22,7 @@ RATES = (0.5, 1.0, 2.0)
 STUDY = {
     "baseline": "base",
     "arms": {"base": [], "one_head": ["model.heads=1"]},
-    "tune": {"budget.rate": [*RATES]},
+    "tune": {"budget.lr_factor": [*RATES]},
     "pilots": [101, 102],
 }
 
@@ -65,7 +65,7 @@ def launched(words: Sequence[str], score: Callable[[Sequence[str]], float]) -> l
 
 
 def rate(run: Sequence[str]) -> float:
-    return float(next((word.partition("=")[2] for word in run if word.startswith("budget.rate=")), "nan"))
+    return float(next((word.partition("=")[2] for word in run if word.startswith("budget.lr_factor=")), "nan"))
 
 
 def test_trials_come_first_and_each_arm_is_judged_at_its_own_best_besides(folder: Path) -> None:
@@ -114,8 +114,12 @@ def test_a_plan_counts_trials_and_both_readings(folder: Path) -> None:
     [
         ("mine", ["tuned=yes"], "tuned=yes: say tuned=true, or leave it out"),
         ("mine", ["tuned=true", "seed=101"], "seed=101 is a pilot seed of study mine: judge on others"),
-        ("mine", ["tuned=true", "++budget.rate=1"], r"tuned=true tries values of budget\.rate"),
-        ("mine", ["tuned=true", "budget.rate=1"], r"tuned=true tries values of budget\.rate: leave it out here"),
+        ("mine", ["tuned=true", "++budget.lr_factor=1"], r"tuned=true tries values of budget\.lr_factor"),
+        (
+            "mine",
+            ["tuned=true", "budget.lr_factor=1"],
+            r"tuned=true tries values of budget\.lr_factor: leave it out here",
+        ),
         ("modern", ["tuned=true"], "study modern does not say what to tune; add to its study.yaml"),
         ("free", ["tuned=true"], "tuned=true is for the arms of one study"),
     ],
@@ -134,8 +138,8 @@ def test_what_is_neither_true_nor_false_launches_nothing(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"tune": ["budget.rate"]}, "tune must map config keys to lists of values"),
-        ({"tune": {"budget.rate": 1}}, "tune must map config keys to lists of values"),
+        ({"tune": ["budget.lr_factor"]}, "tune must map config keys to lists of values"),
+        ({"tune": {"budget.lr_factor": 1}}, "tune must map config keys to lists of values"),
         ({"pilots": []}, "tune needs pilots, the seeds on which values are tried"),
         ({"pilots": [-1]}, "pilots must be a list of seeds"),
     ],
@@ -149,6 +153,6 @@ def test_a_study_that_says_it_wrongly_is_told_by_file_and_key(changed: dict, tol
 def test_trials_lie_where_any_run_of_that_config_lies(folder: Path) -> None:
     """So that a sweep typed again, or a run typed by hand, computes none of them twice."""
     trial = planned_runs("mine", ["tuned=true", "seed=11"])[0]
-    by_hand = ["experiment=mine/base", "seed=101", "budget.rate=0.5"]
+    by_hand = ["experiment=mine/base", "seed=101", "budget.lr_factor=0.5"]
     assert places([trial], compose) == places([by_hand], compose)
     assert isinstance(places([trial], compose)[0], RunDir)

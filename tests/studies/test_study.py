@@ -109,7 +109,7 @@ def test_an_unknown_study_is_answered_with_the_names_there_are(name: str, folder
             r"tune\.optimizer: what is tuned is a config key",
         ),
         (f"{STUDY}pilots: [101]\ntune: {{model/norm: [rms]}}", r"tune\.model/norm: what is tuned is a config key"),
-        (f"{STUDY}pilots: [101]\ntune: {{budget.rate: [[1]]}}", r"tune\.budget\.rate: .* plain values"),
+        (f"{STUDY}pilots: [101]\ntune: {{budget.lr_factor: [[1]]}}", r"tune\.budget\.lr_factor: .* plain values"),
         (f"{STUDY}seeds: 0", "seeds must be a whole number of runs an arm, such as 3, not 0"),
         (f"{STUDY}seeds: three", "seeds must be a whole number"),
         (f"{STUDY}agreement: 0.03", "agreement must hold large and margin"),

@@ -24,7 +24,7 @@ def config_of(*overrides: str) -> dict:
 
 def plain(*overrides: str) -> dict:
     """The same with attention step by step: PyTorch's counter does not see into its fused kernel on a processor."""
-    return config_of(*(o for o in overrides if not o.startswith("model/kernel")))
+    return config_of(*(o for o in overrides if not o.startswith("model/backend")))
 
 
 def counted(config: dict) -> int:
@@ -68,7 +68,7 @@ def test_decoding_every_variation_takes_what_the_formula_says(variation, beam):
     config = config_of(*variation)
     model = build.model(plain(*variation), PIECES).eval()
     source = torch.randint(4, PIECES, (B, S))
-    search = BeamSearch(beam=beam, alpha=0.6, max_extra=T)
+    search = BeamSearch(beam=beam, alpha=0.6, max_len_offset=T)
     with FlopCounterMode(display=False) as counter:
         search(Endless(model), source, torch.ones_like(source, dtype=torch.bool))
     formula = B * decoding_flops(size(config), S, S + T, beam)

@@ -34,7 +34,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Freeze:
 
     def frozen(name: str, *overrides: str) -> RunDir:
         folders = [f"runs_dir={place / name}", f"cache_dir={place / 'cache'}"]
-        budget = ["budget=smoke", "budget.valid_every=3", "decoding=greedy", "decoding.max_extra=2"]
+        budget = ["budget=smoke", "budget.val_every=3", "decoding=greedy", "decoding.max_len_offset=2"]
         return freeze(compose([*TINY, *text, *folders, *budget, *overrides]))
 
     return frozen

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from etude.data.batching import collate_piece
+from etude.data.batching import collate_micro_batch
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.training.build import training_data
@@ -32,7 +32,7 @@ def long(runs: Freeze, tmp_path: Path) -> list[RunDir]:
     files = {"": "train", "valid.": "held", "test.": "held"}
     text = [f"data.{key}tsv={tmp_path / name}.tsv" for key, name in files.items()]
     budget = [
-        "budget.max_pieces=200",
+        "budget.max_tokens=200",
         "budget.source_tokens=265",
         "budget.target_tokens=265",
         f"budget.max_steps={STEPS}",
@@ -55,7 +55,9 @@ def test_two_processes_with_sentences_on_both_sides_of_the_table_make_the_update
     config = one.config()
     store = build.token_store(config)
     split, stream = store.split("train"), training_data(config, store, start_step=0).train_dataloader()
-    batches = [[collate_piece(split, stream.piece(step, 0).rows, p, 2) for p in range(2)] for step in range(STEPS)]
+    batches = [
+        [collate_micro_batch(split, stream.piece(step, 0).rows, p, 2) for p in range(2)] for step in range(STEPS)
+    ]
     met = [tuple(piece.target_in.size(1) for piece in batch) for batch in batches]
     assert sorted(met) == sorted(LENGTHS), "the seed was chosen for that"
     train(one)

@@ -12,7 +12,7 @@ import yaml
 from filelock import FileLock
 from lightning import Trainer
 
-from etude.data.batching import collate_piece
+from etude.data.batching import collate_micro_batch
 from etude.launchers.job import train_command
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
@@ -33,20 +33,20 @@ def asked(runs: Freeze, name: str, dropout: float, *trainer: str) -> RunDir:
 
 @pytest.fixture(scope="module")
 def whole(runs: Freeze) -> RunDir:
-    """Every batch in one piece."""
+    """Every batch as one micro-batch."""
     run = asked(runs, "whole", 0.0)
     train(run)
     return run
 
 
-def test_the_pieces_hold_different_counts_of_tokens(whole: RunDir) -> None:
+def test_the_micro_batches_hold_different_counts_of_tokens(whole: RunDir) -> None:
     """Otherwise the claims below would hold for a mean of means too."""
     config = whole.config()
     split = build.token_store(config).split("train")
     stream = training_data(config, build.token_store(config), start_step=0).train_dataloader()
-    rows = [stream.piece(step, 0).rows for step in range(STEPS)]
+    rows = [stream.micro_batch(step, 0).rows for step in range(STEPS)]
     for pieces in (2, 3):
-        counts = [[collate_piece(split, batch, p, pieces).target_tokens for p in range(pieces)] for batch in rows]
+        counts = [[collate_micro_batch(split, batch, p, pieces).target_tokens for p in range(pieces)] for batch in rows]
         assert any(len(set(count)) > 1 for count in counts)
 
 
@@ -74,7 +74,7 @@ def test_two_processes_make_the_update_of_one(runs: Freeze, whole: RunDir) -> No
 
 
 @pytest.mark.slow
-def test_dropout_depends_on_the_piece_not_on_who_computes_it(runs: Freeze, whole: RunDir) -> None:
+def test_dropout_depends_on_the_micro_batch_not_on_who_computes_it(runs: Freeze, whole: RunDir) -> None:
     """Two processes draw what two micro batches of one process draw."""
     micro, two = asked(runs, "drawn", 0.4, "micro_batches=2"), asked(runs, "drawn-two", 0.4, "devices=2")
     train(micro)
@@ -89,7 +89,7 @@ def test_all_processes_go_on_from_the_checkpoint_that_the_first_one_finds(
     runs: Freeze, whole: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A killed sweep's process may still be writing it when the next two begin; the first waits for the lock."""
-    settings = [*BUDGET, "model.dropout=0.0", "budget.valid_every=2"]
+    settings = [*BUDGET, "model.dropout=0.0", "budget.val_every=2"]
     run = with_plain_descent(runs("late", *settings, "trainer.devices=2"))
     half = run.path / "half.ckpt"
     save = Checkpoints.save

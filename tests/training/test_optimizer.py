@@ -54,7 +54,7 @@ def test_an_optimizer_with_a_rate_of_its_own_is_refused():
     module = TranslationModule(
         torch.nn.Linear(2, 2),
         loss=lambda logits, targets: logits.sum(),
-        likelihood=lambda logits, targets: logits.sum(),
+        nll=lambda logits, targets: logits.sum(),
         optimizer=lambda parameters: torch.optim.AdamW(parameters, fused=True),
         scheduler=as_scheduler(lambda update: 1.0),
         seed=1,
@@ -73,7 +73,7 @@ def test_training_follows_the_papers_adam_at_the_papers_rates_through_warmup_and
     module = TranslationModule(
         model,
         loss=lambda logits, targets: logits.sum(),
-        likelihood=lambda logits, targets: logits.sum(),
+        nll=lambda logits, targets: logits.sum(),
         optimizer=instantiate(config["optimizer"]),
         scheduler=as_scheduler(instantiate(config["schedule"])),
         seed=1,

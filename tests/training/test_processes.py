@@ -25,13 +25,13 @@ def asked_after(
     """The steps after which all processes of a run were asked, for steps that took so long; none else is up."""
     now, asked = itertools.accumulate(step_seconds), []
 
-    def gathered(value: float, device: torch.device) -> list[float]:
+    def all_gather_floats(value: float, device: torch.device) -> list[float]:
         heard.append(value)
         return [value, 0.0]
 
     heard: list[float] = []
     monkeypatch.setattr(processes.distributed, "is_initialized", lambda: True)
-    monkeypatch.setattr(processes, "gathered", gathered)
+    monkeypatch.setattr(processes, "all_gather_floats", all_gather_floats)
     for step, moment in enumerate(now, start=1):
         monkeypatch.setattr(processes.time, "monotonic", lambda moment=moment: moment)
         heard.clear()
@@ -77,7 +77,7 @@ def test_a_flag_that_is_up_in_one_process_is_seen_at_the_next_asking(
 @pytest.mark.slow
 def test_a_run_of_two_processes_that_is_asked_to_stop_ends_in_both_and_goes_on(runs: Freeze) -> None:
     """torchrun hands the signal to each of them, and neither may wait for the other's gradients."""
-    run = runs("stopped", "budget.max_steps=400", "budget.valid_every=400", "trainer.devices=2")
+    run = runs("stopped", "budget.max_steps=400", "budget.val_every=400", "trainer.devices=2")
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     begun = subprocess.Popen(train_command(run), stderr=subprocess.PIPE, text=True, env=environment)
     try:

@@ -53,7 +53,7 @@ def test_the_first_update_is_step_one():
     module = TranslationModule(
         torch.nn.Linear(2, 2),
         loss=lambda logits, targets: logits.sum(),
-        likelihood=lambda logits, targets: logits.sum(),
+        nll=lambda logits, targets: logits.sum(),
         optimizer=lambda parameters: adam(parameters, beta1=0.9, beta2=0.98, eps=1e-9),
         scheduler=as_scheduler(schedule),
         seed=1,
@@ -106,7 +106,9 @@ def configured(name: str, *overrides: str):
     """`schedule=<name>`, with a rate of at most one."""
     budget = [f"budget.warmup_steps={WARMUP}", f"budget.max_steps={STEPS}", "budget.cooldown=0"]
     rate = (64 * WARMUP) ** 0.5
-    config = resolved(compose([f"schedule={name}", "model.d_model=64", f"budget.rate={rate}", *budget, *overrides]))
+    config = resolved(
+        compose([f"schedule={name}", "model.d_model=64", f"budget.lr_factor={rate}", *budget, *overrides])
+    )
     return instantiate(config["schedule"])
 
 

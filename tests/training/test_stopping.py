@@ -14,7 +14,7 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored_as_in_a_sweep(numb
     """So do `nohup`, and a script's `&`."""
     nobody: Any = SimpleNamespace()
     before = signal.signal(number, signal.SIG_IGN)
-    callback = StopWhenAsked(nobody, valid_every=1)
+    callback = StopWhenAsked(nobody, val_every=1)
     try:
         callback.on_train_start(nobody, nobody)
         assert signal.getsignal(number) == signal.SIG_IGN

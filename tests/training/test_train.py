@@ -70,7 +70,7 @@ def test_a_run_that_was_frozen_by_other_code_is_told_which_key_it_lacks(section:
             lambda config: config["model"]["init"].update(_target_="etude.model.init.Gone"),
             r"names nothing in etude.model",
         ),
-        (lambda config: config["data"].pop("holdout"), r"data.textfiles.FilesCorpus.holdout is missing"),
+        (lambda config: config["data"].pop("holdout"), r"data.text_files.FilesCorpus.holdout is missing"),
         (lambda config: config["tokenizer"].pop("character_coverage"), r"SentencePiece.character_coverage is missing"),
     ],
 )
@@ -151,7 +151,7 @@ def test_a_scheduler_of_torchs_needs_an_optimizer_that_has_a_rate(runs: Freeze) 
 @pytest.mark.parametrize("tokenizer", values("tokenizer"))
 def test_every_tokenizer_trains(runs: Freeze, tokenizer: str) -> None:
     size = ["tokenizer.vocab_size=30", "tokenizer.hard_vocab_limit=false"]
-    run = runs(tokenizer, f"tokenizer={tokenizer}", *size, "budget.max_steps=2", "budget.valid_every=2")
+    run = runs(tokenizer, f"tokenizer={tokenizer}", *size, "budget.max_steps=2", "budget.val_every=2")
     assert train(run)["vocabulary"] <= 30
     assert run.tokenizer_file.stat().st_size > 0
 
@@ -174,7 +174,7 @@ def test_a_run_that_was_given_a_gpu_which_does_not_answer_is_not_trained_on_the_
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
     with pytest.raises(UserError, match=r"CUDA_VISIBLE_DEVICES=7, but PyTorch .* finds no GPU there: .*trainer=cpu"):
         train(runs("blind", "trainer=auto"))
-    train(runs("seeing", "trainer=cpu", "budget.max_steps=1", "budget.valid_every=1"))
+    train(runs("seeing", "trainer=cpu", "budget.max_steps=1", "budget.val_every=1"))
 
 
 def halved(parameters: Iterable[torch.Tensor]) -> torch.optim.Optimizer:

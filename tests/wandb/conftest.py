@@ -95,7 +95,7 @@ CONFIG: dict[str, Any] = {
     "study": "table3",
     "arm": "A1",
     "seed": 2,
-    "budget": {"max_steps": 20, "rate": 0.6},
+    "budget": {"max_steps": 20, "lr_factor": 0.6},
     "model": {"heads": 1, "attention": {"bias": False}},
     "choices": {"scale": "pocket", "budget": "smoke", "model": "base", "data": "grammar", "experiment": None},
 }

@@ -13,7 +13,7 @@ import yaml
 from etude.paths import shipped
 from etude.training.metrics_writers import read_metrics
 
-SMALL = ["data=files", "data.tsv=pairs.tsv", "data.holdout=8", "tokenizer.vocab_size=40", "decoding.max_extra=5"]
+SMALL = ["data=files", "data.tsv=pairs.tsv", "data.holdout=8", "tokenizer.vocab_size=40", "decoding.max_len_offset=5"]
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +60,7 @@ def test_an_agent_runs_a_sweep_to_its_end(server: Any, place: Path) -> None:
 
 @pytest.mark.parametrize("server", ["remembers"], indirect=True)
 def test_a_killed_training_goes_on_with_its_curve(server: Any, place: Path) -> None:
-    words = ["train", *SMALL, "budget=smoke", "budget.max_steps=100", "budget.valid_every=5", "logger.mode=online"]
+    words = ["train", *SMALL, "budget=smoke", "budget.max_steps=100", "budget.val_every=5", "logger.mode=online"]
     first = subprocess.Popen(["etude", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     server.until(lambda: [*place.glob("runs/*/*/*/checkpoints/last.ckpt")] and any(map(server.steps, server.runs())))
     first.send_signal(signal.SIGKILL)

@@ -13,6 +13,7 @@ from etude.config.quoting import quoted
 from etude.config.signature import signature
 from etude.errors import UserError, did_you_mean
 from etude.paths import shipped
+from etude.runs.renames import renamed
 from etude.studies.study import arm_names, load_study, study_names
 
 _NOT_IN_DEFAULTS = re.compile(r"Could not (?:override|delete) '([^']+)'")
@@ -113,7 +114,7 @@ def _missing_option(error: MissingConfigException) -> UserError:
 
 def _unknown_key(error: OmegaConfBaseException) -> UserError:
     if "/" in str(error.full_key):
-        return UserError(f"{error.full_key} is not a config group; {did_you_mean(str(error.full_key), _groups())}")
+        return _no_such_group(str(error.full_key))
     parent = error.parent_node
     known = [str(key) for key in parent] if isinstance(parent, DictConfig) else []
     longer = _ending_in(str(error.full_key), parent)
@@ -123,6 +124,12 @@ def _unknown_key(error: OmegaConfBaseException) -> UserError:
     return no_such_key(str(error.full_key), section, known)
 
 
+def _no_such_group(group: str) -> UserError:
+    if now := renamed(group):
+        return UserError(f"{group} was renamed to {now}: write {now}=...")
+    return UserError(f"{group} is not a config group; {did_you_mean(group, _groups())}")
+
+
 def no_such_key(key: str, section: str, known: Iterable[str]) -> UserError:
     """The sentence for a key that its section does not have."""
     if section == "model.position" and "cross" in key:
@@ -130,6 +137,8 @@ def no_such_key(key: str, section: str, known: Iterable[str]) -> UserError:
             f"{key} does not exist: source and target have no offset from each other, so that every position scheme "
             "leaves attention from decoder to encoder alone; leave it out"
         )
+    if now := renamed(key):
+        return UserError(f"{key} was renamed to {now}: write {now}=...")
     return UserError(f"{key} is not a key of {section}; {did_you_mean(key.rpartition('.')[2], known)}")
 
 
@@ -139,7 +148,7 @@ def _unknown_group(error: HydraException) -> UserError:
     if match and match[1] in _groups():
         return UserError(f"{match[1]} cannot be chosen here, for a trained run has its own: leave it out")
     if match and "defaults list" in str(error):
-        return UserError(f"{match[1]} is not a config group; {did_you_mean(match[1], _groups())}")
+        return _no_such_group(match[1])
     if several := _SEVERAL.search(first):
         return UserError(
             f"{several[1]} is several values, and one run takes one: `etude train -m {several[1]}` makes a run of "

@@ -47,9 +47,9 @@ def _steps(steps: int, *, _root_: DictConfig) -> int:
 
 
 def _noam_peak(*, _root_: DictConfig) -> float:
-    """The highest learning rate of equation (3): `budget.rate * (d_model * warmup_steps)^-0.5`."""
+    """The highest learning rate of equation (3): `budget.lr_factor * (d_model * warmup_steps)^-0.5`."""
     product = _root_.model.d_model * _root_.budget.warmup_steps
-    return _factor(_root_, "budget.rate") * max(1, product) ** -0.5
+    return _factor(_root_, "budget.lr_factor") * max(1, product) ** -0.5
 
 
 def _scaled(size: int, root: DictConfig, key: str) -> int:

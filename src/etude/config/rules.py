@@ -29,8 +29,8 @@ _AT_LEAST = {
     "budget.source_tokens": 1,
     "budget.target_tokens": 1,
     "budget.length_noise": 0,
-    "budget.max_pieces": 1,
-    "budget.valid_every": 1,
+    "budget.max_tokens": 1,
+    "budget.val_every": 1,
     "budget.bleu_sentences": 1,
     "budget.pairs": 1,
     "trainer.devices": 1,
@@ -44,11 +44,11 @@ _AT_LEAST = {
     "model.scale.length": 2,
     "decoding.beam": 1,
     "decoding.alpha": 0,
-    "decoding.max_extra": 0,
+    "decoding.max_len_offset": 0,
 }
 _AT_MOST = {"seed": 2**32 - 1}  # what every generator of random numbers takes
 _ABOVE_ZERO = (
-    "budget.rate",
+    "budget.lr_factor",
     "budget.steps",
     "optimizer.eps",
     "model.norm.eps",
@@ -136,7 +136,7 @@ def _schedule_gives_the_rate(config: DictConfig) -> None:
     if rate not in (None, 1):
         raise UserError(
             f"optimizer.lr is {rate} in {target}, which would multiply the learning rate that the schedule gives: "
-            "say optimizer.lr=1 (where it has no such key, +optimizer.lr=1); budget.rate changes the rate"
+            "say optimizer.lr=1 (where it has no such key, +optimizer.lr=1); budget.lr_factor changes the rate"
         )
 
 
@@ -159,9 +159,9 @@ def _positions_suffice(config: DictConfig) -> None:
     if table is not None and extra is not None and table < pieces + 1 + extra:
         needed = pieces + 1 + extra
         raise UserError(
-            f"model.position.max_length={table} is shorter than a translation may become, budget.max_pieces={pieces} "
-            f"+ 1 + decoding.max_extra={extra}: say model.position.max_length={needed}, or lower the others"
+            f"model.position.max_length={table} is shorter than a translation may become, budget.max_tokens={pieces} "
+            f"+ 1 + decoding.max_len_offset={extra}: say model.position.max_length={needed}, or lower the others"
         )
 
 
-_LENGTHS = ("model.position.max_length", "budget.max_pieces", "decoding.max_extra")
+_LENGTHS = ("model.position.max_length", "budget.max_tokens", "decoding.max_len_offset")

@@ -27,13 +27,13 @@ class Budget:
     steps: float
     max_steps: int
     warmup_steps: int
-    rate: float
+    lr_factor: float
     cooldown: float
     source_tokens: int
     target_tokens: int
     length_noise: float
-    max_pieces: int
-    valid_every: int
+    max_tokens: int
+    val_every: int
     bleu_sentences: int | None
     pairs: int
 
@@ -54,7 +54,7 @@ class Model:
     attention_dropout: float
     attention: Part
     scale: Part
-    kernel: Part
+    backend: Part
     position: Part
     norm: Part
     residual: Part

@@ -34,8 +34,8 @@ class Batch:
             (no EOS where a line was cut)
         target_tokens: the tokens of `target_out` that are not padding, EOS counted
         rows: (B,) the rows of the split, on the CPU
-        step_tokens: the target tokens of the whole batch that this may be a piece of
-        piece: which piece of it this is
+        step_tokens: the target tokens of the whole batch that this may be a part of
+        micro_batch: which part of it this is
     """
 
     source: torch.Tensor
@@ -45,7 +45,7 @@ class Batch:
     target_tokens: int
     rows: Rows
     step_tokens: int
-    piece: int = 0
+    micro_batch: int = 0
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on `device`."""
@@ -76,16 +76,17 @@ def collate(split: TokenSplit, rows: Rows) -> Batch:
     )
 
 
-def collate_piece(split: TokenSplit, rows: Rows, piece: int, pieces: int) -> Batch:
-    """One of the `pieces` that together are the batch of some rows: every so many-th row, so that lengths stay alike.
+def collate_micro_batch(split: TokenSplit, rows: Rows, micro_batch: int, micro_batches: int) -> Batch:
+    """Collate one of the `micro_batches` of a batch: every so many-th of its rows, so that lengths stay alike.
 
-    A batch of fewer rows than pieces leaves some of these without a token. They hold a sentence whose translation is
-    all padding: it costs nothing and moves nothing, but every process computes something and no other waits in vain.
+    A batch of fewer rows than micro-batches leaves some of these without a token. They hold a sentence whose
+    translation is all padding: it costs nothing and moves nothing, but every process computes something and none waits
+    in vain.
     """
-    batch = collate(split, rows[piece::pieces] if piece < len(rows) else rows[:1])
-    if piece >= len(rows):
+    batch = collate(split, rows[micro_batch::micro_batches] if micro_batch < len(rows) else rows[:1])
+    if micro_batch >= len(rows):
         batch = replace(batch, target_out=torch.full_like(batch.target_out, PAD), target_tokens=0, rows=rows[:0])
-    return replace(batch, step_tokens=int(split.target_lengths[rows].sum()), piece=piece)
+    return replace(batch, step_tokens=int(split.target_lengths[rows].sum()), micro_batch=micro_batch)
 
 
 def token_batches(
@@ -136,7 +137,7 @@ def check_budget(split: TokenSplit, *, source_tokens: int, target_tokens: int) -
         if longest > tokens:
             raise UserError(
                 f"{place} has {longest} tokens, more than budget.{side}_tokens={tokens} can hold; set it to at least "
-                f"{longest}, or budget.max_pieces to at most {tokens - 1}"
+                f"{longest}, or budget.max_tokens to at most {tokens - 1}"
             )
 
 
@@ -144,15 +145,15 @@ class BatchStream(IterableDataset[Batch]):
     """The endless training batches of one process, from any step on.
 
     Step k trains on batch k of the epochs laid end to end, however many processes share it and in however many micro
-    batches: process `rank` takes its own `micro_batches` of the batch's `world_size * micro_batches` pieces, one after
-    another. So resuming needs a step number and nothing else, and all processes take equally many pieces.
+    batches: process `rank` takes its own `micro_batches` of the batch's `world_size * micro_batches` parts, one after
+    another. So resuming needs a step number and nothing else, and all processes take equally many parts.
 
     Args:
         split: the rows to draw from
         source_tokens, target_tokens, length_noise, seed: see `token_batches`
         start: the first step to yield
         rank, world_size: which process this is, and of how many
-        micro_batches: pieces that this process makes of its share
+        micro_batches: parts that this process makes of its share
 
     Raises:
         UserError: a single row exceeds a budget.
@@ -176,7 +177,7 @@ class BatchStream(IterableDataset[Batch]):
         self.source_tokens, self.target_tokens = source_tokens, target_tokens
         self.length_noise, self.seed = length_noise, seed
         self.start = start
-        self.pieces = world_size * micro_batches
+        self.micro_batches = world_size * micro_batches
         self.own = range(rank * micro_batches, (rank + 1) * micro_batches)
         self._epoch = 0
         self._batches = self._rows_of_epoch(0)
@@ -187,14 +188,14 @@ class BatchStream(IterableDataset[Batch]):
         return len(self._batches)
 
     def __iter__(self) -> Iterator[Batch]:
-        return (self.piece(step, piece) for step in count(self.start) for piece in self.own)
+        return (self.micro_batch(step, n) for step in count(self.start) for n in self.own)
 
-    def piece(self, step: int, piece: int) -> Batch:
-        """One piece of the batch of a step."""
+    def micro_batch(self, step: int, n: int) -> Batch:
+        """One micro-batch of the batch of a step."""
         epoch, index = divmod(step, len(self._batches))
         if epoch != self._epoch:
             self._epoch, self._batches = epoch, self._rows_of_epoch(epoch)
-        return collate_piece(self.split, self._batches[index], piece, self.pieces)
+        return collate_micro_batch(self.split, self._batches[index], n, self.micro_batches)
 
     def _rows_of_epoch(self, epoch: int) -> list[Rows]:
         return token_batches(

@@ -1,11 +1,11 @@
 """One split as numbers, written and read; and what becomes of awkward lines.
 
 - blank: a pair with a side of no pieces is left out, in every split;
-- long: a pair with a side of more than `max_pieces` is left out of training; in valid and test it stays, its source
-  cut to `max_pieces`, as a translator reads it, and its target to its first `max_pieces + 1` tokens: it does not end
+- long: a pair with a side of more than `max_tokens` is left out of training; in valid and test it stays, its source
+  cut to `max_tokens`, as a translator reads it, and its target to its first `max_tokens + 1` tokens: it does not end
   there, so that EOS is not among them. Its text, which BLEU reads, stays whole.
 
-So no sequence is longer than `max_pieces + 1` tokens, EOS or BOS counted.
+So no sequence is longer than `max_tokens + 1` tokens, EOS or BOS counted.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ SIDES = ("source", "target")
 class Limits:
     """How many pieces a line may have, on either side, EOS not counted."""
 
-    max_pieces: int
+    max_tokens: int
 
 
 class TokenSplit:
@@ -84,15 +84,15 @@ def write_split(folder: Path, name: str, pairs: Iterable[Pair], tokenizer: Token
             fate = _fate(name, max(lengths), min(lengths), limits)
             counts[fate] += 1
             if fate in ("pairs", "cut"):
-                sources.append([*source[: limits.max_pieces], EOS])
-                targets.append([*target, EOS][: limits.max_pieces + 1])
+                sources.append([*source[: limits.max_tokens], EOS])
+                targets.append([*target, EOS][: limits.max_tokens + 1])
                 if name != "train":
                     text.append(pair)
     counts["pairs"] += counts["cut"]
     if not counts["pairs"]:
         raise UserError(
             f"the {name} text has no usable pair: {counts['blank']} are blank, {counts['dropped']} longer than "
-            f"budget.max_pieces={limits.max_pieces}; give more text or raise the limit"
+            f"budget.max_tokens={limits.max_tokens}; give more text or raise the limit"
         )
     for index, (side_name, side) in enumerate(zip(SIDES, sides, strict=True)):
         side.write(folder / f"{name}.{side_name}", len(tokenizer))
@@ -113,7 +113,7 @@ def _fate(name: str, longest: int, shortest: int, limits: Limits) -> str:
     """Under which count a pair goes whose sides have so many pieces."""
     if shortest == 0:
         return "blank"
-    if longest <= limits.max_pieces:
+    if longest <= limits.max_tokens:
         return "pairs"
     return "dropped" if name == "train" else "cut"
 

@@ -19,7 +19,7 @@ from etude.errors import UserError
 class DecoderState(Protocol):
     """Where decoding stands: R rows, each a source with the target tokens fed so far."""
 
-    def select(self, rows: Tensor) -> None:
+    def reorder(self, rows: Tensor) -> None:
         """Keep `rows` (R',) in that order, in place; a row may be repeated or left out."""
 
 
@@ -62,24 +62,24 @@ class BeamSearch:
     - An unfinished hypothesis is given up when it cannot beat the best of the pool. Its log P is negative and only
       falls, and alpha >= 0, so however it ends its score is at most log P / lp(longest length allowed). Whatever
       grows out of a hypothesis given up ranks behind every one that is kept: giving up never changes the best answer.
-    - A translation has at most as many pieces as the source and `max_extra` more, both counted with or both without
-      the end token. Hypotheses that get there must end: they pay for their end token and compete with the rest.
+    - A translation has at most as many pieces as the source and `max_len_offset` more, both counted with or both
+      without the end token. Hypotheses that get there must end: they pay for their end token and compete with the rest.
     - Padding and the start token are never generated. Their share of the probability is lost, not redistributed.
 
     Args:
         beam: hypotheses kept, at least 1.
         alpha: strength of the length penalty, at least 0; 0 compares plain log-probabilities.
-        max_extra: word pieces a translation may have more than its source, at least 0.
+        max_len_offset: word pieces a translation may have more than its source, at least 0.
 
     Raises:
         UserError: an argument is out of its range.
     """
 
-    def __init__(self, *, beam: int, alpha: float, max_extra: int) -> None:
-        for name, value, least in (("beam", beam, 1), ("alpha", alpha, 0), ("max_extra", max_extra, 0)):
+    def __init__(self, *, beam: int, alpha: float, max_len_offset: int) -> None:
+        for name, value, least in (("beam", beam, 1), ("alpha", alpha, 0), ("max_len_offset", max_len_offset, 0)):
             if not value >= least:
                 raise UserError(f"decoding.{name} is {value}; it must be at least {least}")
-        self.beam, self.alpha, self.max_extra = beam, alpha, max_extra
+        self.beam, self.alpha, self.max_len_offset = beam, alpha, max_len_offset
 
     def length_penalty(self, length: Tensor) -> Tensor:
         """((5 + length) / 6)^alpha, element by element; `length` counts the end token."""
@@ -99,7 +99,7 @@ class BeamSearch:
             others are those that finished on the way. A model that gives no translation a probability (its logits
             are NaN, say) yields the empty hypothesis with log-probability -inf.
         """
-        limits = source_mask.sum(dim=1) + self.max_extra  # (B,), the end token counted
+        limits = source_mask.sum(dim=1) + self.max_len_offset  # (B,), the end token counted
         longest = int(limits.max())
         pool = _Pool(len(source), self.beam, longest, source.device)
         sentence = torch.arange(len(source), device=source.device)  # (A,)
@@ -128,7 +128,7 @@ class BeamSearch:
             running = going.any(dim=1)
             if not running.any():
                 break
-            state.select(_rows(alive).gather(1, parent)[going])
+            state.reorder(_rows(alive).gather(1, parent)[going])
             tokens = word[going]
             history = _chosen(history, parent)
             history[:, :, length - 1] = word

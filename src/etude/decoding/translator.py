@@ -23,7 +23,7 @@ class Translator:
         tokenizer: text to pieces and back.
         search: finds the translation of a batch.
         batch_tokens: source tokens that a batch may hold, padding and end tokens counted; a longer line is alone.
-        max_source_pieces: word pieces of a line that are read; the rest is cut off, and a warning says how often.
+        max_source_tokens: word pieces of a line that are read; the rest is cut off, and a warning says how often.
     """
 
     def __init__(
@@ -33,10 +33,10 @@ class Translator:
         search: BeamSearch,
         *,
         batch_tokens: int,
-        max_source_pieces: int,
+        max_source_tokens: int,
     ) -> None:
         self.model, self.tokenizer, self.search = model, tokenizer, search
-        self.batch_tokens, self.max_source_pieces = batch_tokens, max_source_pieces
+        self.batch_tokens, self.max_source_tokens = batch_tokens, max_source_tokens
 
     def translate(self, lines: Iterable[str]) -> list[str]:
         """One line for each line, in the same order; a blank line for a blank one."""
@@ -58,7 +58,7 @@ class Translator:
     def _sources(self, lines: Iterable[str]) -> list[list[int]]:
         """Pieces and end token of every line; nothing for a blank one."""
         pieces = self.tokenizer.encode_all(lines)
-        most = self.max_source_pieces
+        most = self.max_source_tokens
         if cut := sum(len(line) > most for line in pieces):
             logger.warning("%d of %d lines had more than %d word pieces and were cut", cut, len(pieces), most)
         return [[*line[:most], EOS] if line else [] for line in pieces]

@@ -19,15 +19,15 @@ class Attention(nn.Module):
 
     Args:
         scale: of the scores (`model/scale`).
-        kernel: how the rest of equation (1) is computed (`model/kernel`).
-        crossing: whether this is attention from the decoder to the encoder.
+        backend: how the rest of equation (1) is computed (`model/backend`).
+        is_cross: whether this is attention from the decoder to the encoder.
     """
 
     def __init__(
         self,
         scale: nn.Module,
-        kernel: nn.Module,
-        crossing: bool,
+        backend: nn.Module,
+        is_cross: bool,
         *,
         d_model: int,
         heads: int,
@@ -39,12 +39,12 @@ class Attention(nn.Module):
         super().__init__()
         self.heads, self.kv_heads = heads, kv_heads
         self.scale = scale
-        self.kernel = kernel
-        self.crossing = crossing
-        self.queries = nn.Linear(d_model, heads * d_k, bias=bias)
-        self.keys = nn.Linear(d_model, kv_heads * d_k, bias=bias)
-        self.values = nn.Linear(d_model, kv_heads * d_v, bias=bias)
-        self.output = nn.Linear(heads * d_v, d_model, bias=bias)
+        self.backend = backend
+        self.is_cross = is_cross
+        self.q_proj = nn.Linear(d_model, heads * d_k, bias=bias)
+        self.k_proj = nn.Linear(d_model, kv_heads * d_k, bias=bias)
+        self.v_proj = nn.Linear(d_model, kv_heads * d_v, bias=bias)
+        self.out_proj = nn.Linear(heads * d_v, d_model, bias=bias)
 
     def forward(
         self, x: Tensor, context: Tensor, mask: Tensor, position: Position, cache: NoCache = NO_CACHE
@@ -63,16 +63,16 @@ class Attention(nn.Module):
         """
         start = cache.length
         keys, values = map(self._shared, cache.read(lambda: self._keys_values(context, position, start)))
-        queries = position.turn(_split(self.queries(x), self.heads), start)
+        queries = position.rotate(_split(self.q_proj(x), self.heads), start)
         queries, keys = self.scale(queries, keys)
-        bias = position.bias(queries, keys.size(2), start)
-        read = self.kernel(queries, keys, values, self._visible(mask, queries, keys, start), bias)
-        return self.output(read.transpose(1, 2).flatten(2))
+        bias = position.score_bias(queries, keys.size(2), start)
+        read = self.backend(queries, keys, values, self._visible(mask, queries, keys, start), bias)
+        return self.out_proj(read.transpose(1, 2).flatten(2))
 
     def _keys_values(self, context: Tensor, position: Position, start: int) -> KeysValues:
         """Of `context` alone, with G heads: what a cache keeps."""
-        keys, values = _split(self.keys(context), self.kv_heads), _split(self.values(context), self.kv_heads)
-        return position.turn(keys, start), values
+        keys, values = _split(self.k_proj(context), self.kv_heads), _split(self.v_proj(context), self.kv_heads)
+        return position.rotate(keys, start), values
 
     def _shared(self, x: Tensor) -> Tensor:
         """Keys or values (B, G, S, K) as each head of queries sees them: (B, H, S, K)."""
@@ -89,8 +89,8 @@ class MultiHeadAttention(Attention):
     def __init__(
         self,
         scale: nn.Module,
-        kernel: nn.Module,
-        crossing: bool,
+        backend: nn.Module,
+        is_cross: bool,
         *,
         d_model: int,
         heads: int,
@@ -99,7 +99,7 @@ class MultiHeadAttention(Attention):
         bias: bool,
     ) -> None:
         super().__init__(
-            scale, kernel, crossing, d_model=d_model, heads=heads, kv_heads=heads, d_k=d_k, d_v=d_v, bias=bias
+            scale, backend, is_cross, d_model=d_model, heads=heads, kv_heads=heads, d_k=d_k, d_v=d_v, bias=bias
         )
 
 
@@ -116,8 +116,8 @@ class GroupedQueryAttention(Attention):
     def __init__(
         self,
         scale: nn.Module,
-        kernel: nn.Module,
-        crossing: bool,
+        backend: nn.Module,
+        is_cross: bool,
         *,
         d_model: int,
         heads: int,
@@ -129,7 +129,7 @@ class GroupedQueryAttention(Attention):
         if kv_heads < 1 or heads % kv_heads:
             raise ValueError(f"kv_heads={kv_heads} must divide heads={heads}: each serves as many heads of queries")
         super().__init__(
-            scale, kernel, crossing, d_model=d_model, heads=heads, kv_heads=kv_heads, d_k=d_k, d_v=d_v, bias=bias
+            scale, backend, is_cross, d_model=d_model, heads=heads, kv_heads=kv_heads, d_k=d_k, d_v=d_v, bias=bias
         )
 
     def _shared(self, x: Tensor) -> Tensor:
@@ -149,8 +149,8 @@ class LocalAttention(MultiHeadAttention):
     def __init__(
         self,
         scale: nn.Module,
-        kernel: nn.Module,
-        crossing: bool,
+        backend: nn.Module,
+        is_cross: bool,
         *,
         d_model: int,
         heads: int,
@@ -161,11 +161,11 @@ class LocalAttention(MultiHeadAttention):
     ) -> None:
         if window < 0:
             raise ValueError(f"window={window} must be 0 or more: 0 lets a position see itself alone")
-        super().__init__(scale, kernel, crossing, d_model=d_model, heads=heads, d_k=d_k, d_v=d_v, bias=bias)
+        super().__init__(scale, backend, is_cross, d_model=d_model, heads=heads, d_k=d_k, d_v=d_v, bias=bias)
         self.window = window
 
     def _visible(self, mask: Tensor, queries: Tensor, keys: Tensor, start: int) -> Tensor:
-        if self.crossing:
+        if self.is_cross:
             return mask
         at = torch.arange(start, start + queries.size(2), device=mask.device)
         seen = torch.arange(keys.size(2), device=mask.device)

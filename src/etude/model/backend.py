@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from etude.model.dropout import Dropout
 
 
-class Explicit(nn.Module):
+class Eager(nn.Module):
     """Equation (1) step by step: scores, softmax, dropout on the weights, weighted sum."""
 
     def __init__(self, *, dropout: float) -> None:
@@ -38,8 +38,8 @@ class Sdpa(nn.Module):
         self.p = dropout
 
     def forward(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, bias: Tensor | None) -> Tensor:
-        """As in `Explicit`."""
-        # A row that may look nowhere reads the mean of all, as in Explicit. It is asked for by a query of zeros and no
+        """As in `Eager`."""
+        # A row that may look nowhere reads the mean of all, as in Eager. It is asked for by a query of zeros and no
         # mask: the backward pass of the fused kernels cannot tell weights apart in a row that is barred everywhere.
         nowhere = ~mask.any(dim=-1, keepdim=True)
         queries = queries.masked_fill(nowhere, 0.0)
@@ -51,7 +51,7 @@ class Sdpa(nn.Module):
 
 
 def weights(queries: Tensor, keys: Tensor, mask: Tensor, bias: Tensor | None) -> Tensor:
-    """How much each query reads of each key: (B, H, T, S), each row summing to one. Arguments as in `Explicit`."""
+    """How much each query reads of each key: (B, H, T, S), each row summing to one. Arguments as in `Eager`."""
     scores = queries @ keys.transpose(-2, -1)
     if bias is not None:
         scores = scores + bias

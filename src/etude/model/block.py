@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from etude.model.cache import NO_CACHE, FixedCache, GrowingCache, NoCache
+from etude.model.cache import NO_CACHE, CrossAttentionCache, NoCache, SelfAttentionCache
 from etude.model.position import NO_POSITION, Position
 
 Factory = Callable[..., Any]  # makes a part; every layer gets its own
@@ -16,25 +16,25 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, *, attention: Factory, feedforward: Factory, residual: Factory) -> None:
         super().__init__()
-        self.attention, self.around_attention = attention(crossing=False), residual()
-        self.feedforward, self.around_feedforward = feedforward(), residual()
+        self.attention, self.attention_residual = attention(is_cross=False), residual()
+        self.feedforward, self.feedforward_residual = feedforward(), residual()
 
     def forward(self, x: Tensor, mask: Tensor, position: Position) -> Tensor:
         """(B, S, D) to (B, S, D); mask (B, 1, 1, S) is True at real tokens."""
-        x = self.around_attention(x, lambda h: self.attention(h, h, mask, position))
-        return self.around_feedforward(x, self.feedforward)
+        x = self.attention_residual(x, lambda h: self.attention(h, h, mask, position))
+        return self.feedforward_residual(x, self.feedforward)
 
 
 class LayerCache:
     """What one decoder layer remembers between decoding steps."""
 
-    def __init__(self, own: NoCache, memory: NoCache) -> None:
-        self.own, self.memory = own, memory
+    def __init__(self, self_attn: NoCache, cross_attn: NoCache) -> None:
+        self.self_attn, self.cross_attn = self_attn, cross_attn
 
     @classmethod
     def empty(cls) -> "LayerCache":
         """To decode step by step."""
-        return cls(GrowingCache(), FixedCache())
+        return cls(SelfAttentionCache(), CrossAttentionCache())
 
 
 NO_LAYER_CACHE = LayerCache(NO_CACHE, NO_CACHE)
@@ -45,9 +45,9 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, *, attention: Factory, feedforward: Factory, residual: Factory) -> None:
         super().__init__()
-        self.attention, self.around_attention = attention(crossing=False), residual()
-        self.cross_attention, self.around_cross_attention = attention(crossing=True), residual()
-        self.feedforward, self.around_feedforward = feedforward(), residual()
+        self.attention, self.attention_residual = attention(is_cross=False), residual()
+        self.cross_attention, self.cross_attention_residual = attention(is_cross=True), residual()
+        self.feedforward, self.feedforward_residual = feedforward(), residual()
 
     def forward(
         self, x: Tensor, mask: Tensor, position: Position, memory: Tensor, memory_mask: Tensor, cache: LayerCache
@@ -62,8 +62,8 @@ class DecoderLayer(nn.Module):
             memory_mask: (B, 1, 1, S), True at real source tokens.
             cache: what is remembered between decoding steps.
         """
-        x = self.around_attention(x, lambda h: self.attention(h, h, mask, position, cache.own))
-        x = self.around_cross_attention(
-            x, lambda h: self.cross_attention(h, memory, memory_mask, NO_POSITION, cache.memory)
+        x = self.attention_residual(x, lambda h: self.attention(h, h, mask, position, cache.self_attn))
+        x = self.cross_attention_residual(
+            x, lambda h: self.cross_attention(h, memory, memory_mask, NO_POSITION, cache.cross_attn)
         )
-        return self.around_feedforward(x, self.feedforward)
+        return self.feedforward_residual(x, self.feedforward)

@@ -20,11 +20,11 @@ class NoCache:
         """Keys and values of all positions."""
         return project()
 
-    def select(self, rows: Tensor) -> None:
+    def reorder(self, rows: Tensor) -> None:
         """Nothing to keep."""
 
 
-class GrowingCache(NoCache):
+class SelfAttentionCache(NoCache):
     """Decoder self-attention: earlier positions are kept, the new one is appended."""
 
     def __init__(self) -> None:
@@ -40,13 +40,13 @@ class GrowingCache(NoCache):
         self.length = keys.size(2)
         return self._kept
 
-    def select(self, rows: Tensor) -> None:
+    def reorder(self, rows: Tensor) -> None:
         """Keep `rows` (R',) of the batch, in that order; a row may be repeated."""
         if self._kept is not None:
             self._kept = self._kept[0].index_select(0, rows), self._kept[1].index_select(0, rows)
 
 
-class FixedCache(NoCache):
+class CrossAttentionCache(NoCache):
     """Attention to the encoder: computed at the first step, the same ever after."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class FixedCache(NoCache):
             self._kept = project()
         return self._kept
 
-    def select(self, rows: Tensor) -> None:
+    def reorder(self, rows: Tensor) -> None:
         """Keep `rows` (R',) of the batch, in that order; a row may be repeated."""
         if self._kept is not None:
             self._kept = self._kept[0].index_select(0, rows), self._kept[1].index_select(0, rows)

@@ -65,10 +65,10 @@ class GlorotT2T(Glorot):
         super().__call__(model, seed)
         for name, attention in model.named_modules():
             if isinstance(attention, Attention):
-                joint = {"keys": attention.keys, "values": attention.values}
-                if not attention.crossing:
-                    joint["queries"] = attention.queries
-                bound = (6 / (attention.keys.in_features + sum(part.out_features for part in joint.values()))) ** 0.5
+                joint = {"k_proj": attention.k_proj, "v_proj": attention.v_proj}
+                if not attention.is_cross:
+                    joint["q_proj"] = attention.q_proj
+                bound = (6 / (attention.k_proj.in_features + sum(part.out_features for part in joint.values()))) ** 0.5
                 for part, linear in joint.items():
                     with _seeded(seed, f"{name}.{part}"):  # the numbers of Glorot, closer to zero
                         nn.init.uniform_(linear.weight, -bound, bound)

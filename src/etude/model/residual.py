@@ -23,7 +23,7 @@ class PostNorm(nn.Module):
         """(B, T, D) to (B, T, D)."""
         return self.norm(x + self.dropout(sublayer(x)))
 
-    def closing(self) -> nn.Module:
+    def final_norm(self) -> nn.Module:
         """What stands after the last layer of a stack: nothing, its output is normalised."""
         return nn.Identity()
 
@@ -40,7 +40,7 @@ class PreNorm(nn.Module):
         """(B, T, D) to (B, T, D)."""
         return x + self.dropout(sublayer(self.norm(x)))
 
-    def closing(self) -> nn.Module:
+    def final_norm(self) -> nn.Module:
         """What stands after the last layer of a stack: a norm, or the sum of all sub-layers would never meet one."""
         return self.norm
 
@@ -60,7 +60,7 @@ class Sandwich(nn.Module):
         """(B, T, D) to (B, T, D)."""
         return x + self.after(self.dropout(sublayer(self.before(x))))
 
-    def closing(self) -> nn.Module:
+    def final_norm(self) -> nn.Module:
         """What stands after the last layer of a stack: a norm, as in `PreNorm`, for the sum itself has met none."""
         return self.before
 
@@ -80,6 +80,6 @@ class ReZero(nn.Module):
         """(B, T, D) to (B, T, D)."""
         return x + self.alpha * self.dropout(sublayer(x))
 
-    def closing(self) -> nn.Module:
+    def final_norm(self) -> nn.Module:
         """What stands after the last layer of a stack: nothing."""
         return nn.Identity()

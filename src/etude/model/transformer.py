@@ -19,11 +19,11 @@ class Transformer(nn.Module):
         n_layers: N, layers in the encoder and again in the decoder.
         dropout: P_drop on the sum of embedding and position (section 5.4).
         position: called with `causal`, once for the encoder and once for the decoder.
-        attention: called with a scale, a kernel, and whether it looks from the decoder at the encoder.
+        attention: called with a scale, a backend, and whether it looks from the decoder at the encoder.
         scale: how attention scores are scaled.
-        kernel: how attention is computed.
+        backend: how attention is computed.
         norm: a norm of D-vectors.
-        residual: called with `norm`; wraps a sub-layer; its `closing()` stands after a stack.
+        residual: called with `norm`; wraps a sub-layer; its `final_norm()` stands after a stack.
         feedforward: the position-wise network.
         tying: called with `vocab_size`; the embeddings and the projection to logits.
         init: fills the weights.
@@ -38,7 +38,7 @@ class Transformer(nn.Module):
         position: Factory,
         attention: Factory,
         scale: Factory,
-        kernel: Factory,
+        backend: Factory,
         norm: Factory,
         residual: Factory,
         feedforward: Factory,
@@ -47,7 +47,7 @@ class Transformer(nn.Module):
     ) -> None:
         super().__init__()
         parts: dict[str, Factory] = {
-            "attention": lambda crossing: attention(scale(), kernel(), crossing),
+            "attention": lambda is_cross: attention(scale(), backend(), is_cross),
             "feedforward": feedforward,
             "residual": lambda: residual(norm),
         }
@@ -57,8 +57,8 @@ class Transformer(nn.Module):
         self.target_position: Position = position(True)
         self.encoder = nn.ModuleList(EncoderLayer(**parts) for _ in range(n_layers))
         self.decoder = nn.ModuleList(DecoderLayer(**parts) for _ in range(n_layers))
-        self.after_encoder: nn.Module = residual(norm).closing()
-        self.after_decoder: nn.Module = residual(norm).closing()
+        self.encoder_norm: nn.Module = residual(norm).final_norm()
+        self.decoder_norm: nn.Module = residual(norm).final_norm()
         init(self)
 
     def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor) -> Tensor:
@@ -81,11 +81,11 @@ class Transformer(nn.Module):
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Tensor:
         """(B, S) and its mask to the encoder's output (B, S, D)."""
-        x = self.dropout(self.source_position.embed(self.embedding.source(source), 0))
+        x = self.dropout(self.source_position.add_to_embedding(self.embedding.source(source), 0))
         mask = source_mask[:, None, None, :]
         for n, layer in enumerate(self.encoder):
             x = layer(x, mask, self.source_position.at_layer(n))
-        return self.after_encoder(x)
+        return self.encoder_norm(x)
 
     def start(self, source: Tensor, source_mask: Tensor) -> "DecoderState":
         """Encode (B, S) and its mask; nothing is decoded yet."""
@@ -98,13 +98,13 @@ class Transformer(nn.Module):
 
     def _decode(self, tokens: Tensor, memory: Tensor, source_mask: Tensor, caches: list[LayerCache]) -> Tensor:
         """New target tokens (B, T) after those that the caches remember, to (B, T, D)."""
-        start, length = caches[0].own.length, tokens.size(1)
-        x = self.dropout(self.target_position.embed(self.embedding.target(tokens), start))
+        start, length = caches[0].self_attn.length, tokens.size(1)
+        x = self.dropout(self.target_position.add_to_embedding(self.embedding.target(tokens), start))
         mask = torch.ones(length, start + length, dtype=torch.bool, device=tokens.device).tril(start)
         memory_mask = source_mask[:, None, None, :]
         for n, (layer, cache) in enumerate(zip(self.decoder, caches, strict=True)):
             x = layer(x, mask, self.target_position.at_layer(n), memory, memory_mask, cache)
-        return self.after_decoder(x)
+        return self.decoder_norm(x)
 
 
 class DecoderState:
@@ -115,7 +115,7 @@ class DecoderState:
         self._sentence = torch.arange(memory.size(0), device=memory.device)  # of each row
         self.caches = [LayerCache.empty() for _ in range(n_layers)]
 
-    def select(self, rows: Tensor) -> None:
+    def reorder(self, rows: Tensor) -> None:
         """Keep `rows` (R',) in that order, in place; a row may be repeated (beams) or left out (finished sentences)."""
         sentence = self._sentence[rows]
         same = torch.equal(sentence, self._sentence)  # beams of one sentence change places: their source stays
@@ -123,6 +123,6 @@ class DecoderState:
         if not same:
             self.memory, self.source_mask = self.memory.index_select(0, rows), self.source_mask.index_select(0, rows)
         for cache in self.caches:
-            cache.own.select(rows)
+            cache.self_attn.reorder(rows)
             if not same:
-                cache.memory.select(rows)
+                cache.cross_attn.reorder(rows)

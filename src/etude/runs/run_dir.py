@@ -28,6 +28,7 @@ import yaml
 
 from etude.errors import UserError
 from etude.files import write_json
+from etude.runs.renames import with_new_names
 
 _NAME = re.compile(r"seed-?\d+-[0-9a-f]+")
 
@@ -148,7 +149,7 @@ class RunDir:
         # What was cut short may still be YAML, but lacks the choices, which are written last, or the end of a line.
         if not (isinstance(told, dict) and isinstance(told.get("choices"), dict) and text.endswith("\n")):
             raise UserError(f"{self.config_file} is torn: delete the directory and train again")
-        return told
+        return with_new_names(told)
 
     def overrides(self) -> list[str]:
         """What was typed; nothing where that was not kept."""

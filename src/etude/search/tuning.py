@@ -16,7 +16,7 @@ from etude.studies.criteria import best_value
 from etude.studies.study import Study, load_study, value_at
 
 Overrides = list[str]
-Values = tuple[str, ...]  # of the keys that are tuned, as they are typed: ("budget.rate=0.5",)
+Values = tuple[str, ...]  # of the keys that are tuned, as they are typed: ("budget.lr_factor=0.5",)
 
 
 def tuned_study(runs: Sequence[Sequence[str]]) -> Study:
@@ -32,7 +32,7 @@ def tuned_study(runs: Sequence[Sequence[str]]) -> Study:
     if not study.tune:
         raise UserError(
             f"tuned=true: study {name} does not say what to tune; add to its study.yaml, for instance,  "
-            "tune: {budget.rate: [0.5, 1, 2]}  and  pilots: [101]"
+            "tune: {budget.lr_factor: [0.5, 1, 2]}  and  pilots: [101]"
         )
     return study
 

@@ -70,10 +70,12 @@ def read_tuning(file: Path, content: Mapping[str, Any]) -> tuple[dict[str, list[
     """The keys that are tuned with their values, and the seeds on which they are tried."""
     tune, pilots = content.get("tune") or {}, content.get("pilots") or []
     if not isinstance(tune, dict) or not all(isinstance(values, list) and values for values in tune.values()):
-        raise UserError(f"{file}: tune must map config keys to lists of values, such as budget.rate: [0.5, 1, 2]")
+        raise UserError(f"{file}: tune must map config keys to lists of values, such as budget.lr_factor: [0.5, 1, 2]")
     for key, values in tune.items():
         if "/" in str(key) or "." not in str(key) or not all(isinstance(one, str | int | float) for one in values):
-            raise UserError(f"{file}: tune.{key}: what is tuned is a config key with plain values, such as budget.rate")
+            raise UserError(
+                f"{file}: tune.{key}: what is tuned is a config key with plain values, such as budget.lr_factor"
+            )
     if not isinstance(pilots, list) or not all(type(seed) is int and seed >= 0 for seed in pilots):
         raise UserError(f"{file}: pilots must be a list of seeds, such as [101, 102, 103]")
     if tune and not pilots:

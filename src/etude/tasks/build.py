@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Config = dict[str, Any]
 
-_PARTS = ("position", "attention", "scale", "kernel", "norm", "residual", "feedforward", "tying", "init")
+_PARTS = ("position", "attention", "scale", "backend", "norm", "residual", "feedforward", "tying", "init")
 
 
 def token_store(config: Config) -> TokenStore:
@@ -45,7 +45,7 @@ def prepared_store(config: Config) -> TokenStore | None:
 def _text(config: Config) -> tuple[Corpus, SentencePiece, Path, Limits]:
     """What a store is made from."""
     corpus, tokenizer = make(config["data"]), make(config["tokenizer"])
-    return corpus, tokenizer, Path(config["cache_dir"]), Limits(max_pieces=config["budget"]["max_pieces"])
+    return corpus, tokenizer, Path(config["cache_dir"]), Limits(max_tokens=config["budget"]["max_tokens"])
 
 
 def model(config: Config, vocab_size: int) -> Transformer:
@@ -157,7 +157,7 @@ def translator(config: Config, transformer: Transformer, tokenizer: Tokenizer, s
         tokenizer,
         search,
         batch_tokens=limits["source_tokens"],
-        max_source_pieces=limits["max_pieces"],
+        max_source_tokens=limits["max_tokens"],
     )
 
 

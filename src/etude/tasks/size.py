@@ -82,8 +82,8 @@ def _counts(model: Transformer) -> tuple[int, int, int]:
 def _counts_of_layer(model: Transformer) -> tuple[int, int, int]:
     """The same for one layer of the encoder and one of the decoder."""
     encoder, decoder = model.encoder[0], model.decoder[0]
-    crossing = [part for part in decoder.modules() if isinstance(part, Attention) and part.crossing]
-    memory = sum(_entries(attention.keys) + _entries(attention.values) for attention in crossing)
+    crossing = [part for part in decoder.modules() if isinstance(part, Attention) and part.is_cross]
+    memory = sum(_entries(attention.k_proj) + _entries(attention.v_proj) for attention in crossing)
     parameters = sum(weight.numel() for layer in (encoder, decoder) for weight in layer.parameters())
     return parameters, _entries(encoder) + memory, _entries(decoder) - memory
 

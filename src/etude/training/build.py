@@ -49,7 +49,7 @@ def training_module(config: Config, transformer: Transformer) -> TranslationModu
     return TranslationModule(
         transformer,
         loss=make(config["loss"], PAD),
-        likelihood=LabelSmoothing(PAD, smoothing=0.0),
+        nll=LabelSmoothing(PAD, smoothing=0.0),
         optimizer=partial(make, config["optimizer"]),
         scheduler=partial(make, schedule) if schedule.get("_partial_") else as_scheduler(make(schedule)),
         seed=config["seed"],

@@ -8,7 +8,7 @@ from lightning import Callback, Trainer
 from etude.data.batching import Batch
 from etude.training.metrics_writers import Row, Sink
 from etude.training.module import TranslationModule
-from etude.training.processes import gathered
+from etude.training.processes import all_gather_floats
 
 
 class Records(Callback):
@@ -49,18 +49,18 @@ class Records(Callback):
         self._window_tokens += batch.step_tokens
         self._window_steps += 1
         if trainer.global_step % self.every == 0:
-            nats = sum(gathered(module.training_nats, module.device))  # waits for the device, so ask the clock after it
+            nll = sum(all_gather_floats(module.nll_sum, module.device))  # waits for the device: ask the clock after it
             seconds = time.perf_counter() - self._window
             self._send(
                 self._row(module)
                 | {
-                    "loss": nats / self._tokens,
+                    "loss": nll / self._tokens,
                     "learning_rate": module.learning_rate,
                     "tokens_per_second": self._window_tokens / seconds,
                     "seconds_left": (self.max_steps - trainer.global_step) * seconds / self._window_steps,
                 }
             )
-            module.training_nats, self._tokens = 0.0, 0
+            module.nll_sum, self._tokens = 0.0, 0
             self._window, self._window_steps, self._window_tokens = time.perf_counter(), 0, 0
 
     def on_validation_start(self, trainer: Trainer, module: TranslationModule) -> None:  # type: ignore[override]

@@ -75,11 +75,11 @@ def read_metrics(path: Path) -> list[dict[str, str]]:
         return [row for row in csv.DictReader(file) if None not in row.values() and row.get("step", "").isdigit()]
 
 
-def missing_steps(path: Path, step: int, *, every: int, valid_every: int) -> list[int]:
+def missing_steps(path: Path, step: int, *, every: int, val_every: int) -> list[int]:
     """The steps up to `step` that a metrics file has lost a row of: of training, or of a validation."""
     rows = read_metrics(path)
     missing: set[int] = set()
-    for column, interval in (("loss", every), ("valid_loss", valid_every)):
+    for column, interval in (("loss", every), ("valid_loss", val_every)):
         there = {int(row["step"]) for row in rows if row.get(column)}
         missing |= set(range(interval, step + 1, interval)) - there
     return sorted(missing)

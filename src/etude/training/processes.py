@@ -10,7 +10,7 @@ from torch import Tensor, distributed
 Said = TypeVar("Said")
 
 
-def from_first(value: Said) -> Said:
+def broadcast_from_rank0(value: Said) -> Said:
     """What the first process says, in all of them: it alone knows where a run stands, for it has the run's lock."""
     if not TorchElasticEnvironment.detect():
         return value
@@ -21,7 +21,7 @@ def from_first(value: Said) -> Said:
     return box[0]
 
 
-def gathered(value: Tensor | float, device: torch.device) -> list[float]:
+def all_gather_floats(value: Tensor | float, device: torch.device) -> list[float]:
     """A figure of every process, in the order of their ranks."""
     if not distributed.is_initialized():
         return [float(value)]
@@ -55,8 +55,8 @@ class Poll:
         """Without waiting for the time to ask."""
         if not distributed.is_initialized():
             return flag
-        took = max(gathered(time.monotonic() - self._asked_at, device))
+        took = max(all_gather_floats(time.monotonic() - self._asked_at, device))
         often = self.seconds * self._steps / max(took, 1e-6)
         self._every = max(1, min(int(often), 2 * self._steps))  # the steps behind us may have been uncommonly quick
         self._steps, self._asked_at = 1, time.monotonic()
-        return any(gathered(float(flag), device))
+        return any(all_gather_floats(float(flag), device))

@@ -39,11 +39,11 @@ class StopWhenAsked(Callback):
 
     Args:
         checkpoints: what saves it.
-        valid_every: steps between validations: one that is due comes first, for its row belongs to the step.
+        val_every: steps between validations: one that is due comes first, for its row belongs to the step.
     """
 
-    def __init__(self, checkpoints: Checkpoints, *, valid_every: int) -> None:
-        self.checkpoints, self.valid_every = checkpoints, valid_every
+    def __init__(self, checkpoints: Checkpoints, *, val_every: int) -> None:
+        self.checkpoints, self.val_every = checkpoints, val_every
         self._poll = Poll()
         self._asked = 0.0  # when, on the monotonic clock; 0 if nobody has
         self._before: dict[signal.Signals, signal.Handlers] = {}
@@ -58,7 +58,7 @@ class StopWhenAsked(Callback):
         self, trainer: Trainer, module: TranslationModule, outputs: object, batch: Batch, batch_idx: int
     ) -> None:
         """Stop after a complete step."""
-        if module.step_completed_by(batch) and trainer.global_step % self.valid_every:
+        if module.step_completed_by(batch) and trainer.global_step % self.val_every:
             self._stop_if(self._poll(bool(self._asked), module.device), trainer)
 
     def on_validation_end(self, trainer: Trainer, module: TranslationModule) -> None:  # type: ignore[override]

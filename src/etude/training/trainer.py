@@ -25,7 +25,7 @@ from etude.training.divergence import Diverged, DivergenceWatch, all_finite
 from etude.training.metrics_callback import Records
 from etude.training.metrics_writers import Bar, LoggerSink, LogSink, MetricsFile, ProgressFile, Sink, missing_steps
 from etude.training.module import TranslationModule
-from etude.training.processes import from_first
+from etude.training.processes import broadcast_from_rank0
 from etude.training.stopping import StopWhenAsked
 
 log = logging.getLogger(__name__)
@@ -66,14 +66,14 @@ def fit(
     """
     budget, where = config["budget"], config["trainer"]
     _gpus_answer(where["accelerator"])
-    steps = budget["max_steps"]
-    start, checkpoint = from_first(_start(run, averaged) if rank() == 0 else (0, None))
+    steps, micro_batches = budget["max_steps"], where["micro_batches"]
+    start, checkpoint = broadcast_from_rank0(_start(run, averaged) if rank() == 0 else (0, None))
     data = training_data(config, store, start_step=start)
     bar = Bar(Console(stderr=True), steps)
     every = min(50, max(1, steps // 50))  # steps between two rows
     sinks: list[Sink] = []
     if rank() == 0:
-        if lost := missing_steps(run.metrics_file, start, every=every, valid_every=budget["valid_every"]):
+        if lost := missing_steps(run.metrics_file, start, every=every, val_every=budget["val_every"]):
             log.warning(
                 "%s has lost rows of %d steps, from %d to %d, which its curves will lack: training goes on",
                 *(run.metrics_file, len(lost), lost[0], lost[-1]),
@@ -93,8 +93,8 @@ def fit(
             precision=config["precision"],
             max_steps=steps,
             max_epochs=-1,
-            accumulate_grad_batches=where["micro_batches"],
-            val_check_interval=budget["valid_every"] * where["micro_batches"],
+            accumulate_grad_batches=micro_batches,
+            val_check_interval=budget["val_every"] * micro_batches,
             check_val_every_n_epoch=None,
             num_sanity_val_steps=0,
             logger=loggers,
@@ -102,7 +102,7 @@ def fit(
                 records,
                 KeepWeights(averaged),
                 checkpoints,
-                StopWhenAsked(checkpoints, valid_every=budget["valid_every"]),
+                StopWhenAsked(checkpoints, val_every=budget["val_every"]),
             ],
             plugins=[DirectIO(run.id), *([cluster] if devices == 1 else [])],
             enable_checkpointing=False,

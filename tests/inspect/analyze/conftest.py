@@ -40,8 +40,8 @@ def subject(tokenizer: Tokenizer, tmp_path: Path) -> MakeSubject:
     """Builds a small model of some overrides; its weights are random and large enough to make a difference."""
 
     def make(*overrides: str) -> Subject:
-        budget = ("budget.source_tokens=60", "budget.target_tokens=60", "budget.max_pieces=40")
-        config = resolved(compose([*SIZES, *budget, "model.vocabulary=null", "decoding.max_extra=3", *overrides]))
+        budget = ("budget.source_tokens=60", "budget.target_tokens=60", "budget.max_tokens=40")
+        config = resolved(compose([*SIZES, *budget, "model.vocabulary=null", "decoding.max_len_offset=3", *overrides]))
         torch.manual_seed(7)
         model = build.model(config, len(tokenizer)).eval()
         for parameter in model.parameters():

@@ -46,7 +46,7 @@ def test_averages_are_those_of_weights_and_not_of_answers(analysed, pairs):
     assert one["perplexity"] == pytest.approx(own.perplexity)
     assert one["change"] == pytest.approx(0.0, abs=1e-6)
     assert torch.equal(
-        subject.model.state_dict()["encoder.0.attention.queries.weight"], last["encoder.0.attention.queries.weight"]
+        subject.model.state_dict()["encoder.0.attention.q_proj.weight"], last["encoder.0.attention.q_proj.weight"]
     )
     subject.model.load_state_dict({name: (last[name] + before[name]) / 2 for name in last})
     assert two["perplexity"] == pytest.approx(subject.likelihoods(text).perplexity, rel=1e-5)

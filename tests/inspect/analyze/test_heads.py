@@ -13,7 +13,7 @@ VARIATIONS = [
     ("model/attention=multi_head", "model.attention_bias=true", "model.d_v=3"),
     ("model/attention=grouped_query",),
     ("model/attention=local",),
-    ("model/kernel=sdpa", "model/position=t5"),
+    ("model/backend=sdpa", "model/position=t5"),
     ("model/position=shaw",),
     ("model/scale=cosine",),
 ]
@@ -47,7 +47,7 @@ def test_a_silenced_head_is_a_head_whose_rows_of_w_o_are_zero(analysed, override
     for n, place in enumerate(places(subject.model)):
         for head in (0, 2):
             edited = deepcopy(subject.model)
-            output = places(edited)[n].attention.output
+            output = places(edited)[n].attention.out_proj
             output.weight.data.unflatten(1, (4, -1))[:, head] = 0.0
             with silenced(place.attention, head):
                 ours = logits(subject.model, text)
@@ -70,7 +70,7 @@ def test_a_silence_ends_where_something_goes_wrong_in_it(analysed):
     attention = subject.model.encoder[0].attention
     with pytest.raises(RuntimeError), silenced(attention, 1):
         raise RuntimeError
-    assert not attention.output._forward_pre_hooks
+    assert not attention.out_proj._forward_pre_hooks
 
 
 @pytest.mark.parametrize("overrides", VARIATIONS, ids=ids)
@@ -82,7 +82,7 @@ def test_weights_that_are_watched_are_those_that_are_read_with(analysed, overrid
         def reads(module, inputs, output, place=place):
             read[place.kind, place.layer] = inputs[2], output
 
-        place.attention.kernel.register_forward_hook(reads)
+        place.attention.backend.register_forward_hook(reads)
     batch, seen = watch(subject.model, text)
     assert set(seen) == set(read)
     real = {"encoder": batch.source_mask, "decoder": batch.target_out != 0, "cross": batch.target_out != 0}

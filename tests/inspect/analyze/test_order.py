@@ -16,13 +16,13 @@ def test_an_encoder_without_positions_does_not_notice(analysed):
     subject, text = analysed("model/position=none")
     found = probe(subject, text)
     assert found["perplexity"] == pytest.approx(subject.likelihoods(text).perplexity, rel=1e-5)
-    assert found["change"] == pytest.approx(0.0, abs=1e-3)
+    assert found["change"] == pytest.approx(0.0, abs=1e-4)
 
 
 @pytest.mark.parametrize("position", ["sinusoidal", "learned", "rope", "alibi", "shaw", "t5"])
 def test_an_encoder_with_positions_does(analysed, position):
     subject, text = analysed(f"model/position={position}")
-    assert abs(probe(subject, text)["change"]) > 0.01
+    assert abs(probe(subject, text)["change"]) > 1e-3  # without positions it is ten times nearer to zero
 
 
 def test_it_shuffles_pieces_and_leaves_ends_padding_and_targets(analysed):

@@ -22,7 +22,7 @@ def test_removal_costs_what_zero_rows_of_w_o_cost(analysed):
     intact = subject.likelihoods(text).perplexity
     row = next(r for r in asked(subject, text) if (r["attention"], r["layer"], r["head"]) == ("cross", 2, 3))
     d_v = 16 // 4
-    subject.model.decoder[1].cross_attention.output.weight.data[:, 2 * d_v : 3 * d_v] = 0.0
+    subject.model.decoder[1].cross_attention.out_proj.weight.data[:, 2 * d_v : 3 * d_v] = 0.0
     expected = subject.likelihoods(text).perplexity
     assert row["perplexity"] == pytest.approx(expected)
     assert row["change"] == pytest.approx(expected - intact)
@@ -32,7 +32,7 @@ def test_removal_costs_what_zero_rows_of_w_o_cost(analysed):
 
 def test_a_head_that_says_nothing_is_not_missed(analysed):
     subject, text = analysed()
-    subject.model.encoder[0].attention.values.weight.data[:4] = 0.0  # d_v = 4: the first head
+    subject.model.encoder[0].attention.v_proj.weight.data[:4] = 0.0  # d_v = 4: the first head
     first, second = asked(subject, text)[:2]
     assert (first["change"], first["interval"]) == (0.0, (0.0, 0.0))
     assert second["change"] != 0.0

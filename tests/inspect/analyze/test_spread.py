@@ -25,7 +25,7 @@ def test_all_weight_on_one_key_has_no_entropy_and_its_own_distance():
 def test_an_encoder_that_looks_everywhere_alike_spreads_over_the_whole_sentence(analysed):
     subject, text = analysed()
     for layer in subject.model.encoder:
-        layer.attention.queries.weight.data.zero_()
+        layer.attention.q_proj.weight.data.zero_()
     tokens = text.source_lengths + 1
     far = sum(abs(i - j) / n for n in tokens for i in range(n) for j in range(n)) / tokens.sum()
     found = spreads(subject, text)
@@ -46,9 +46,9 @@ def test_a_window_of_one_position_looks_nowhere_else(analysed):
             assert found["entropy"] > 0.1
 
 
-@pytest.mark.parametrize("kernel", ["explicit", "sdpa"])
-def test_the_means_are_those_of_a_loop_over_sentences_without_padding(analysed, pairs, kernel):
-    subject, text = analysed(f"model/kernel={kernel}")
+@pytest.mark.parametrize("backend", ["eager", "sdpa"])
+def test_the_means_are_those_of_a_loop_over_sentences_without_padding(analysed, pairs, backend):
+    subject, text = analysed(f"model/backend={backend}")
     entropies, distances = defaultdict(list), defaultdict(list)
     for pair in pairs:
         [batch] = subject.text([pair]).batches

@@ -49,14 +49,14 @@ def places(model: Transformer) -> list[Place]:
 @contextmanager
 def silenced(attention: Attention, head: int) -> Iterator[None]:
     """What a head (from 0) has read is zero on its way to W_O: as if its rows of W_O were zero."""
-    d_v = attention.output.in_features // attention.heads
+    d_v = attention.out_proj.in_features // attention.heads
 
     def silence(module: nn.Module, inputs: tuple[Tensor]) -> Tensor:
         read = inputs[0].clone()  # (B, T, H V)
         read[..., head * d_v : (head + 1) * d_v] = 0.0
         return read
 
-    with _hooked(attention.output, silence):
+    with _hooked(attention.out_proj, silence):
         yield
 
 
@@ -73,7 +73,7 @@ def watched(model: Transformer, see: Callable[[Place, Tensor], None]) -> Iterato
 
     with ExitStack() as stack:
         for place in places(model):
-            stack.enter_context(_hooked(place.attention.kernel, watcher(place)))
+            stack.enter_context(_hooked(place.attention.backend, watcher(place)))
         yield
 
 

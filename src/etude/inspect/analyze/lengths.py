@@ -19,7 +19,7 @@ _SHORTEST = 8  # pieces; the first bucket reaches up to here, each further one t
 def by_length(subject: Subject, text: Text, longest_trained: int | None) -> Iterator[dict[str, Any]]:
     """Perplexity and BLEU by bucket of source length: of the pairs themselves, then of two and of four joined.
 
-    Joined lines longer than the run's limit, `budget.max_pieces`, are left out: its model need not know such positions.
+    Joined lines longer than the run's limit, `budget.max_tokens`, are left out: its model need not know such positions.
     """
     for count in _JOINED:
         pairs = joined(subject, text, count)

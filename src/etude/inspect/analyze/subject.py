@@ -72,7 +72,7 @@ class Subject:
     def longest_line(self) -> int:
         """Pieces of the longest line that fits both the run's limit and its batches."""
         budget = self.config["budget"]
-        return min(budget["max_pieces"], budget["source_tokens"] - 1, budget["target_tokens"] - 1)
+        return min(budget["max_tokens"], budget["source_tokens"] - 1, budget["target_tokens"] - 1)
 
     def text(self, pairs: Sequence[Pair]) -> Text:
         """Some pairs as the run's own evaluation would read them: blank ones are left out, long ones cut.
@@ -82,7 +82,7 @@ class Subject:
         """
         with TemporaryDirectory() as name:
             folder = Path(name)
-            write_split(folder, "test", pairs, self.tokenizer, Limits(max_pieces=self.config["budget"]["max_pieces"]))
+            write_split(folder, "test", pairs, self.tokenizer, Limits(max_tokens=self.config["budget"]["max_tokens"]))
             split, lines = TokenSplit(folder, "test"), read_text(folder, "test")
             batches = build.evaluation_batches(self.config, split)
         device = next(self.model.parameters()).device

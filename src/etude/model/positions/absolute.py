@@ -28,7 +28,7 @@ class Sinusoidal(Position):
         self.pairs = d_model // 2
         self.table = GrowingTable(self._rows)
 
-    def embed(self, x: Tensor, start: int) -> Tensor:
+    def add_to_embedding(self, x: Tensor, start: int) -> Tensor:
         """Embeddings (B, T, D) plus the sinusoids of the positions start, start + 1, ..."""
         return x + self.table(start, x.size(1))
 
@@ -85,7 +85,7 @@ class Learned(Position):
         self.table = PositionTable(max_length, d_model)
         self.factor = d_model**0.5
 
-    def embed(self, x: Tensor, start: int) -> Tensor:
+    def add_to_embedding(self, x: Tensor, start: int) -> Tensor:
         """Embeddings (B, T, D) plus the learned vectors of the positions start, start + 1, ..."""
         end = start + x.size(1)
         if end > self.table.num_embeddings:

@@ -10,15 +10,15 @@ class Position(nn.Module):
         super().__init__()
         self.causal = causal
 
-    def embed(self, x: Tensor, start: int) -> Tensor:
+    def add_to_embedding(self, x: Tensor, start: int) -> Tensor:
         """Embeddings (B, T, D) of the positions start, start + 1, ..."""
         return x
 
-    def turn(self, x: Tensor, start: int) -> Tensor:
+    def rotate(self, x: Tensor, start: int) -> Tensor:
         """Queries or keys (B, H, T, K) of the positions start, start + 1, ..."""
         return x
 
-    def bias(self, queries: Tensor, length: int, start: int) -> Tensor | None:
+    def score_bias(self, queries: Tensor, length: int, start: int) -> Tensor | None:
         """What is added to the scores: broadcastable to (B, H, T, S), or None for nothing.
 
         Args:

@@ -24,7 +24,7 @@ class Alibi(Position):
         super().__init__(causal)
         self.register_buffer("slopes", torch.tensor(alibi_slopes(heads)), persistent=False)
 
-    def bias(self, queries: Tensor, length: int, start: int) -> Tensor:
+    def score_bias(self, queries: Tensor, length: int, start: int) -> Tensor:
         """(H, T, S)."""
         return -self.slopes[:, None, None] * offsets(queries, length, start).abs()
 
@@ -60,7 +60,7 @@ class T5(Position):
         # From zero: until training says otherwise, no offset is favoured.
         self.table = nn.Parameter(torch.zeros(heads, buckets))
 
-    def bias(self, queries: Tensor, length: int, start: int) -> Tensor:
+    def score_bias(self, queries: Tensor, length: int, start: int) -> Tensor:
         """(H, T, S)."""
         return self.table[:, self.bucket(offsets(queries, length, start))]
 

@@ -25,7 +25,7 @@ class Rotary(Position):
         self.d_k, self.base = d_k, base
         self.table = GrowingTable(self._rows)
 
-    def turn(self, x: Tensor, start: int) -> Tensor:
+    def rotate(self, x: Tensor, start: int) -> Tensor:
         """Queries or keys (B, H, T, K), turned to the positions start, start + 1, ..."""
         cosine, sine = self.table(start, x.size(2)).unbind(1)
         even, odd = x.unflatten(-1, (-1, 2)).unbind(-1)

@@ -56,7 +56,7 @@ class _ShawLayer(Position):
         # Short vectors: scores of unit variance gain 1/d_k by them, so that words lead and order is seen at once.
         nn.init.normal_(self.table, std=self.table.size(1) ** -0.5)
 
-    def bias(self, queries: Tensor, length: int, start: int) -> Tensor:
+    def score_bias(self, queries: Tensor, length: int, start: int) -> Tensor:
         """(B, H, T, S). Each query meets 2k + 1 vectors once and reads off the product for each key."""
         products = queries @ self.table.T
         row = offsets(queries, length, start).clamp(-self.clip, self.clip) + self.clip

@@ -11,7 +11,7 @@ CONFIG: dict[str, Any] = {
     "study": "table3",
     "seed": 1,
     "scale": {"width": 0.125, "depth": 0.5},
-    "budget": {"max_steps": 20, "rate": 0.6},
+    "budget": {"max_steps": 20, "lr_factor": 0.6},
     "model": {"heads": 1, "attention": {"bias": False}},
     "choices": {"budget": "smoke", "model/position": "rope"},
 }
@@ -19,7 +19,7 @@ BESIDE = {"environment": {"python": "3.12.1"}, "code": "abcdef0123"}
 NAMED = {
     "budget": "smoke",
     "budget.max_steps": 20,
-    "budget.rate": 0.6,
+    "budget.lr_factor": 0.6,
     "scale": "pocket",
     "scale.width": 0.125,
     "scale.depth": 0.5,
@@ -31,7 +31,7 @@ NAMED = {
     [
         ({}, []),
         ({"model/position": "rope"}, ["model/position=rope"]),
-        ({"budget.rate": "6e-1"}, ["budget.rate=6e-1"]),
+        ({"budget.lr_factor": "6e-1"}, ["budget.lr_factor=6e-1"]),
         (NAMED, ["budget=smoke", "scale=pocket"]),
         (NAMED | {"overrides": ["budget=smoke", "precision=null"]}, ["budget=smoke", "precision=null"]),
     ],
