@@ -14,6 +14,7 @@ import pytest
 from etude.errors import UserError
 from etude.launchers.slots import SweepFailed
 from etude.runs.run_dir import RunDir
+from etude.runs.lock import Busy
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'etude[ray]'")
 
@@ -92,6 +93,22 @@ def test_each_run_is_a_task_with_what_it_asks_for_and_a_failure_takes_no_other_a
     assert [run.log_file.read_text() for run in runs[:2]] == ["2 1 0\n"] * 2
     assert runs[4].log_file.read_text() == "2 1 \n"
     assert not ray.is_initialized()
+
+
+def test_a_run_that_another_process_trained_is_handed_over_again(
+    make_run: Make, programs: Programs, finish: str, how: How
+) -> None:
+    """The first attempt finds it taken."""
+    run = make_run("A1")
+    taken = f"""
+import pathlib, sys
+seen = pathlib.Path(sys.argv[1], "seen")
+if not seen.exists():
+    seen.touch()
+    sys.exit({Busy.exit_status})
+"""
+    run_as_tasks([run], **how, command=programs({"A1": taken + finish}))
+    assert run.finished
 
 
 def when_it_works(run: RunDir, act: Callable[[int], None], soon: Soon) -> threading.Thread:

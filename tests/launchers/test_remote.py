@@ -1,20 +1,88 @@
-"""What is told of runs on other machines, as their endings come."""
+"""What is told of runs on other machines, as their endings come, and which are launched again."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 
 import pytest
+from filelock import FileLock
 
-from etude.launchers.job import Job
-from etude.launchers.remote import Ending, follow
 from etude.runs.run_dir import RunDir
-from etude.runs.run_state import State
+from etude.launchers import remote
+from etude.launchers.job import Job, State
+from etude.launchers.remote import Ending, Endings, follow
+
+Make = Callable[..., RunDir]
+
+ELSEWHERE = Ending(0.0, 1.0, "another process is training it", elsewhere=True)
 
 
-def test_a_run_that_another_process_trains_fails_no_sweep(
-    make_run: Callable[..., RunDir], caplog: pytest.LogCaptureFixture
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "_LOOKS", 0.01)
+
+
+def ended(jobs: Sequence[Job], ending: Ending) -> Endings:
+    yield from ((job, ending) for job in jobs)
+
+
+def nothing_again(jobs: Sequence[Job]) -> Endings:
+    raise AssertionError("nothing is left to launch")
+
+
+def test_a_run_that_another_process_trains_is_launched_again_when_that_has_gone(
+    make_run: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    jobs = [Job(make_run("A1")), Job(make_run("A2"))]
+    other = FileLock(jobs[0].run_dir.lock_file, thread_local=False)
+    other.acquire()
+    launched = []
+
+    def first() -> Endings:
+        yield jobs[0], ELSEWHERE
+        jobs[1].run_dir.write_result({"test": {}})
+        yield jobs[1], Ending(0.0, 1.0, "")
+        threading.Timer(0.2, other.release).start()
+
+    def again(left: Sequence[Job]) -> Endings:
+        launched.append([job.name for job in left])
+        assert not other.is_locked
+        left[0].run_dir.write_result({"test": {}})
+        return ended(left, Ending(1.0, 2.0, ""))
+
+    with caplog.at_level("INFO", "etude"):
+        follow(jobs, first(), again)
+    assert launched == [["table3/A1 seed 1"]]
+    assert [job.state for job in jobs] == [State.FINISHED] * 2
+    said = [message for message in caplog.messages if "A1" in message]
+    assert said[0] == "table3/A1 seed 1: left to another process"
+    assert "finished in" in said[1]
+
+
+def test_a_run_that_another_process_has_finished_is_not_launched_again_and_fails_no_sweep(
+    make_run: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = Job(make_run("A1"))
+
+    def first() -> Endings:
+        yield job, ELSEWHERE
+        job.run_dir.write_result({"test": {}})
+
     with caplog.at_level("INFO", "etude"):
-        follow([job], (pair for pair in [(job, Ending(0.0, 1.0, "another process is training it", elsewhere=True))]))
-    assert job.state is State.ELSEWHERE
-    assert "table3/A1 seed 1: left to another process" in caplog.text
+        follow([job], first(), nothing_again)
+    assert job.state is State.SKIPPED
+    assert "table3/A1 seed 1: finished by another process" in caplog.text
+
+
+def test_a_run_that_is_taken_again_and_again_is_come_back_to_every_time(make_run: Make) -> None:
+    job = Job(make_run("A1"))
+    launches: list[int] = []
+
+    def again(left: Sequence[Job]) -> Endings:
+        launches.append(len(left))
+        if len(launches) < 3:
+            return ended(left, ELSEWHERE)
+        job.run_dir.write_result({"test": {}})
+        return ended(left, Ending(0.0, 1.0, ""))
+
+    follow([job], ended([job], ELSEWHERE), again)
+    assert launches == [1, 1, 1]

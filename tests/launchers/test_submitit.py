@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from etude.config.resolvers import register
 from etude.errors import UserError
 from etude.launchers.slots import SweepFailed
+from etude.runs.lock import Busy
 from etude.paths import shipped
 from etude.runs.run_dir import RunDir
 
@@ -25,6 +27,7 @@ import etude.launchers.slurm  # noqa: E402
 from etude.launchers.job import Job  # noqa: E402
 from etude.launchers.remote import follow  # noqa: E402
 from etude.launchers.slurm import endings, run_as_jobs, submit  # noqa: E402
+import etude.launchers.remote  # noqa: E402
 
 Make = Callable[..., RunDir]
 Programs = Callable[[dict[str, str]], Callable[[RunDir], Sequence[str]]]
@@ -106,6 +109,39 @@ def test_each_run_is_a_job_and_a_failure_takes_no_other_along(
     assert any(message.startswith("submitted 2 jobs; kill ") for message in caplog.messages)
 
 
+@pytest.mark.slow
+def test_a_run_that_another_process_trains_is_submitted_again_when_that_has_gone(
+    make_run: Make, programs: Programs, finish: str, where: Where, soon: Soon, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="etude")
+    runs = [make_run("A1"), make_run("A2")]
+    taken = f"""
+import pathlib, sys
+from filelock import FileLock, Timeout
+try:
+    FileLock(pathlib.Path(sys.argv[1], ".lock"), timeout=0).acquire()
+except Timeout:
+    sys.exit({Busy.exit_status})
+"""
+    other = FileLock(runs[0].lock_file, thread_local=False)
+    other.acquire()
+
+    def go_when_left() -> None:
+        soon(lambda: any("left to another process" in message for message in caplog.messages) and runs[1].finished)
+        other.release()
+
+    thread = threading.Thread(target=go_when_left)
+    thread.start()
+    command = programs({"A1": taken + finish, "A2": finish})
+    run_as_jobs(runs, wait_for_completion=True, command=command, **where(signal_delay_s=2))
+    thread.join()
+    assert [run.finished for run in runs] == [True, True]
+    assert [m.partition(";")[0] for m in caplog.messages if m.startswith("submitted")] == [
+        "submitted 2 jobs",
+        "submitted 1 jobs",
+    ]
+
+
 def test_where_all_is_finished_no_cluster_is_needed(make_run: Make, where: Where) -> None:
     run = make_run("A1")
     run.write_result({"test": {}})
@@ -157,7 +193,7 @@ def test_a_run_that_is_out_of_time_too_often_has_failed(
     for job in submitted:
         preempt(job)
     with pytest.raises(SweepFailed, match=r"job \d+ ended without a word \(FINISHED\), see \S+log\.err"):
-        follow(jobs, endings(submitted))
+        follow(jobs, endings(submitted), lambda left: endings({}))
     assert (run.path / "checkpoint").exists()
 
 
@@ -293,6 +329,19 @@ def test_on_ctrl_c_the_jobs_go_on_and_one_is_told_how_to_end_them(
     monkeypatch.setattr(etude.launchers.slurm, "as_completed", interrupted)
     with pytest.raises(KeyboardInterrupt, match=r"the jobs go on: etude status shows them, scancel 4700 ends them"):
         run_as_jobs([make_run("A1"), make_run("A2")], wait_for_completion=True, **where("slurm"))
+
+
+@pytest.mark.slow
+def test_on_ctrl_c_while_only_another_process_works_there_is_no_job_to_end(
+    make_run: Make, programs: Programs, where: Where, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(etude.sweep.remote, "take_back", interrupted)
+    command = programs({"A1": f"raise SystemExit({Busy.exit_status})"})
+    with pytest.raises(KeyboardInterrupt, match=r"0 of 1 runs are finished; the same command goes on"):
+        run_as_jobs([make_run("A1")], wait_for_completion=True, command=command, **where())
 
 
 def test_a_run_whose_job_is_in_the_queue_is_not_submitted_again(

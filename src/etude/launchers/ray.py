@@ -43,19 +43,23 @@ def run_as_tasks(
         SweepFailed: at least one run ended without a result; all the others were run.
         KeyboardInterrupt: Ctrl-C or SIGTERM; every run has stopped.
     """
+
+    def launch(left: Sequence[Job]) -> Endings:
+        return _endings({_task(job, num_cpus, num_gpus, max_retries, command): job for job in left})
+
     jobs = jobs_of(absolute(run_dirs))
     left = [job for job in jobs if job.state is State.WAITING]
     try:
         if left:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             ray.init(**init)
-        tasks = {_task(job, num_cpus, num_gpus, max_retries, command): job for job in left}
+        endings = launch(left)
     except (ConnectionError, RuntimeError, TypeError, ValueError) as error:  # whatever Ray raises
         ray.shutdown()
         why = str(error).strip().partition("\n")[0]
         raise UserError(f"hydra.launcher: {why} (hydra/launcher=slots needs no Ray)") from error
     try:
-        follow(jobs, _endings(tasks))
+        follow(jobs, endings, launch)
     except KeyboardInterrupt:
         conclude(jobs, stopped=True)
     finally:

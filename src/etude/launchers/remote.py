@@ -5,7 +5,7 @@ Both machines see the run's directory: config, log, progress, checkpoints and re
 
 import signal
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -16,8 +16,11 @@ from etude.launchers.slots import conclude
 from etude.runs.lock import Busy, alone
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
+from etude.launchers.job import GRACE, Command, Job, State, train_command
+from etude.launchers.slots import conclude, take_back
 
 _PAUSE = 0.1  # seconds between two looks at the process
+_LOOKS = 1.0  # seconds between two looks at runs that other processes work on
 
 
 class Ending(NamedTuple):
@@ -30,6 +33,7 @@ class Ending(NamedTuple):
 
 
 Endings = Generator[tuple[Job, Ending], None, None]
+Launch = Callable[[Sequence[Job]], Endings]  # hands runs over, and gives each as it ends
 
 
 @dataclass
@@ -91,20 +95,36 @@ def absolute(run_dirs: Sequence[RunDir]) -> list[RunDir]:
     return [RunDir(run_dir.path.absolute()) for run_dir in run_dirs]
 
 
-def follow(jobs: Sequence[Job], endings: Endings) -> None:
-    """Tell each ending as it comes, and all failures again after the last. What another process trains is left to it.
+def follow(jobs: Sequence[Job], endings: Endings, again: Launch) -> None:
+    """Tell each ending as it comes, and all failures again after the last.
+
+    What another process works on is left to it meanwhile. When all others have ended, whatever that process has let go
+    of unfinished is launched again; until then it waits here, where no core or GPU is kept for it.
+
+    Args:
+        jobs: all runs.
+        endings: of those that were launched.
+        again: launches runs.
 
     Raises:
         SweepFailed: at least one run ended without a result.
     """
     lines = Lines(jobs)
-    with closing(endings):
-        for job, ending in endings:
-            job.attempts, (job.started, job.ended, job.reason, elsewhere) = 1, ending
-            if elsewhere:
-                job.state = State.ELSEWHERE
-                lines.elsewhere(job)
-                continue
-            job.state = State.FAILED if ending.reason else job.outcome
-            lines.ended(job)
+    elsewhere: list[Job] = []
+    while True:
+        with closing(endings):
+            for job, ending in endings:
+                job.attempts, (job.started, job.ended, job.reason, taken) = 1, ending
+                if taken:
+                    job.state = State.ELSEWHERE
+                    elsewhere.append(job)
+                    lines.elsewhere(job)
+                    continue
+                job.state = State.FAILED if ending.reason else job.outcome
+                lines.ended(job)
+        while not (left := take_back(elsewhere, lines)) and elsewhere:
+            time.sleep(_LOOKS)
+        if not left:
+            break
+        endings = again(left)
     conclude(jobs, stopped=False)

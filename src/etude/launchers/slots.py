@@ -59,7 +59,7 @@ def run_side_by_side(
     with interrupts() as heard, screen(jobs) as show:
         try:
             while (waiting or running or elsewhere) and not heard.caught:
-                waiting = [*_back(elsewhere, show), *waiting]
+                waiting = [*take_back(elsewhere, show), *waiting]
                 admitted = slots.admit([Need.of(job.config) for job in waiting])
                 for place, slot in admitted.items():
                     job = waiting[place]
@@ -93,7 +93,7 @@ def run_side_by_side(
     conclude(jobs, stopped=bool(heard.caught))
 
 
-def _back(elsewhere: list[Job], show: Screen) -> list[Job]:
+def take_back(elsewhere: list[Job], show: Screen) -> list[Job]:
     """Takes from `elsewhere` the runs whose process has gone, and returns those that it has not finished."""
     for job in elsewhere:
         job.look()

@@ -22,6 +22,8 @@ from etude.launchers.remote import Ending, Endings, RemoteRun, absolute, follow
 from etude.launchers.resources import Need
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
+from etude.launchers.job import Command, Job, State, jobs_of, train_command
+from etude.launchers.slots import conclude
 
 logger = logging.getLogger(__name__)
 
@@ -87,9 +89,16 @@ def run_as_jobs(
     submitted |= submit(new, cluster=cluster, command=command, **options)
     if not wait_for_completion:
         return
+
+    def again(left: Sequence[Job]) -> Endings:
+        submitted.update(submit(left, cluster=cluster, command=command, **options))
+        return endings(submitted)
+
     try:
-        follow(jobs, endings(submitted))
+        follow(jobs, endings(submitted), again)
     except KeyboardInterrupt:
+        if not submitted:  # what is left is with other processes
+            conclude(jobs, stopped=True)
         raise KeyboardInterrupt(f"the jobs go on: etude status shows them, {_cancel(submitted)} ends them") from None
 
 
@@ -162,7 +171,7 @@ def submit(
 
 
 def endings(submitted: Submitted) -> Endings:
-    """Each run as its job ends."""
+    """Each run as its job ends, and is `submitted` no more."""
     began = time.time()
     for task in as_completed([*submitted], poll_frequency=_LOOKS):
         try:
@@ -170,7 +179,7 @@ def endings(submitted: Submitted) -> Endings:
         except UncompletedJobError:
             why = f"job {task.job_id} ended without a word ({task.state}), see {task.paths.stderr}"
             ending = Ending(began, time.time(), why)
-        yield submitted[task], ending
+        yield submitted.pop(task), ending
 
 
 def _cancel(submitted: Submitted) -> str:
