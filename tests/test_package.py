@@ -72,6 +72,9 @@ def test_a_wheel_installed_elsewhere_trains_from_an_empty_folder(wheel, tmp_path
 
     where = run(str(python), "-c", "import etude; print(etude.__file__)")
     assert where.startswith(str(environment)), "the checkout was used instead of the wheel"
+    sweep = Path(run(str(environment / "bin" / "etude"), "sweep", "--path", "table3").strip())
+    assert sweep.is_file()
+    assert sweep.is_relative_to(environment)
     out = run(
         str(environment / "bin" / "etude"), "train", "experiment=table3/A1", "budget=smoke", "data.train_pairs=3000"
     )

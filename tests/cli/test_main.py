@@ -74,7 +74,7 @@ def test_help_answers_in_well_under_a_second_per_verb(place):
         (["evaluate", "--help"], ["etude evaluate run=", "decoding.beam", "split: test", "# the directory of the run"]),
         (["translate", "-h"], ["< in.en > out.de", "device: auto"]),
         (["analyze", "--help"], ["sentences: 200", "removal_bleu: false"]),
-        (["sweep", "smoke", "--help"], ["usage: etude sweep", f"lie in {shipped('sweeps')};", "`wandb sweep` takes"]),
+        (["sweep", "smoke", "--help"], ["usage: etude sweep", f"lie in {shipped('sweeps')};", "etude sweep --path"]),
         (["report", "table3", "--help"], ["usage: etude report"]),
         (["report", "sweeps/smoke.yaml", "--help"], ["usage: etude report"]),
         (["results", "table3", "--help"], ["usage: etude results"]),
@@ -93,6 +93,10 @@ def test_help_says_what_a_verb_takes_wherever_it_is_asked_for(words, told, capsy
     ("words", "told"),
     [
         (["sweep", "smoke", "--dry"], "etude sweep takes key=value and no --dry"),
+        (["sweep", "--path", "tests/table3.yaml"], f"étude is {shipped('sweeps') / 'table3.yaml'}"),
+        (["plan", "tests/table3.yaml"], f"étude is {shipped('sweeps') / 'table3.yaml'}"),
+        (["sweep", "--path", "modern"], "--path is told for one sweep file"),
+        (["sweep", "--path"], "--path is told for one sweep file"),
         (["report", "sweeps/smoke.yaml", "--html", "x"], "--html is for a study"),
         (["report", "smoke", "budgt=smoke"], "budgt is not a key"),
         (["report", "smoke"], "no run of this search is finished; this makes them: etude sweep smoke"),
@@ -105,6 +109,14 @@ def test_words_that_a_verb_does_not_take_are_told(words, told, capsys, tmp_path,
         main(words)
     assert ended.value.code == 2
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["table3", "table3.yaml", "sweeps/table3.yaml"])
+def test_the_path_of_a_shipped_sweep_is_told_for_whoever_needs_it_elsewhere(name, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(["sweep", "--path", name])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"{shipped('sweeps') / 'table3.yaml'}\n")
 
 
 def test_help_imports_no_torch(place):

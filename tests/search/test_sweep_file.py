@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,12 @@ def test_the_table3_sweep_names_every_arm_of_the_study_once() -> None:
 def test_shipped_sweeps_are_found_from_anywhere(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert sweep_overrides(name) == ["experiment=table3/base,table3/A1", "budget=smoke", "seed=1"]
+
+
+def test_a_file_that_is_not_there_is_answered_with_the_path_of_the_shipped_one(tmp_path: Path) -> None:
+    missing, ours = tmp_path / "table3.yaml", shipped("sweeps") / "table3.yaml"
+    with pytest.raises(UserError, match=re.escape(f"there is no {missing}; the file of that name") + f".* is {ours}"):
+        sweep_overrides(str(missing))
 
 
 def test_a_missing_file_is_answered_with_the_nearest_names(tmp_path: Path) -> None:

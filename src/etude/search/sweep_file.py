@@ -18,6 +18,7 @@ from etude.search.distributions import draw, share
 from etude.search.tuning import grid, trials, tuned_study
 from etude.studies.study import arm_names, load_study, study_names
 from etude.yaml_file import read_yaml
+from etude.paths import found, shipped
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ def sweep_overrides(name: str, extra: Sequence[str] = ()) -> list[str]:
         UserError: there is no such file, it is not a sweep file, or it asks for what only W&B can do.
     """
     own, overrides = _read(name, extra)
-    file = _find(name)
+    file = find_file(name)
     if file and "early_terminate" in _content(file):
         logger.warning("%s: early_terminate needs W&B's agents; here every run is trained to its end", file)
     sweeper = ["hydra/sweeper=sweepfile", *(f"hydra.sweeper.{key}={quoted(value)}" for key, value in own.items())]
@@ -133,7 +134,7 @@ def sweep_runs(
 
 def _read(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """What is said of the sweep itself, in its file or behind its name, and the overrides of its runs."""
-    file = _find(name)
+    file = find_file(name)
     own: dict[str, Any] = {key: _number(word.partition("=")[2]) for word in extra if (key := _key(word)) in _OWN}
     if "tuned" in own:
         own["tuned"] = _yes(own["tuned"])
@@ -209,8 +210,12 @@ def _check(file: Path, key: str, parameter: Any) -> None:
         raise UserError(f"{where} holds a mapping; write each of its keys as {key}.name")
 
 
-def _find(name: str) -> Path | None:
-    """The file, or None where `name` is a study."""
+def find_file(name: str) -> Path | None:
+    """The file, or None where `name` is a study.
+
+    Raises:
+        UserError: it is neither.
+    """
     named = Path(name)
     candidates = [named] + [
         folder / (named.name if named.suffix else f"{named.name}.yaml")
@@ -227,6 +232,8 @@ def _find(name: str) -> Path | None:
             f"{name} is one arm of a study: `etude train experiment={name}` runs it, `etude plan experiment={name}` "
             "tells its cost"
         )
+    if named.suffix and (ours := shipped("sweeps") / named.name).is_file():
+        raise UserError(f"there is no {name}; the file of that name that comes with étude is {ours}")
     known = {file.name for folder in found("sweeps") for file in folder.glob("*.yaml")}
     studies = {study for study in study_names() if f"{study}.yaml" not in known}
     raise UserError(f"{name} is neither a sweep file nor a study: {did_you_mean(named.name, known | studies)}")
