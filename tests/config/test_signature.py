@@ -97,6 +97,18 @@ def test_a_misspelt_key_of_a_foreign_part_is_refused_by_name(overrides: list[str
             {"a"},
         ),
         (
+            "from dataclasses import dataclass\nfrom typing import ClassVar\n@dataclass\nclass part:\n"
+            "    mark: ClassVar[str] = '.'\n    a: int\n    b: int = 1",
+            ["a", "b"],
+            {"a"},
+        ),
+        (
+            "from dataclasses import dataclass, field\n@dataclass\nclass part:\n"
+            "    a: int = field()\n    b: list = field(default_factory=list)\n    c: int = field(init=False)",
+            ["a", "b"],
+            {"a"},
+        ),
+        (
             "from enum import Enum\nfrom typing import Literal\nclass Mode(Enum):\n    A = 1\n"
             "def part(mode: Literal[Mode.A]): ...",
             ["mode"],
@@ -115,3 +127,18 @@ def test_functions_classes_and_what_is_neither(
     told = signature(f"{module}.part").for_config(partial=False)
     assert told.open or [*told.keywords] == keywords
     assert told.required == needed
+
+
+@pytest.mark.parametrize(
+    ("decorator", "left", "needed"),
+    [("@dataclass", {"params", "lr"}, set()), ("@dataclass(kw_only=True)", {"params", "lr"}, {"params"})],
+)
+def test_what_the_code_gives_by_place_is_not_asked_of_the_config_of_a_dataclass_either(
+    decorator: str, left: set[str], needed: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"fields_{len(decorator)}"
+    source = f"from dataclasses import dataclass\n{decorator}\nclass Part:\n    params: list\n    lr: float = 0.1\n"
+    (tmp_path / f"{module}.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    told = signature(f"{module}.Part").for_config(partial=True)
+    assert ({*told.keywords}, {*told.required}) == (left, needed)

@@ -122,18 +122,34 @@ def _read(node: ast.ClassDef | ast.FunctionDef, module: dict[str, Any], passed_o
     for child in node.body:
         if isinstance(child, ast.FunctionDef) and child.name == "__init__":
             return _from_arguments(child.args, method=True)
-    fields = [child for child in node.body if isinstance(child, ast.AnnAssign) and isinstance(child.target, ast.Name)]
-    if fields and any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list):
-        if node.bases:  # which have fields of their own
-            return None
-        types = {field.target.id: _type(field.annotation) for field in fields}  # type: ignore[union-attr]
-        return Signature(types, frozenset(f.target.id for f in fields if f.value is None))  # type: ignore[union-attr]
+    if decorator := next((text for text in map(ast.unparse, node.decorator_list) if "dataclass" in text), None):
+        return _from_fields(node, by_name="kw_only=True" in decorator)
     for base in node.bases:  # an inherited __init__
         if isinstance(base, ast.Name) and base.id in module and len(node.bases) == 1:
             return _read(module[base.id], module, passed_on)
         if isinstance(base, ast.Name) and passed_on.get(base.id, "").startswith("etude."):
             return signature(passed_on[base.id])
     return None if node.bases else Signature({})
+
+
+def _from_fields(node: ast.ClassDef, *, by_name: bool) -> Signature | None:
+    """The signature of a dataclass; None where it has fields of other classes too, or `field()` says what they are."""
+    annotated = [child for child in node.body if isinstance(child, ast.AnnAssign)]
+    own = [child for child in annotated if "ClassVar" not in ast.unparse(child.annotation)]
+    if node.bases or any("KW_ONLY" in ast.unparse(one.annotation) or _is_field(one.value) for one in own):
+        return None
+    bare = [ast.unparse(one.target) for one in own if one.value is None]
+    return Signature(
+        {ast.unparse(one.target): _type(one.annotation) for one in own},
+        frozenset(bare if by_name else ()),
+        () if by_name else tuple(bare),
+        {ast.unparse(one.target): one.value.value for one in own if isinstance(one.value, ast.Constant)},
+        by_name_alone=by_name,
+    )
+
+
+def _is_field(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] == "field"
 
 
 def _from_arguments(arguments: ast.arguments, *, method: bool) -> Signature:
