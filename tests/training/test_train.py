@@ -135,10 +135,23 @@ def test_every_optimizer_and_schedule_trains_at_the_rate_that_is_planned(runs: F
     assert logged == pytest.approx([rate(step) for step in range(1, 5)])
 
 
-def test_a_scheduler_of_torchs_that_lacks_an_argument_is_one_sentence(runs: Freeze) -> None:
-    lacking = [override for override in ONE_CYCLE if "max_lr" not in override]
-    with pytest.raises(UserError, match=r"OneCycleLR cannot be called .*missing a required argument: 'max_lr'"):
-        train(runs("lacking", *lacking))
+@pytest.mark.parametrize(
+    ("chosen", "told"),
+    [
+        (
+            [override for override in ONE_CYCLE if "max_lr" not in override],
+            r"OneCycleLR cannot be called .*missing a required argument: 'max_lr'",
+        ),
+        (["schedule=wsd", "schedule.cooldown=2"], r"schedule\.cooldown must lie in \[0, 1\], not 2"),
+    ],
+    ids=["torch", "ours"],
+)
+def test_what_a_schedule_lacks_or_refuses_is_one_sentence_before_any_text_is_prepared(
+    chosen: list[str], told: str, runs: Freeze, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "token_store", lambda config: pytest.fail("the text was prepared"))
+    with pytest.raises(UserError, match=told):
+        train(runs("lacking", *chosen))
 
 
 def test_a_scheduler_of_torchs_needs_an_optimizer_that_has_a_rate(runs: Freeze) -> None:

@@ -21,10 +21,36 @@ def make(node: Config, *positional: Any) -> Any:
     Raises:
         UserError: the class refuses its values, or the config is older than the code.
     """
+    with _explained(node):
+        part = instantiate(node, _convert_="all")
+        if not node.get("_partial_"):
+            return part
+        _bind(part, node["_target_"], *positional)
+        return part(*positional)
+
+
+def try_out(node: Config, *positional: Any) -> None:
+    """As `make`, but a partial part is not called: anything may stand for what only code knows.
+
+    Raises:
+        UserError: as there.
+    """
+    with _explained(node):
+        part = instantiate(node, _convert_="all")
+        if node.get("_partial_"):
+            _bind(part, node["_target_"], *positional)
+
+
+@contextmanager
+def _explained(node: Config) -> Iterator[None]:
+    """Inside, what fails because of a node's values is one sentence.
+
+    Raises:
+        UserError: as `make`.
+    """
     try:
         with of_today(lambda: check_part(node, node["_target_"])):
-            made = instantiate(node, _convert_="all")
-            return _called(made, node["_target_"], *positional) if node.get("_partial_") else made
+            yield
     except (InstantiationException, ValueError) as error:
         cause = error if isinstance(error, ValueError) else error.__cause__
         if isinstance(cause, ValueError):
@@ -32,11 +58,11 @@ def make(node: Config, *positional: Any) -> Any:
         raise explain(error) or error from error
 
 
-def _called(part: Callable[..., Any], target: str, *positional: Any) -> Any:
-    """What a partial part makes of what only code knows.
+def _bind(part: Callable[..., Any], target: str, *positional: Any) -> None:
+    """See to it that a partial part can be called with what only code knows.
 
     Raises:
-        UserError: it takes something else.
+        UserError: it takes something else, or more.
     """
     try:
         signature(part).bind(*positional)
@@ -44,7 +70,6 @@ def _called(part: Callable[..., Any], target: str, *positional: Any) -> Any:
         raise UserError(f"{target} cannot be called as a part of its kind is: {error}") from error
     except ValueError:  # of what is written in C nobody knows
         pass
-    return part(*positional)
 
 
 @contextmanager

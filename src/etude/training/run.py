@@ -91,7 +91,9 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     config = run.config()
     averaged = averaged_checkpoints(run, config)
     build.shapes(config)  # what a part refuses is told before anything is downloaded or counted
-    parts.make(config["decoding"])
+    parts.try_out(config["optimizer"], [])
+    parts.try_out(config["schedule"], None)
+    parts.try_out(config["decoding"])
     store = build.token_store(config)
     _same_text(run, store)
     build.check_budget(config, store)
