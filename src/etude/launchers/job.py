@@ -41,6 +41,10 @@ class Job:
     Args:
         run_dir: frozen.
         retries: how often it is tried again when it fails.
+
+    Raises:
+        UserError: the run is finished, and its result torn.
+        OSError: it is not, and its config cannot be read.
     """
 
     def __init__(self, run_dir: RunDir, retries: int = 0) -> None:
@@ -200,7 +204,11 @@ class Job:
 
 
 def jobs_of(run_dirs: Sequence[RunDir], retries: int = 0) -> list[Job]:
-    """The runs of a sweep, each once, under names that tell them apart."""
+    """The runs of a sweep, each once, under names that tell them apart.
+
+    Raises:
+        UserError, OSError: as `Job`.
+    """
     jobs = [Job(run_dir, retries) for run_dir in dict.fromkeys(run_dirs)]
     alike: dict[str, list[Job]] = {}
     for job in jobs:
