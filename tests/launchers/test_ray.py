@@ -13,8 +13,8 @@ import pytest
 
 from etude.errors import UserError
 from etude.launchers.slots import SweepFailed
-from etude.runs.run_dir import RunDir
 from etude.runs.lock import Busy
+from etude.runs.run_dir import RunDir
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'etude[ray]'")
 

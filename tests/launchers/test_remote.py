@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 import pytest
 from filelock import FileLock
 
-from etude.runs.run_dir import RunDir
 from etude.launchers import remote
 from etude.launchers.job import Job, State
 from etude.launchers.remote import Ending, Endings, follow
+from etude.runs.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 

@@ -17,17 +17,17 @@ from omegaconf import OmegaConf
 from etude.config.resolvers import register
 from etude.errors import UserError
 from etude.launchers.slots import SweepFailed
-from etude.runs.lock import Busy
 from etude.paths import shipped
+from etude.runs.lock import Busy
 from etude.runs.run_dir import RunDir
 
 submitit = pytest.importorskip("submitit", reason="needs submitit: pip install 'etude[slurm]'")
 
+import etude.launchers.remote  # noqa: E402
 import etude.launchers.slurm  # noqa: E402
 from etude.launchers.job import Job  # noqa: E402
 from etude.launchers.remote import follow  # noqa: E402
 from etude.launchers.slurm import endings, run_as_jobs, submit  # noqa: E402
-import etude.launchers.remote  # noqa: E402
 
 Make = Callable[..., RunDir]
 Programs = Callable[[dict[str, str]], Callable[[RunDir], Sequence[str]]]
@@ -338,7 +338,7 @@ def test_on_ctrl_c_while_only_another_process_works_there_is_no_job_to_end(
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(etude.sweep.remote, "take_back", interrupted)
+    monkeypatch.setattr(etude.launchers.remote, "take_back", interrupted)
     command = programs({"A1": f"raise SystemExit({Busy.exit_status})"})
     with pytest.raises(KeyboardInterrupt, match=r"0 of 1 runs are finished; the same command goes on"):
         run_as_jobs([make_run("A1")], wait_for_completion=True, command=command, **where())

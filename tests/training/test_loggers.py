@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from lightning.pytorch.loggers import CSVLogger, Logger
-from wandb import teardown
 
 from etude.files import write_json
 from etude.runs.run_dir import RunDir
 from etude.runs.wandb_id import logged_as
 from etude.training.loggers import finish, none, record, wandb
 from etude.training.metrics_writers import LoggerSink, MetricsFile
+from wandb import teardown
 
 CONFIG = {"study": "table3", "arm": "A1", "seed": 2, "budget": {"max_steps": 20}, "choices": {}}
 RESULT = {"steps": 20, "parameters": 7, "valid": {"perplexity": 5.5}, "test": {"bleu": 31.5, "signature": "nrefs:1"}}

@@ -18,7 +18,9 @@ runs each arm of a study at its own best as well, if study.yaml says what to try
   etude sweep table3 tuned=true seed=1,2,3
 
 The files that come with étude lie in {shipped("sweeps")};
-`wandb sweep` takes the path of one, for W&B's agents.
+`wandb sweep` takes the path of one, for W&B's agents:
+
+  wandb sweep "$(etude sweep --path learning_rate)"
 """
 
 
@@ -27,9 +29,16 @@ def main(words: list[str]) -> None:
     if not words or {"-h", "--help"} & set(words):
         sys.stdout.write(HELP)
         return
+    from etude.search.sweep_file import find_file, sweep_overrides
+
+    if "--path" in words:
+        names = [word for word in words if word != "--path"]
+        file = find_file(names[0]) if len(names) == 1 else None
+        if file is None:
+            raise UserError("--path is told for one sweep file, such as: etude sweep --path learning_rate")
+        sys.stdout.write(f"{file.absolute()}\n")
+        return
     for word in words:
         if word.startswith("-"):
             raise UserError(f"etude sweep takes key=value and no {word}; did you mean --help?")
-    from etude.search.sweep_file import sweep_overrides
-
     train.main(["-m", *sweep_overrides(words[0], words[1:])])

@@ -12,12 +12,10 @@ from typing import NamedTuple
 
 from etude.launchers.dashboard import Lines
 from etude.launchers.job import GRACE, Command, Job, train_command
-from etude.launchers.slots import conclude
+from etude.launchers.slots import conclude, take_back
 from etude.runs.lock import Busy, alone
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
-from etude.launchers.job import GRACE, Command, Job, State, train_command
-from etude.launchers.slots import conclude, take_back
 
 _PAUSE = 0.1  # seconds between two looks at the process
 _LOOKS = 1.0  # seconds between two looks at runs that other processes work on

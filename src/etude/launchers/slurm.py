@@ -20,10 +20,9 @@ from etude.files import write_json
 from etude.launchers.job import Command, Job, jobs_of, train_command
 from etude.launchers.remote import Ending, Endings, RemoteRun, absolute, follow
 from etude.launchers.resources import Need
+from etude.launchers.slots import conclude
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
-from etude.launchers.job import Command, Job, State, jobs_of, train_command
-from etude.launchers.slots import conclude
 
 logger = logging.getLogger(__name__)
 

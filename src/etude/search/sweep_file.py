@@ -12,13 +12,12 @@ from typing import Any
 
 from etude.config.quoting import quoted
 from etude.errors import UserError, did_you_mean
-from etude.paths import found
+from etude.paths import found, shipped
 from etude.runs.run_dir import RunDir
 from etude.search.distributions import draw, share
 from etude.search.tuning import grid, trials, tuned_study
 from etude.studies.study import arm_names, load_study, study_names
 from etude.yaml_file import read_yaml
-from etude.paths import found, shipped
 
 logger = logging.getLogger(__name__)
 

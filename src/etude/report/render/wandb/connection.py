@@ -27,9 +27,10 @@ def connected() -> Iterator["Api"]:
     """
     if (mode := os.environ.get("WANDB_MODE", "online")) != "online":
         raise OutOfReachError(f"WANDB_MODE={mode} keeps everything on this machine")
-    import wandb
     from wandb.errors import AuthenticationError, CommError, UsageError
     from wandb.sdk.lib.service.service_connection import WandbApiFailedError
+
+    import wandb
 
     try:
         yield wandb.Api(timeout=_SECONDS)
