@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.data.tokenizer import EOS, PAD, UNK
 from etude.decoding.beam import BeamSearch, Hypothesis
 from etude.model.transformer import DecoderState, Transformer
@@ -29,7 +29,7 @@ SENTENCES, PIECES, VOCAB_SIZE = 200, 14, 8000
 
 def random_transformer() -> Transformer:
     sizes = ["model.d_model=256", "model.d_ff=1024", "model.heads=4", "model.n_layers=3"]
-    return build.model(resolved(compose(sizes)), VOCAB_SIZE).eval()
+    return build.model(resolve(compose(sizes)), VOCAB_SIZE).eval()
 
 
 def ending_after(pieces: int, logits: Tensor, fed: int) -> Tensor:

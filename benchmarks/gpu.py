@@ -20,13 +20,13 @@ import torch
 from torch import Tensor
 
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.data.tokenizer import EOS, UNK
 from etude.decoding.beam import BeamSearch
 from etude.model.transformer import DecoderState, Transformer
 from etude.tasks import build
 from etude.tasks.flops import training_flops
-from etude.tasks.size import size
+from etude.tasks.size import measure_size
 from etude.training.build import training_module
 
 VOCABULARY, LENGTH = 37000, 25
@@ -46,7 +46,7 @@ class Endless:
 
 def configured(model: str, scale: str, *overrides: str) -> dict[str, Any]:
     words = [f"model={model}", f"scale={scale}", "model/backend=sdpa", "precision=bf16-mixed", *overrides]
-    return resolved(compose([*words, f"tokenizer.vocab_size={VOCABULARY}"]))
+    return resolve(compose([*words, f"tokenizer.vocab_size={VOCABULARY}"]))
 
 
 def finished(device: str) -> None:
@@ -92,7 +92,7 @@ def training(name: str, scale: str, tokens: int, device: str, rounds: int, best:
     config = configured(name, scale)
     took = seconds(training_step(config, tokens, device), device, rounds)
     rows = tokens // LENGTH
-    share = rows * training_flops(size(config), LENGTH, LENGTH) / took / best
+    share = rows * training_flops(measure_size(config), LENGTH, LENGTH) / took / best
     print(f"{name}: {rows * LENGTH / took:,.0f} target tokens/s in training, {share:.0%} of the peak", flush=True)
 
 

@@ -11,7 +11,7 @@ import resource
 import torch
 
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.tasks import build
 from etude.training.allocator import keep_large_blocks
 from etude.training.build import training_module
@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("overrides", nargs="*")
     options = parser.parse_args()
     keep_large_blocks()
-    config = resolved(compose(["scale=full", *options.overrides]))
+    config = resolve(compose(["scale=full", *options.overrides]))
     module = training_module(config, build.model(config, VOCABULARY))
     optimizer = module.make_optimizer(module.parameters())
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

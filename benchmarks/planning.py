@@ -31,15 +31,15 @@ def train(overrides: list[str], steps: int) -> None:
     import torch
 
     from etude.config.compose import compose
-    from etude.config.identity import resolved
-    from etude.inspect.plan.memory import peak_memory
+    from etude.config.identity import resolve
+    from etude.inspect.plan.memory import estimate_peak_memory
     from etude.tasks import build
-    from etude.tasks.size import size
+    from etude.tasks.size import measure_size
     from etude.training.allocator import keep_large_blocks
     from etude.training.build import training_module
 
     keep_large_blocks()
-    config = resolved(compose(overrides))
+    config = resolve(compose(overrides))
     pieces, sentences = config["data"]["vocab_size"], config["budget"]["target_tokens"] // LENGTH
     module = training_module(config, build.model(config, pieces))
     optimizer = module.make_optimizer(module.parameters())
@@ -54,7 +54,7 @@ def train(overrides: list[str], steps: int) -> None:
     for _ in range(steps):
         step()
     measured = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    planned = peak_memory(config, size(config), sentences, LENGTH, LENGTH)
+    planned = estimate_peak_memory(config, measure_size(config), sentences, LENGTH, LENGTH)
     print(f"{measured / 1e9:8.2f} {planned / 1e9:8.2f} {planned / measured:8.2f}   {' '.join(overrides)}", flush=True)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from omegaconf import OmegaConf
 
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.runs.code import code_fingerprint
 from etude.runs.run_dir import RunDir
 from etude.studies.study import load_study
@@ -47,7 +47,7 @@ def make_up(runs_dir: Path, seeds: int, sentences: int) -> int:
     references = lines(chance, sentences)
     runs = 0
     for arm in load_study("table3").arms:
-        config = resolved(compose([f"experiment=table3/{arm}"]))
+        config = resolve(compose([f"experiment=table3/{arm}"]))
         for seed in range(1, seeds + 1):
             run = RunDir(runs_dir / "table3" / arm / f"seed{seed}-{runs:010x}")
             run.path.mkdir(parents=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from omegaconf import OmegaConf
 
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.runs.code import code_fingerprint
 from etude.studies.study import load_study
 
@@ -34,7 +34,7 @@ TIMES = 3
 
 def make_up(runs_dir: Path, runs: int) -> None:
     arms = list(load_study("table3").arms)
-    configs = [resolved(compose([f"experiment=table3/{arm}"])) for arm in arms]
+    configs = [resolve(compose([f"experiment=table3/{arm}"])) for arm in arms]
     frozen = [OmegaConf.to_yaml(OmegaConf.create(config)) for config in configs]
     codes = [code_fingerprint(config) for config in configs]
     for number in range(runs):

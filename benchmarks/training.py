@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.data.tokenizer import BOS, PAD
 from etude.tasks import build
 from etude.training.allocator import keep_large_blocks
@@ -32,7 +32,7 @@ Step = Callable[[Tensor, Tensor, Tensor, Tensor], float]
 
 def ours() -> nn.Module:
     sizes = {"d_model": D_MODEL, "d_ff": D_FF, "heads": HEADS, "n_layers": LAYERS, "dropout": DROPOUT}
-    return build.model(resolved(compose([f"model.{key}={value}" for key, value in sizes.items()])), VOCABULARY)
+    return build.model(resolve(compose([f"model.{key}={value}" for key, value in sizes.items()])), VOCABULARY)
 
 
 class HandWired(nn.Module):

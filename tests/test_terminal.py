@@ -19,12 +19,12 @@ from etude.cli import diff
 from etude.cli.report import report
 from etude.cli.status import main as status
 from etude.config.difference import difference
-from etude.inspect.analyze.summary import summary
+from etude.inspect.analyze.summary import render_summary
 from etude.inspect.plan import table as plan_table
 from etude.inspect.plan.proportions import Proportions
 from etude.inspect.plan.runs import RunPlan
 from etude.inspect.show.anatomy import Node
-from etude.inspect.show.drawing import drawn
+from etude.inspect.show.drawing import render_tree
 from etude.launchers.dashboard import screen
 from etude.launchers.job import Job
 from etude.report.render.rows import Column, Row, Rows
@@ -87,17 +87,17 @@ def of_plan(words: str) -> str:
     text = TextSize(None, source=1, target=1, sentences=1, vocabulary=1, tokens=1, prepared=True)
     run = RunPlan(config, 1, 1, 1, 1, 1, 1, 1, 1, state="to do", text=text)
     where: Any = SimpleNamespace(name="cpu")
-    return shown(plan_table.drawn([run], [{"model/position": words}], [None], where))
+    return shown(plan_table.render_plan([run], [{"model/position": words}], [None], where))
 
 
 def of_proportions(words: str) -> str:
-    return shown(plan_table.unitless([(words, Proportions(1, 1, 1, 1, 1, 1))], {}))
+    return shown(plan_table.render_proportions([(words, Proportions(1, 1, 1, 1, 1, 1))], {}))
 
 
 def of_show(words: str) -> str:
     config = {"model": {"attention": {}, "position": {"x": words}}, "choices": {"model/position": "rope"}}
     tree = Node("", "Transformer", words, ("2×2",), 4, ())
-    return shown(drawn(config | {"tokenizer": {"vocab_size": 5}}, tree, 1000))
+    return shown(render_tree(config | {"tokenizer": {"vocab_size": 5}}, tree, 1000))
 
 
 def of_diff(words: str) -> str:
@@ -127,7 +127,7 @@ def of_analyze(words: str) -> str:
         "decoding": [],
         "averaging": [],
     }
-    return shown(summary(found))
+    return shown(render_summary(found))
 
 
 VIEWS = [

@@ -13,9 +13,9 @@ from rich.console import Console
 import etude.inspect.analyze
 from etude.cli.analyze import analyze
 from etude.config.compose import compose
-from etude.config.identity import freeze, resolved
+from etude.config.identity import freeze, resolve
 from etude.errors import UserError
-from etude.inspect.analyze.summary import summary
+from etude.inspect.analyze.summary import render_summary
 from etude.runs.run_dir import RunDir
 
 TINY = ["model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "trainer=cpu", "logger=none"]
@@ -75,7 +75,7 @@ def test_a_run_is_analysed_into_one_file_and_told_on_the_terminal(trained):
     ],
 )
 def test_a_setting_out_of_its_range_is_refused(setting, sentence):
-    config = resolved(compose(["run=nowhere"], config_name="analyze"))
+    config = resolve(compose(["run=nowhere"], config_name="analyze"))
     with pytest.raises(UserError, match=f"^{re.escape(sentence)}"):
         analyze(config | setting, as_json=False)
 
@@ -116,7 +116,7 @@ def test_what_is_not_finite_is_told_as_a_dash():
     }
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         terminal = Console(record=True, width=80, file=nowhere)
-        terminal.print(summary(found))
+        terminal.print(render_summary(found))
     told = terminal.export_text()
     assert "perplexity -, BLEU 0.0" in told
     assert "random order: perplexity -, - [-, -]" in told
@@ -133,7 +133,7 @@ def test_a_missing_checkpoint_is_one_sentence_and_leaves_no_file(trained, tmp_pa
 
 
 def test_what_cannot_be_kept_is_shown_all_the_same(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("etude.inspect.analyze.analysis.analysis", lambda subject, config: {"answer": 42})
+    monkeypatch.setattr("etude.inspect.analyze.analysis.analyze_run", lambda subject, config: {"answer": 42})
     monkeypatch.setattr("etude.inspect.analyze.subject.Subject.of", lambda run, device: None)
     (tmp_path / "analysis.json").mkdir()  # in its place no file can be written
     asked = {"run": str(tmp_path), "device": "cpu", "sentences": 1, "maps": 0, "seed": 0, "beams": [1], "alphas": [0]}

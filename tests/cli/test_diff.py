@@ -8,8 +8,8 @@ from etude.cli.diff import main as diff
 from etude.config.compose import compose
 from etude.config.identity import freeze
 from etude.errors import UserError
-from etude.inspect.show.named import named
-from etude.inspect.show.shapes import parameters
+from etude.inspect.show.named import find_config
+from etude.inspect.show.shapes import count_parameters
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_choices_come_first_then_values_then_what_follows(told):
 
 
 def test_the_parameters_of_both_are_told(told):
-    before, after = (parameters(named([arm]).config) for arm in ("table3/base", "table3/C6"))
+    before, after = (count_parameters(find_config([arm]).config) for arm in ("table3/base", "table3/C6"))
     assert told("table3/base", "table3/C6")[-1] == f"parameters {before:,} {after:,} ({after / before - 1:+.1%})"
     assert told("table3/base", "table3/D1")[-1] == f"parameters {before:,} {before:,}"
 

@@ -16,10 +16,10 @@ from etude.cli.show import main as show
 from etude.config.compose import compose
 from etude.config.identity import freeze
 from etude.errors import UserError
-from etude.inspect.show.anatomy import Node, anatomy
-from etude.inspect.show.drawing import drawn
-from etude.inspect.show.named import named
-from etude.inspect.show.shapes import chosen, parameters
+from etude.inspect.show.anatomy import Node, describe_modules
+from etude.inspect.show.drawing import render_tree
+from etude.inspect.show.named import find_config
+from etude.inspect.show.shapes import choices_by_module, count_parameters
 from etude.studies.study import load_study
 from etude.tasks import build
 
@@ -49,13 +49,13 @@ def counted_by_hand(node: dict[str, Any], times: int = 1) -> int:
 
 @pytest.mark.parametrize("variation", VARIATIONS)
 def test_every_choice_is_drawn_where_it_is_used_and_the_weights_add_up(variation):
-    config = named([variation]).config
+    config = find_config([variation]).config
     built = build.shapes(config)
-    tree = anatomy(built, chosen(config))
+    tree = describe_modules(built, choices_by_module(config))
     total = sum(weight.numel() for weight in built.parameters())
     assert tree.parameters == counted_by_hand(asdict(tree)) == total
     console = Console(width=120, record=True, file=io.StringIO())
-    console.print(drawn(config, tree, console.width))
+    console.print(render_tree(config, tree, console.width))
     head, _, drawing = console.export_text().partition("\nmodule ")
     assert head.startswith(f"Transformer: {total:,} parameters")
     used = {type(module) for module in built.modules()}
@@ -72,7 +72,9 @@ def test_every_choice_is_drawn_where_it_is_used_and_the_weights_add_up(variation
 def test_machines_get_the_same_tree(shown):
     made = json.loads(shown("model/tying=none", "--json"))
     assert (
-        made["model"]["parameters"] == counted_by_hand(made["model"]) == parameters(named(["model/tying=none"]).config)
+        made["model"]["parameters"]
+        == counted_by_hand(made["model"])
+        == count_parameters(find_config(["model/tying=none"]).config)
     )
     assert made["choices"]["model/tying"] == "none"
     assert made["sizes"]["d_k"] == 16
@@ -115,7 +117,7 @@ def test_layers_that_are_alike_fold_and_others_do_not():
             self.layers[3].weight = self.layers[0].weight
             self.twice = self.layers[2]
 
-    tree = anatomy(Stack(), {nn.Linear: "kind=linear"})
+    tree = describe_modules(Stack(), {nn.Linear: "kind=linear"})
     layers, twice = tree.children
     assert [(node.name, node.times, node.weights) for node in layers.children] == [
         ("0–1", 2, ("2×2", "bias 2")),
@@ -134,7 +136,7 @@ def test_a_run_is_shown_as_it_was_frozen(shown):
 def test_the_count_is_the_papers_at_full_size(shown):
     """Table 3 prints 65 M and, for row (C) with six layers taken to two, 36 M; both with 37,000 word pieces."""
     for arm, paper in (("base", 65), ("C1", 36)):
-        count = parameters(named([f"table3/{arm}", "scale=full", "data.vocab_size=37000"]).config) / 1e6
+        count = count_parameters(find_config([f"table3/{arm}", "scale=full", "data.vocab_size=37000"]).config) / 1e6
         assert abs(count - paper) < 2.5, arm
 
 

@@ -130,7 +130,7 @@ def test_a_run_that_ended_between_two_looks_is_finished(
         run.write_result(RESULT)
         return False
 
-    monkeypatch.setattr("etude.runs.run_state.taken", ends_meanwhile)
+    monkeypatch.setattr("etude.runs.run_state.is_locked", ends_meanwhile)
     assert state_of(capsys) == "finished"
 
 

@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 
 from etude.config.check import check
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.paths import shipped
 from etude.studies.study import arm_names, load_study, study_names, value_at
 
@@ -23,8 +23,8 @@ def test_every_arm_of_every_study_composes_and_passes_the_check(arm):
 @pytest.mark.parametrize("study", study_names())
 def test_every_arm_differs_from_its_baseline_and_only_where_it_says(study):
     loaded = load_study(study)
-    plain = {arm: resolved(compose([f"experiment={study}/{arm}"])) for arm in loaded.arms}
-    typed = {arm: resolved(compose(overrides)) for arm, overrides in loaded.arms.items()}
+    plain = {arm: resolve(compose([f"experiment={study}/{arm}"])) for arm in loaded.arms}
+    typed = {arm: resolve(compose(overrides)) for arm, overrides in loaded.arms.items()}
     for arm in loaded.arms:
         ours = {key: value for key, value in plain[arm].items() if key not in ("study", "arm", "choices")}
         theirs = {key: value for key, value in typed[arm].items() if key not in ("study", "arm", "choices")}
@@ -65,7 +65,7 @@ def test_table_3_has_the_papers_sizes_at_full_scale():
     keys = "model.n_layers model.d_model model.d_ff model.heads model.attention.d_k model.attention.d_v model.dropout"
     assert set(study.arms) == set(expected)
     for arm, sizes in expected.items():
-        config = resolved(compose([f"experiment=table3/{arm}", "scale=full"]))
+        config = resolve(compose([f"experiment=table3/{arm}", "scale=full"]))
         found = [value_at(config, key) for key in [*keys.split(), "loss.smoothing", "budget.max_steps"]]
         assert tuple(found) == sizes, arm
         assert config["choices"]["model/position"] == ("learned" if arm == "E1" else "sinusoidal")
@@ -75,7 +75,7 @@ def test_table_3_has_the_papers_sizes_at_full_scale():
 def test_at_a_smaller_scale_no_two_arms_become_the_same(scale):
     configs = []
     for arm in load_study("table3").arms:
-        config = resolved(compose([f"experiment=table3/{arm}", f"scale={scale}"]))
+        config = resolve(compose([f"experiment=table3/{arm}", f"scale={scale}"]))
         configs.append(OmegaConf.to_yaml(OmegaConf.create({k: config[k] for k in ("model", "loss", "budget")})))
     assert len(set(configs)) == 20
 

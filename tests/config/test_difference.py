@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from etude.config.compose import compose
 from etude.config.difference import ABSENT, difference
-from etude.config.identity import resolved, run_id
+from etude.config.identity import resolve, run_id
 
 leaves = st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-2, 2) | st.text("xy", max_size=2)
 values = leaves | st.lists(leaves, max_size=2)
@@ -47,7 +47,7 @@ def test_in_real_configs_the_number_of_heads_decides_the_size_of_each():
     from omegaconf import OmegaConf
 
     plain = [OmegaConf.to_container(OmegaConf.create(node)) for node in written]
-    found = difference(resolved(sides[0]), resolved(sides[1]), (plain[0], plain[1]))
+    found = difference(resolve(sides[0]), resolve(sides[1]), (plain[0], plain[1]))
     assert (found.choices, found.values) == ({}, {"model.heads": (4, 1)})
     assert found.consequences == {"model.attention.d_k": (16, 64), "model.attention.d_v": (16, 64)}
 

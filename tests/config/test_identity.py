@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from etude.config.compose import compose
-from etude.config.identity import fingerprint, freeze, freeze_all, resolved, run_id
+from etude.config.identity import fingerprint, freeze, freeze_all, resolve, run_id
 from etude.errors import UserError
 
 BASE = ["data=files", "data.holdout=2", "budget=smoke"]
@@ -17,7 +17,7 @@ def corpus(tmp_path):
 
 
 def identity(overrides: list[str]) -> str:
-    config = resolved(compose(overrides))
+    config = resolve(compose(overrides))
     return run_id(config, fingerprint(config))
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from etude.config.compose import compose
 from etude.config.compose_cache import expand
-from etude.config.quoting import readable
+from etude.config.quoting import make_readable
 from etude.errors import UserError
 
 
@@ -19,12 +19,12 @@ def test_a_path_needs_no_quotes_but_the_shells(path: str) -> None:
 
 @pytest.mark.parametrize("word", ["seed=1,2", "a=[é,b]", "a='é'", "a={é:1}", "--cfg=é", "é", "a=", "a=1e-5", "a=x y"])
 def test_what_hydra_reads_or_may_be_several_values_is_left_as_it_was_typed(word: str) -> None:
-    assert readable([word]) == [word]
+    assert make_readable([word]) == [word]
 
 
 @given(st.text("é~&#;!^<>`日 ab/.", min_size=1).map(str.strip).filter(bool))
 def test_what_is_made_readable_is_read_as_it_was_typed(text: str) -> None:
-    [override] = OverridesParser.create().parse_overrides(readable([f"key={text}"]))
+    [override] = OverridesParser.create().parse_overrides(make_readable([f"key={text}"]))
     assert override.value() == text
 
 

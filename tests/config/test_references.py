@@ -5,7 +5,7 @@ from omegaconf import OmegaConf
 
 from etude.config.compose import compose
 from etude.config.references import READS, is_read, references
-from etude.config.resolve import written
+from etude.config.resolve import as_written
 
 
 @pytest.mark.parametrize(
@@ -38,4 +38,4 @@ def test_every_resolver_of_ours_is_known():
     compose()
     ours = [name for name in READS if not name.startswith("oc.")]
     assert all(OmegaConf.has_resolver(name) for name in ours)
-    assert references(written(compose(["scale=full"]))) is not None
+    assert references(as_written(compose(["scale=full"]))) is not None

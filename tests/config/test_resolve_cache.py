@@ -7,24 +7,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etude.config.compose import compose
-from etude.config.resolve import sound, typed, written
-from etude.config.resolve_cache import SoundConfigs
+from etude.config.resolve import as_written, resolve_valid, typed_overrides
+from etude.config.resolve_cache import ConfigCache
 from etude.errors import UserError
 from etude.studies.study import arm_names
 
-BASE = sound(compose())
+BASE = resolve_valid(compose())
 
 
 def alone(overrides: list[str]) -> str:
     """What becomes of a run whose config is composed by itself, to the order of the keys."""
     try:
         config = compose(overrides)
-        return json.dumps([sound(config), written(config), typed(config)])
+        return json.dumps([resolve_valid(config), as_written(config), typed_overrides(config)])
     except UserError as refusal:
         return str(refusal)
 
 
-def together(configs: SoundConfigs, overrides: list[str]) -> str:
+def together(configs: ConfigCache, overrides: list[str]) -> str:
     try:
         found = configs.sound(overrides)
         return json.dumps([found.config, found.written, found.typed])
@@ -46,7 +46,7 @@ def numbers(node: dict, path: str = "") -> dict[str, int | float]:
 @pytest.mark.slow
 @pytest.mark.parametrize("arm", sorted(arm_names()))
 def test_seeds_of_every_arm_of_every_study_are_what_each_would_be_alone(arm):
-    configs = SoundConfigs()
+    configs = ConfigCache()
     for seed in (1, 2, 31):
         shared = together(configs, [f"experiment={arm}", f"seed={seed}"])
     assert shared == alone([f"experiment={arm}", "seed=31"])
@@ -55,7 +55,7 @@ def test_seeds_of_every_arm_of_every_study_are_what_each_would_be_alone(arm):
 @pytest.mark.slow
 @pytest.mark.parametrize("key", sorted(numbers(BASE)))
 def test_any_number_of_the_config_may_vary(key):
-    configs = SoundConfigs()
+    configs = ConfigCache()
     value = numbers(BASE)[key]
     for number in (value, value * 2):
         shared = together(configs, [f"{key}={number}", "model.d_ff=64"])
@@ -82,7 +82,7 @@ def test_any_number_of_the_config_may_vary(key):
     ids=str,
 )
 def test_jobs_that_differ_in_values_are_what_each_would_be_alone(jobs):
-    configs = SoundConfigs()
+    configs = ConfigCache()
     assert [together(configs, job) for job in jobs] == [alone(job) for job in jobs]
 
 
@@ -111,7 +111,7 @@ KEYS = ["seed", "model.heads", "model.d_k", "loss.smoothing", "budget.max_steps"
 )
 def test_whatever_is_typed_sharing_changes_nothing(lines, keys, data):
     values = st.sampled_from([0, 1, 2, 4, 0.1, 0.5])
-    configs = SoundConfigs()
+    configs = ConfigCache()
     for _ in range(2):
         job = [*lines, *(f"{key}={data.draw(values)}" for key in keys)]
         shared = together(configs, job)
@@ -120,15 +120,15 @@ def test_whatever_is_typed_sharing_changes_nothing(lines, keys, data):
 
 def test_the_seeds_of_an_arm_are_resolved_once(monkeypatch):
     resolutions = []
-    resolve = "etude.config.resolve_cache.resolved_soundly"
+    resolve = "etude.config.resolve_cache.resolve_checked"
     monkeypatch.setattr(
         resolve,
-        lambda *known, real=SoundConfigs.sound.__globals__["resolved_soundly"]: (resolutions.append(1), real(*known))[
+        lambda *known, real=ConfigCache.resolve.__globals__["resolve_checked"]: (resolutions.append(1), real(*known))[
             1
         ],
     )
-    configs = SoundConfigs()
+    configs = ConfigCache()
     for arm in ("A1", "A2"):
         for seed in range(5):
-            configs.sound([f"experiment=table3/{arm}", f"seed={seed}"])
+            configs.resolve([f"experiment=table3/{arm}", f"seed={seed}"])
     assert len(resolutions) == 2

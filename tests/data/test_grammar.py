@@ -17,14 +17,14 @@ from omegaconf import OmegaConf
 
 import etude
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.data import grammar
 from etude.data.corpus import SPLITS, Pair
 from etude.data.grammar import GrammarCorpus, split_of
 from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.errors import UserError
 
-CONFIG = OmegaConf.create(resolved(compose(["data=grammar", "budget.pairs=40000"]))["data"])  # enough to count words
+CONFIG = OmegaConf.create(resolve(compose(["data=grammar", "budget.pairs=40000"]))["data"])  # enough to count words
 SIZES = {"train_pairs": 300, "valid_pairs": 40, "test_pairs": 50}
 
 

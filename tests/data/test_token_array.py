@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etude.data.token_array import Pieces, PiecesWriter
+from etude.data.token_array import TokenArray, TokenArrayWriter
 from etude.data.tokenizer import PAD
 
 
-def written(folder: Path, lines: list[list[int]], vocab_size: int) -> Pieces:
-    writer = PiecesWriter()
+def written(folder: Path, lines: list[list[int]], vocab_size: int) -> TokenArray:
+    writer = TokenArrayWriter()
     for line in lines:
         writer.append(line)
     writer.write(folder / "side", vocab_size)
-    return Pieces(folder / "side")
+    return TokenArray(folder / "side")
 
 
 some_lines = st.lists(st.lists(st.integers(4, 99), min_size=1, max_size=9), min_size=1, max_size=12)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.paths import shipped
 from etude.studies.study import load_study
 from etude.tasks import build
@@ -17,7 +17,7 @@ CELLS = sorted(set(PRINTED) - {"big"})
 
 
 def millions(arm: str, conventions: str, pieces: int) -> float:
-    config = resolved(compose([f"experiment=table3/{arm}", "scale=full", f"model/conventions={conventions}"]))
+    config = resolve(compose([f"experiment=table3/{arm}", "scale=full", f"model/conventions={conventions}"]))
     with torch.device("meta"):
         return sum(parameter.numel() for parameter in build.model(config, pieces).parameters()) / 1e6
 
@@ -25,7 +25,7 @@ def millions(arm: str, conventions: str, pieces: int) -> float:
 @pytest.mark.parametrize("scale", ["full", "small", "pocket"])
 def test_at_every_scale_heads_and_their_sizes_stand_to_the_base_as_in_the_paper(scale):
     """But for A1, which cannot have less than one head."""
-    models = {arm: resolved(compose([f"experiment=table3/{arm}", f"scale={scale}"]))["model"] for arm in STUDY.arms}
+    models = {arm: resolve(compose([f"experiment=table3/{arm}", f"scale={scale}"]))["model"] for arm in STUDY.arms}
     attention = {arm: model["attention"] for arm, model in models.items()}
     base = attention["base"]
     assert {arm: attention[arm]["heads"] / base["heads"] for arm in ("A2", "A3", "A4", "C4", "C5", "big")} == {

@@ -3,12 +3,12 @@ import logging
 import pytest
 
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.launchers.cost import planned_hours
 
 
 def test_what_runs_take_is_what_their_plan_says() -> None:
-    configs = [resolved(compose(words)) for words in ([], ["budget.max_steps=100000"], ["model.n_layers=1"])]
+    configs = [resolve(compose(words)) for words in ([], ["budget.max_steps=100000"], ["model.n_layers=1"])]
     usual, long, shallow = planned_hours(configs)
     assert shallow < usual < long
 

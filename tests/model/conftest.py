@@ -11,7 +11,7 @@ from torch import nn
 
 from etude.config.check import check
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.config.rules import check_rules
 from etude.errors import UserError
 from etude.model.transformer import Transformer
@@ -74,7 +74,7 @@ def composed(*overrides: str) -> dict[str, Any]:
         if not offers:
             raise
         return composed(*overrides, offers[0])
-    return resolved(config)
+    return resolve(config)
 
 
 @pytest.fixture

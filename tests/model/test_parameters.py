@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.tasks import build
 
 V = 40
@@ -84,7 +84,7 @@ def counted(config, device):
 
 @pytest.mark.parametrize("bias", ["true", "false"])
 def test_as_many_parameters_are_built_as_the_formula_counts(variation, bias):
-    config = resolved(compose([*SIZES, variation, f"model.attention.bias={bias}", "model.vocabulary=null"]))
+    config = resolve(compose([*SIZES, variation, f"model.attention.bias={bias}", "model.vocabulary=null"]))
     try:
         expected = by_formula(config["model"], config["choices"])
     except KeyError as unknown:
@@ -95,5 +95,5 @@ def test_as_many_parameters_are_built_as_the_formula_counts(variation, bias):
 def test_a_norm_within_and_one_at_the_end_are_counted_for_every_pair_of_residual_and_norm():
     for residual in RESIDUALS:
         for norm in COUNTS["norm"]:
-            config = resolved(compose([*SIZES, f"model/residual={residual}", f"model/norm={norm}"]))
+            config = resolve(compose([*SIZES, f"model/residual={residual}", f"model/norm={norm}"]))
             assert counted(config, "cpu") == by_formula(config["model"], config["choices"]), (residual, norm)

@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 
 from etude.config import parts
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.data.tokenizer import PAD
 from etude.paths import shipped
 from etude.studies.study import arm_names, load_study
@@ -64,7 +64,7 @@ def written(*typed: str) -> dict:
     """Each leaf as it stands in the files, interpolations and all, and under the name of each group its choice."""
     config = composed(*typed)
     own = {key: value for key, value in OmegaConf.to_container(config, resolve=False).items() if key != "hydra"}
-    choices = {f"{group.replace('/', '.')}.": choice for group, choice in resolved(config)["choices"].items()}
+    choices = {f"{group.replace('/', '.')}.": choice for group, choice in resolve(config)["choices"].items()}
     return {key: value for key, value in (leaves(own) | choices).items() if key not in NAMES}
 
 
@@ -150,7 +150,7 @@ def differences(config, other) -> set[str]:
 
 
 def test_an_arm_is_another_model_or_another_training_than_its_baseline(arm):
-    found = differences(*(resolved(composed(f"experiment={name}")) for name in (arm, baseline(arm))))
+    found = differences(*(resolve(composed(f"experiment={name}")) for name in (arm, baseline(arm))))
     keys = [override.partition("=")[0] for override in overrides(arm)]
     if all(key in OTHER_WAYS for key in keys):
         assert not found
@@ -162,7 +162,7 @@ def test_an_arm_is_another_model_or_another_training_than_its_baseline(arm):
 def test_an_arm_starts_with_the_baselines_weights_wherever_name_and_shape_agree(arm):
     """W_Q, W_K and W_V start by the size of all three together: where another of them changed, with the same numbers
     times a factor. An arm that is about the start has its own in the linear layers."""
-    ours, theirs = (model_of(resolved(composed(f"experiment={name}"))) for name in (arm, baseline(arm)))
+    ours, theirs = (model_of(resolve(composed(f"experiment={name}"))) for name in (arm, baseline(arm)))
     about_start = any(override.startswith("model/init=") for override in overrides(arm))
     linear = {f"{name}.weight" for name, part in ours.named_modules() if isinstance(part, torch.nn.Linear)}
     weights, others = dict(ours.named_parameters()), dict(theirs.named_parameters())

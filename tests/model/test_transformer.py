@@ -6,7 +6,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.data.tokenizer import PAD
 from etude.tasks import build
 
@@ -45,7 +45,7 @@ def test_a_stack_whose_sum_has_met_no_norm_ends_with_one_of_its_own(tiny, residu
 
 def parameters(overrides: list[str], vocabulary: int) -> int:
     with torch.device("meta"):
-        model = build.model(resolved(compose(["scale=full", *overrides])), vocabulary)
+        model = build.model(resolve(compose(["scale=full", *overrides])), vocabulary)
     return sum(parameter.numel() for parameter in model.parameters())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from etude.config.resolve_cache import SoundConfigs
+from etude.config.resolve_cache import ConfigCache
 from etude.report import report
 from etude.report.compare import compare
 from etude.report.confounds import unequal
@@ -37,9 +37,9 @@ def overriding(runs_dir: Path, override: str) -> None:
 
 def frozen(study: str) -> list[Run]:
     """A run of each arm, with the config that it would have."""
-    configs = SoundConfigs()
+    configs = ConfigCache()
     return [
-        Run(RunDir(Path(arm)), arm, 1, configs.sound([f"experiment={study}/{arm}"]).config, RESULT, {}, {}, 0.0, None)
+        Run(RunDir(Path(arm)), arm, 1, configs.resolve([f"experiment={study}/{arm}"]).config, RESULT, {}, {}, 0.0, None)
         for arm in load_study(study).arms
     ]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.errors import UserError
 from etude.runs.renames import GROUPS, KEYS, VALUES, with_new_names
 from etude.studies.study import value_at
@@ -22,7 +22,7 @@ def test_an_old_group_is_told_with_its_new_name(old: str, new: str) -> None:
 
 
 def test_the_config_of_a_run_from_before_is_read_under_the_names_of_today() -> None:
-    today = resolved(compose(list(VALUES.values())))
+    today = resolve(compose(list(VALUES.values())))
     before = today
     for old, new in KEYS.items():
         (section, key), (_, name) = old.split("."), new.split(".")

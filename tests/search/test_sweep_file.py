@@ -12,7 +12,7 @@ from etude.config.compose import compose
 from etude.config.identity import freeze_all
 from etude.errors import UserError
 from etude.paths import shipped
-from etude.search.sweep_file import drawn_keys, planned_runs, quoted, runs_of, sweep_overrides, sweep_runs
+from etude.search.sweep_file import drawn_keys, planned_runs, quote, runs_of, sweep_overrides, sweep_runs
 from etude.studies.study import load_study
 
 PARSER = OverridesParser.create()
@@ -26,7 +26,7 @@ def write(path: Path, parameters: Any, **more: Any) -> str:
 @settings(max_examples=200, deadline=None)
 @given(st.text(st.one_of(st.sampled_from("\\'\"$,={}[]() :a1/.+-@%\n"), st.characters(codec="utf-8")), max_size=12))
 def test_a_quoted_word_is_read_back_by_hydra_as_one_value_and_the_same(text: str) -> None:
-    override = PARSER.parse_override(f"key={quoted(text)}")
+    override = PARSER.parse_override(f"key={quote(text)}")
     value = override.value()
     assert not override.is_sweep_override()
     # What YAML holds as "1e-5" is a number, on W&B's command lines as on ours.
@@ -35,7 +35,7 @@ def test_a_quoted_word_is_read_back_by_hydra_as_one_value_and_the_same(text: str
 
 @given(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.lists(st.integers())))
 def test_a_quoted_number_keeps_its_value_and_type(value: Any) -> None:
-    read = PARSER.parse_override(f"key={quoted(value)}").value()
+    read = PARSER.parse_override(f"key={quote(value)}").value()
     assert read == value
     assert type(read) is type(value)
 

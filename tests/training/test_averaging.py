@@ -10,7 +10,7 @@ from lightning import Trainer
 from torch import nn
 
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
@@ -48,12 +48,12 @@ def test_they_end_with_the_last_step_and_lie_so_many_steps_apart(tmp_path):
 
 def test_none_are_kept_where_averaging_is_off(tmp_path):
     assert asked(RunDir(tmp_path), max_steps=10, checkpoints=0, every=1) == {}
-    assert resolved(compose([]))["averaging"]["checkpoints"] == 0
+    assert resolve(compose([]))["averaging"]["checkpoints"] == 0
 
 
 def test_the_full_scale_spaces_them_as_ten_minutes_of_the_papers_base_model():
     seconds_per_step = 0.4
-    assert resolved(compose(["scale=full"]))["averaging"]["every"] * seconds_per_step == 600
+    assert resolve(compose(["scale=full"]))["averaging"]["every"] * seconds_per_step == 600
 
 
 def test_an_average_may_reach_back_to_the_first_step(tmp_path):
@@ -89,7 +89,7 @@ def test_the_mean_of_one_is_that_one_bit_for_bit(tmp_path):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_tied_weights_stay_tied_and_are_counted_once(tmp_path, dtype):
-    config = resolved(compose([*TINY, "model/tying=all"]))
+    config = resolve(compose([*TINY, "model/tying=all"]))
     models = [build.model(config, 20).to(dtype) for _ in range(3)]
     expected = np.mean([model.embedding.output_table.weight.detach().double().numpy() for model in models], axis=0)
     fresh = build.model(config, 20).to(dtype)

@@ -14,7 +14,7 @@ from torch.testing import assert_close
 
 from etude.config import parts
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.errors import UserError
 from etude.paths import shipped
 from etude.training.loss import LabelSmoothing, LabelSmoothingT2T
@@ -30,7 +30,7 @@ seeds = st.integers(0, 50)
 @pytest.fixture(params=LOSSES)
 def loss(request) -> Loss:
     """Each loss in `conf/`, as it stands there."""
-    return parts.make(resolved(compose([f"loss={request.param}"]))["loss"], PAD)
+    return parts.make(resolve(compose([f"loss={request.param}"]))["loss"], PAD)
 
 
 def drawn(seed: int) -> tuple[Tensor, Tensor]:
@@ -97,7 +97,7 @@ def test_half_precision_is_summed_in_single(loss, dtype):
 @pytest.mark.parametrize("smoothing", [-0.1, 1.0])
 @pytest.mark.parametrize("name", LOSSES)
 def test_an_impossible_smoothing_is_refused(name, smoothing):
-    node = resolved(compose([f"loss={name}", f"loss.smoothing={smoothing}"]))["loss"]
+    node = resolve(compose([f"loss={name}", f"loss.smoothing={smoothing}"]))["loss"]
     with pytest.raises(UserError, match=r"loss.smoothing must lie in \[0, 1\)"):
         parts.make(node, PAD)
 

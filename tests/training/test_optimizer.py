@@ -7,7 +7,7 @@ from hydra.utils import instantiate
 from torch.testing import assert_close
 
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.errors import UserError
 from etude.training.module import TranslationModule
 from etude.training.optimizer import adam
@@ -66,7 +66,7 @@ def test_an_optimizer_with_a_rate_of_its_own_is_refused():
 def test_training_follows_the_papers_adam_at_the_papers_rates_through_warmup_and_after():
     """The optimizer and schedule that `conf/` gives the base model, stepped as Lightning steps them."""
     warmup, updates = 8, 24
-    config = resolved(compose(["scale=full", f"budget.warmup_steps={warmup}"]))
+    config = resolve(compose(["scale=full", f"budget.warmup_steps={warmup}"]))
     model = torch.nn.Linear(3, 2, bias=False, dtype=torch.float64)
     curvature = torch.linspace(0.5, 3.0, 6, dtype=torch.float64).reshape(2, 3)
     start = model.weight.detach().numpy().copy()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR
 
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.paths import shipped
 from etude.training.module import TranslationModule
 from etude.training.optimizer import adam
@@ -44,7 +44,7 @@ def test_the_base_model_peaks_where_the_paper_does():
     ],
 )
 def test_the_full_budget_of_conf_gives_the_base_model_the_papers_rates(step, rate):
-    schedule = instantiate(resolved(compose(["scale=full"]))["schedule"])
+    schedule = instantiate(resolve(compose(["scale=full"]))["schedule"])
     assert math.isclose(schedule(step), rate)
 
 
@@ -89,7 +89,7 @@ def test_over_its_last_share_the_rate_falls_in_a_straight_line_to_zero(max_steps
 
 
 def test_the_budget_at_full_scale_has_the_papers_schedule_and_no_cooldown():
-    assert resolved(compose(["scale=full"]))["schedule"]["cooldown"] == 0
+    assert resolve(compose(["scale=full"]))["schedule"]["cooldown"] == 0
 
 
 @pytest.mark.parametrize("cooldown", [-0.1, 1.1])
@@ -106,9 +106,7 @@ def configured(name: str, *overrides: str):
     """`schedule=<name>`, with a rate of at most one."""
     budget = [f"budget.warmup_steps={WARMUP}", f"budget.max_steps={STEPS}", "budget.cooldown=0"]
     rate = (64 * WARMUP) ** 0.5
-    config = resolved(
-        compose([f"schedule={name}", "model.d_model=64", f"budget.lr_factor={rate}", *budget, *overrides])
-    )
+    config = resolve(compose([f"schedule={name}", "model.d_model=64", f"budget.lr_factor={rate}", *budget, *overrides]))
     return instantiate(config["schedule"])
 
 

@@ -22,11 +22,11 @@ def main(words: list[str]) -> None:
 
     def task(config: "DictConfig") -> None:
         from etude.config.check import check
-        from etude.config.identity import resolved
+        from etude.config.identity import resolve
         from etude.config.schema import Analyze
 
         check(config, Analyze)
-        analyze(resolved(config), as_json="--json" in words)
+        analyze(resolve(config), as_json="--json" in words)
 
     run_task_on_a_run("analyze", task, [word for word in words if word != "--json"])
 
@@ -43,17 +43,17 @@ def analyze(config: dict[str, Any], *, as_json: bool) -> None:
     """
     logging_to(None)
     _check(config)
-    from etude.inspect.analyze.analysis import analysis
+    from etude.inspect.analyze.analysis import analyze_run
     from etude.inspect.analyze.subject import Subject  # torch, now that the question is known to be sound
-    from etude.inspect.analyze.summary import summary
+    from etude.inspect.analyze.summary import render_summary
 
     run = RunDir.at(config["run"])
-    found = _plain(analysis(Subject.of(run, config["device"]), config))
+    found = _plain(analyze_run(Subject.of(run, config["device"]), config))
     text = json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if as_json:
         sys.stdout.write(f"{text}\n")
     else:
-        console().print(summary(found))
+        console().print(render_summary(found))
     _keep(run.analysis_file, text, told=not as_json)
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from etude.config.difference import ABSENT, Difference, difference
 from etude.errors import UserError
-from etude.inspect.show.named import Named, named
+from etude.inspect.show.named import NamedConfig, find_config
 from etude.terminal import console, told
 
 HELP = """usage: etude diff A B
@@ -44,22 +44,22 @@ def main(words: Sequence[str]) -> None:
     console().print(_drawn(titles, found, (_parameters(before), _parameters(after))))
 
 
-def _side(word: str) -> Named:
+def _side(word: str) -> NamedConfig:
     if word and Path(word.removeprefix("run=")).is_dir():  # the path of a run may hold spaces
-        return named([word])
+        return find_config([word])
     try:
         words = shlex.split(word)
     except ValueError as error:
         raise UserError(f"{word!r} cannot be read as overrides: {str(error).lower()}") from error
-    return named(words)
+    return find_config(words)
 
 
-def _parameters(side: Named) -> int | None:
+def _parameters(side: NamedConfig) -> int | None:
     """How many there are, or None where today's code no longer builds the model of a run."""
-    from etude.inspect.show.shapes import parameters  # torch, now that both configs are known
+    from etude.inspect.show.shapes import count_parameters  # torch, now that both configs are known
 
     try:
-        return parameters(side.config)
+        return count_parameters(side.config)
     except UserError:
         return None
 

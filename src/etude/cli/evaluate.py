@@ -14,12 +14,12 @@ def main(words: list[str]) -> None:
 
     def task(config: "DictConfig") -> None:
         from etude.config.check import check
-        from etude.config.resolve import resolved, typed
+        from etude.config.resolve import resolve, typed_overrides
         from etude.config.schema import Evaluate
 
         check(config, Evaluate)
         from etude.inspect.evaluate import evaluate
 
-        sys.stdout.write(evaluate(resolved(config), typed(config)))
+        sys.stdout.write(evaluate(resolve(config), typed_overrides(config)))
 
     run_task_on_a_run("evaluate", task, words)

@@ -26,13 +26,13 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
     """
     import hydra
 
-    from etude.config.quoting import readable
+    from etude.config.quoting import make_readable
     from etude.config.resolvers import register
     from etude.paths import shipped
 
     register()
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    sys.argv = [f"etude {verb}", *readable(words)]
+    sys.argv = [f"etude {verb}", *make_readable(words)]
     failed: list[Exception] = []
 
     def job(config: "DictConfig") -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from etude.config.compose_cache import expand
 from etude.config.difference import Difference, difference
-from etude.config.resolve_cache import Sound, SoundConfigs
+from etude.config.resolve_cache import ConfigCache, ValidConfig
 from etude.errors import UserError, did_you_mean
 from etude.search.sweep_file import planned_runs
 from etude.studies.study import load_study, study_names
@@ -70,12 +70,12 @@ def plan_runs(overrides: Sequence[Sequence[str]], options: Sequence[str]) -> Non
     sound = _composed_beside_torch(list(dict.fromkeys([*runs, *bases])), alone=len(runs) == 1)
     configs = {run: one.config for run, one in sound.items()}
 
-    from etude.inspect.plan.budgets import gaps  # these need torch
-    from etude.inspect.plan.device import device, measured
-    from etude.inspect.plan.runs import plan as make_plans
-    from etude.inspect.plan.table import as_json, drawn, notes, unitless
+    from etude.inspect.plan.budgets import find_gaps  # these need torch
+    from etude.inspect.plan.device import load_device, measure_device
+    from etude.inspect.plan.runs import plan_runs as make_plans
+    from etude.inspect.plan.table import as_json, plan_notes, render_plan, render_proportions
 
-    where = measured(configs[bases[0]]) if chosen.measure else device(chosen.device)
+    where = measure_device(configs[bases[0]]) if chosen.measure else load_device(chosen.device)
     plans = dict(zip(configs, make_plans(configs.values(), where), strict=True))
     ours = [plans[run] for run in runs]
     differs = [
@@ -86,7 +86,7 @@ def plan_runs(overrides: Sequence[Sequence[str]], options: Sequence[str]) -> Non
     unequal = [
         gap
         for base in dict.fromkeys(bases)
-        for gap in gaps(
+        for gap in find_gaps(
             [plans[r] for r, b in zip(runs, bases, strict=True) if b == base], plans[base], chosen.tolerance
         )
     ]
@@ -95,11 +95,11 @@ def plan_runs(overrides: Sequence[Sequence[str]], options: Sequence[str]) -> Non
         return
     out = console()
     out.width = max(out.width, _WHOLE)
-    out.print(drawn(ours, differs, paper, where))
+    out.print(render_plan(ours, differs, paper, where))
     shown = [plans[base] for base in dict.fromkeys(bases)] if len(runs) > 1 else ours
     printed = {key: value for one in shown for key, value in _papers_proportions(one).items()}
-    out.print(unitless([(one.name, one.proportions) for one in shown], printed))
-    lines = notes(ours, unequal, chosen.tolerance)
+    out.print(render_proportions([(one.name, one.proportions) for one in shown], printed))
+    lines = plan_notes(ours, unequal, chosen.tolerance)
     if any(paper) and not all(_as_printed(one.config) for one in ours):
         lines.insert(0, "The paper's column is counted as model/conventions=t2t_2017 scale=full counts.")
     for line in lines:
@@ -158,7 +158,7 @@ def _share(text: str) -> float:
     return share
 
 
-def _composed_beside_torch(runs: Sequence[Run], alone: bool) -> dict[Run, Sound]:
+def _composed_beside_torch(runs: Sequence[Run], alone: bool) -> dict[Run, ValidConfig]:
     """What `_composed` gives, from a second process: PyTorch takes as long to import as Hydra to compose."""
     if "torch" in sys.modules:
         return _composed(runs, alone)
@@ -169,13 +169,13 @@ def _composed_beside_torch(runs: Sequence[Run], alone: bool) -> dict[Run, Sound]
         return composed.result()
 
 
-def _composed(runs: Sequence[Run], alone: bool) -> dict[Run, Sound]:
+def _composed(runs: Sequence[Run], alone: bool) -> dict[Run, ValidConfig]:
     """The config of each run, after every check; a mistake says in which, unless one was asked for alone."""
-    configs = SoundConfigs()
+    configs = ConfigCache()
     return {run: _sound(run, configs, alone) for run in runs}
 
 
-def _sound(run: Run, configs: SoundConfigs, alone: bool) -> Sound:
+def _sound(run: Run, configs: ConfigCache, alone: bool) -> ValidConfig:
     try:
         return configs.sound(run)
     except UserError as error:

@@ -14,10 +14,10 @@ def main(words: list[str]) -> None:
 
     def task(config: "DictConfig") -> None:
         from etude.config.check import check
-        from etude.config.identity import resolved
+        from etude.config.identity import resolve
 
         check(config)
-        sys.stdout.write(_prepare(resolved(config), verify="--verify" in words))
+        sys.stdout.write(_prepare(resolve(config), verify="--verify" in words))
 
     own = [word for word in words if word != "--verify"]
     run_task("prepare", "train", task, [*own, "hydra/launcher=basic"])  # the sweep's own launcher would train
@@ -29,14 +29,14 @@ def _prepare(config: dict[str, Any], *, verify: bool) -> str:
     Raises:
         UserError: the corpus cannot be had or does not fit the config, or the store is damaged.
     """
-    from etude.data.splits import told
+    from etude.data.splits import describe_counts
     from etude.logs import logging_to
     from etude.tasks import build
 
     logging_to(None)
     store = build.token_store(config)
     lines = [f"{store.path}", f"{store.vocab_size:,} word pieces"]
-    lines += [f"{name:6} {told(counts)}" for name, counts in store.meta["splits"].items()]
+    lines += [f"{name:6} {describe_counts(counts)}" for name, counts in store.meta["splits"].items()]
     if verify:
         store.verify()
         lines.append(f"{len(store.meta['sums'])} files, each as it was written")

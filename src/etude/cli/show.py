@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from etude.errors import UserError, did_you_mean
-from etude.inspect.show.named import named
+from etude.inspect.show.named import find_config
 from etude.terminal import console
 
 HELP = """usage: etude show [RUN | ARM] [key=value ...] [--json]
@@ -34,17 +34,17 @@ def main(words: Sequence[str]) -> None:
     for word in words:
         if word.startswith("-") and word != "--json":
             raise UserError(f"show: {word!r} is no option; {did_you_mean(word, ('--json', '--help'))}")
-    asked = named([word for word in words if word != "--json"])
+    asked = find_config([word for word in words if word != "--json"])
     config = asked.config
-    from etude.inspect.show.anatomy import anatomy  # torch, now that the config is known to be sound
-    from etude.inspect.show.drawing import drawn, sizes_of
-    from etude.inspect.show.shapes import chosen
+    from etude.inspect.show.anatomy import describe_modules  # torch, now that the config is known to be sound
+    from etude.inspect.show.drawing import render_tree, sizes_of
+    from etude.inspect.show.shapes import choices_by_module
     from etude.tasks import build
 
-    root = anatomy(build.shapes(config), chosen(config))
+    root = describe_modules(build.shapes(config), choices_by_module(config))
     if "--json" in words:
         made = {"sizes": sizes_of(config), "choices": config["choices"], "model": asdict(root)}
         sys.stdout.write(json.dumps(made, indent=2, ensure_ascii=False) + "\n")
     else:
         terminal = console()
-        terminal.print(drawn(config, root, terminal.width, asked.folders))
+        terminal.print(render_tree(config, root, terminal.width, asked.folders))

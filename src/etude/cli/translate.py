@@ -14,12 +14,12 @@ def main(words: list[str]) -> None:
 
     def task(config: "DictConfig") -> None:
         from etude.config.check import check
-        from etude.config.resolve import resolved, typed
+        from etude.config.resolve import resolve, typed_overrides
         from etude.config.schema import Translate
 
         check(config, Translate)
         from etude.inspect.translate import translate
 
-        translate(resolved(config), sys.stdin.buffer, sys.stdout, typed(config))
+        translate(resolve(config), sys.stdin.buffer, sys.stdout, typed_overrides(config))
 
     run_task_on_a_run("translate", task, words)

@@ -20,9 +20,9 @@ from omegaconf.errors import OmegaConfBaseException
 from etude.config.compose import compose
 from etude.config.config_source import is_group
 from etude.config.explain import explain
-from etude.config.quoting import readable
+from etude.config.quoting import make_readable
 from etude.config.references import is_read, references
-from etude.config.resolve import typed, without_hydra
+from etude.config.resolve import typed_overrides, without_hydra
 from etude.paths import shipped
 from etude.studies.study import arm_names, load_study
 
@@ -43,7 +43,7 @@ class Composed:
     @classmethod
     def of(cls, config: DictConfig) -> "Composed":
         """The same of a config with Hydra's own node."""
-        return cls(without_hydra(config), dict(config.hydra.runtime.choices), typed(config))
+        return cls(without_hydra(config), dict(config.hydra.runtime.choices), typed_overrides(config))
 
 
 class Composer:
@@ -100,7 +100,7 @@ def expand(overrides: Sequence[str]) -> list[list[str]]:
         UserError: a word is no override.
     """
     try:
-        parsed = [_parsed(override) for override in readable(overrides)]
+        parsed = [_parsed(override) for override in make_readable(overrides)]
     except HydraException as error:
         raise explain(error) or error from error
     return [list(combination) for combination in product(*map(_alternatives, parsed))]

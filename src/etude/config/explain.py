@@ -9,7 +9,7 @@ from hydra.errors import HydraException, InstantiationException, MissingConfigEx
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from etude.config.quoting import quoted
+from etude.config.quoting import quote
 from etude.config.signature import signature
 from etude.errors import UserError, did_you_mean
 from etude.paths import shipped
@@ -71,7 +71,7 @@ def chain(error: BaseException | None) -> list[BaseException]:
 def _no_override(error: OverrideParseException) -> UserError:
     """What Hydra's grammar cannot read; a value with quotes around it would do."""
     key, equals, value = error.override.partition("=")
-    hint = f', such as  "{key}={quoted(value)}"' if equals and key and value[:1] not in "[{'\"(" else ""
+    hint = f', such as  "{key}={quote(value)}"' if equals and key and value[:1] not in "[{'\"(" else ""
     return UserError(
         f"{error.override!r} is no override: write key=value or group=name, and quote special characters twice, "
         f"for the shell and for Hydra{hint} ({str(error).splitlines()[0]})"

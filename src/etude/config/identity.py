@@ -10,14 +10,14 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from etude.config.compose_cache import Compose
-from etude.config.resolve import resolved, sound, typed, written
-from etude.config.resolve_cache import SoundConfigs
+from etude.config.resolve import resolve, resolve_valid, typed_overrides
+from etude.config.resolve_cache import ConfigCache
 from etude.files import write_text
 from etude.runs.material import canonical, material
 from etude.runs.provenance import put_aside
 from etude.runs.run_dir import RunDir
 
-__all__ = ["fingerprint", "freeze", "freeze_all", "resolved", "run_dir", "run_id", "sound", "written"]
+__all__ = ["fingerprint", "freeze", "freeze_all", "resolve", "resolve_valid", "run_dir", "run_id", "written"]
 
 
 def freeze(config: DictConfig) -> RunDir:
@@ -29,8 +29,8 @@ def freeze(config: DictConfig) -> RunDir:
     Raises:
         UserError: the config cannot run.
     """
-    plain = sound(config)
-    return _frozen(plain, typed(config), fingerprint(plain))
+    plain = resolve_valid(config)
+    return _frozen(plain, typed_overrides(config), fingerprint(plain))
 
 
 def freeze_all(jobs: Iterable[Sequence[str]], compose: Compose) -> list[RunDir]:
@@ -53,8 +53,8 @@ def places(jobs: Iterable[Sequence[str]], compose: Compose) -> list[RunDir]:
 
 def _identified(jobs: Iterable[Sequence[str]], compose: Compose) -> list[tuple[dict[str, Any], list[str], str]]:
     """Of every job its resolved config, what was typed, and the fingerprint of its text, asked once a text."""
-    configs = SoundConfigs(compose)
-    checked = [configs.sound(overrides) for overrides in jobs]
+    configs = ConfigCache(compose)
+    checked = [configs.resolve(overrides) for overrides in jobs]
     texts: dict[str, str] = {}
     runs = []
     for job in checked:

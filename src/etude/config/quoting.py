@@ -9,7 +9,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_/.+-]([A-Za-z0-9_/.:+-]*[A-Za-z0-9_/.+-])?")  #
 _AS_TYPED = re.compile(r"[A-Za-z0-9_ /:+.$%*@?|-]*|.*[][{}()'\",\\=].*", re.DOTALL)
 
 
-def readable(overrides: Iterable[str]) -> list[str]:
+def make_readable(overrides: Iterable[str]) -> list[str]:
     """The overrides with quotes around values that Hydra's grammar has no letters for, such as a path with an accent.
 
     What has brackets, commas or quotes is left as it is: it may be a list.
@@ -25,10 +25,10 @@ def _readable(override: str) -> str:
     key, equals, value = override.partition("=")
     if not equals or key.startswith("-") or _AS_TYPED.fullmatch(value):
         return override
-    return f"{key}={quoted(value)}"
+    return f"{key}={quote(value)}"
 
 
-def quoted(value: Any) -> str:
+def quote(value: Any) -> str:
     """`value` as Hydra's override grammar writes it, so that it is read back as one value and nothing else.
 
     Example:
@@ -40,7 +40,7 @@ def quoted(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
-        return f"[{','.join(quoted(item) for item in value)}]"
+        return f"[{','.join(quote(item) for item in value)}]"
     text = str(value)
     if _PLAIN.fullmatch(text):
         return text

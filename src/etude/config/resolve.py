@@ -11,28 +11,28 @@ from etude.config.rules import check_rules
 from etude.errors import UserError
 
 
-def sound(config: DictConfig) -> dict[str, Any]:
+def resolve_valid(config: DictConfig) -> dict[str, Any]:
     """The resolved config, after every check.
 
     Raises:
         UserError: the config cannot run.
     """
-    plain = resolved_soundly(without_hydra(config), config.hydra.runtime.choices)
+    plain = resolve_checked(without_hydra(config), config.hydra.runtime.choices)
     check_rules(OmegaConf.create(plain))
     return plain
 
 
-def resolved(config: DictConfig) -> dict[str, Any]:
+def resolve(config: DictConfig) -> dict[str, Any]:
     """The config as plain data: interpolations worked out, group choices in `choices`, Hydra's own node left out."""
     return _resolved(without_hydra(config), config.hydra.runtime.choices)
 
 
-def written(config: DictConfig) -> dict[str, Any]:
+def as_written(config: DictConfig) -> dict[str, Any]:
     """The config as it is written, its interpolations still standing; Hydra's own node left out."""
     return OmegaConf.to_container(without_hydra(config))  # type: ignore[return-value]
 
 
-def typed(config: DictConfig) -> list[str]:
+def typed_overrides(config: DictConfig) -> list[str]:
     """The overrides that were typed for this run, letter by letter."""
     return OmegaConf.to_container(config.hydra.overrides.task)  # type: ignore[return-value]
 
@@ -42,7 +42,7 @@ def without_hydra(config: DictConfig) -> DictConfig:
     return OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
 
 
-def resolved_soundly(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]:
+def resolve_checked(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]:
     """The resolved config, names and types checked.
 
     Args:

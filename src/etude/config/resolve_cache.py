@@ -14,7 +14,7 @@ from etude.config.check import check
 from etude.config.compose import compose
 from etude.config.compose_cache import Compose, Composer, plain_overrides
 from etude.config.references import is_read, references
-from etude.config.resolve import resolved_soundly
+from etude.config.resolve import resolve_checked
 from etude.config.rules import check_rules
 from etude.studies.study import value_at
 
@@ -22,7 +22,7 @@ _Shape = tuple[str, ...]  # overrides, some of them without their values
 
 
 @dataclass(frozen=True)
-class Sound:
+class ValidConfig:
     """A config that can run: resolved, as it is written with its interpolations, and what was typed."""
 
     config: dict[str, Any]
@@ -30,7 +30,7 @@ class Sound:
     typed: list[str]
 
 
-class SoundConfigs:
+class ConfigCache:
     """Composes, resolves and checks configs, and shares what several of them have in common.
 
     Args:
@@ -40,9 +40,9 @@ class SoundConfigs:
     def __init__(self, compose: Compose = compose) -> None:
         self._composed = Composer(compose)
         self._free: dict[_Shape, list[str]] = {}  # keys of numbers that nothing reads, by overrides without numbers
-        self._sound: dict[_Shape, tuple[Sound, DictConfig]] = {}  # by overrides without those
+        self._sound: dict[_Shape, tuple[ValidConfig, DictConfig]] = {}  # by overrides without those
 
-    def sound(self, overrides: Sequence[str]) -> Sound:
+    def resolve(self, overrides: Sequence[str]) -> ValidConfig:
         """The config of a run, after every check.
 
         Raises:
@@ -56,10 +56,10 @@ class SoundConfigs:
             if same := self._sound.get(_shape(typed, free)):
                 return replace(_with(free, *same), typed=list(overrides))
         composed = self._composed(overrides)
-        config = resolved_soundly(composed.own, composed.choices)
+        config = resolve_checked(composed.own, composed.choices)
         node: DictConfig = OmegaConf.create(config)
         check_rules(node)
-        made = Sound(config, OmegaConf.to_container(composed.own), composed.typed)  # type: ignore[arg-type]
+        made = ValidConfig(config, OmegaConf.to_container(composed.own), composed.typed)  # type: ignore[arg-type]
         if typed and made.typed == list(overrides):
             self._free[alike] = _unread(numbers, made)
             self._sound[_shape(typed, self._free[alike])] = made, node
@@ -74,7 +74,7 @@ def _shape(typed: Sequence[Override], without: Container[str]) -> _Shape:
     )
 
 
-def _unread(numbers: Mapping[str, Any], made: Sound) -> list[str]:
+def _unread(numbers: Mapping[str, Any], made: ValidConfig) -> list[str]:
     """The keys of the numbers that stand in the config as they were typed, and that nothing else reads."""
     read = references(made.written)
     if read is None:
@@ -88,7 +88,7 @@ def _is(value: Any, number: Any) -> bool:
     return type(value) is type(number) and value == number
 
 
-def _with(numbers: Mapping[str, Any], made: Sound, node: DictConfig) -> Sound:
+def _with(numbers: Mapping[str, Any], made: ValidConfig, node: DictConfig) -> ValidConfig:
     """The config with other numbers in it, after every check; they are left in `node`, which is the same config.
 
     Raises:

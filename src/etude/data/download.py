@@ -30,12 +30,12 @@ def download(url: str, path: Path, sha256: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_name(f".{path.name}.lock")):
-            if path.is_file() and file_sum(path) == sha256:
+            if path.is_file() and file_checksum(path) == sha256:
                 return
             logger.info("downloading %s", url)
             _receive(url, part)
             try:
-                check_sum(part, sha256, name=url)
+                verify_checksum(part, sha256, name=url)
             except UserError:
                 part.unlink()
                 raise
@@ -46,20 +46,20 @@ def download(url: str, path: Path, sha256: str) -> None:
         ) from error
 
 
-def check_sum(path: Path, sha256: str, name: str) -> None:
+def verify_checksum(path: Path, sha256: str, name: str) -> None:
     """See that a file is the one that is meant.
 
     Raises:
         UserError: it is another; the sentence calls it `name` and shows both sums.
     """
-    found = file_sum(path)
+    found = file_checksum(path)
     if found != sha256:
         raise UserError(
             f"{name} is not the file it should be: expected SHA-256 {sha256}, got {found}; get it anew from its source"
         )
 
 
-def file_sum(path: Path) -> str:
+def file_checksum(path: Path) -> str:
     """The SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

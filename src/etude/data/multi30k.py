@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from etude.data.corpus import SPLITS, Corpus, Pair, digest
-from etude.data.download import check_sum, download
+from etude.data.download import download, verify_checksum
 from etude.data.lines import parallel_lines
 from etude.errors import UserError
 
@@ -76,5 +76,5 @@ class Multi30k(Corpus):
                 f"there is no {path}; "
                 + ("run `etude prepare` to download it" if self.root is None else "data.root must hold that file")
             )
-        check_sum(path, self._sum(name), name=str(path))
+        verify_checksum(path, self._sum(name), name=str(path))
         return path

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from etude.data.corpus import Pair
-from etude.data.token_array import Pieces, PiecesWriter
+from etude.data.token_array import TokenArray, TokenArrayWriter
 from etude.data.tokenizer import EOS, Tokenizer
 from etude.errors import UserError
 from etude.files import write_text
@@ -43,7 +43,7 @@ class TokenSplit:
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder, self.name = folder, name
-        self.sources, self.targets = (Pieces(folder / f"{name}.{side}") for side in SIDES)
+        self.sources, self.targets = (TokenArray(folder / f"{name}.{side}") for side in SIDES)
         self.source_lengths, self.target_lengths = self.sources.lengths, self.targets.lengths
 
     def __len__(self) -> int:
@@ -73,7 +73,7 @@ def write_split(folder: Path, name: str, pairs: Iterable[Pair], tokenizer: Token
     Raises:
         UserError: no pair is usable.
     """
-    sides = sources, targets = PiecesWriter(), PiecesWriter()
+    sides = sources, targets = TokenArrayWriter(), TokenArrayWriter()
     text: list[Pair] = []
     counts = {"pairs": 0, "blank": 0, "dropped": 0, "cut": 0}
     rest = iter(pairs)
@@ -102,7 +102,7 @@ def write_split(folder: Path, name: str, pairs: Iterable[Pair], tokenizer: Token
     return counts
 
 
-def told(counts: dict[str, int]) -> str:
+def describe_counts(counts: dict[str, int]) -> str:
     """The counts of `write_split` in words: "998 pairs (2 blank left out)"."""
     fates = {"blank": "blank left out", "dropped": "too long left out", "cut": "cut"}
     words = [f"{counts[fate]} {meaning}" for fate, meaning in fates.items() if counts[fate]]

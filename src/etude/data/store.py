@@ -22,12 +22,12 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from etude.data.corpus import SPLITS, Corpus, digest
-from etude.data.splits import Limits, TokenSplit, read_text, told, write_split
+from etude.data.splits import Limits, TokenSplit, describe_counts, read_text, write_split
 from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.errors import UserError
 from etude.files import checksum, write_json
 
-__all__ = ["Limits", "TokenSplit", "TokenStore", "prepare", "prepared"]
+__all__ = ["Limits", "TokenSplit", "TokenStore", "find_prepared", "prepare"]
 
 logger = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: L
     return TokenStore(path)
 
 
-def prepared(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits) -> TokenStore | None:
+def find_prepared(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits) -> TokenStore | None:
     """The store for this corpus, vocabulary and limits, or None where it has not been made.
 
     Raises:
@@ -164,7 +164,7 @@ def _make(path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits, 
         building.rename(path)
     finally:
         shutil.rmtree(building, ignore_errors=True)
-    summary = "; ".join(f"{name} {told(counts)}" for name, counts in splits.items())
+    summary = "; ".join(f"{name} {describe_counts(counts)}" for name, counts in splits.items())
     logger.info("prepared in %.1f s: %s; %d pieces; %s", time.monotonic() - began, summary, len(pieces), path)
 
 

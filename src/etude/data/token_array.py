@@ -10,7 +10,7 @@ import numpy.typing as npt
 from etude.data.tokenizer import PAD
 
 
-class Pieces:
+class TokenArray:
     """The tokens of many lines: their pieces, and EOS where they end.
 
     Attributes:
@@ -18,7 +18,7 @@ class Pieces:
     """
 
     def __init__(self, path: Path) -> None:
-        """Map the files that `PiecesWriter` wrote to `path`; nothing is read before it is used."""
+        """Map the files that `TokenArrayWriter` wrote to `path`; nothing is read before it is used."""
         self._flat: npt.NDArray[np.integer] = np.asarray(np.load(_flat_file(path), mmap_mode="r"))
         ends = np.load(_ends_file(path))
         self._starts = np.concatenate([[0], ends[:-1]])
@@ -42,7 +42,7 @@ class Pieces:
         return filled
 
 
-class PiecesWriter:
+class TokenArrayWriter:
     """Collects lines of tokens and writes them as `Pieces` reads them."""
 
     def __init__(self) -> None:

@@ -14,11 +14,11 @@ def planned_hours(configs: Sequence[dict[str, Any]]) -> Sequence[float]:
 
     Where a run cannot be planned, all count alike.
     """
-    from etude.inspect.plan.device import device  # these need torch
-    from etude.inspect.plan.runs import plan
+    from etude.inspect.plan.device import load_device  # these need torch
+    from etude.inspect.plan.runs import plan_runs
 
     try:
-        return [run.hours for run in plan(configs, device("cpu"))]
+        return [run.hours for run in plan_runs(configs, load_device("cpu"))]
     except Exception as error:  # whatever is wrong with a run, it will say itself
         logger.info("the runs start in the order given, for their plan cannot be made: %s", error or repr(error))
         return [0.0] * len(configs)

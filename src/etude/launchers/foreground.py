@@ -6,7 +6,7 @@ from typing import Any
 from etude.errors import UserError
 from etude.launchers.options import Options
 from etude.launchers.slots import run_side_by_side
-from etude.runs.lock import alone
+from etude.runs.lock import hold_lock
 from etude.runs.run_dir import RunDir
 
 _PATIENCE = 1.0  # seconds to wait for another process
@@ -35,7 +35,7 @@ def train_on_several(run: RunDir, launcher: Mapping[str, Any]) -> dict[str, Any]
         asked = Options(**options)
     except TypeError as error:
         raise UserError("one run on several devices is launched on this machine: say hydra/launcher=slots") from error
-    with alone(run, _PATIENCE):
+    with hold_lock(run, _PATIENCE):
         pass  # a sweep would wait for the other process; whoever asks for one run is told
     config = run.config()
     build.shapes(config)

@@ -13,11 +13,11 @@ from etude.errors import UserError
 from etude.files import write_text
 from etude.launchers.worker import Process
 from etude.runs.divergence import divergence
-from etude.runs.lock import Busy, taken
+from etude.runs.lock import Busy, is_locked
 from etude.runs.log import last_lines
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
-from etude.runs.typed import settings
+from etude.runs.typed import distinguishing_overrides
 from etude.studies.study import value_at
 
 Command = Callable[[RunDir], Sequence[str]]
@@ -98,7 +98,7 @@ class Job:
         if self.run_dir.finished:
             self.state = self._found()
         else:
-            self.state = State.ELSEWHERE if taken(self.run_dir) else State.WAITING
+            self.state = State.ELSEWHERE if is_locked(self.run_dir) else State.WAITING
 
     def start(
         self,
@@ -214,7 +214,7 @@ def jobs_of(run_dirs: Sequence[RunDir], retries: int = 0) -> list[Job]:
     for job in jobs:
         alike.setdefault(job.name, []).append(job)
     for group in alike.values():
-        typed = {job: settings(job.run_dir.overrides()) for job in group}
+        typed = {job: distinguishing_overrides(job.run_dir.overrides()) for job in group}
         shared = set.intersection(*map(set, typed.values()))
         for job, words in typed.items():
             job.apart = " ".join(word for word in words if word not in shared)

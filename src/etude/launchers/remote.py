@@ -13,7 +13,7 @@ from typing import NamedTuple
 from etude.launchers.dashboard import Lines
 from etude.launchers.job import GRACE, Command, Job, train_command
 from etude.launchers.slots import conclude, take_back
-from etude.runs.lock import Busy, alone
+from etude.runs.lock import Busy, hold_lock
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
 
@@ -55,7 +55,7 @@ class RemoteRun:
 
     def __call__(self) -> Ending:
         """Train until the run has ended; whatever cuts this short stops the run first."""
-        with suppress(Busy), alone(self.run_dir, self.grace):
+        with suppress(Busy), hold_lock(self.run_dir, self.grace):
             pass  # an attempt whose worker has died may still be writing its checkpoint
         job = self._job = Job(self.run_dir)
         try:

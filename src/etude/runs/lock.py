@@ -16,7 +16,7 @@ class Busy(UserError):  # noqa: N818
 
 
 @contextmanager
-def alone(run: RunDir, patience: float) -> Iterator[None]:
+def hold_lock(run: RunDir, patience: float) -> Iterator[None]:
     """Meanwhile no other process works on the run.
 
     Args:
@@ -33,7 +33,7 @@ def alone(run: RunDir, patience: float) -> Iterator[None]:
         raise Busy(f"another process is training {run.path}: wait for it, or stop it first") from error
 
 
-def taken(run: RunDir) -> bool:
+def is_locked(run: RunDir) -> bool:
     """Whether a process works on the run."""
     if not run.lock_file.exists():  # taking it would make it
         return False

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from etude.runs.code import code_fingerprint, code_fingerprint_of, unread_of
-from etude.runs.lock import Busy, alone
+from etude.runs.lock import Busy, hold_lock
 from etude.runs.run_dir import RunDir
 
 
@@ -73,7 +73,7 @@ def put_aside(run: RunDir, config: Mapping[str, Any]) -> None:
     name = f"{run.path.name}-{code or Code.UNKNOWN}"
     free = (path for number in count(1) if not (path := aside / (name if number == 1 else f"{name}-{number}")).exists())
     try:
-        with alone(run, 0):
+        with hold_lock(run, 0):
             aside.mkdir(exist_ok=True)
             run.path.rename(next(free))
     except Busy:

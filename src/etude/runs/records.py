@@ -10,7 +10,7 @@ from etude.runs.divergence import divergence
 from etude.runs.material import material
 from etude.runs.provenance import Code, code_of
 from etude.runs.run_dir import RunDir
-from etude.runs.typed import NOT_A_SETTING, settings
+from etude.runs.typed import NOT_A_SETTING, distinguishing_overrides
 from etude.studies.study import Study, value_at
 from etude.terminal import told
 
@@ -146,5 +146,5 @@ def _free(choices: Mapping[str, Any], touched: Collection[str]) -> dict[str, str
 
 def _typed(overrides: Iterable[str]) -> dict[str, str]:
     """What was typed, less what is no setting."""
-    pairs = (override.lstrip("+~").partition("=") for override in settings(overrides))
+    pairs = (override.lstrip("+~").partition("=") for override in distinguishing_overrides(overrides))
     return {key: value for key, _, value in pairs if not key.startswith("data.")}

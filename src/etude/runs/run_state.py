@@ -11,7 +11,7 @@ from typing import Any
 
 from etude.errors import UserError
 from etude.runs.divergence import divergence
-from etude.runs.lock import taken
+from etude.runs.lock import is_locked
 from etude.runs.provenance import Code, code_of
 from etude.runs.run_dir import RunDir
 from etude.studies.study import load_study, study_names, value_at
@@ -135,7 +135,7 @@ def last_error(log_file: Path) -> str | None:
 
 def _told(run: RunDir) -> tuple[State, dict[str, Any]]:
     """The state of a run and its figures, by the names in `Standing`."""
-    held = not run.finished and taken(run)
+    held = not run.finished and is_locked(run)
     if run.finished:  # asked again: it may have become so meanwhile
         result = run.result()
         figures: dict[str, Any] = {

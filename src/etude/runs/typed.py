@@ -7,6 +7,6 @@ from collections.abc import Iterable
 NOT_A_SETTING = {"experiment", "study", "arm", "seed", "hydra", "stale", "runs_dir", "cache_dir", "trainer", "logger"}
 
 
-def settings(overrides: Iterable[str]) -> list[str]:
+def distinguishing_overrides(overrides: Iterable[str]) -> list[str]:
     """The overrides that tell a run from others of its study, arm and seed."""
     return [override for override in overrides if re.split(r"[./=]", override.lstrip("+~"))[0] not in NOT_A_SETTING]

@@ -10,7 +10,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from etude.config.quoting import quoted
+from etude.config.quoting import quote
 from etude.errors import UserError, did_you_mean
 from etude.paths import found, shipped
 from etude.runs.run_dir import RunDir
@@ -46,7 +46,7 @@ def sweep_overrides(name: str, extra: Sequence[str] = ()) -> list[str]:
     file = find_file(name)
     if file and "early_terminate" in _content(file):
         logger.warning("%s: early_terminate needs W&B's agents; here every run is trained to its end", file)
-    sweeper = ["hydra/sweeper=sweepfile", *(f"hydra.sweeper.{key}={quoted(value)}" for key, value in own.items())]
+    sweeper = ["hydra/sweeper=sweepfile", *(f"hydra.sweeper.{key}={quote(value)}" for key, value in own.items())]
     return [*sweeper, *overrides] if own else overrides
 
 
@@ -125,7 +125,7 @@ def sweep_runs(
 
     def one(number: int) -> list[str]:
         shares = {key: share(search_seed, number, key) for key in drawn}
-        return [f"{k}={quoted(draw(drawn[k], at, f'{file}: parameters.{k}'))}" for k, at in shares.items()]
+        return [f"{k}={quote(draw(drawn[k], at, f'{file}: parameters.{k}'))}" for k, at in shares.items()]
 
     runs = ([*combination, *values] for values in map(one, count()) for combination in combinations)
     return list(islice(runs, run_cap))
@@ -240,7 +240,7 @@ def find_file(name: str) -> Path | None:
 
 def _override(key: str, parameter: dict[str, Any]) -> str:
     values = parameter["values"] if "values" in parameter else [parameter["value"]]
-    return f"{key}={','.join(quoted(value) for value in values)}"
+    return f"{key}={','.join(quote(value) for value in values)}"
 
 
 def _key(override: str) -> str:

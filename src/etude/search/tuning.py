@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from etude.config.quoting import quoted
+from etude.config.quoting import quote
 from etude.errors import UserError
 from etude.runs.divergence import divergence
 from etude.runs.run_dir import RunDir
@@ -50,7 +50,7 @@ def trials(study: Study, runs: Sequence[Sequence[str]]) -> list[Overrides]:
 
 def grid(study: Study) -> list[Values]:
     """Every combination of the values that a study tunes, as they are typed."""
-    columns = [[f"{key}={quoted(value)}" for value in values] for key, values in study.tune.items()]
+    columns = [[f"{key}={quote(value)}" for value in values] for key, values in study.tune.items()]
     return [*product(*columns)]
 
 

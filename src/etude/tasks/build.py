@@ -39,7 +39,7 @@ def token_store(config: Config) -> TokenStore:
 
 def prepared_store(config: Config) -> TokenStore | None:
     """The same where it has been made already, else None."""
-    return store.prepared(*_text(config))
+    return store.find_prepared(*_text(config))
 
 
 def _text(config: Config) -> tuple[Corpus, SentencePiece, Path, Limits]:

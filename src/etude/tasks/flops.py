@@ -5,15 +5,15 @@ and a key, in each head. Masked pairs are computed too. A backward pass takes tw
 """
 
 from etude.model.position import Position
-from etude.tasks.size import Config, Size, size
-from etude.tasks.text_size import batch_size, text_size, with_vocabulary
+from etude.tasks.size import Config, Size, measure_size
+from etude.tasks.text_size import batch_size, measure_text, with_vocabulary
 
 
 def flops_to_train(config: Config) -> float:
     """Count the floating-point operations of all training steps of a run."""
-    text = text_size(config)
+    text = measure_text(config)
     sentences, source, target = batch_size(config, text)
-    step = float(sentences * training_flops(size(with_vocabulary(config, text)), source, target))
+    step = float(sentences * training_flops(measure_size(with_vocabulary(config, text)), source, target))
     return step * config["budget"]["max_steps"]
 
 

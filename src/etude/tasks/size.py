@@ -43,14 +43,14 @@ class Size:
     target_position: Position
 
 
-def size(config: Config) -> Size:
+def measure_size(config: Config) -> Size:
     """The size of the model of a resolved config.
 
     Raises:
         UserError: a part refuses its sizes.
     """
     layers, attention = config["model"]["n_layers"], config["model"]["attention"]
-    model = shallow(config)
+    model = build_shallow(config)
     shallow_counts, of_layer = _counts(model), _counts_of_layer(model)
     parameters, source, target = (a + (layers - 1) * b for a, b in zip(shallow_counts, of_layer, strict=True))
     return Size(
@@ -67,7 +67,7 @@ def size(config: Config) -> Size:
     )
 
 
-def shallow(config: Config) -> Transformer:
+def build_shallow(config: Config) -> Transformer:
     """The model with one layer in each stack and without memory: all layers are alike."""
     return build.shapes(config | {"model": config["model"] | {"n_layers": 1}})
 

@@ -35,7 +35,7 @@ class TextSize:
     prepared: bool
 
 
-def text_size(config: Config) -> TextSize:
+def measure_text(config: Config) -> TextSize:
     """Count the prepared text of a config, or assume `ASSUMED` pieces where it is not prepared."""
     try:
         store, known = build.prepared_store(config), fingerprint(config)

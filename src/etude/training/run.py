@@ -29,7 +29,7 @@ from etude.logs import logging_to, quiet_libraries
 from etude.model.transformer import Transformer
 from etude.runs.divergence import EXIT_STATUS, divergence
 from etude.runs.environment import environment
-from etude.runs.lock import alone
+from etude.runs.lock import hold_lock
 from etude.runs.provenance import code_changed
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
@@ -78,7 +78,7 @@ def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
     with parts.of_today(lambda: check(run.config())):
         if rank() > 0:
             return _train(run, first=False)
-        with alone(run, patience):
+        with hold_lock(run, patience):
             if run.finished and run.config()["trainer"]["devices"] == 1:  # the others of several would wait for this
                 return run.result()
             remove_leftovers(run.path)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lightning.pytorch.loggers import Logger
 
 from etude.runs.run_dir import RunDir
-from etude.runs.typed import settings
+from etude.runs.typed import distinguishing_overrides
 from etude.runs.wandb_id import own_id, rows_file
 from etude.training.metrics_writers import read_metrics
 from etude.wandb_service import end_service
@@ -192,7 +192,7 @@ def _started(run: RunDir, config: dict[str, Any], *, online: bool, project: str,
 
 def _name(run: RunDir, config: Mapping[str, Any]) -> str:
     """Arm and seed, and what else was typed, which tells apart the trials of a search and what is no arm of a study."""
-    name = " ".join([f"{config['arm']}-seed{config['seed']}", *settings(run.overrides())])
+    name = " ".join([f"{config['arm']}-seed{config['seed']}", *distinguishing_overrides(run.overrides())])
     return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
 
 

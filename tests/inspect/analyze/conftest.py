@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.inspect.analyze.subject import Pair, Subject, Text
 from etude.runs.run_dir import RunDir
@@ -41,7 +41,7 @@ def subject(tokenizer: Tokenizer, tmp_path: Path) -> MakeSubject:
 
     def make(*overrides: str) -> Subject:
         budget = ("budget.source_tokens=60", "budget.target_tokens=60", "budget.max_tokens=40")
-        config = resolved(compose([*SIZES, *budget, "model.vocabulary=null", "decoding.max_len_offset=3", *overrides]))
+        config = resolve(compose([*SIZES, *budget, "model.vocabulary=null", "decoding.max_len_offset=3", *overrides]))
         torch.manual_seed(7)
         model = build.model(config, len(tokenizer)).eval()
         for parameter in model.parameters():

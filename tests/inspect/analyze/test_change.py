@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from etude.inspect.analyze.change import change
-from etude.inspect.analyze.likelihood import Likelihoods
-from etude.inspect.analyze.translations import compared
+from etude.inspect.analyze.likelihood import SentenceNll
+from etude.inspect.analyze.translations import compare_translations
 from etude.tasks.bleu import bleu
 from etude.tasks.perplexity import negative_log_likelihood, perplexity
 
@@ -18,7 +18,7 @@ LINES = ["the old woman saw the dog .", "a man goes home and sings .", "it rains
 def likelihoods(generator, sentences, worse):
     tokens = generator.integers(3, 20, sentences)
     nats = tokens * generator.normal(1.0, 0.2, sentences)
-    return Likelihoods(nats, tokens), Likelihoods(nats + tokens * generator.normal(worse, 0.1, sentences), tokens)
+    return SentenceNll(nats, tokens), SentenceNll(nats + tokens * generator.normal(worse, 0.1, sentences), tokens)
 
 
 def test_the_likelihoods_of_all_sentences_are_the_perplexity_of_the_text(analysed):
@@ -40,23 +40,23 @@ def test_each_likelihood_is_that_of_its_own_sentence(analysed, pairs):
 
 
 def test_summed_counts_give_the_bleu_that_sacrebleu_gives():
-    assert compared(LINES, REFERENCES).bleu == pytest.approx(bleu(LINES, REFERENCES).score)
+    assert compare_translations(LINES, REFERENCES).bleu == pytest.approx(bleu(LINES, REFERENCES).score)
     few = np.array([0, 2, 3])
     expected = bleu([LINES[row] for row in few], [REFERENCES[row] for row in few]).score
-    assert compared(LINES, REFERENCES).among(few).bleu == pytest.approx(expected)
+    assert compare_translations(LINES, REFERENCES).among(few).bleu == pytest.approx(expected)
 
 
 def test_translations_that_match_nothing_are_smoothed_as_sacrebleu_does():
     lines = ["nothing here is alike"] * 20
-    assert compared(lines, REFERENCES).bleu == pytest.approx(bleu(lines, REFERENCES).score)
+    assert compare_translations(lines, REFERENCES).bleu == pytest.approx(bleu(lines, REFERENCES).score)
 
 
 def test_the_length_ratio_counts_words_as_bleu_does():
-    assert compared(["one two three"], ["one, two, three"]).length_ratio == pytest.approx(3 / 5)
+    assert compare_translations(["one two three"], ["one, two, three"]).length_ratio == pytest.approx(3 / 5)
 
 
 def test_nothing_changes_from_a_thing_to_itself():
-    own = compared(LINES, REFERENCES)
+    own = compare_translations(LINES, REFERENCES)
     assert change(own, own, seed=1) == (0.0, (0.0, 0.0))
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from etude.inspect.analyze.heads import KINDS, places, silenced, watched
+from etude.inspect.analyze.heads import KINDS, places, silence_head, watch_heads
 
 VARIATIONS = [
     ("model/attention=multi_head",),
@@ -29,7 +29,7 @@ def logits(model, text):
 def watch(model, text, row=-1):
     seen = {}
     batch = text.batches[row]
-    with torch.no_grad(), watched(model, lambda place, weights: seen.update({(place.kind, place.layer): weights})):
+    with torch.no_grad(), watch_heads(model, lambda place, weights: seen.update({(place.kind, place.layer): weights})):
         model(batch.source, batch.source_mask, batch.target_in)
     return batch, seen
 
@@ -49,7 +49,7 @@ def test_a_silenced_head_is_a_head_whose_rows_of_w_o_are_zero(analysed, override
             edited = deepcopy(subject.model)
             output = places(edited)[n].attention.out_proj
             output.weight.data.unflatten(1, (4, -1))[:, head] = 0.0
-            with silenced(place.attention, head):
+            with silence_head(place.attention, head):
                 ours = logits(subject.model, text)
             assert_close(ours, logits(edited, text))
             assert not torch.allclose(ours, whole)
@@ -58,7 +58,7 @@ def test_a_silenced_head_is_a_head_whose_rows_of_w_o_are_zero(analysed, override
 def test_the_model_comes_out_as_it_went_in(analysed):
     subject, text = analysed()
     before = logits(subject.model, text)
-    with silenced(subject.model.encoder[0].attention, 1):
+    with silence_head(subject.model.encoder[0].attention, 1):
         pass
     watch(subject.model, text)
     assert torch.equal(logits(subject.model, text), before)
@@ -68,7 +68,7 @@ def test_the_model_comes_out_as_it_went_in(analysed):
 def test_a_silence_ends_where_something_goes_wrong_in_it(analysed):
     subject, _ = analysed()
     attention = subject.model.encoder[0].attention
-    with pytest.raises(RuntimeError), silenced(attention, 1):
+    with pytest.raises(RuntimeError), silence_head(attention, 1):
         raise RuntimeError
     assert not attention.out_proj._forward_pre_hooks
 

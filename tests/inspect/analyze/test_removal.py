@@ -2,11 +2,11 @@
 
 import pytest
 
-from etude.inspect.analyze.removal import removals
+from etude.inspect.analyze.removal import score_removals
 
 
 def asked(subject, text, **how):
-    return list(removals(subject, text, subject.likelihoods(text), **{"with_bleu": False, "seed": 1} | how))
+    return list(score_removals(subject, text, subject.likelihoods(text), **{"with_bleu": False, "seed": 1} | how))
 
 
 @pytest.mark.parametrize("attention", ["multi_head", "grouped_query", "local"])

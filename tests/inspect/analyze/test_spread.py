@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy import stats
 
-from etude.inspect.analyze.heads import watched
-from etude.inspect.analyze.spread import distance, entropy, spreads
+from etude.inspect.analyze.heads import watch_heads
+from etude.inspect.analyze.spread import distance, entropy, measure_spreads
 
 
 def test_even_attention_has_an_entropy_of_ln_n():
@@ -28,7 +28,7 @@ def test_an_encoder_that_looks_everywhere_alike_spreads_over_the_whole_sentence(
         layer.attention.q_proj.weight.data.zero_()
     tokens = text.source_lengths + 1
     far = sum(abs(i - j) / n for n in tokens for i in range(n) for j in range(n)) / tokens.sum()
-    found = spreads(subject, text)
+    found = measure_spreads(subject, text)
     for layer in (1, 2):
         for head in (1, 2, 3, 4):
             assert found["encoder", layer, head]["entropy"] == pytest.approx(
@@ -39,7 +39,7 @@ def test_an_encoder_that_looks_everywhere_alike_spreads_over_the_whole_sentence(
 
 def test_a_window_of_one_position_looks_nowhere_else(analysed):
     subject, text = analysed("model/attention=local", "model.attention.window=0")
-    for (kind, _, _), found in spreads(subject, text).items():
+    for (kind, _, _), found in measure_spreads(subject, text).items():
         if kind != "cross":
             assert found == {"entropy": 0.0, "distance": 0.0}
         else:
@@ -59,9 +59,9 @@ def test_the_means_are_those_of_a_loop_over_sentences_without_padding(analysed, 
                     entropies[place.kind, place.layer, head + 1].append(stats.entropy(row))
                     distances[place.kind, place.layer, head + 1].append(sum(w * abs(i - j) for j, w in enumerate(row)))
 
-        with torch.no_grad(), watched(subject.model, see):
+        with torch.no_grad(), watch_heads(subject.model, see):
             subject.model(batch.source, batch.source_mask, batch.target_in)
-    found = spreads(subject, text)
+    found = measure_spreads(subject, text)
     assert set(found) == set(entropies)
     for head, both in found.items():
         assert both["entropy"] == pytest.approx(np.mean(entropies[head]), abs=1e-5)

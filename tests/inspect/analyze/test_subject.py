@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from etude.errors import UserError
-from etude.inspect.analyze.analysis import analysis
-from etude.inspect.analyze.subject import Subject, longest_trained, sample
+from etude.inspect.analyze.analysis import analyze_run
+from etude.inspect.analyze.subject import Subject, longest_training_sentence, sample_text
 from etude.runs.run_dir import RunDir
 
 
@@ -18,7 +18,7 @@ def leave_text(subject, pairs):
 def test_a_sample_is_pairs_of_the_test_set_in_their_order(subject, pairs):
     one = subject()
     leave_text(one, pairs)
-    text = sample(one, 10, seed=1)
+    text = sample_text(one, 10, seed=1)
     rows = [pairs.index(pair) for pair in zip(text.sources, text.references, strict=True)]
     assert len(rows) == 10
     assert rows == sorted(set(rows))
@@ -27,14 +27,14 @@ def test_a_sample_is_pairs_of_the_test_set_in_their_order(subject, pairs):
 def test_all_models_get_the_same_sample_of_one_text(subject, pairs):
     one, other = subject(), subject("model/position=none", "model.n_layers=1")
     leave_text(one, pairs)
-    assert sample(one, 10, seed=1).sources == sample(other, 10, seed=1).sources
-    assert sample(one, 10, seed=1).sources != sample(one, 10, seed=2).sources
+    assert sample_text(one, 10, seed=1).sources == sample_text(other, 10, seed=1).sources
+    assert sample_text(one, 10, seed=1).sources != sample_text(one, 10, seed=2).sources
 
 
 def test_a_text_smaller_than_the_sample_is_taken_whole(subject, pairs):
     one = subject()
     leave_text(one, pairs)
-    assert sample(one, 1000, seed=1).sources == [source for source, _ in pairs]
+    assert sample_text(one, 1000, seed=1).sources == [source for source, _ in pairs]
 
 
 def test_a_run_without_its_text_turns_to_the_data_and_refuses_other_word_pieces(subject, tmp_path):
@@ -46,10 +46,10 @@ def test_a_run_without_its_text_turns_to_the_data_and_refuses_other_word_pieces(
         "tokenizer.vocab_size=200",
         f"cache_dir={tmp_path}",
     )
-    assert longest_trained(one) is None, "nothing is prepared yet"
+    assert longest_training_sentence(one) is None, "nothing is prepared yet"
     with pytest.raises(UserError, match="the text has changed"):
-        sample(one, 5, seed=1)
-    assert longest_trained(one) > 5
+        sample_text(one, 5, seed=1)
+    assert longest_training_sentence(one) > 5
 
 
 def test_a_model_gone_astray_is_refused(subject, pairs):
@@ -57,7 +57,7 @@ def test_a_model_gone_astray_is_refused(subject, pairs):
     leave_text(one, pairs)
     one.model.encoder[0].attention.q_proj.weight.data.fill_(torch.nan)
     with pytest.raises(UserError, match="its training went astray"):
-        analysis(one, {"sentences": 5, "seed": 1})
+        analyze_run(one, {"sentences": 5, "seed": 1})
 
 
 def test_a_folder_that_is_no_run_and_a_run_that_is_not_finished_are_refused(tmp_path):

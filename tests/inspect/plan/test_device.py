@@ -5,13 +5,13 @@ import math
 import pytest
 
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.errors import UserError
 from etude.inspect.plan import device as module
-from etude.inspect.plan.device import device, measured
+from etude.inspect.plan.device import load_device, measure_device
 from etude.paths import shipped
 from etude.tasks.flops import training_flops
-from etude.tasks.size import size
+from etude.tasks.size import measure_size
 from etude.yaml_file import read_yaml
 
 NAMES = list(read_yaml(shipped("conf") / "devices.yaml"))
@@ -22,7 +22,7 @@ def test_every_device_reaches_a_share_of_its_peak_and_costs_what_it_says(name):
     rates = read_yaml(shipped("conf") / "devices.yaml")[name]
     assert set(rates) == {"full", "half", "share", "price"}
     assert 0 < rates["share"] <= 1
-    found = device(name)
+    found = load_device(name)
     assert found.flops("32-true") == pytest.approx(rates["full"] * rates["share"] * 1e12)
     assert found.flops("bf16-mixed") == pytest.approx(rates["half"] * rates["share"] * 1e12)
     assert found.price == rates["price"] >= 0
@@ -30,7 +30,7 @@ def test_every_device_reaches_a_share_of_its_peak_and_costs_what_it_says(name):
 
 def test_an_unknown_device_is_told_with_the_nearest():
     with pytest.raises(UserError, match=r"device=h10 is not in conf/devices.yaml; did you mean h100"):
-        device("h10")
+        load_device("h10")
 
 
 @pytest.fixture
@@ -47,23 +47,23 @@ def clock(monkeypatch):
 @pytest.fixture
 def config():
     sizes = ["model.d_model=16", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "data.vocab_size=40"]
-    return resolved(compose([*sizes, "budget.source_tokens=300", "budget.target_tokens=300"]))
+    return resolve(compose([*sizes, "budget.source_tokens=300", "budget.target_tokens=300"]))
 
 
 def test_where_steps_are_quick_the_rate_is_that_of_whole_batches(clock, config):
     clock(0.25)
-    a_step = 12 * training_flops(size(config), 25, 25)  # 12 sentences of 25 pieces fill 300
-    assert measured(config).full == pytest.approx(a_step / 0.25)
+    a_step = 12 * training_flops(measure_size(config), 25, 25)  # 12 sentences of 25 pieces fill 300
+    assert measure_device(config).full == pytest.approx(a_step / 0.25)
 
 
 def test_where_a_step_takes_long_one_sentence_has_to_do(clock, config):
     clock(30.0)
-    assert measured(config).full == pytest.approx(training_flops(size(config), 25, 25) / 30.0)
+    assert measure_device(config).full == pytest.approx(training_flops(measure_size(config), 25, 25) / 30.0)
 
 
 def test_what_was_measured_costs_nothing_and_says_so(clock, config):
     clock(1.0)
-    found = measured(config)
+    found = measure_device(config)
     assert found.price == 0
     assert "measured" in found.name
     assert math.isfinite(found.full)

@@ -5,10 +5,10 @@ import torch
 from torch import Tensor
 
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.inspect.plan.memory import saved_bytes
 from etude.tasks import build
-from etude.tasks.size import size
+from etude.tasks.size import measure_size
 
 CASES = [
     ["scale=pocket"],
@@ -46,6 +46,6 @@ def kept(config: dict, sentences: int, source: int, target: int) -> int:
 @pytest.mark.parametrize("overrides", CASES, ids=" ".join)
 @pytest.mark.parametrize("lengths", [(25, 25), (40, 15)])
 def test_what_the_layers_keep_is_what_the_formula_says_within_fifteen_percent(overrides, lengths):
-    config = resolved(compose(overrides))
-    formula = 8 * saved_bytes(config, size(config), *lengths)
+    config = resolve(compose(overrides))
+    formula = 8 * saved_bytes(config, measure_size(config), *lengths)
     assert formula == pytest.approx(kept(config, 8, *lengths), rel=0.15)

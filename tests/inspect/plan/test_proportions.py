@@ -3,16 +3,16 @@
 import pytest
 
 from etude.config.compose import compose
-from etude.config.identity import resolved
+from etude.config.identity import resolve
 from etude.inspect.plan.device import Device
-from etude.inspect.plan.proportions import NAMES, Proportions, proportions
-from etude.inspect.plan.runs import plan
+from etude.inspect.plan.proportions import NAMES, Proportions, compute_proportions
+from etude.inspect.plan.runs import plan_runs
 from etude.studies.study import load_study
 
 
 def of(*overrides: str, **given: float) -> Proportions:
     known = {"parameters": 1000, "tokens": 8000, "text_tokens": 2000.0, "length": 10.0} | given
-    return proportions(resolved(compose(overrides)), **known)  # type: ignore[arg-type]
+    return compute_proportions(resolve(compose(overrides)), **known)  # type: ignore[arg-type]
 
 
 def test_each_number_is_the_ratio_that_its_name_says():
@@ -42,8 +42,8 @@ def test_the_papers_own_numbers_follow_from_what_it_prints():
 
 def test_a_plan_tells_them_of_every_run_and_not_what_nobody_has_counted(tmp_path):
     nowhere = ["data=files", "data.source=nowhere.en", "data.target=nowhere.de"]
-    configs = [resolved(compose([f"cache_dir={tmp_path}", *text])) for text in ([], nowhere)]
-    grammar, unknown = (one.proportions for one in plan(configs, Device("any", full=1.0, half=1.0, price=0.0)))
+    configs = [resolve(compose([f"cache_dir={tmp_path}", *text])) for text in ([], nowhere)]
+    grammar, unknown = (one.proportions for one in plan_runs(configs, Device("any", full=1.0, half=1.0, price=0.0)))
     assert grammar.epochs is not None
     assert (unknown.epochs, unknown.unique_tokens_per_parameter) == (None, None)
     assert unknown.tokens_per_parameter > 0

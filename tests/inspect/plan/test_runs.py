@@ -3,12 +3,12 @@
 import pytest
 
 from etude.config.compose import compose
-from etude.config.identity import fingerprint, resolved, run_dir
+from etude.config.identity import fingerprint, resolve, run_dir
 from etude.inspect.plan.device import Device
-from etude.inspect.plan.runs import RunPlan, plan
+from etude.inspect.plan.runs import RunPlan, plan_runs
 from etude.tasks import build
 from etude.tasks.flops import decoding_flops, training_flops
-from etude.tasks.size import size
+from etude.tasks.size import measure_size
 
 SOMEWHERE = Device("somewhere", full=2e12, half=2e12, price=3.0)
 SIZES = ["model.d_model=16", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "budget.max_steps=7"]
@@ -18,13 +18,13 @@ SMALL_TEXT = ["data.train_pairs=200", "data.valid_pairs=10", "data.test_pairs=12
 @pytest.fixture
 def config_of(tmp_path):
     def make(*overrides: str) -> dict:
-        return resolved(compose([*SIZES, f"runs_dir={tmp_path}/runs", f"cache_dir={tmp_path}/cache", *overrides]))
+        return resolve(compose([*SIZES, f"runs_dir={tmp_path}/runs", f"cache_dir={tmp_path}/cache", *overrides]))
 
     return make
 
 
 def only(config: dict) -> RunPlan:
-    (planned,) = plan([config], SOMEWHERE)
+    (planned,) = plan_runs([config], SOMEWHERE)
     return planned
 
 
@@ -53,14 +53,14 @@ def test_a_batch_holds_as_many_sentences_as_the_budget_of_tokens(config_of):
     config = config_of("budget.source_tokens=1000", "budget.target_tokens=500")
     planned = only(config)
     assert planned.tokens == 7 * 500  # 20 sentences of 25 pieces
-    assert planned.step_flops == 20 * training_flops(size(config), 25, 25)
+    assert planned.step_flops == 20 * training_flops(measure_size(config), 25, 25)
     assert planned.training_flops == 7 * planned.step_flops
 
 
 def test_hours_and_price_are_those_of_training_and_of_translating_the_test_set(config_of):
     config = config_of("data.test_pairs=40")
     planned = only(config)
-    assert planned.decoding_flops == 40 * decoding_flops(size(config), 25, 25, beam=4)
+    assert planned.decoding_flops == 40 * decoding_flops(measure_size(config), 25, 25, beam=4)
     assert planned.hours == pytest.approx((planned.training_flops + planned.decoding_flops) / 2e12 / 3600)
     assert planned.price == pytest.approx(3 * planned.hours)
 
@@ -99,19 +99,19 @@ def test_without_the_text_nobody_can_say_whether_a_run_is_finished_or_how_much_t
 
 
 def test_planning_makes_no_directory(config_of, tmp_path):
-    plan([config_of(), config_of("seed=2", "model.heads=1")], SOMEWHERE)
+    plan_runs([config_of(), config_of("seed=2", "model.heads=1")], SOMEWHERE)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_runs_are_planned_in_the_order_in_which_they_were_given(config_of):
     layers = [3, 1, 2, 1]
-    planned = plan([config_of(f"model.n_layers={n}") for n in layers], SOMEWHERE)
+    planned = plan_runs([config_of(f"model.n_layers={n}") for n in layers], SOMEWHERE)
     assert [one.config["model"]["n_layers"] for one in planned] == layers
     assert planned[1].parameters == planned[3].parameters < planned[2].parameters < planned[0].parameters
 
 
 def test_more_sentences_and_more_weights_take_more_memory(config_of):
-    base, long, wide = plan(
+    base, long, wide = plan_runs(
         [config_of(), config_of("budget.source_tokens=9000", "budget.target_tokens=9000"), config_of("model.d_ff=999")],
         SOMEWHERE,
     )

@@ -7,20 +7,20 @@ import numpy as np
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from etude.errors import UserError
-from etude.inspect.analyze.averages import averages
-from etude.inspect.analyze.decoding import searches
-from etude.inspect.analyze.lengths import by_length
-from etude.inspect.analyze.maps import maps
-from etude.inspect.analyze.order import shuffled_order
-from etude.inspect.analyze.removal import removals
-from etude.inspect.analyze.spread import spreads
-from etude.inspect.analyze.subject import Subject, longest_trained, sample
+from etude.inspect.analyze.averages import score_averages
+from etude.inspect.analyze.decoding import score_searches
+from etude.inspect.analyze.lengths import score_by_length
+from etude.inspect.analyze.maps import collect_maps
+from etude.inspect.analyze.order import score_shuffled_order
+from etude.inspect.analyze.removal import score_removals
+from etude.inspect.analyze.spread import measure_spreads
+from etude.inspect.analyze.subject import Subject, longest_training_sentence, sample_text
 from etude.terminal import console
 
 Rows = list[dict[str, Any]]
 
 
-def analysis(subject: Subject, config: dict[str, Any]) -> dict[str, Any]:
+def analyze_run(subject: Subject, config: dict[str, Any]) -> dict[str, Any]:
     """What the package's docstring describes. The same config gives the same answers.
 
     Args:
@@ -31,8 +31,8 @@ def analysis(subject: Subject, config: dict[str, Any]) -> dict[str, Any]:
         UserError: the run's training went astray, or its text cannot be had.
     """
     seed = config["seed"]
-    text = sample(subject, config["sentences"], seed)
-    longest = longest_trained(subject)
+    text = sample_text(subject, config["sentences"], seed)
+    longest = longest_training_sentence(subject)
     with _progress() as progress:
 
         def asked(rows: Iterable[dict[str, Any]], question: str) -> Rows:
@@ -44,9 +44,9 @@ def analysis(subject: Subject, config: dict[str, Any]) -> dict[str, Any]:
         intact, own = subject.likelihoods(text), subject.translations(text)
         if not np.isfinite(intact.nats).all():
             raise UserError(f"the model of {subject.run.path} answers with no numbers (NaN): its training went astray")
-        wide = spreads(subject, text)
-        heads = asked(removals(subject, text, intact, with_bleu=config["removal_bleu"], seed=seed), "heads")
-        lengths = asked(by_length(subject, text, longest), "lengths")
+        wide = measure_spreads(subject, text)
+        heads = asked(score_removals(subject, text, intact, with_bleu=config["removal_bleu"], seed=seed), "heads")
+        lengths = asked(score_by_length(subject, text, longest), "lengths")
         return {
             "settings": {
                 "split": "test",
@@ -56,12 +56,14 @@ def analysis(subject: Subject, config: dict[str, Any]) -> dict[str, Any]:
             },
             "intact": {"perplexity": intact.perplexity, "bleu": own.bleu},
             "heads": [head | wide[head["attention"], head["layer"], head["head"]] for head in heads],
-            "maps": asked(maps(subject, text, config["maps"]), "maps"),
-            "order": shuffled_order(subject, text, intact, seed=seed),
+            "maps": asked(collect_maps(subject, text, config["maps"]), "maps"),
+            "order": score_shuffled_order(subject, text, intact, seed=seed),
             "lengths": lengths,
             "trained": {"longest": longest},
-            "decoding": asked(searches(subject, text, own, config["beams"], config["alphas"], seed=seed), "decoding"),
-            "averaging": asked(averages(subject, text, intact, seed=seed), "averaging"),
+            "decoding": asked(
+                score_searches(subject, text, own, config["beams"], config["alphas"], seed=seed), "decoding"
+            ),
+            "averaging": asked(score_averages(subject, text, intact, seed=seed), "averaging"),
         }
 
 

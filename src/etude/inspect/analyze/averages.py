@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from etude.inspect.analyze.change import change
-from etude.inspect.analyze.likelihood import Likelihoods
+from etude.inspect.analyze.likelihood import SentenceNll
 from etude.inspect.analyze.subject import Subject, Text
 from etude.training.averaging import mean_weights
 
 
-def averages(subject: Subject, text: Text, own: Likelihoods, *, seed: int) -> Iterator[dict[str, Any]]:
+def score_averages(subject: Subject, text: Text, own: SentenceNll, *, seed: int) -> Iterator[dict[str, Any]]:
     """Perplexity and BLEU of the mean of the last checkpoint, of the last two, and so on; nothing where none was kept.
 
     Args:

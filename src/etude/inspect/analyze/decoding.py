@@ -8,7 +8,7 @@ from etude.inspect.analyze.subject import Subject, Text
 from etude.inspect.analyze.translations import Translations
 
 
-def searches(
+def score_searches(
     subject: Subject, text: Text, own: Translations, beams: Sequence[int], alphas: Sequence[float], *, seed: int
 ) -> Iterator[dict[str, Any]]:
     """BLEU and length for every beam with every alpha, and the change of BLEU from the run's `own` search.

@@ -47,7 +47,7 @@ def places(model: Transformer) -> list[Place]:
 
 
 @contextmanager
-def silenced(attention: Attention, head: int) -> Iterator[None]:
+def silence_head(attention: Attention, head: int) -> Iterator[None]:
     """What a head (from 0) has read is zero on its way to W_O: as if its rows of W_O were zero."""
     d_v = attention.out_proj.in_features // attention.heads
 
@@ -61,7 +61,7 @@ def silenced(attention: Attention, head: int) -> Iterator[None]:
 
 
 @contextmanager
-def watched(model: Transformer, see: Callable[[Place, Tensor], None]) -> Iterator[None]:
+def watch_heads(model: Transformer, see: Callable[[Place, Tensor], None]) -> Iterator[None]:
     """`see` is told the weights (B, H, T, S) of every attention as it is computed, whichever kernel computes it."""
 
     def watcher(place: Place) -> Callable[..., None]:

@@ -16,19 +16,19 @@ _JOINED = (1, 2, 4)  # pairs in a line
 _SHORTEST = 8  # pieces; the first bucket reaches up to here, each further one twice as far
 
 
-def by_length(subject: Subject, text: Text, longest_trained: int | None) -> Iterator[dict[str, Any]]:
+def score_by_length(subject: Subject, text: Text, longest_trained: int | None) -> Iterator[dict[str, Any]]:
     """Perplexity and BLEU by bucket of source length: of the pairs themselves, then of two and of four joined.
 
     Joined lines longer than the run's limit, `budget.max_tokens`, are left out: its model need not know such positions.
     """
     for count in _JOINED:
-        pairs = joined(subject, text, count)
+        pairs = join_neighbours(subject, text, count)
         if pairs:
             for bucket in _buckets(subject, subject.text(pairs) if count > 1 else text, longest_trained):
                 yield {"joined": count, **bucket}
 
 
-def joined(subject: Subject, text: Text, count: int) -> list[Pair]:
+def join_neighbours(subject: Subject, text: Text, count: int) -> list[Pair]:
     """Each `count` neighbouring pairs as one, where that is not too long for the run on either side."""
     starts = range(0, len(text.sources) - count + 1, count)
     sides = [[" ".join(side[at : at + count]) for at in starts] for side in (text.sources, text.references)]

@@ -14,7 +14,7 @@ from etude.inspect.analyze.change import score
 
 
 @dataclass(frozen=True)
-class Likelihoods:
+class SentenceNll:
     """Of n sentences.
 
     Attributes:
@@ -39,13 +39,13 @@ class Likelihoods:
         """Per word piece, over all sentences together."""
         return score(self)
 
-    def among(self, rows: np.ndarray) -> "Likelihoods":
+    def among(self, rows: np.ndarray) -> "SentenceNll":
         """Of the sentences `rows` alone."""
-        return Likelihoods(self.nats[rows], self.tokens[rows])
+        return SentenceNll(self.nats[rows], self.tokens[rows])
 
 
 @torch.no_grad()
-def likelihoods(model: nn.Module, batches: Iterable[Batch]) -> Likelihoods:
+def sentence_nll(model: nn.Module, batches: Iterable[Batch]) -> SentenceNll:
     """-log P(target | source) of every row of `batches`, which lie where the model is and hold each row once.
 
     Args:
@@ -60,4 +60,4 @@ def likelihoods(model: nn.Module, batches: Iterable[Batch]) -> Likelihoods:
         tokens = (batch.target_out != PAD).sum(dim=1).tolist()
         found.update(zip(batch.rows.tolist(), zip(nats, tokens, strict=True), strict=True))
     in_order = [found[row] for row in range(len(found))]
-    return Likelihoods(*(np.array(column) for column in zip(*in_order, strict=True)))
+    return SentenceNll(*(np.array(column) for column in zip(*in_order, strict=True)))

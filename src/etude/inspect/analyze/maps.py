@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from etude.inspect.analyze.heads import KINDS, Place, watched
+from etude.inspect.analyze.heads import KINDS, Place, watch_heads
 from etude.inspect.analyze.subject import Subject, Text
 
 _LONGEST = 20  # pieces on either side, so that a picture can be read
@@ -15,7 +15,7 @@ _CELLS = 90_000  # weights in all maps together: about 200 KB
 
 
 @torch.no_grad()
-def maps(subject: Subject, text: Text, count: int) -> Iterator[dict[str, Any]]:
+def collect_maps(subject: Subject, text: Text, count: int) -> Iterator[dict[str, Any]]:
     """Up to `count` sentences, of different lengths, with their pieces and weights.
 
     The choice depends on the text alone, so that models can be compared on the same sentences. A model with many heads
@@ -29,7 +29,7 @@ def maps(subject: Subject, text: Text, count: int) -> Iterator[dict[str, Any]]:
         def see(place: Place, weights: Tensor, seen: dict[str, list[Tensor]] = seen) -> None:
             seen[place.kind].append(weights[0])
 
-        with watched(subject.model, see):
+        with watch_heads(subject.model, see):
             subject.model.hidden(batch.source, batch.source_mask, batch.target_in)
         cells = sum(weights.numel() for layers in seen.values() for weights in layers)
         if cells > room:

@@ -8,23 +8,23 @@ import torch
 
 from etude.data.batching import Batch
 from etude.inspect.analyze.change import change
-from etude.inspect.analyze.likelihood import Likelihoods
+from etude.inspect.analyze.likelihood import SentenceNll
 from etude.inspect.analyze.subject import Subject, Text
 
 
-def shuffled_order(subject: Subject, text: Text, intact: Likelihoods, *, seed: int) -> dict[str, Any]:
+def score_shuffled_order(subject: Subject, text: Text, intact: SentenceNll, *, seed: int) -> dict[str, Any]:
     """Perplexity where the source pieces stand in random order, their end token last, and how much that is more.
 
     An encoder that takes its sentence for a bag of words gives exactly the same; the more a model relies on order, the
     more it loses.
     """
     generator = np.random.default_rng(seed)
-    without = subject.likelihoods(text, lambda batch: shuffled(batch, generator))
+    without = subject.likelihoods(text, lambda batch: shuffle_sources(batch, generator))
     risen, interval = change(intact, without, seed)
     return {"perplexity": without.perplexity, "change": risen, "interval": interval}
 
 
-def shuffled(batch: Batch, generator: np.random.Generator) -> Batch:
+def shuffle_sources(batch: Batch, generator: np.random.Generator) -> Batch:
     """The batch with the pieces of each source in random order, end token and padding where they were."""
     source = batch.source.clone()
     for row, real in zip(source, batch.source_mask.sum(dim=1).tolist(), strict=True):

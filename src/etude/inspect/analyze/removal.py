@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from etude.inspect.analyze.change import change
-from etude.inspect.analyze.heads import places, silenced
-from etude.inspect.analyze.likelihood import Likelihoods
+from etude.inspect.analyze.heads import places, silence_head
+from etude.inspect.analyze.likelihood import SentenceNll
 from etude.inspect.analyze.subject import Subject, Text
 
 
-def removals(
-    subject: Subject, text: Text, intact: Likelihoods, *, with_bleu: bool, seed: int
+def score_removals(
+    subject: Subject, text: Text, intact: SentenceNll, *, with_bleu: bool, seed: int
 ) -> Iterator[dict[str, Any]]:
     """For each head of each attention, the perplexity without it and how much that is more.
 
@@ -22,7 +22,7 @@ def removals(
     """
     for place in places(subject.model):
         for head in range(place.attention.heads):
-            with silenced(place.attention, head):
+            with silence_head(place.attention, head):
                 without = subject.likelihoods(text)
                 bleu = subject.translations(text).bleu if with_bleu else None
             risen, interval = change(intact, without, seed)

@@ -6,14 +6,14 @@ import torch
 from torch import Tensor
 
 from etude.data.tokenizer import PAD
-from etude.inspect.analyze.heads import Place, watched
+from etude.inspect.analyze.heads import Place, watch_heads
 from etude.inspect.analyze.subject import Subject, Text
 
 Head = tuple[str, int, int]  # kind, layer, head; both from 1
 
 
 @torch.no_grad()
-def spreads(subject: Subject, text: Text) -> dict[Head, dict[str, float]]:
+def measure_spreads(subject: Subject, text: Text) -> dict[Head, dict[str, float]]:
     """For each head its "entropy" and "distance", means over all real tokens that look.
 
     Targets are fed as in training, the reference one piece after another. Source and target share no axis: from the
@@ -30,7 +30,7 @@ def spreads(subject: Subject, text: Text) -> dict[Head, dict[str, float]]:
             both = torch.stack([entropy(weights), distance(weights)]) * real
             sums[place.kind, place.layer] = sums[place.kind, place.layer] + both.sum(dim=(1, 3)).cpu()
 
-        with watched(subject.model, see):
+        with watch_heads(subject.model, see):
             subject.model.hidden(batch.source, batch.source_mask, batch.target_in)
         for kind, real in looking.items():
             tokens[kind] += int(real.sum())

@@ -14,8 +14,8 @@ from etude.data.splits import Limits, TokenSplit, read_text, write_split
 from etude.data.tokenizer import Tokenizer
 from etude.decoding.beam import BeamSearch
 from etude.errors import UserError
-from etude.inspect.analyze.likelihood import Likelihoods, likelihoods
-from etude.inspect.analyze.translations import Translations, compared
+from etude.inspect.analyze.likelihood import SentenceNll, sentence_nll
+from etude.inspect.analyze.translations import Translations, compare_translations
 from etude.model.transformer import Transformer
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
@@ -89,18 +89,18 @@ class Subject:
         lengths = (split.source_lengths - 1, split.target_lengths - 1)
         return Text(*lines, *lengths, [batch.to(device) for batch in batches])
 
-    def likelihoods(self, text: Text, changed: Callable[[Batch], Batch] = lambda batch: batch) -> Likelihoods:
+    def likelihoods(self, text: Text, changed: Callable[[Batch], Batch] = lambda batch: batch) -> SentenceNll:
         """Of every reference, given its source; `changed` says what the model is shown of a batch instead."""
-        return likelihoods(self.model, map(changed, text.batches))
+        return sentence_nll(self.model, map(changed, text.batches))
 
     def translations(self, text: Text, **decoding: Any) -> Translations:
         """Of every source, by the run's own search but for what `decoding` says."""
         search: BeamSearch = parts.make(self.config["decoding"] | decoding)
         translator = build.translator(self.config, self.model, self.tokenizer, search)
-        return compared(translator.translate(text.sources), text.references)
+        return compare_translations(translator.translate(text.sources), text.references)
 
 
-def sample(subject: Subject, sentences: int, seed: int) -> Text:
+def sample_text(subject: Subject, sentences: int, seed: int) -> Text:
     """Some pairs of the run's test set, drawn by the seed, in their order: all runs on one test set get the same.
 
     Raises:
@@ -111,7 +111,7 @@ def sample(subject: Subject, sentences: int, seed: int) -> Text:
     return subject.text([pairs[row] for row in sorted(rows)])
 
 
-def longest_trained(subject: Subject) -> int | None:
+def longest_training_sentence(subject: Subject) -> int | None:
     """Pieces in the longest source line that the run was trained on; None where the text is not prepared here."""
     try:
         store = build.prepared_store(subject.config)

@@ -12,7 +12,7 @@ from rich.text import Text
 Row = dict[str, Any]
 
 
-def summary(found: dict[str, Any]) -> RenderableType:
+def render_summary(found: dict[str, Any]) -> RenderableType:
     """The answers as tables; maps are for the page."""
     intact, settings, order = found["intact"], found["settings"], found["order"]
     decoding = ", ".join(f"{key} {value}" for key, value in settings["decoding"].items())

@@ -44,6 +44,6 @@ class Translations:
         return Translations([self.lines[row] for row in rows], self.counts[rows])
 
 
-def compared(lines: Sequence[str], references: Sequence[str]) -> Translations:
+def compare_translations(lines: Sequence[str], references: Sequence[str]) -> Translations:
     """Translations with what they have in common with the references, line by line."""
     return Translations(list(lines), sums([lines], references)[0])

@@ -30,7 +30,7 @@ class Gap:
     override: str | None
 
 
-def gaps(runs: Sequence[RunPlan], baseline: RunPlan, tolerance: float) -> list[Gap]:
+def find_gaps(runs: Sequence[RunPlan], baseline: RunPlan, tolerance: float) -> list[Gap]:
     """Every arm that differs from the baseline by more than `tolerance`, a share of the baseline's."""
     found = []
     others = [run for run in runs if run.name != baseline.name]

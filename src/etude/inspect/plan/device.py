@@ -9,7 +9,7 @@ from etude.errors import UserError, did_you_mean
 from etude.paths import shipped
 from etude.tasks import build
 from etude.tasks.flops import training_flops
-from etude.tasks.size import Config, size
+from etude.tasks.size import Config, measure_size
 from etude.training.build import training_module
 from etude.yaml_file import read_yaml
 
@@ -38,7 +38,7 @@ class Device:
         return {"32-true": self.full, "64-true": self.full / 2}.get(precision, self.half)
 
 
-def device(name: str) -> Device:
+def load_device(name: str) -> Device:
     """The device called `name` in `conf/devices.yaml`.
 
     Raises:
@@ -52,7 +52,7 @@ def device(name: str) -> Device:
     return Device(name, full, half, rates["price"])
 
 
-def measured(config: Config) -> Device:
+def measure_device(config: Config) -> Device:
     """This machine, by timing real training steps of a config on random pieces.
 
     Batches grow until a step takes a while or they are as large as the budget says: large enough to be worth the
@@ -83,5 +83,5 @@ def measured(config: Config) -> Device:
     taken = [seconds(sentences)]
     while sum(taken) < _SECONDS:
         taken.append(seconds(sentences))
-    flops = len(taken) * sentences * training_flops(size(config), _LENGTH, _LENGTH) / sum(taken)
+    flops = len(taken) * sentences * training_flops(measure_size(config), _LENGTH, _LENGTH) / sum(taken)
     return Device(f"this machine, measured: {flops / 1e9:,.0f} GFLOP/s", flops, flops, 0.0)

@@ -15,7 +15,7 @@ NUMBER = 4  # bytes of a number in float32
 STATES = 4  # numbers of each parameter: itself, its gradient, and Adam's two moments
 
 
-def peak_memory(config: Config, size: Size, sentences: int, source: int, target: int) -> float:
+def estimate_peak_memory(config: Config, size: Size, sentences: int, source: int, target: int) -> float:
     """Bytes at the end of a forward pass and the beginning of a backward pass, on a processor, in float32.
 
     Args:

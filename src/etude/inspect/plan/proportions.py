@@ -44,7 +44,7 @@ class Proportions:
         return [(name, getattr(self, name)) for name in NAMES]
 
 
-def proportions(
+def compute_proportions(
     config: Config, *, parameters: int, tokens: int, text_tokens: float | None, length: float
 ) -> Proportions:
     """Of one run.

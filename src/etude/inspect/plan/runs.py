@@ -7,12 +7,12 @@ from math import ceil
 
 from etude.config.identity import run_dir
 from etude.inspect.plan.device import Device
-from etude.inspect.plan.memory import peak_memory
-from etude.inspect.plan.proportions import Proportions, proportions
+from etude.inspect.plan.memory import estimate_peak_memory
+from etude.inspect.plan.proportions import Proportions, compute_proportions
 from etude.runs.divergence import divergence
 from etude.tasks.flops import decoding_flops, training_flops
-from etude.tasks.size import Config, Size, size
-from etude.tasks.text_size import TextSize, batch_size, text_size, with_vocabulary
+from etude.tasks.size import Config, Size, measure_size
+from etude.tasks.text_size import TextSize, batch_size, measure_text, with_vocabulary
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class RunPlan:
     @property
     def proportions(self) -> Proportions:
         """The training without units: worked out when it is asked for, for a run that ends asks for its FLOPs alone."""
-        return proportions(
+        return compute_proportions(
             self.config,
             parameters=self.parameters,
             tokens=self.tokens,
@@ -67,7 +67,7 @@ class RunPlan:
         return f"{self.config['study']}/{self.config['arm']}"
 
 
-def plan(configs: Iterable[Config], device: Device) -> list[RunPlan]:
+def plan_runs(configs: Iterable[Config], device: Device) -> list[RunPlan]:
     """The plan of each resolved config on a device. Nothing is trained, prepared or written."""
     texts: dict[str, TextSize] = {}
     sizes: dict[str, tuple[Size, float]] = {}
@@ -75,15 +75,15 @@ def plan(configs: Iterable[Config], device: Device) -> list[RunPlan]:
     for config in configs:
         about_text = _key({name: config[name] for name in ("data", "tokenizer", "cache_dir", "budget")})
         if about_text not in texts:
-            texts[about_text] = text_size(config)
+            texts[about_text] = measure_text(config)
         text = texts[about_text]
         about_size = _key(config["model"] | {"text": about_text, "trainer": config["trainer"]})
         if about_size not in sizes:
             sentences, source, target = batch_size(config, text)
             learned = with_vocabulary(config, text)
-            of_model = size(learned)
+            of_model = measure_size(learned)
             at_once = ceil(sentences / (config["trainer"]["devices"] * config["trainer"]["micro_batches"]))
-            sizes[about_size] = of_model, peak_memory(learned, of_model, at_once, source, target)
+            sizes[about_size] = of_model, estimate_peak_memory(learned, of_model, at_once, source, target)
         plans.append(_plan(config, text, *sizes[about_size], device))
     return plans
 

@@ -17,7 +17,7 @@ _SECTION = re.compile(r"^(model[./]|budget\.)")  # a person knows where heads an
 _UNITS = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 
-def drawn(
+def render_plan(
     plans: Sequence[RunPlan], differences: Sequence[dict[str, Any]], paper: Sequence[float | None], device: Device
 ) -> Table:
     """A row each, and what is still to do in the last."""
@@ -29,12 +29,12 @@ def drawn(
     numbers += [("paper\nM", "")] if with_paper else []
     numbers += [
         ("FLOP\na step", ""),
-        ("FLOP to\ntrain", magnitude(sum(plan.training_flops for plan in to_do))),
-        ("decode", magnitude(sum(plan.decoding_flops or 0 for plan in to_do))),
+        ("FLOP to\ntrain", format_magnitude(sum(plan.training_flops for plan in to_do))),
+        ("decode", format_magnitude(sum(plan.decoding_flops or 0 for plan in to_do))),
         ("GB", ""),
-        ("tokens", magnitude(sum(plan.tokens for plan in to_do))),
-        ("hours", hours(sum(plan.hours for plan in to_do))),
-        ("US$", price(sum(plan.price for plan in to_do))),
+        ("tokens", format_magnitude(sum(plan.tokens for plan in to_do))),
+        ("hours", format_hours(sum(plan.hours for plan in to_do))),
+        ("US$", format_price(sum(plan.price for plan in to_do))),
     ]
     for header, footer in numbers:
         table.add_column(header, footer=footer, justify="right", no_wrap=True)
@@ -43,13 +43,22 @@ def drawn(
     for plan, difference, printed in zip(plans, differences, paper, strict=True):
         cells = [_name(plan, plans), f"{plan.parameters / 1e6:.2f}"]
         cells += [f"{printed:g}" if printed is not None else ""] if with_paper else []
-        cells += [magnitude(plan.step_flops), magnitude(plan.training_flops), magnitude(plan.decoding_flops)]
-        cells += [f"{plan.memory / 1e9:.1f}", magnitude(plan.tokens), hours(plan.hours), price(plan.price)]
+        cells += [
+            format_magnitude(plan.step_flops),
+            format_magnitude(plan.training_flops),
+            format_magnitude(plan.decoding_flops),
+        ]
+        cells += [
+            f"{plan.memory / 1e9:.1f}",
+            format_magnitude(plan.tokens),
+            format_hours(plan.hours),
+            format_price(plan.price),
+        ]
         table.add_row(*cells, plan.state, Text(_told(difference)))
     return table
 
 
-def unitless(runs: Sequence[tuple[str, Proportions]], paper: Mapping[str, float]) -> Table:
+def render_proportions(runs: Sequence[tuple[str, Proportions]], paper: Mapping[str, float]) -> Table:
     """What each of some runs has no units for, beside the paper's own, where there is one."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Without units")
     table.add_column("")
@@ -67,7 +76,7 @@ def _three_digits(number: float | None) -> str:
     return "?" if number is None else f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
-def notes(plans: Sequence[RunPlan], unequal: Sequence[Gap], tolerance: float) -> list[str]:
+def plan_notes(plans: Sequence[RunPlan], unequal: Sequence[Gap], tolerance: float) -> list[str]:
     """What the figures rest on, and which arms do not get what the baseline gets."""
     lines = list(dict.fromkeys(_lengths(plan) for plan in plans))
     lines.append("GB: at the peak of training on a processor with Adam, in float32.")
@@ -142,7 +151,7 @@ def _run(plan: RunPlan, difference: dict[str, Any], printed: float | None) -> di
     }
 
 
-def magnitude(number: float | None) -> str:
+def format_magnitude(number: float | None) -> str:
     """Three digits and a unit: 1.23G."""
     if not number:
         return "?" if number is None else "0"
@@ -150,13 +159,13 @@ def magnitude(number: float | None) -> str:
     return f"{number / factor:.3g}{unit}"
 
 
-def hours(number: float) -> str:
+def format_hours(number: float) -> str:
     """Minutes where there are few: 0:02, 12:30."""
     minutes = round(number * 60)
     return f"{minutes // 60}:{minutes % 60:02d}"
 
 
-def price(number: float) -> str:
+def format_price(number: float) -> str:
     """Whole dollars where there are many."""
     return f"{number:,.0f}" if number >= 100 else f"{number:.2f}" if number else "–"
 

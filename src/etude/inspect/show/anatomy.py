@@ -19,7 +19,7 @@ class Node:
     times: int = 1
 
 
-def anatomy(model: nn.Module, chosen: Mapping[type, str]) -> Node:
+def describe_modules(model: nn.Module, chosen: Mapping[type, str]) -> Node:
     """The tree of `model`, which may be on the meta device.
 
     Args:

@@ -17,7 +17,7 @@ _HYDRAS = ("_target_", "_partial_")
 _ROOM = 110  # columns from which on the tree repeats who chose what
 
 
-def drawn(config: Config, root: Node, width: int, folders: Sequence[Traversable] = ()) -> Group:
+def render_tree(config: Config, root: Node, width: int, folders: Sequence[Traversable] = ()) -> Group:
     """The sizes, the choices and the tree of a model, in `width` columns; `folders` hold the files that were chosen."""
     head = Text(f"{root.kind}: {root.parameters:,} parameters", style="bold")
     sizes = Text("   ".join(f"{key} {told(value)}" for key, value in sizes_of(config).items()))

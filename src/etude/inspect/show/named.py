@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 
 from etude.config.check import check
 from etude.config.compose import compose
-from etude.config.identity import resolved, written
+from etude.config.identity import as_written, resolve
 from etude.config.rules import check_rules
 from etude.errors import UserError, did_you_mean
 from etude.runs.run_dir import RunDir
@@ -22,7 +22,7 @@ Config = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedConfig:
     """A config and how it came to be."""
 
     config: Config  # every value, with the group choices in `choices`
@@ -30,7 +30,7 @@ class Named:
     folders: Sequence[Traversable] = ()  # where its files were looked for, the first first; of a run nobody knows
 
 
-def named(words: Sequence[str]) -> Named:
+def find_config(words: Sequence[str]) -> NamedConfig:
     """The config that the words stand for, checked unless it is a run's, which may be older than today's rules.
 
     Args:
@@ -49,7 +49,7 @@ def named(words: Sequence[str]) -> Named:
     config = compose([_override(word) for word in words])
     check(config)
     check_rules(config)
-    return Named(resolved(config), written(config), _folders(config))
+    return NamedConfig(resolve(config), as_written(config), _folders(config))
 
 
 def _folders(config: DictConfig) -> list[Traversable]:
@@ -73,7 +73,7 @@ def _override(word: str) -> str:
     )
 
 
-def _of_run(run: RunDir) -> Named:
+def _of_run(run: RunDir) -> NamedConfig:
     """The frozen config of a run; what was written is known where composing its overrides again gives the same."""
     if not run.config_file.is_file():
         raise run.not_a_run
@@ -84,9 +84,9 @@ def _of_run(run: RunDir) -> Named:
         )
     try:
         again = compose(run.overrides_file.read_text(encoding="utf-8").splitlines())
-        return Named(config, _where_same(config, resolved(again), written(again)))
+        return NamedConfig(config, _where_same(config, resolve(again), as_written(again)))
     except (OSError, UserError):
-        return Named(config, {})
+        return NamedConfig(config, {})
 
 
 def _where_same(config: Config, again: Config, written: Config) -> Config:

@@ -8,7 +8,7 @@ from etude.inspect.show.named import Config
 from etude.tasks import build
 
 
-def parameters(config: Config) -> int:
+def count_parameters(config: Config) -> int:
     """How many there are, shared ones counted once.
 
     Raises:
@@ -20,7 +20,7 @@ def parameters(config: Config) -> int:
         raise explain(error) or error from error
 
 
-def chosen(config: Config) -> dict[type, str]:
+def choices_by_module(config: Config) -> dict[type, str]:
     """Class -> the choice that it comes from, such as "model/position=rope"."""
     parts = {name: part["_target_"] for name, part in config["model"].items() if isinstance(part, dict)}
     choices = config["choices"]
