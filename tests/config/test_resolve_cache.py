@@ -26,7 +26,7 @@ def alone(overrides: list[str]) -> str:
 
 def together(configs: ConfigCache, overrides: list[str]) -> str:
     try:
-        found = configs.sound(overrides)
+        found = configs.resolve(overrides)
         return json.dumps([found.config, found.written, found.typed])
     except UserError as refusal:
         return str(refusal)
@@ -120,13 +120,9 @@ def test_whatever_is_typed_sharing_changes_nothing(lines, keys, data):
 
 def test_the_seeds_of_an_arm_are_resolved_once(monkeypatch):
     resolutions = []
-    resolve = "etude.config.resolve_cache.resolve_checked"
-    monkeypatch.setattr(
-        resolve,
-        lambda *known, real=ConfigCache.resolve.__globals__["resolve_checked"]: (resolutions.append(1), real(*known))[
-            1
-        ],
-    )
+    real = ConfigCache.resolve.__globals__["resolve_checked"]
+    counting = "etude.config.resolve_cache.resolve_checked"
+    monkeypatch.setattr(counting, lambda *known: (resolutions.append(1), real(*known))[1])
     configs = ConfigCache()
     for arm in ("A1", "A2"):
         for seed in range(5):

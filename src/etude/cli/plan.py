@@ -172,12 +172,12 @@ def _composed_beside_torch(runs: Sequence[Run], alone: bool) -> dict[Run, ValidC
 def _composed(runs: Sequence[Run], alone: bool) -> dict[Run, ValidConfig]:
     """The config of each run, after every check; a mistake says in which, unless one was asked for alone."""
     configs = ConfigCache()
-    return {run: _sound(run, configs, alone) for run in runs}
+    return {run: _resolve(run, configs, alone) for run in runs}
 
 
-def _sound(run: Run, configs: ConfigCache, alone: bool) -> ValidConfig:
+def _resolve(run: Run, configs: ConfigCache, alone: bool) -> ValidConfig:
     try:
-        return configs.sound(run)
+        return configs.resolve(run)
     except UserError as error:
         raise error if alone else UserError(f"{' '.join(run)}: {error}") from error
 

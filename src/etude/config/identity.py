@@ -10,14 +10,14 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from etude.config.compose_cache import Compose
-from etude.config.resolve import resolve, resolve_valid, typed_overrides
+from etude.config.resolve import as_written, resolve, resolve_valid, typed_overrides
 from etude.config.resolve_cache import ConfigCache
 from etude.files import write_text
 from etude.runs.material import canonical, material
 from etude.runs.provenance import put_aside
 from etude.runs.run_dir import RunDir
 
-__all__ = ["fingerprint", "freeze", "freeze_all", "resolve", "resolve_valid", "run_dir", "run_id", "written"]
+__all__ = ["as_written", "fingerprint", "freeze", "freeze_all", "resolve", "resolve_valid", "run_dir", "run_id"]
 
 
 def freeze(config: DictConfig) -> RunDir:
