@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
 
-from etude.model.attention import GroupedQueryAttention, LocalAttention, MultiHeadAttention
+from etude.model.attention import LocalAttention, MultiHeadAttention
 from etude.model.backend import Eager
 from etude.model.cache import SelfAttentionCache
 from etude.model.position import NO_POSITION
@@ -97,10 +97,10 @@ def test_sqrt_dk_gives_scores_of_unit_variance_that_unscaled_ones_lack(d_k):
     assert_close(unscaled[0] @ unscaled[1].transpose(-1, -2), plain)
 
 
-def grouped(kv_heads: int, *, heads: int = 4, bias: bool = True) -> GroupedQueryAttention:
+def grouped(kv_heads: int, *, heads: int = 4, bias: bool = True) -> MultiHeadAttention:
     torch.manual_seed(6)
     sizes = {"d_model": 12, "heads": heads, "kv_heads": kv_heads, "d_k": 3, "d_v": 5}
-    return GroupedQueryAttention(*parts(3), **sizes, bias=bias).double()
+    return MultiHeadAttention(*parts(3), **sizes, bias=bias).double()
 
 
 def repeated(projection: nn.Linear, kv_heads: int, times: int) -> dict[str, torch.Tensor]:

@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from etude.errors import UserError
-from etude.model.attention import Attention
+from etude.model.attention import MultiHeadAttention
 from etude.model.backend import Sdpa
 
 
@@ -35,6 +35,6 @@ def test_two_variations_keep_the_claims_together(model, longer_sentences):
         assert_close(model.step(target[:, step], state), whole[:, step], msg="cached decoding")
 
     for part in model.modules():
-        if isinstance(part, Attention):
+        if isinstance(part, MultiHeadAttention):
             part.backend = Sdpa(dropout=0.0)
     assert_close(model(source, mask, target), whole, msg="another backend")

@@ -1,7 +1,7 @@
 """Attention (section 3.2): who looks at whom, and what is read there.
 
-All kinds share one course: project, let the position scheme turn queries and keys, scale, read. A kind says how many
-heads hold keys and values, and which of the allowed positions it really looks at.
+All kinds share one course: project, let the position scheme rotate queries and keys, scale, read. A kind says which of
+the allowed positions it really looks at.
 """
 
 import torch
@@ -11,16 +11,27 @@ from etude.model.cache import NO_CACHE, KeysValues, NoCache
 from etude.model.position import Position
 
 
-class Attention(nn.Module):
-    """What all kinds share: W_Q is D x (H K), W_K is D x (G K), W_V is D x (G V), W_O is (H V) x D.
+class MultiHeadAttention(nn.Module):
+    """Multi-head attention (section 3.2.2): `Concat(head_1, ..., head_h) W_O`, each `softmax(Q K^T / sqrt(d_k)) V`.
 
-    G heads of keys and values serve H heads of queries, each of them H / G neighbouring ones. `d_k` and `d_v` are free
-    of `d_model` and `heads`.
+    W_Q is D x (H K), W_K is D x (G K), W_V is D x (G V), W_O is (H V) x D; `d_k` and `d_v` are free of `d_model` and
+    `heads`. With fewer than H heads of keys and values, each serves H / G neighbouring heads of queries: grouped-query
+    attention (Ainslie et al. 2023), and multi-query attention (Shazeer 2019) where G is one. The decoder's caches hold
+    G heads.
 
     Args:
         scale: of the scores (`model/scale`).
         backend: how the rest of equation (1) is computed (`model/backend`).
         is_cross: whether this is attention from the decoder to the encoder.
+        d_model: D.
+        heads: H.
+        d_k: K, of a query and a key.
+        d_v: V, of a value.
+        bias: whether the four projections have one.
+        kv_heads: G; as many as there are heads if nothing is said.
+
+    Raises:
+        ValueError: `kv_heads` does not divide `heads`.
     """
 
     def __init__(
@@ -31,19 +42,21 @@ class Attention(nn.Module):
         *,
         d_model: int,
         heads: int,
-        kv_heads: int,
         d_k: int,
         d_v: int,
         bias: bool,
+        kv_heads: int | None = None,
     ) -> None:
         super().__init__()
-        self.heads, self.kv_heads = heads, kv_heads
+        self.heads, self.kv_heads = heads, heads if kv_heads is None else kv_heads
+        if self.kv_heads < 1 or heads % self.kv_heads:
+            raise ValueError(f"kv_heads={kv_heads} must divide heads={heads}: each serves as many heads of queries")
         self.scale = scale
         self.backend = backend
         self.is_cross = is_cross
         self.q_proj = nn.Linear(d_model, heads * d_k, bias=bias)
-        self.k_proj = nn.Linear(d_model, kv_heads * d_k, bias=bias)
-        self.v_proj = nn.Linear(d_model, kv_heads * d_v, bias=bias)
+        self.k_proj = nn.Linear(d_model, self.kv_heads * d_k, bias=bias)
+        self.v_proj = nn.Linear(d_model, self.kv_heads * d_v, bias=bias)
         self.out_proj = nn.Linear(heads * d_v, d_model, bias=bias)
 
     def forward(
@@ -62,7 +75,7 @@ class Attention(nn.Module):
             (B, T, D).
         """
         start = cache.length
-        keys, values = map(self._shared, cache.read(lambda: self._keys_values(context, position, start)))
+        keys, values = map(self._repeat, cache.read(lambda: self._keys_values(context, position, start)))
         queries = position.rotate(_split(self.q_proj(x), self.heads), start)
         queries, keys = self.scale(queries, keys)
         bias = position.score_bias(queries, keys.size(2), start)
@@ -74,66 +87,13 @@ class Attention(nn.Module):
         keys, values = _split(self.k_proj(context), self.kv_heads), _split(self.v_proj(context), self.kv_heads)
         return position.rotate(keys, start), values
 
-    def _shared(self, x: Tensor) -> Tensor:
+    def _repeat(self, x: Tensor) -> Tensor:
         """Keys or values (B, G, S, K) as each head of queries sees them: (B, H, S, K)."""
-        return x
+        return x if self.kv_heads == self.heads else x.repeat_interleave(self.heads // self.kv_heads, dim=1)
 
     def _visible(self, mask: Tensor, queries: Tensor, keys: Tensor, start: int) -> Tensor:
         """Where looking is allowed and this kind looks, broadcastable to (B, H, T, S); queries begin at `start`."""
         return mask
-
-
-class MultiHeadAttention(Attention):
-    """Multi-head attention (section 3.2.2): `Concat(head_1, ..., head_h) W_O`, each `softmax(Q K^T / sqrt(d_k)) V`."""
-
-    def __init__(
-        self,
-        scale: nn.Module,
-        backend: nn.Module,
-        is_cross: bool,
-        *,
-        d_model: int,
-        heads: int,
-        d_k: int,
-        d_v: int,
-        bias: bool,
-    ) -> None:
-        super().__init__(
-            scale, backend, is_cross, d_model=d_model, heads=heads, kv_heads=heads, d_k=d_k, d_v=d_v, bias=bias
-        )
-
-
-class GroupedQueryAttention(Attention):
-    """Groups of query heads share their keys and values (Ainslie et al. 2023).
-
-    One head of keys and values is multi-query attention (Shazeer 2019); as many as there are heads is multi-head
-    attention. The decoder's caches hold `kv_heads` heads.
-
-    Raises:
-        ValueError: `kv_heads` does not divide `heads`.
-    """
-
-    def __init__(
-        self,
-        scale: nn.Module,
-        backend: nn.Module,
-        is_cross: bool,
-        *,
-        d_model: int,
-        heads: int,
-        kv_heads: int,
-        d_k: int,
-        d_v: int,
-        bias: bool,
-    ) -> None:
-        if kv_heads < 1 or heads % kv_heads:
-            raise ValueError(f"kv_heads={kv_heads} must divide heads={heads}: each serves as many heads of queries")
-        super().__init__(
-            scale, backend, is_cross, d_model=d_model, heads=heads, kv_heads=kv_heads, d_k=d_k, d_v=d_v, bias=bias
-        )
-
-    def _shared(self, x: Tensor) -> Tensor:
-        return x.repeat_interleave(self.heads // self.kv_heads, dim=1)
 
 
 class LocalAttention(MultiHeadAttention):

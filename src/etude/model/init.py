@@ -13,7 +13,7 @@ from hashlib import blake2b
 import torch
 from torch import Tensor, nn
 
-from etude.model.attention import Attention
+from etude.model.attention import MultiHeadAttention
 
 
 class Init(ABC):
@@ -64,7 +64,7 @@ class GlorotT2T(Glorot):
         """Fill the weights of `model`; arguments as of `Init`."""
         super().__call__(model, seed)
         for name, attention in model.named_modules():
-            if isinstance(attention, Attention):
+            if isinstance(attention, MultiHeadAttention):
                 joint = {"k_proj": attention.k_proj, "v_proj": attention.v_proj}
                 if not attention.is_cross:
                     joint["q_proj"] = attention.q_proj

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from etude.model.attention import Attention
+from etude.model.attention import MultiHeadAttention
 from etude.model.position import Position
 from etude.model.transformer import Transformer
 from etude.tasks import build
@@ -82,7 +82,7 @@ def _counts(model: Transformer) -> tuple[int, int, int]:
 def _counts_of_layer(model: Transformer) -> tuple[int, int, int]:
     """The same for one layer of the encoder and one of the decoder."""
     encoder, decoder = model.encoder[0], model.decoder[0]
-    crossing = [part for part in decoder.modules() if isinstance(part, Attention) and part.is_cross]
+    crossing = [part for part in decoder.modules() if isinstance(part, MultiHeadAttention) and part.is_cross]
     memory = sum(_entries(attention.k_proj) + _entries(attention.v_proj) for attention in crossing)
     parameters = sum(weight.numel() for layer in (encoder, decoder) for weight in layer.parameters())
     return parameters, _entries(encoder) + memory, _entries(decoder) - memory

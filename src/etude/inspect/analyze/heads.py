@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from torch import Tensor, nn
 
-from etude.model.attention import Attention
+from etude.model.attention import MultiHeadAttention
 from etude.model.backend import weights
 from etude.model.block import DecoderLayer, EncoderLayer
 from etude.model.transformer import Transformer
@@ -29,7 +29,7 @@ class Place:
 
     kind: str
     layer: int
-    attention: Attention
+    attention: MultiHeadAttention
 
 
 KINDS = ("encoder", "decoder", "cross")
@@ -47,7 +47,7 @@ def places(model: Transformer) -> list[Place]:
 
 
 @contextmanager
-def silence_head(attention: Attention, head: int) -> Iterator[None]:
+def silence_head(attention: MultiHeadAttention, head: int) -> Iterator[None]:
     """What a head (from 0) has read is zero on its way to W_O: as if its rows of W_O were zero."""
     d_v = attention.out_proj.in_features // attention.heads
 
