@@ -30,6 +30,8 @@ def test_the_wheel_holds_code_config_studies_and_sweeps_and_no_tests(wheel):
         "etude/conf/train.yaml",
         "etude/experiments/table3/study.yaml",
         "etude/sweeps/table3.yaml",
+        "etude/template/README.md",
+        "etude/template/conf/model/attention/gated.yaml",
         "etude/data/grammar/lexicon.txt",
         "hydra_plugins/etude_studies.py",
     ):

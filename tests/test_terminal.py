@@ -28,7 +28,7 @@ from etude.inspect.show.drawing import render_tree
 from etude.launchers.dashboard import screen
 from etude.launchers.job import Job
 from etude.report.render.rows import Column, Row, Rows
-from etude.report.render.terminal import Drawn
+from etude.report.render.terminal import RenderedTable
 from etude.runs.run_dir import RunDir
 from etude.tasks.text_size import TextSize
 from etude.terminal import console
@@ -68,7 +68,7 @@ def of_report(words: str) -> str:
     rows = Rows("own", words, [Column("arm", words=True), Column(words, about_arm=True), Column("PPL", words)])
     rows.rows.append(Row("base", ["base", words, words], run=True))
     rows.notes.append(words)
-    return shown(Drawn(rows))
+    return shown(RenderedTable(rows))
 
 
 def of_picture(words: str) -> str:

@@ -25,3 +25,17 @@ def console(**options: Any) -> Console:
 def told(value: Any) -> str:
     """A value of a config as a person would type it."""
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def format_duration(seconds: float | None) -> str:
+    """Seconds as a person reads them: 0:42, 12:05, 3:02:41."""
+    if seconds is None:
+        return ""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def format_number(value: float | None, digits: int) -> str:
+    """1,234.50; nothing where there is none."""
+    return "" if value is None else f"{value:,.{digits}f}"

@@ -35,6 +35,11 @@ def read_yaml(file: Path) -> Any:
     except UnicodeDecodeError as error:
         raise UserError(f"{file} is not UTF-8 text") from error
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        raise UserError(f"{file}{line}: this is not YAML: {getattr(error, 'problem', error)}") from error
+        raise not_yaml(error, file) from error
+
+
+def not_yaml(error: yaml.YAMLError, file: Path | str) -> UserError:
+    """The sentence for a file that cannot be read as YAML."""
+    mark = getattr(error, "problem_mark", None)
+    line = f", line {mark.line + 1}" if mark else ""
+    return UserError(f"{file}{line}: this is not YAML: {getattr(error, 'problem', error)}")

@@ -7,10 +7,11 @@ import logging
 from abc import abstractmethod
 from collections.abc import Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.utils import JobReturn, JobStatus
+from hydra.core.utils import JobReturn, JobStatus, env_override
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, open_dict
@@ -34,7 +35,7 @@ class FrozenLauncher(Launcher):
         self.options = options
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Called by Hydra; the task function is not used: each run is a process that reads its frozen config.
+        """Called by Hydra; the task function is not called: each run is a process that reads its frozen config.
 
         Raises:
             UserError: a package is not installed.
@@ -49,26 +50,56 @@ class FrozenLauncher(Launcher):
         logging_to(None)
         logger.info("composing the config of every run")
         self.hydra_context = hydra_context
+        self.task_function = task_function
         self.config = config
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        """Run every job that is not finished yet.
+        """Run every job that is not finished yet, with Hydra's callbacks told before the first and after the last.
+
+        Returns:
+            Of each job its objective; of those that ended without a result, what ended them.
 
         Raises:
             UserError: a config is not sound; nothing was started.
-            SweepFailed: some runs failed; the others are finished.
         """
+        from etude.launchers.slots import SweepFailed
         from etude.runs.provenance import code_changed
 
+        callbacks = self.hydra_context.callbacks
+        Path(self.config.hydra.sweep.dir).mkdir(parents=True, exist_ok=True)  # sweepers write what they found there
         run_dirs = self._frozen(job_overrides)
         begun = [run for run in run_dirs if not run.finished and run.environment_file.exists()]
         if other := sum(code_changed(run, run.config()) for run in begun):
             logger.warning("half-finished runs begun by other code than today's: %d; stale=rerun starts anew", other)
-        self.run(run_dirs)
-        return [  # completed even where nobody waited: of any other job Hydra would raise what it returned
-            JobReturn(overrides=list(overrides), working_dir=str(run_dir.path), status=JobStatus.COMPLETED)
-            for overrides, run_dir in zip(job_overrides, run_dirs, strict=True)
-        ]
+        told = [self._composed(overrides) for overrides in job_overrides] if callbacks.callbacks else []
+        failure: SweepFailed | None = None
+        with env_override(self.config.hydra.job.env_set):
+            for config in told:
+                callbacks.on_job_start(config=config, task_function=self.task_function)
+            try:
+                self.run(run_dirs)
+            except SweepFailed as failed:
+                failure = failed
+        returns = [self._returned(*job, failure) for job in zip(job_overrides, run_dirs, strict=True)]
+        for config, job_return in zip(told, returns, strict=False):
+            callbacks.on_job_end(config=config, job_return=job_return)
+        return returns
+
+    def _returned(self, overrides: Sequence[str], run_dir: "RunDir", failure: Exception | None) -> JobReturn:
+        """What Hydra's sweepers and callbacks are told of a job; nothing where nobody waited for its end."""
+        from etude.runs.objective import objective
+
+        told = JobReturn(
+            overrides=list(overrides),
+            working_dir=str(run_dir.path),
+            task_name=self.config.hydra.job.name,
+            status=JobStatus.COMPLETED,
+        )
+        if run_dir.finished:
+            told.return_value = objective(run_dir.result(), self.config)
+        elif failure:
+            told.status, told.return_value = JobStatus.FAILED, failure
+        return told
 
     @abstractmethod
     def run(self, run_dirs: "Sequence[RunDir]") -> None:
@@ -76,10 +107,11 @@ class FrozenLauncher(Launcher):
 
     def _frozen(self, jobs: Sequence[Sequence[str]]) -> "list[RunDir]":
         from etude.config.identity import freeze_all
+        from etude.tasks.metrics import add_missing_metrics
 
         outside = HydraConfig.instance().cfg
         try:
-            return freeze_all(jobs, self._composed)
+            return freeze_all(jobs, self._composed, add_missing_metrics)
         finally:
             HydraConfig.instance().cfg = outside
 

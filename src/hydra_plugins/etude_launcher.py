@@ -22,7 +22,6 @@ class SlotsLauncher(FrozenLauncher):
 
         Raises:
             UserError: an option or a config is not sound, or asks for more than there is; nothing was started.
-            SweepFailed: some runs failed; the others are finished.
         """
         from etude.launchers.options import Options
 
@@ -36,5 +35,4 @@ class SlotsLauncher(FrozenLauncher):
         """Run all that are not finished, as many at once as there are slots."""
         from etude.launchers.slots import run_side_by_side
 
-        asked = self._checked
-        run_side_by_side(run_dirs, self._slots, retries=asked.retries, timeout=asked.timeout, grace=asked.grace)
+        run_side_by_side(run_dirs, self._slots, **self._checked.how)

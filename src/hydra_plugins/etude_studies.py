@@ -6,19 +6,21 @@ from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSou
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 
 from etude.config.config_source import arm_config
-from etude.paths import shipped
+from etude.paths import found
 from etude.studies.study import arm_names
 
 GROUP = "experiment"
 
 
 class StudySearchPath(SearchPathPlugin):
-    """Adds the studies to the search path of étude's own commands, and of no other program."""
+    """Adds the user's `conf/` and the studies to the search path of étude's own commands, and of no other program."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         """Called by Hydra once the main config directory is known."""
-        ours = str(shipped("conf"))
+        *own, ours = map(str, found("conf"))
         if any((element.path or "").removeprefix("file://") == ours for element in search_path.get_path()):
+            for folder in own:
+                search_path.prepend(provider="etude-folder", path=f"file://{folder}", anchor="main")
             search_path.append(provider="etude-studies", path="study://")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hydra.core.plugins import Plugins
-from hydra.core.utils import JobReturn
+from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
@@ -44,21 +44,30 @@ class SweepFileSweeper(Sweeper):
 
         Raises:
             UserError: the file asks for what cannot be drawn, or the study does not say what to tune.
+            SweepFailed: some runs failed; the others are finished.
         """
         from etude.search.sweep_file import sweep_runs
 
         runs = sweep_runs(arguments, file=self.file, run_cap=self.run_cap, search_seed=self.search_seed)
         if not self.tuned:
-            return [self.launcher.launch(runs, initial_job_idx=0)]
+            return [self._launch(runs, 0)]
         from etude.runs.run_dir import RunDir
         from etude.search.tuning import at_their_best, trials, tuned_study
 
         study = tuned_study(runs)
         tried = trials(study, runs)
-        first = self.launcher.launch(tried, initial_job_idx=0)
+        first = self._launch(tried, 0)
         found = {tuple(run): RunDir(Path(str(done.working_dir))) for run, done in zip(tried, first, strict=True)}
         if not all(run.finished for run in found.values()):  # a launcher that does not wait has only submitted them
             logger.warning("the trials are not finished: typed again when they are, this runs each arm at its best")
-            return [first, self.launcher.launch(runs, initial_job_idx=len(tried))]
+            return [first, self._launch(runs, len(tried))]
         second = [*runs, *at_their_best(study, runs, found)]
-        return [first, self.launcher.launch(second, initial_job_idx=len(tried))]
+        return [first, self._launch(second, len(tried))]
+
+    def _launch(self, runs: Sequence[Sequence[str]], first: int) -> Sequence[JobReturn]:
+        """Launch some runs, of which `first` is the number of the first one, and raise what ended one of them."""
+        done = self.launcher.launch(runs, initial_job_idx=first)
+        for job in done:
+            if job.status is JobStatus.FAILED:
+                raise job._return_value
+        return done

@@ -13,8 +13,9 @@ import pytest
 
 from etude.cli.main import main
 from etude.paths import shipped
+from etude.runs.records import read_rows
 from etude.runs.run_dir import RunDir
-from etude.runs.run_state import State, study_standing
+from etude.runs.run_state import State
 from etude.runs.wandb_id import logged_as
 
 SMALL = ["data=files", "data.tsv=pairs.tsv", "data.holdout=8", "tokenizer.vocab_size=40", "budget=smoke"]
@@ -158,7 +159,7 @@ def test_weights_and_biases_is_offline_by_default_under_the_runs_own_id(trained)
 @pytest.mark.slow
 def test_an_unreachable_server_sends_the_run_offline_and_does_not_stop_it(place):
     env = {"WANDB_BASE_URL": "http://127.0.0.1:9", "WANDB_API_KEY": "0" * 40}
-    done = etude("train", *SMALL, "seed=12", "logger.mode=online", cwd=place, env=env)
+    done = etude("train", *SMALL, "seed=12", "logger.wandb.mode=online", cwd=place, env=env)
     assert done.returncode == 0, done.stderr
     assert "logging offline, `wandb sync" in done.stderr
     assert list((place / done.stdout.splitlines()[0] / "wandb").glob("offline-run-*"))
@@ -171,7 +172,7 @@ def test_why_a_run_failed_can_be_asked_later(place):
     failed = etude("train", *words, "runs_dir=failed", cwd=place)
     assert failed.returncode == 2
     assert failed.stderr.splitlines()[-1].startswith("etude: short.txt has 1 lines but long.txt has 2")
-    ((run),) = study_standing("single", place / "failed").runs
+    [run], _ = read_rows(place / "failed" / "single")
     assert (run.state, run.error) == (State.FAILED, failed.stderr.splitlines()[-1])
 
 
@@ -209,6 +210,19 @@ def test_evaluate_finds_what_the_run_found(trained, place):
     done = etude("evaluate", f"run={trained}", cwd=place)
     result = json.loads((trained / "result.json").read_text())
     assert f"test perplexity {result['test']['perplexity']:.2f}  BLEU {result['test']['bleu']:.2f}" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_cleaned_run_stands_as_before_and_only_its_weights_are_gone(trained, place):
+    copy = place / "cleaned" / Path(*trained.parts[-3:])
+    shutil.copytree(trained, copy)
+    before = etude("status", "runs_dir=cleaned", cwd=place).stdout
+    assert "freed" in etude("clean", "runs_dir=cleaned", "--yes", cwd=place).stdout
+    assert etude("status", "runs_dir=cleaned", cwd=place).stdout == before
+    done = etude("evaluate", f"run={copy}", cwd=place)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "was cleaned: `etude train data=files" in done.stderr
+    assert (copy / "hypotheses.test.txt").read_bytes() == (trained / "hypotheses.test.txt").read_bytes()
 
 
 @pytest.mark.slow
@@ -344,7 +358,7 @@ def test_a_mistake_that_only_the_run_can_find_is_one_sentence_on_two_devices_too
         (["sweep", "nothing.yaml"], "nothing.yaml"),
         (["report", "tabel3"], "there is no study 'tabel3'"),
         (["translate"], "run"),
-        (["train", "logger.mode=disabled"], "logger.mode must be one of offline, online, not 'disabled'"),
+        (["train", "logger.wandb.mode=disabled"], "logger.wandb.mode must be one of offline, online, not 'disabled'"),
         (["train", "budget.max_steps=-1"], "budget.max_steps must be at least 1, not -1"),
         (["train", "data=files", "data.tsv=pairs.tsv", "data.languages=[en]"], "data.languages=['en'] must name two"),
         (["evaluate", "run=x", "split=train"], "split must be one of valid, test"),

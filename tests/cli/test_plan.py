@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from etude.cli.plan import main as plan
-from etude.cli.plan import separated
 from etude.config.compose import compose
 from etude.config.identity import fingerprint, resolve, run_dir
 from etude.errors import UserError
@@ -93,12 +92,6 @@ def test_arms_with_another_budget_are_named_once_with_what_would_even_it_out(pri
 def test_brackets_are_no_markup(printed):
     out = printed("data=files", "data.source='[/red]'", "data.target=b")
     assert "data.source=[/red]" in out.replace("\n", "")
-
-
-def test_the_value_behind_an_option_goes_with_it():
-    subject, options = separated(["table3", "--tolerance", "0.2", "scale=full", "--json", "device=a100"])
-    assert subject == ["table3", "scale=full"]
-    assert options == ["--tolerance=0.2", "--json", "device=a100"]
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from etude.cli.status import main as status
 from etude.errors import UserError
 from etude.files import write_json
 from etude.runs.code import fingerprint
+from etude.runs.log import last_error
 from etude.runs.run_dir import RunDir
-from etude.runs.run_state import last_error
 
 Make = Callable[..., RunDir]
 Capture = pytest.CaptureFixture[str]
@@ -130,7 +130,7 @@ def test_a_run_that_ended_between_two_looks_is_finished(
         run.write_result(RESULT)
         return False
 
-    monkeypatch.setattr("etude.runs.run_state.is_locked", ends_meanwhile)
+    monkeypatch.setattr("etude.runs.records.is_locked", ends_meanwhile)
     assert state_of(capsys) == "finished"
 
 

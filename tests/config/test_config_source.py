@@ -1,5 +1,7 @@
 """Arms of studies as a Hydra group."""
 
+from types import SimpleNamespace
+
 import pytest
 from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
@@ -8,6 +10,7 @@ from omegaconf import OmegaConf
 
 from etude.config.check import check
 from etude.config.compose import compose
+from etude.config.config_source import arm_config
 from etude.config.identity import resolve
 from etude.paths import shipped
 from etude.studies.study import arm_names, load_study, study_names, value_at
@@ -86,3 +89,11 @@ def test_a_glob_finds_the_arms_of_a_study():
         [override] = OverridesParser.create(config_loader=loader).parse_overrides(["experiment=glob(table3/*)"])
         arms = list(override.sweep_string_iterator())
     assert arms == sorted(f"table3/{arm}" for arm in load_study("table3").arms)
+
+
+def test_an_arm_may_choose_several_files_of_a_group(monkeypatch):
+    study = SimpleNamespace(arms={"both": ["callbacks=[ema,gradient_norms]", "callbacks.ema.decay=0.9"]})
+    monkeypatch.setattr("etude.config.config_source.load_study", lambda name: study)
+    config = arm_config("mine/both")
+    assert config.defaults == [{"override /callbacks": ["ema", "gradient_norms"]}, "_self_"]
+    assert config.callbacks.ema.decay == 0.9

@@ -36,7 +36,11 @@ from etude.errors import UserError
         (["decoding.alpha=-0.1"], "decoding.alpha must be at least 0, not -0.1"),
         (["decoding.max_len_offset=-1"], "decoding.max_len_offset must be at least 0, not -1"),
         (["runs_dir="], "runs_dir is empty"),
-        (["logger.project=team/etude"], "logger.project=team/etude: .* has no '/' in its name; .*logger.entity=TEAM"),
+        (
+            ["logger.wandb.project=team/etude"],
+            "logger.wandb.project=team/etude: .* has no '/' in its name; .*logger.wandb.entity=TEAM",
+        ),
+        (["logger.wandb.artifacts=[chekpoint]"], "logger.wandb.artifacts: no 'chekpoint'; did you mean checkpoint"),
         (["averaging.checkpoints=-1"], "averaging.checkpoints must be at least 0, not -1"),
         (["averaging.every=0"], "averaging.every must be at least 1, not 0"),
         (["model/position=rope", "model.position.base=0"], "model.position.base must be at least 1, not 0"),

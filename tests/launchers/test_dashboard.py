@@ -9,10 +9,11 @@ import pytest
 from rich.console import Console
 
 from etude.files import write_json
-from etude.launchers.dashboard import duration, screen, sweep_table
+from etude.launchers.dashboard import screen, sweep_table
 from etude.launchers.job import Job
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
+from etude.terminal import format_duration
 
 Make = Callable[..., RunDir]
 RESULT = {"steps": 100, "parameters": 526_000, "test": {"perplexity": 3.214, "bleu": 45.61}, "finished": True}
@@ -182,4 +183,4 @@ def test_a_terminal_that_has_gone_ends_no_sweep(make_run: Make) -> None:
     ("seconds", "text"), [(None, ""), (0.4, "0:00"), (59.6, "1:00"), (725, "12:05"), (10961, "3:02:41")]
 )
 def test_durations_are_clock_like(seconds: float | None, text: str) -> None:
-    assert duration(seconds) == text
+    assert format_duration(seconds) == text

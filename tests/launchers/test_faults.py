@@ -176,3 +176,51 @@ def test_what_a_failed_run_left_behind_has_ended_before_the_next_one_starts(
     with pytest.raises(SweepFailed):
         run_side_by_side([dying, after], Slots(workers=1), cost=in_order, command=command)
     assert Path(after.log_file).read_text() == "False False False\n"
+
+
+def test_a_directory_in_which_nothing_can_be_locked_is_its_own_runs_matter(
+    make_run: Make, programs: Programs, finish: str
+) -> None:
+    runs = [make_run("A1"), make_run("A2")]
+    runs[0].claim_file.mkdir()
+    locks = f"import pathlib, sys; pathlib.Path(sys.argv[1], '.claim').open('a'); {finish}"
+    with pytest.raises(SweepFailed, match=r"(?s)1 of 2 runs failed.*A1 seed 1 failed.*Is a directory"):
+        run_side_by_side(runs, Slots(workers=1), cost=in_order, command=programs({"A1": locks, "A2": finish}))
+    assert runs[1].finished
+
+
+def test_fail_fast_ends_the_sweep_at_the_first_failure_and_stops_the_others_with_a_checkpoint(
+    make_run: Make, programs: Programs, finish: str
+) -> None:
+    saves = """
+import pathlib, signal, sys, time
+run = pathlib.Path(sys.argv[1])
+def save(number, frame):
+    (run / "checkpoint").touch()
+    sys.exit(130)
+signal.signal(signal.SIGTERM, save)
+(run / "ready").touch()
+time.sleep(60)
+"""
+    fails = """
+import pathlib, sys, time
+while not list(pathlib.Path(sys.argv[1]).parents[1].glob("long/*/ready")):
+    time.sleep(0.02)
+sys.exit("the loss is not a number")
+"""
+    runs = [make_run(arm) for arm in ("long", "fails", "waits")]
+    command = programs({"long": saves, "fails": fails, "waits": finish})
+    told = r"(?s)1 of 3 runs failed:.*not a number.*2 were stopped or not begun; the same command goes on with all"
+    with pytest.raises(SweepFailed, match=told):
+        run_side_by_side(runs, Slots(workers=2), fail_fast=True, cost=in_order, command=command)
+    assert (runs[0].path / "checkpoint").exists()
+    assert not runs[2].log_file.exists()
+
+
+def test_fail_fast_waits_for_the_retries_of_a_run(make_run: Make, programs: Programs, finish: str) -> None:
+    again = "import pathlib, sys; again = pathlib.Path(sys.argv[1], 'again')"
+    program = f"{again}\nif not again.exists(): sys.exit(again.touch() or 1)\n{finish}"
+    runs = [make_run("A1"), make_run("A2")]
+    command = programs({"A1": program, "A2": finish})
+    run_side_by_side(runs, Slots(workers=1), retries=1, fail_fast=True, cost=in_order, command=command)
+    assert all(run.finished for run in runs)

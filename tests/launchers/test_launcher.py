@@ -84,9 +84,9 @@ def test_one_unsound_config_stops_the_sweep_before_anything_is_run(launch: Launc
 
 
 def test_what_a_sweep_does_with_its_runs_is_set_from_the_command_line(launch: Launch) -> None:
-    assert launch("seed=1").how == {"retries": 0, "timeout": None, "grace": 60}
-    words = [f"hydra.launcher.{word}" for word in ("retries=2", "timeout=3600", "grace=5.5")]
-    assert launch("seed=1", *words).how == {"retries": 2, "timeout": 3600, "grace": 5.5}
+    assert launch("seed=1").how == {"retries": 0, "timeout": None, "grace": 60, "fail_fast": False}
+    words = [f"hydra.launcher.{word}" for word in ("retries=2", "timeout=3600", "grace=5.5", "fail_fast=true")]
+    assert launch("seed=1", *words).how == {"retries": 2, "timeout": 3600, "grace": 5.5, "fail_fast": True}
 
 
 def test_slots_are_set_from_the_command_line(launch: Launch) -> None:

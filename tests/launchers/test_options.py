@@ -90,6 +90,8 @@ def test_more_gpus_than_there_are_must_be_named() -> None:
         ("timeout", float("nan")),
         ("grace", None),
         ("grace", float("inf")),
+        ("fail_fast", "yes"),
+        ("fail_fast", 1),
     ],
 )
 def test_options_that_make_no_sense_are_refused_by_key(key: str, value: Any) -> None:

@@ -9,6 +9,7 @@ from filelock import FileLock
 from etude.launchers import remote
 from etude.launchers.job import Job, State
 from etude.launchers.remote import Ending, Endings, follow
+from etude.launchers.slots import SweepFailed
 from etude.runs.run_dir import RunDir
 
 Make = Callable[..., RunDir]
@@ -69,7 +70,7 @@ def test_a_run_that_another_process_has_finished_is_not_launched_again_and_fails
 
     with caplog.at_level("INFO", "etude"):
         follow([job], first(), nothing_again)
-    assert job.state is State.SKIPPED
+    assert job.state is State.FINISHED
     assert "table3/A1 seed 1: finished by another process" in caplog.text
 
 
@@ -86,3 +87,18 @@ def test_a_run_that_is_taken_again_and_again_is_come_back_to_every_time(make_run
 
     follow([job], ended([job], ELSEWHERE), again)
     assert launches == [1, 1, 1]
+
+
+def test_fail_fast_ends_at_the_first_failure_and_lets_go_of_what_was_launched(make_run: Make) -> None:
+    jobs = [Job(make_run("A1")), Job(make_run("A2"))]
+    closed = []
+
+    def launched() -> Endings:
+        try:
+            yield from ended(jobs, Ending(0.0, 1.0, "exit status 1, without a result"))
+        finally:
+            closed.append(True)
+
+    with pytest.raises(SweepFailed, match=r"(?s)1 of 2 runs failed.*1 were stopped or not begun"):
+        follow(jobs, launched(), nothing_again, fail_fast=True)
+    assert closed

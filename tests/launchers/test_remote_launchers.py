@@ -87,7 +87,8 @@ def test_ray_gets_every_frozen_run_at_once_and_what_the_command_line_says_of_it(
     ((runs, how),) = launch("seed=1,2", "hydra/launcher=ray", *words)
     assert runs == ["base1", "base2"]
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "warning"}
-    assert how == {"init": {"address": "auto", "num_cpus": 8} | quiet, "num_cpus": 1, "num_gpus": 0.5, "max_retries": 3}
+    init = {"address": "auto", "num_cpus": 8} | quiet
+    assert how == {"init": init, "num_cpus": 1, "num_gpus": 0.5, "max_retries": 3, "fail_fast": False}
     assert type(how["init"]) is dict
 
 

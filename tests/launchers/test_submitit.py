@@ -80,7 +80,7 @@ def where(tmp_path: Path) -> Callable[..., dict[str, Any]]:
 
     def arguments(cluster: str = "local", **options: Any) -> dict[str, Any]:
         said = launcher(f"submitit_{cluster}")
-        for key in ("_target_", "_convert_", "wait_for_completion"):
+        for key in ("_target_", "_convert_", "wait_for_completion", "fail_fast"):
             del said[key]
         return said | {"submitit_folder": str(tmp_path / "jobs" / "%j")} | options
 
@@ -107,6 +107,18 @@ def test_each_run_is_a_job_and_a_failure_takes_no_other_along(
     assert runs[0].finished
     assert any("table3/A1 seed 1: finished in" in message for message in caplog.messages)
     assert any(message.startswith("submitted 2 jobs; kill ") for message in caplog.messages)
+
+
+@pytest.mark.slow
+def test_fail_fast_cancels_the_other_jobs_which_save_first(
+    make_run: Make, programs: Programs, where: Where, soon: Soon
+) -> None:
+    runs = [make_run("patient"), make_run("fails")]
+    wait = "import pathlib, sys, time\nwhile not list(pathlib.Path(sys.argv[1]).parents[1].glob('patient/*/started')):"
+    command = programs({"patient": PATIENT, "fails": f"{wait} time.sleep(0.05)\nsys.exit('no number')"})
+    with pytest.raises(SweepFailed, match=r"(?s)1 of 2 runs failed.*no number.*1 were stopped or not begun"):
+        run_as_jobs(runs, wait_for_completion=True, fail_fast=True, command=command, **where())
+    assert soon((runs[0].path / "checkpoint").exists)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Nothing outlives its run: not what a dead command left behind, not a command whose keeper or sweep has died."""
+"""Nothing outlives its run: not what a dead command left behind, not a command whose supervisor or sweep has died."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import etude.launchers
-from etude.launchers.worker import Process
+from etude.launchers.worker import Worker
 
 KEEPER = Path(etude.launchers.__file__).with_name("supervisor.py")
 
@@ -18,27 +18,27 @@ Alive = Callable[[int], bool]
 Soon = Callable[[Callable[[], bool]], bool]
 
 
-def keeper(program: str, *arguments: str, grace: float = 30) -> subprocess.Popen[bytes]:
-    """A keeper whose parent is this process."""
+def supervisor(program: str, *arguments: str, grace: float = 30) -> subprocess.Popen[bytes]:
+    """A supervisor whose parent is this process."""
     kept = [sys.executable, "-c", program, *arguments]
     return subprocess.Popen([sys.executable, "-I", "-S", str(KEEPER), str(os.getpid()), str(grace), *kept])
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 130])
 def test_it_ends_with_the_exit_status_of_its_command(code: int) -> None:
-    assert keeper(f"raise SystemExit({code})").wait() == code
+    assert supervisor(f"raise SystemExit({code})").wait() == code
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGPIPE])
 def test_it_ends_by_the_signal_that_killed_its_command(number: signal.Signals) -> None:
     program = f"import os, signal; signal.signal({number:d}, signal.SIG_DFL); os.kill(os.getpid(), {number:d})"
     program = program if number != signal.SIGKILL else "import os; os.kill(os.getpid(), 9)"
-    assert keeper(program).wait() == -number
+    assert supervisor(program).wait() == -number
 
 
 def test_a_command_that_does_not_exist_is_told(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    process = Process(["./no-such-program"], log=log, environment={}, grace=1)
+    process = Worker(["./no-such-program"], log=log, environment={}, grace=1)
     process.wait()
     assert process.poll() == 127
     assert log.read_text() == "./no-such-program cannot be run: No such file or directory\n"
@@ -65,7 +65,7 @@ def none(alive: Alive, pids: Sequence[int]) -> Callable[[], bool]:
 def test_what_a_command_leaves_behind_is_ended_in_whatever_session(
     family: str, tmp_path: Path, pids: Pids, alive: Alive
 ) -> None:
-    kept = keeper(family, str(tmp_path))
+    kept = supervisor(family, str(tmp_path))
     leader, *left = pids()
     os.kill(leader, signal.SIGKILL)
     assert kept.wait(30) == -signal.SIGKILL
@@ -75,7 +75,7 @@ def test_what_a_command_leaves_behind_is_ended_in_whatever_session(
 def test_what_ends_by_itself_is_let_end(tmp_path: Path) -> None:
     late = "import pathlib, sys, time; time.sleep(0.5); pathlib.Path(sys.argv[1], 'late').touch()"
     start = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {late!r}, sys.argv[1]])"
-    assert keeper(start, str(tmp_path)).wait(30) == 0
+    assert supervisor(start, str(tmp_path)).wait(30) == 0
     assert (tmp_path / "late").exists()
 
 
@@ -92,7 +92,7 @@ def test_asked_to_stop_it_asks_its_command_alone_and_waits(tmp_path: Path, soon:
         f"helper = subprocess.Popen([sys.executable, '-c', {child!r}, sys.argv[1]])\n"
         "signal.pause()\n"
     )
-    kept = keeper(program, str(tmp_path))
+    kept = supervisor(program, str(tmp_path))
     assert soon((tmp_path / "ready").exists)
     kept.send_signal(signal.SIGTERM)
     assert kept.wait(30) == 7
@@ -105,7 +105,7 @@ def test_asked_to_stop_it_asks_its_command_alone_and_waits(tmp_path: Path, soon:
 def test_a_command_that_heeds_nothing_is_killed(
     number: signal.Signals, grace: float, family: str, tmp_path: Path, pids: Pids, alive: Alive
 ) -> None:
-    kept = keeper(family, str(tmp_path), "stubborn", grace=grace)
+    kept = supervisor(family, str(tmp_path), "stubborn", grace=grace)
     started = pids()
     kept.send_signal(number)
     assert kept.wait(30) == -signal.SIGKILL
@@ -113,8 +113,8 @@ def test_a_command_that_heeds_nothing_is_killed(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody hears of a parent's death")
-def test_a_command_dies_with_its_keeper(family: str, tmp_path: Path, pids: Pids, alive: Alive, soon: Soon) -> None:
-    kept = keeper(family, str(tmp_path))
+def test_a_command_dies_with_its_supervisor(family: str, tmp_path: Path, pids: Pids, alive: Alive, soon: Soon) -> None:
+    kept = supervisor(family, str(tmp_path))
     leader = pids()[0]
     kept.kill()
     assert soon(none(alive, [leader]))
@@ -127,10 +127,10 @@ def test_a_sweep_that_is_killed_takes_all_along(
     family: str, tmp_path: Path, pids: Pids, alive: Alive, soon: Soon
 ) -> None:
     sweep = (
-        "import sys, time; from pathlib import Path; from etude.launchers.worker import Process\n"
+        "import sys, time; from pathlib import Path; from etude.launchers.worker import Worker\n"
         "program, folder = sys.argv[1:]\n"
         "command = [sys.executable, '-c', program, folder, 'stubborn']\n"
-        "Process(command, log=Path(folder, 'log'), environment={}, grace=0.5)\n"
+        "Worker(command, log=Path(folder, 'log'), environment={}, grace=0.5)\n"
         "time.sleep(120)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", sweep, family, str(tmp_path)])

@@ -10,7 +10,7 @@ import pytest
 from etude.config.resolve_cache import ConfigCache
 from etude.report import report
 from etude.report.compare import compare
-from etude.report.confounds import unequal
+from etude.report.confounds import find_confounds
 from etude.report.selection import Selection
 from etude.runs.records import Run
 from etude.runs.run_dir import RunDir
@@ -26,7 +26,7 @@ RESULT = {"parameters": 1, "steps": 1, "store": "s0", "test": {"perplexity": 3.0
 def footnotes(runs_dir: Path) -> dict[str, str]:
     """By arm, what is no equal comparison."""
     compared = report("heads", runs_dir, {}).compared
-    return {arm: text for text, arms in unequal(compared).items() for arm in arms}
+    return {arm: text for text, arms in find_confounds(compared).items() for arm in arms}
 
 
 def overriding(runs_dir: Path, override: str) -> None:
@@ -39,7 +39,7 @@ def frozen(study: str) -> list[Run]:
     """A run of each arm, with the config that it would have."""
     configs = ConfigCache()
     return [
-        Run(RunDir(Path(arm)), arm, 1, configs.resolve([f"experiment={study}/{arm}"]).config, RESULT, {}, {}, 0.0, None)
+        Run(RunDir(Path(arm)), study, arm, 1, configs.resolve([f"experiment={study}/{arm}"]).config, RESULT)
         for arm in load_study(study).arms
     ]
 
@@ -119,6 +119,6 @@ def test_checkpoints_that_nobody_averages_make_no_difference(runs_dir: Path, mak
 def test_no_arm_of_a_shipped_study_differs_in_more_than_it_is_there_to_change(
     study: str, told: dict[str, list[str]]
 ) -> None:
-    found = unequal(compare(load_study(study), Selection(frozen(study), [], [])))
+    found = find_confounds(compare(load_study(study), Selection(frozen(study), [], [])))
     keys = {arm: re.findall(r"[\w./]+(?= \S+ \(baseline)", text) for text, arms in found.items() for arm in arms}
     assert keys == told

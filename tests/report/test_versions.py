@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from etude.cli.results import results
+from etude.cli.results import main as results
 from etude.config.identity import fingerprint
 from etude.errors import UserError
 from etude.report import report
@@ -78,7 +78,7 @@ def test_the_same_runs_are_listed(runs_dir: Path, launch: Launch, capsys: pytest
     launch("base", OLD, bleu=10.0)
     launch("base", EDITED, bleu=20.0)
     write(runs_dir.parent, OLD)
-    results(["heads"], str)
+    results(["heads"])
     told = capsys.readouterr()
     assert ",10.0," in told.out
     assert ",20.0," not in told.out

@@ -11,8 +11,9 @@ from etude.cli.main import main
 from etude.launchers.job import Job
 from etude.report import results
 from etude.runs.divergence import EXIT_STATUS, divergence
+from etude.runs.records import read_run
 from etude.runs.run_dir import RunDir
-from etude.runs.run_state import State, standing
+from etude.runs.run_state import State
 from etude.training.metrics_writers import read_metrics
 
 TINY = ["model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "trainer=cpu", "logger=none"]
@@ -89,7 +90,7 @@ def test_typed_again_it_is_not_computed_again_and_still_no_success(capsys: pytes
 def test_it_is_diverged_wherever_one_looks(capsys: pytest.CaptureFixture[str]) -> None:
     _, run = train("budget.lr_factor=1e30")
     capsys.readouterr()
-    assert standing(run).state is State.DIVERGED
+    assert read_run(run).state is State.DIVERGED
     [row] = results("table3").frame()
     assert row["diverged"] == "the loss is nan at step 2"
     for words in (["status", "table3"], ["report", "table3"]):

@@ -8,13 +8,13 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import BinaryIO
 
 import torch
 
 import etude.training.run
 from etude.data import store
 from etude.runs.run_dir import RunDir
-from etude.training.checkpoints import DirectIO
 from etude.training.metrics_callback import Records
 from etude.training.metrics_writers import MetricsFile
 from etude.training.module import TranslationModule
@@ -44,17 +44,16 @@ def at_call(
 
 def half_a_checkpoint(call: int) -> None:
     calls = [0]
-    original = DirectIO.save_checkpoint
+    original = torch.save
 
-    def torn(self: DirectIO, checkpoint: dict, path: Path, storage_options: object = None) -> None:
+    def torn(checkpoint: dict, file: BinaryIO) -> None:
         calls[0] += 1
-        original(self, checkpoint, path, storage_options)
+        original(checkpoint, file)
         if calls[0] == call:
-            with Path(path).open("r+b") as file:
-                file.truncate(Path(path).stat().st_size // 2)
+            file.truncate(file.tell() // 2)
             meet()
 
-    DirectIO.save_checkpoint = torn  # type: ignore[method-assign]
+    torch.save = torn
 
 
 MOMENTS = {
@@ -66,7 +65,7 @@ MOMENTS = {
     "in the middle of a checkpoint": lambda: half_a_checkpoint(2),
     "between the old checkpoint and the new": lambda: at_call(os, "fsync", 12, before=False),
     "in the middle of preparing": lambda: at_call(store, "write_split", 2, before=False),
-    "while the weights are judged": lambda: at_call(etude.training.run, "_evaluate", 1),
+    "while the weights are judged": lambda: at_call(etude.training.run, "evaluate", 1),
     "before the result is written": lambda: at_call(RunDir, "write_result", 1),
     "SIGTERM in a step": lambda: at_call(TranslationModule, "training_step", 5, number=signal.SIGTERM),
     "SIGINT in a step": lambda: at_call(TranslationModule, "training_step", 8, number=signal.SIGINT),
@@ -76,7 +75,7 @@ MOMENTS = {
     ),
     "SIGTERM in a validation": lambda: at_call(TranslationModule, "validation_step", 2, number=signal.SIGTERM),
     "SIGTERM in the last step": lambda: at_call(TranslationModule, "training_step", 10, number=signal.SIGTERM),
-    "SIGTERM while translating": lambda: at_call(etude.training.run, "_evaluate", 1, number=signal.SIGTERM),
+    "SIGTERM while translating": lambda: at_call(etude.training.run, "evaluate", 1, number=signal.SIGTERM),
 }
 
 

@@ -45,7 +45,7 @@ def test_a_checkpoint_with_flipped_bytes_is_recognised(tmp_path, at):
 
 def checkpoint_of(run, written_by):
     run.checkpoint.parent.mkdir(parents=True)
-    DirectIO(written_by).save_checkpoint({"state_dict": {}}, run.checkpoint)
+    DirectIO(RunDir(run.path.with_name(written_by))).save_checkpoint({"state_dict": {}}, run.checkpoint)
     return run.checkpoint
 
 

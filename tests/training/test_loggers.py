@@ -5,16 +5,24 @@ import os
 import signal
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lightning.pytorch.loggers import CSVLogger, Logger
 
+from etude.config.check import check
+from etude.config.compose import compose
+from etude.config.identity import resolve, resolve_valid
+from etude.errors import UserError
 from etude.files import write_json
+from etude.runs.material import material
 from etude.runs.run_dir import RunDir
 from etude.runs.wandb_id import logged_as
-from etude.training.loggers import finish, none, record, wandb
+from etude.studies.renames import with_new_names
+from etude.training.build import make_parts
+from etude.training.loggers import finish, record, wandb
 from etude.training.metrics_writers import LoggerSink, MetricsFile
 from wandb import teardown
 
@@ -43,7 +51,7 @@ def offline(run: RunDir) -> list[Logger]:
 
 
 def test_no_logger_is_a_choice(run: RunDir) -> None:
-    assert none(run, CONFIG) == []
+    assert compose(["logger=none"]).logger == {}
     record([], run, RESULT)
     finish([], exit_code=0)
 
@@ -133,3 +141,77 @@ def test_a_loggers_trouble_is_told_and_does_not_keep_the_others_from_their_part(
     finish([Broken(run.path), good], exit_code=0)
     assert caplog.text.count("no space") == 2
     assert "31.5" in (run.path / "good" / "metrics.csv").read_text()
+
+
+OLD = [
+    ({"_target_": "etude.training.loggers.none", "_partial_": True}, []),
+    ({"_target_": "etude.training.loggers.tensorboard", "_partial_": True}, ["tensorboard"]),
+    (
+        {
+            "_target_": "etude.training.loggers.wandb",
+            "_partial_": True,
+            "mode": "online",
+            "project": "p",
+            "entity": None,
+        },
+        ["wandb"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("logger", "names"), OLD)
+def test_a_config_that_was_frozen_with_one_logger_is_read_as_todays(logger: dict[str, Any], names: list[str]) -> None:
+    today = resolve(compose(["logger=none"]))
+    flags = {key: value for key, value in today["trainer"].items() if key not in NEW_FLAGS}
+    choices = {key: value for key, value in today["choices"].items() if key not in ("callbacks", "debug")}
+    frozen = {key: value for key, value in today.items() if key != "callbacks"}
+    frozen |= {"logger": logger, "trainer": flags, "choices": choices}
+    read = with_new_names(frozen)
+    check(read)
+    assert [*read["logger"]] == names
+    assert material(read) == material(today)
+
+
+NEW_FLAGS = ("gradient_clip_val", "limit_train_batches", "fast_dev_run")
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("logger.mode=online", r"logger\.mode was renamed to logger\.wandb\.mode: write logger\.wandb\.mode="),
+        ("+logger.mine._target_=nowhere.Logger", r"nowhere\.Logger cannot be found"),
+        (
+            "+logger.csv._target_=lightning.pytorch.loggers.CSVLoger",
+            r"CSVLoger names nothing in .*did you mean CSVLogger",
+        ),
+        ("logger.csv.name=x", r"logger\.csv has not been chosen|logger\.csv\.name is not a key"),
+        ("+logger.wandb.project_name=x", r"logger\.wandb\.project_name is not a key .*did you mean project\?"),
+        ("+logger.wandb.config=x", r"logger\.wandb\.config is not a key"),
+    ],
+)
+def test_a_logger_that_cannot_be_is_one_sentence(typed: str, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        resolve_valid(compose([typed]))
+
+
+def test_several_loggers_take_the_same_rows_in_the_runs_directory(run: RunDir) -> None:
+    node = resolve(compose(["logger=[csv,wandb]"]))["logger"]
+    loggers = make_parts("logger", node, Logger, run=run, config=CONFIG, save_dir=run.path)
+    for logger in loggers:
+        LoggerSink(logger).write({"step": 1, "loss": 2.5})
+    record(loggers, run, RESULT)
+    finish(loggers, exit_code=0)
+    assert "2.5" in (run.path / "csv" / "version_0" / "metrics.csv").read_text()
+    assert [*run.path.glob("wandb/offline-run-*")]
+
+
+def test_tensorboards_files_lie_in_the_runs_directory_or_one_sentence_says_what_to_install(run: RunDir) -> None:
+    node = resolve(compose(["logger=tensorboard"]))["logger"]
+    if find_spec("tensorboard") or find_spec("tensorboardX"):
+        [logger] = make_parts("logger", node, Logger, run=run, config=CONFIG, save_dir=run.path)
+        LoggerSink(logger).write({"step": 1, "loss": 2.5})
+        finish([logger], exit_code=0)
+        assert [*run.path.glob("tensorboard/events.out.*")]
+    else:
+        with pytest.raises(UserError, match=r"logger\.tensorboard: .*`tensorboard`.*`pip install`"):
+            make_parts("logger", node, Logger, run=run, config=CONFIG, save_dir=run.path)

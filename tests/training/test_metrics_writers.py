@@ -55,8 +55,8 @@ def test_progress_says_where_the_run_stands(tmp_path):
         "tokens_per_second": 5.0,
         "seconds_left": 9.0,
     }
-    progress.evaluating()
-    assert json.loads(progress.path.read_text())["state"] == "evaluating"
+    progress.evaluating(40)
+    assert json.loads(progress.path.read_text()) == {"state": "evaluating", "step": 40, "max_steps": 100}
 
 
 def test_a_terminal_that_has_gone_loses_nothing_that_was_trained():

@@ -1,5 +1,8 @@
 """Adam against the paper's algorithm in plain numpy, with the paper's constants and its learning rates."""
 
+import re
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -7,10 +10,12 @@ from hydra.utils import instantiate
 from torch.testing import assert_close
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.identity import resolve, resolve_valid
 from etude.errors import UserError
+from etude.runs.material import material
+from etude.tasks import build
 from etude.training.module import TranslationModule
-from etude.training.optimizer import adam
+from etude.training.optimizer import adam, make_optimizer
 from etude.training.schedule import as_scheduler
 
 
@@ -74,7 +79,7 @@ def test_training_follows_the_papers_adam_at_the_papers_rates_through_warmup_and
         model,
         loss=lambda logits, targets: logits.sum(),
         nll=lambda logits, targets: logits.sum(),
-        optimizer=instantiate(config["optimizer"]),
+        optimizer=partial(make_optimizer, config["optimizer"]),
         scheduler=as_scheduler(instantiate(config["schedule"])),
         seed=1,
     )
@@ -88,3 +93,85 @@ def test_training_follows_the_papers_adam_at_the_papers_rates_through_warmup_and
         optimizer.step()
         scheduler.step()
         assert_close(model.weight.detach(), torch.from_numpy(after))
+
+
+GROUPED = r"optimizer.groups=[{match: 'norm|bias|embedding', weight_decay: 0.0}]"
+
+
+def of_model(*typed):
+    """The optimizer of a config, made for its model; and the model's weights by name."""
+    config = resolve(compose(["trainer=cpu", "model.n_layers=1", *typed]))
+    named = dict(build.model(config, 50).named_parameters())
+    return make_optimizer(config["optimizer"], named.items()), named
+
+
+def names_in(group, named):
+    return {name for name, weight in named.items() if any(weight is one for one in group["params"])}
+
+
+@pytest.mark.parametrize("name", ["adamw", "muon", "sgd", "adafactor"])
+def test_norms_biases_and_embeddings_can_be_left_without_decay(name):
+    optimizer, named = of_model(f"optimizer={name}", "optimizer.weight_decay=0.3", GROUPED)
+    decayed = [names_in(group, named) for group in optimizer.param_groups if group["weight_decay"] == 0.3]
+    spared = [names_in(group, named) for group in optimizer.param_groups if group["weight_decay"] == 0]
+    assert set.union(*spared) == {one for one in named if re.search("norm|bias|embedding", one)}
+    assert set.union(*spared, *decayed) == named.keys()
+    assert optimizer.param_groups[0]["weight_decay"] == 0.3  # whose learning rate is logged
+
+
+def test_a_parameter_belongs_to_the_first_group_that_matches_it():
+    optimizer, named = of_model("optimizer=adamw", "optimizer.groups=[{match: norm, lr: 0.5}, {match: bias, lr: 0.1}]")
+    rest, norms, biases = (names_in(group, named) for group in optimizer.param_groups)
+    assert {"encoder.0.attention_residual.norm.bias"} <= norms
+    assert biases == {name for name in named if name.endswith("bias") and "norm" not in name}
+    assert [group["lr"] for group in optimizer.param_groups] == [1.0, 0.5, 0.1]
+    assert rest.isdisjoint(norms | biases)
+
+
+@pytest.mark.parametrize(
+    ("group", "told"),
+    [
+        ("{match: nrom, lr: 0.5}", r"'nrom' matches no parameter .*encoder\.\*\.attention_residual\.norm\.weight"),
+        ("{match: bias, weight_dcay: 0}", r"AdamW has no weight_dcay for a group; did you mean weight_decay"),
+        ("{weight_decay: 0}", r"optimizer\.groups\[0\] must have in `match` a pattern"),
+        ("{match: '('}", r"optimizer\.groups\[0\] must have in `match` a pattern .*unterminated"),
+    ],
+)
+def test_a_group_that_cannot_be_is_told_with_the_names_that_there_are(group, told):
+    def freeze_and_make():
+        resolve_valid(compose(["optimizer=adamw", f"optimizer.groups=[{group}]"]))
+        of_model("optimizer=adamw", f"optimizer.groups=[{group}]")
+
+    with pytest.raises(UserError, match=told):
+        freeze_and_make()
+
+
+def test_groups_make_another_run_and_no_groups_the_run_of_before():
+    without, none = (resolve(compose(["optimizer=adamw", *typed])) for typed in (["~optimizer.groups"], []))
+    assert material(without) == material(none)
+    assert material(resolve(compose(["optimizer=adamw", GROUPED]))) != material(none)
+
+
+def test_muon_moves_hidden_matrices_as_torchs_muon_and_all_else_as_torchs_adamw():
+    optimizer, named = of_model("optimizer=muon", "optimizer.lr=0.02")
+    theirs = {name: weight.detach().clone().requires_grad_() for name, weight in named.items()}
+    hidden = {name for name, weight in named.items() if weight.ndim == 2 and "embedding" not in name}
+    muon = torch.optim.Muon(
+        [theirs[name] for name in hidden], lr=0.02, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"
+    )
+    adamw = torch.optim.AdamW(
+        [theirs[name] for name in named.keys() - hidden], lr=0.02, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.01
+    )
+    for step in range(3):
+        torch.manual_seed(step)
+        for name, weight in named.items():
+            weight.grad = torch.randn_like(weight)
+            theirs[name].grad = weight.grad.clone()
+        if step == 2:  # as a run that goes on: the state is another's
+            state = optimizer.state_dict()
+            optimizer = make_optimizer(resolve(compose(["optimizer=muon"]))["optimizer"], named.items())
+            optimizer.load_state_dict(state)
+        for one in (optimizer, muon, adamw):
+            one.step()
+    for name, weight in named.items():
+        assert_close(weight, theirs[name], msg=name)

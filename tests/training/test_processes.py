@@ -89,7 +89,7 @@ def test_a_run_of_two_processes_that_is_asked_to_stop_ends_in_both_and_goes_on(r
     finally:
         begun.kill()
     assert not run.finished
-    step, _ = newest_checkpoint(run.checkpoint)
+    step, *_ = newest_checkpoint(run.checkpoint)
     assert 2 <= step < 400, said
     done = in_processes(run)
     assert run.finished, done.stderr

@@ -147,7 +147,7 @@ def test_two_studies_that_share_a_run_have_a_curve_each(server: Any, run: RunDir
 
 
 def test_runs_that_differ_in_what_was_typed_have_names_that_tell_them_apart(server: Any, run: RunDir) -> None:
-    run.overrides_file.write_text("seed=2\nmodel/position=rope\nlogger.mode=online\ndata.holdout=8\n")
+    run.overrides_file.write_text("seed=2\nmodel/position=rope\nlogger.wandb.mode=online\ndata.holdout=8\n")
     finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=0)
     assert server.run()["upserts"][0]["displayName"] == "A1-seed2 model/position=rope data.holdout=8"
 
@@ -169,3 +169,46 @@ def test_a_run_that_diverged_is_tagged_and_says_how_in_its_summary(server: Any, 
     assert server.run()["summary"]["diverged"] == "the loss is nan at step 40"
     assert server.run()["upserts"][-1]["tags"][-1] == "diverged"
     assert server.run()["exitcode"] == 0
+
+
+def test_tags_and_notes_are_the_configs_beside_our_own(server: Any, run: RunDir) -> None:
+    told = {"tags": ["pilot"], "notes": "what we wanted to know"}
+    finish(wandb(run, run.config(), mode="online", project="etude", entity=None, **told), exit_code=0)
+    first = server.run()["upserts"][0]
+    assert first["tags"] == ["scale=pocket", "budget=smoke", "model=base", "data=grammar", "pilot"]
+    assert first["notes"] == "what we wanted to know"
+
+
+def test_artifacts_that_were_asked_for_are_kept_with_the_run(
+    server: Any, run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stand-in knows none: what the client is given to send is looked at, behind the table of the sentences."""
+    sent: list[tuple[str, str, list[str]]] = []
+    run.checkpoint.parent.mkdir()
+    run.checkpoint.write_bytes(b"weights")
+    run.hypotheses_file("test").write_text("ein Hund\n")
+    [logger] = wandb(
+        run, run.config(), mode="online", project="etude", entity=None, artifacts=["checkpoint", "hypotheses"]
+    )
+
+    def send(artifact: Any) -> None:
+        sent.append((artifact.name, artifact.type, sorted(artifact.manifest.entries)))
+
+    monkeypatch.setattr(logger.experiment, "log_artifact", send)
+    record([logger], run, RESULT, [run.checkpoint])
+    finish([logger], exit_code=0)
+    id = logged_as(run)
+    files = [f"hypotheses-{id}", f"checkpoint-{id}"]
+    assert sent[1:] == [(files[1], "model", ["last.ckpt"]), (files[0], "hypotheses", ["hypotheses.test.txt"])]
+
+
+def test_what_a_callback_logs_goes_with_the_next_row_and_takes_no_number(server: Any, run: RunDir) -> None:
+    [logger] = wandb(run, run.config(), mode="online", project="etude", entity=None)
+    for step in (1, 2):
+        logger.log_metrics({"gradient": 0.5 * step}, step)
+        LoggerSink(logger).write({"step": step, "loss": 1 / step})
+    finish([logger], exit_code=0)
+    rows = [
+        (row["_step"], row["step"], row["loss"], row["gradient"]) for row in server.run()["history"] if "loss" in row
+    ]
+    assert rows == [(0, 1, 1.0, 0.5), (1, 2, 0.5, 1.0)]

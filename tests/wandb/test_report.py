@@ -4,6 +4,7 @@ import json
 import math
 import os
 import shlex
+import shutil
 import subprocess
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -46,13 +47,14 @@ def answering(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def logged(run: RunDir, tmp_path: Path) -> Logged:
     """A run of Table 3 that has ended and was logged."""
+    frozen = run.config()
 
     def log(
         arm: str, id: str, mode: Any = "online", *, seed: int = 1, bleu: float = 31.5, ppl: float = 8.25, **more: Any
     ) -> RunDir:
         there = RunDir(tmp_path / "runs" / "table3" / arm / f"seed{seed}-{id}")
         there.path.mkdir(parents=True)
-        config = run.config() | {"arm": arm, "seed": seed} | more
+        config = frozen | {"arm": arm, "seed": seed} | more
         there.config_file.write_text(yaml.safe_dump(config))
         there.overrides_file.write_text("")
         write_json(there.environment_file, {"python": "3.12.1", "code": "abcdef0123"})
@@ -87,7 +89,7 @@ def reports(server: Any) -> dict[str, Any]:
 
 def test_runs_read_back_are_as_those_that_lie_here(server: Any, logged: Logged) -> None:
     ids = [logged_as(logged("base", "aaaaaaaaaa")), logged_as(logged("A1", "bbbbbbbbbb", bleu=0.0, ppl=math.inf))]
-    there = fetch("table3", "me/etude").results.frame()
+    there = fetch("table3", "me/etude").frame()
     assert [row.pop("path") for row in there] == [f"me/etude/{id}" for id in ids]
     here = results("table3").frame()
     assert [{key: value for key, value in row.items() if key != "path"} for row in here] == there
@@ -118,7 +120,7 @@ def test_settings_read_back_are_not_mixed(server: Any, logged: Logged, run: RunD
     logged("base", "ffffffffff", overrides=["precision=64-true"], precision="64-true")
 
     def ids(**where: str) -> list[str]:
-        return [row["id"] for row in fetch("table3", "etude", where).results.frame()]
+        return [row["id"] for row in fetch("table3", "etude", where).frame()]
 
     assert ids() == ids(scale="pocket") == ["aaaaaaaaaa", "bbbbbbbbbb"]
     assert ids(scale="small") == ["eeeeeeeeee"]
@@ -129,7 +131,7 @@ def test_what_was_typed_but_never_told_is_found_by_its_key(server: Any, logged: 
     logged("base", "aaaaaaaaaa", precision="32-true")
     logged("base", "bbbbbbbbbb", precision="64-true")
     for precision, id in (("32-true", "aaaaaaaaaa"), ("64-true", "bbbbbbbbbb")):
-        rows = fetch("table3", "etude", {"precision": precision}).results.frame()
+        rows = fetch("table3", "etude", {"precision": precision}).frame()
         assert [row["id"] for row in rows] == [id]
 
 
@@ -155,8 +157,9 @@ def test_an_outage_is_one_sentence(server: Any, capsys: pytest.CaptureFixture[st
 
 @wandb_workspaces
 def test_a_report_holds_the_table_and_plots_of_its_runs_and_is_brought_up_to_date(
-    server: Any, logged: Logged, capsys: pytest.CaptureFixture[str]
+    server: Any, logged: Logged, run: RunDir, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    shutil.rmtree(run.path)  # which has only begun, and logged nothing
     logged("base", "aaaaaaaaaa")
     for id in ("bbbbbbbbbb", "cccccccccc"):
         logged("A1", id, seed=1 if id < "c" else 2)
@@ -200,8 +203,9 @@ def test_everything_that_a_report_plots_is_something_that_runs_log(server: Any, 
 
 @wandb_workspaces
 def test_a_report_of_offline_runs_says_what_sends_them(
-    server: Any, logged: Logged, capsys: pytest.CaptureFixture[str]
+    server: Any, logged: Logged, run: RunDir, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    shutil.rmtree(run.path)  # which has only begun, and logged nothing
     ids = [logged_as(logged("base", "aaaaaaaaaa", mode="offline")), logged_as(logged("A1", "bbbbbbbbbb"))]
     capsys.readouterr()
     assert typed("report", "table3", "--wandb", "me/etude") == 0

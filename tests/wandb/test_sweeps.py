@@ -60,7 +60,7 @@ def test_an_agent_runs_a_sweep_to_its_end(server: Any, place: Path) -> None:
 
 @pytest.mark.parametrize("server", ["remembers"], indirect=True)
 def test_a_killed_training_goes_on_with_its_curve(server: Any, place: Path) -> None:
-    words = ["train", *SMALL, "budget=smoke", "budget.max_steps=100", "budget.val_every=5", "logger.mode=online"]
+    words = ["train", *SMALL, "budget=smoke", "budget.max_steps=100", "budget.val_every=5", "logger.wandb.mode=online"]
     first = subprocess.Popen(["etude", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     server.until(lambda: [*place.glob("runs/*/*/*/checkpoints/last.ckpt")] and any(map(server.steps, server.runs())))
     first.send_signal(signal.SIGKILL)

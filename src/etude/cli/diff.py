@@ -9,6 +9,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from etude.cli.arguments import parse
 from etude.config.difference import ABSENT, Difference, difference
 from etude.errors import UserError
 from etude.inspect.show.named import NamedConfig, find_config
@@ -30,9 +31,7 @@ def main(words: Sequence[str]) -> None:
     Raises:
         UserError: there are not two, or one of them names no config.
     """
-    if {"-h", "--help"} & set(words):
-        sys.stdout.write(HELP)
-        return
+    words = parse("diff", HELP, words).words
     if len(words) != 2:
         raise UserError(f'diff takes two configs, not {len(words)}; quote overrides: etude diff "" "model.heads=4"')
     before, after = (_side(word) for word in words)

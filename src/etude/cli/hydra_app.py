@@ -4,12 +4,12 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-Task = Callable[["DictConfig"], None]
+Task = Callable[["DictConfig"], Any]
 
 
 def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
@@ -18,7 +18,8 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
     Args:
         verb: what the program calls itself.
         config_name: the primary config in `conf/`.
-        task: what is done with a config that holds Hydra's own node.
+        task: what is done with a config that holds Hydra's own node; what it returns, Hydra's sweepers and callbacks
+            are told.
         words: behind the verb.
 
     Raises:
@@ -35,9 +36,9 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
     sys.argv = [f"etude {verb}", *make_readable(words)]
     failed: list[Exception] = []
 
-    def job(config: "DictConfig") -> None:
+    def job(config: "DictConfig") -> Any:
         try:
-            task(_with_hydra_node(config))
+            return task(_with_hydra_node(config))
         except Exception as error:  # Hydra would print a line of its own before passing it on
             failed.append(error)
 
@@ -56,9 +57,9 @@ def run_task_on_a_run(verb: str, task: Task, words: list[str]) -> None:
 
 def _help(verb: str) -> str:
     """The verb's own config file, comments and all, but for what is Hydra's."""
-    from etude.paths import shipped
+    from etude.paths import find
 
-    title, *lines = (shipped("conf") / f"{verb}.yaml").read_text(encoding="utf-8").splitlines()
+    title, *lines = find("conf", f"{verb}.yaml").read_text(encoding="utf-8").splitlines()
     own = [line.removeprefix("  - ") for line in lines if not re.match(r"defaults|hydra|  - (_self_|override)", line)]
     return "\n".join([title.removeprefix("# "), "", *filter(None, own), ""])
 

@@ -6,9 +6,11 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn
 
 from etude.errors import UserError, did_you_mean
+from etude.paths import CONFIG_DIR, import_from_here
 
 HELP = """étude: study the Transformer one change at a time.
 
@@ -22,14 +24,17 @@ usage: etude VERB [arguments]
   diff       what two configs do differently        etude diff table3/base table3/A1
   report     the table of a study or of a search    etude report table3
   results    its runs for notebooks, one a row      etude results table3 --csv runs.csv
+  clean      what may go of finished runs           etude clean table3
   evaluate   perplexity and BLEU of a trained run   etude evaluate run=runs/... decoding.beam=8
   analyze    heads, order, lengths, decoding        etude analyze run=runs/...
   translate  lines from stdin to stdout             etude translate run=runs/... < in.en > out.de
   prepare    download and tokenise a corpus         etude prepare data=multi30k_en_de
+  init       a folder of your own to begin with     etude init mine
 
 `etude VERB --help` says what each takes. Behind train, evaluate, analyze, translate and prepare stand
 Hydra overrides and Hydra's own flags: --cfg job, --info, -m for a multirun;
-`eval "$(etude -sc install=bash)"` completes with the tab key.
+`eval "$(etude -sc install=bash)"` completes with the tab key. conf/, experiments/, sweeps/ and modules of
+the working directory come before the shipped ones, and a folder named with -cd before its conf/.
 """
 
 VERBS = re.findall(r"^  (\w+)  ", HELP, flags=re.MULTILINE)
@@ -42,8 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     process works on the run. A sweep is done when every run has a result, and a run that diverged has one.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    import_from_here()
     try:
-        _dispatch(words)
+        _dispatch(_without_config_dir(words))
     except UserError as error:
         _fail(str(error), error.exit_status)
     except KeyboardInterrupt as stop:
@@ -54,6 +60,23 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:
         _explained(error)
     sys.exit(0)
+
+
+def _without_config_dir(words: list[str]) -> list[str]:
+    """The words less Hydra's `-cd DIR`, which holds for every verb and in every process that it starts."""
+    os.environ.pop(CONFIG_DIR, None)
+    rest: list[str] = []
+    behind = iter(words)
+    for word in behind:
+        flag, equals, folder = word.partition("=")
+        if flag not in ("-cd", "--config-dir"):
+            rest.append(word)
+            continue
+        folder = folder if equals else next(behind, "")
+        if not Path(folder).is_dir() or not folder:
+            raise UserError(f"{flag} {folder}: name a folder of configs, such as {flag} ../conf")
+        os.environ[CONFIG_DIR] = str(Path(folder).absolute())
+    return rest
 
 
 def _dispatch(words: list[str]) -> None:

@@ -5,13 +5,13 @@ import signal
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from etude.cli.arguments import parse
 from etude.config.compose_cache import expand
 from etude.config.difference import Difference, difference
 from etude.config.resolve_cache import ConfigCache, ValidConfig
-from etude.errors import UserError, did_you_mean
+from etude.errors import UserError
 from etude.search.sweep_file import planned_runs
 from etude.studies.study import load_study, study_names
 from etude.terminal import console
@@ -45,26 +45,10 @@ def main(words: Sequence[str]) -> None:
     Raises:
         UserError: a config cannot run, or a word is not understood.
     """
-    subject, options = separated(words)
-    if {"-h", "--help"} & set(options):
-        sys.stdout.write(HELP)
-    elif subject and "=" not in subject[0]:
-        plan_runs(planned_runs(subject[0], subject[1:]), options)
-    else:
-        plan_runs(expand(subject), options)
-
-
-def plan_runs(overrides: Sequence[Sequence[str]], options: Sequence[str]) -> None:
-    """The plan of some runs.
-
-    Args:
-        overrides: of each run.
-        options: the words for the plan itself.
-
-    Raises:
-        UserError: a config cannot run, or a word is not understood.
-    """
-    chosen = _Options.read(options)
+    asked = parse("plan", HELP, words)
+    tolerance = _share(asked.options.get("--tolerance", "0.1"))
+    named = bool(asked.words) and "=" not in asked.words[0]
+    overrides = planned_runs(asked.words[0], asked.words[1:]) if named else expand(asked.words)
     runs = [tuple(run) for run in overrides]
     bases = [_baseline_of(run) for run in runs]
     sound = _composed_beside_torch(list(dict.fromkeys([*runs, *bases])), alone=len(runs) == 1)
@@ -72,11 +56,15 @@ def plan_runs(overrides: Sequence[Sequence[str]], options: Sequence[str]) -> Non
 
     from etude.inspect.plan.budgets import find_gaps  # these need torch
     from etude.inspect.plan.device import load_device, measure_device
-    from etude.inspect.plan.runs import plan_runs as make_plans
+    from etude.inspect.plan.runs import plan_runs
     from etude.inspect.plan.table import as_json, plan_notes, render_plan, render_proportions
 
-    where = measure_device(configs[bases[0]]) if chosen.measure else load_device(chosen.device)
-    plans = dict(zip(configs, make_plans(configs.values(), where), strict=True))
+    where = (
+        measure_device(configs[bases[0]])
+        if "--measure" in asked.options
+        else load_device(asked.options.get("device", "cpu"))
+    )
+    plans = dict(zip(configs, plan_runs(configs.values(), where), strict=True))
     ours = [plans[run] for run in runs]
     differs = [
         _differing(difference(configs[base], configs[run], (sound[base].written, sound[run].written)), _said(run))
@@ -86,11 +74,9 @@ def plan_runs(overrides: Sequence[Sequence[str]], options: Sequence[str]) -> Non
     unequal = [
         gap
         for base in dict.fromkeys(bases)
-        for gap in find_gaps(
-            [plans[r] for r, b in zip(runs, bases, strict=True) if b == base], plans[base], chosen.tolerance
-        )
+        for gap in find_gaps([plans[r] for r, b in zip(runs, bases, strict=True) if b == base], plans[base], tolerance)
     ]
-    if chosen.json:
+    if "--json" in asked.options:
         sys.stdout.write(json.dumps(as_json(ours, differs, paper, unequal, where), indent=2, default=str) + "\n")
         return
     out = console()
@@ -99,53 +85,11 @@ def plan_runs(overrides: Sequence[Sequence[str]], options: Sequence[str]) -> Non
     shown = [plans[base] for base in dict.fromkeys(bases)] if len(runs) > 1 else ours
     printed = {key: value for one in shown for key, value in _papers_proportions(one).items()}
     out.print(render_proportions([(one.name, one.proportions) for one in shown], printed))
-    lines = plan_notes(ours, unequal, chosen.tolerance)
+    lines = plan_notes(ours, unequal, tolerance)
     if any(paper) and not all(_as_printed(one.config) for one in ours):
         lines.insert(0, "The paper's column is counted as model/conventions=t2t_2017 scale=full counts.")
     for line in lines:
         out.print(line)
-
-
-def separated(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What is to be planned, and the words for the plan itself, each with its value: `--tolerance 0.2` is one of them.
-
-    Example:
-        >>> separated(["table3", "--tolerance", "0.2", "scale=full", "device=a100"])
-        (['table3', 'scale=full'], ['--tolerance=0.2', 'device=a100'])
-    """
-    subject: list[str] = []
-    options: list[str] = []
-    rest = iter(words)
-    for word in rest:
-        if word == "--tolerance":
-            options.append(f"{word}={next(rest, '')}")
-        else:
-            (options if word.startswith(("-", "device=")) else subject).append(word)
-    return subject, options
-
-
-@dataclass(frozen=True)
-class _Options:
-    device: str = "cpu"
-    measure: bool = False
-    json: bool = False
-    tolerance: float = 0.1
-
-    @classmethod
-    def read(cls, words: Sequence[str]) -> "_Options":
-        found: dict[str, Any] = {}
-        for word in words:
-            key, _, value = word.partition("=")
-            if word in ("--measure", "--json"):
-                found[word.lstrip("-")] = True
-            elif key == "--tolerance":
-                found["tolerance"] = _share(value)
-            elif key == "device":
-                found["device"] = value
-            else:
-                known = ["--measure", "--json", "--tolerance", "--help"]
-                raise UserError(f"plan: {word!r} is not understood; {did_you_mean(word, known)}")
-        return cls(**found)
 
 
 def _share(text: str) -> float:

@@ -12,10 +12,10 @@ from etude.errors import UserError, did_you_mean
 from etude.files import write_or_print
 from etude.report import Report
 from etude.report import report as make_report
-from etude.report.arguments import BASELINE, LATEX_COLUMNS, LATEX_NOTES, WANDB, Asked, asked
+from etude.report.arguments import BASELINE, LATEX_COLUMNS, LATEX_NOTES, WANDB, Arguments, parse_arguments
 from etude.report.render.latex import Notes, latex
 from etude.report.render.rows import Rows
-from etude.report.render.terminal import Drawn, markdown
+from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import search
 from etude.runs.run_dir import RunDir
 from etude.studies.study import load_study, study_names
@@ -69,7 +69,9 @@ def report(words: Sequence[str]) -> None:
         sys.stdout.write(HELP + f"\nStudies: {', '.join(study_names())}\n")
         return
     served = [word for word in words if word.partition("=")[0] == "--serve"]
-    wanted = asked("report", [word for word in words if word not in served], ("--html", *_OPTIONS, WANDB, BASELINE))
+    wanted = parse_arguments(
+        "report", [word for word in words if word not in served], ("--html", *_OPTIONS, WANDB, BASELINE)
+    )
     draw = _drawings(wanted.files)
     if served:
         _serve(wanted, served[-1].partition("=")[2])
@@ -104,7 +106,7 @@ def report_search(
     for word in words[1:]:
         if word.partition("=")[0] in ("--html", "--serve", WANDB, BASELINE):
             raise UserError(f"{word} is for a study; of a sweep file there are {', '.join(_DRAWINGS)}")
-    files = asked("report", words, _OPTIONS).files
+    files = parse_arguments("report", words, _OPTIONS).files
     draw = _drawings(files)
     typed = [word for word in words[1:] if "=" in word and not word.startswith("-")]
     name = " ".join([words[0], *typed])
@@ -116,7 +118,7 @@ def _show(rows: Rows, files: Mapping[str, str], draw: Mapping[str, Callable[[Row
     for option, file in files.items():
         write_or_print(file, draw[option](rows))
     if not files:
-        console().print(Drawn(rows))
+        console().print(RenderedTable(rows))
 
 
 def _drawings(files: dict[str, str]) -> dict[str, Callable[[Rows], str]]:
@@ -143,7 +145,7 @@ def _page(made: Report, file: str) -> None:
         sys.stdout.write(f"{Path(file).resolve().as_uri()}  open it in a browser\n")
 
 
-def _serve(wanted: Asked, port: str) -> None:
+def _serve(wanted: Arguments, port: str) -> None:
     from etude.report.render.html.serve import serve
 
     load_study(wanted.study)  # a study that does not exist will not come to be
@@ -163,7 +165,7 @@ def _picture(rows: Rows) -> str:
     """What a terminal would show, as SVG."""
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         recording = console(record=True, width=PIPE_WIDTH, file=nowhere)
-        recording.print(Drawn(rows))
+        recording.print(RenderedTable(rows))
     return _WEB_FONT.sub("", recording.export_svg(title=f"etude report {rows.name}"))
 
 

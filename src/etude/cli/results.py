@@ -1,17 +1,15 @@
 """`etude results`: the runs of a study as a tidy frame, and on stderr what is not in it."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from etude.errors import UserError
 from etude.files import write_or_print
 from etude.report import Results
 from etude.report import results as find_results
-from etude.report.arguments import WANDB, asked
+from etude.report.arguments import WANDB, parse_arguments
 from etude.report.frame import as_csv, as_json, write_parquet
-from etude.runs.run_dir import RunDir
-from etude.runs.run_state import standing
 from etude.studies.study import study_names
 
 HELP = """usage: etude results STUDY [key=value ...] [--csv FILE] [--json FILE] [--parquet FILE]
@@ -31,24 +29,7 @@ In Python: etude.report.results("table3").frame()
 
 
 def main(words: Sequence[str]) -> None:
-    """Write the runs of a study as a frame; those without a result are named with their state."""
-    results(words, _describe_state)
-
-
-def _describe_state(run: RunDir) -> str:
-    try:
-        found = standing(run)
-    except (UserError, OSError, ValueError):
-        return "unfinished"
-    return f"{found.state}, {found.error}" if found.error else str(found.state)
-
-
-def results(words: Sequence[str], state_of: Callable[[RunDir], str]) -> None:
-    """Write the frame of a study.
-
-    Args:
-        words: the study, and what is asked of it.
-        state_of: where an unfinished run stands, such as "failed: ...".
+    """Write the runs of a study as a frame; those without a result are named with their state.
 
     Raises:
         UserError: a word is not understood, or there is nothing to show.
@@ -56,12 +37,11 @@ def results(words: Sequence[str], state_of: Callable[[RunDir], str]) -> None:
     if not words or {"-h", "--help"} & set(words):
         sys.stdout.write(HELP + f"\nStudies: {', '.join(study_names())}\n")
         return
-    wanted = asked("results", words, ("--csv", "--json", "--parquet", WANDB))
+    wanted = parse_arguments("results", words, ("--csv", "--json", "--parquet", WANDB))
     if wanted.wandb:
         from etude.report.render.wandb.fetch import fetch
 
-        fetched = fetch(wanted.study, wanted.wandb, wanted.where)
-        found, state_of = fetched.results, fetched.standing
+        found = fetch(wanted.study, wanted.wandb, wanted.where)
     else:
         found = find_results(wanted.study, wanted.runs_dir, wanted.where)
     rows = found.frame()
@@ -72,14 +52,17 @@ def results(words: Sequence[str], state_of: Callable[[RunDir], str]) -> None:
             write_parquet(rows, Path(file))
         else:
             write_or_print(file, as_csv(rows) if option == "--csv" else as_json(rows))
-    sys.stderr.write("".join(f"{note}\n" for note in _left_out(found, state_of)))
+    sys.stderr.write("".join(f"{note}\n" for note in _left_out(found, bool(wanted.wandb))))
 
 
-def _left_out(found: Results, state_of: Callable[[RunDir], str]) -> list[str]:
+def _left_out(found: Results, at_wandb: bool) -> list[str]:
     """What there is besides the rows, and what there might be."""
     unfinished = found.selection.unfinished
     begun = {run.arm for run in (*found.runs, *unfinished)}
     missing = [arm for arm in found.study.arms if arm not in begun]
-    notes = [f"Left out: {run.arm}, seed {run.seed}: {state_of(run.run_dir)}." for run in unfinished]
+    notes = []
+    for run in unfinished:
+        why = f"{run.error} at W&B" if at_wandb else ", ".join(filter(None, (run.state, run.error)))
+        notes.append(f"Left out: {run.arm}, seed {run.seed}: {why}.")
     notes += [f"Not run: {', '.join(missing)}."] if missing else []
     return [*notes, *found.notes]

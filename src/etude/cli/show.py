@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from etude.errors import UserError, did_you_mean
+from etude.cli.arguments import parse
 from etude.inspect.show.named import find_config
 from etude.terminal import console
 
@@ -28,13 +28,8 @@ def main(words: Sequence[str]) -> None:
     Raises:
         UserError: the words name no config, or its model cannot be built.
     """
-    if {"-h", "--help"} & set(words):
-        sys.stdout.write(HELP)
-        return
-    for word in words:
-        if word.startswith("-") and word != "--json":
-            raise UserError(f"show: {word!r} is no option; {did_you_mean(word, ('--json', '--help'))}")
-    asked = find_config([word for word in words if word != "--json"])
+    arguments = parse("show", HELP, words)
+    asked = find_config(arguments.words)
     config = asked.config
     from etude.inspect.show.anatomy import describe_modules  # torch, now that the config is known to be sound
     from etude.inspect.show.drawing import render_tree, sizes_of
@@ -42,7 +37,7 @@ def main(words: Sequence[str]) -> None:
     from etude.tasks import build
 
     root = describe_modules(build.shapes(config), choices_by_module(config))
-    if "--json" in words:
+    if "--json" in arguments.options:
         made = {"sizes": sizes_of(config), "choices": config["choices"], "model": asdict(root)}
         sys.stdout.write(json.dumps(made, indent=2, ensure_ascii=False) + "\n")
     else:

@@ -4,7 +4,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from etude.errors import UserError, did_you_mean
-from etude.launchers.dashboard import duration
-from etude.paths import shipped
+from etude.paths import find
 from etude.runs.provenance import MARKS, notes_on_code
-from etude.runs.run_state import Standing, State, StudyStanding, studies_in, study_standing
-from etude.studies.study import study_names
-from etude.terminal import console
+from etude.runs.records import Run, read_rows, studies_in
+from etude.runs.run_state import State
+from etude.studies.metrics import Metric
+from etude.studies.study import load_study, metrics_of, study_names
+from etude.terminal import console, format_duration, format_number
 from etude.yaml_file import read_yaml
 
 HELP = """usage: etude status [STUDY ...] [runs_dir=DIR] [--json]
@@ -40,6 +41,16 @@ _STYLES = {
 _STATES = (State.FINISHED, State.DIVERGED, State.RUNNING, State.WAITING, State.STOPPED, State.FAILED)
 
 
+@dataclass(frozen=True)
+class StudyRuns:
+    """The runs of one study, in the order of its arms, and the arms without any."""
+
+    study: str
+    runs: list[Run]
+    missing: list[str]
+    notes: list[str]
+
+
 def main(words: Sequence[str]) -> None:
     """Print where the runs of all studies, or of some, stand.
 
@@ -58,7 +69,7 @@ def main(words: Sequence[str]) -> None:
             raise UserError(f"status: {word!r}: {did_you_mean(word, ['runs_dir=DIR', '--json', '--help'])}")
         elif word != "--json":
             asked.append(word)
-    runs_dir = Path(where or read_yaml(shipped("conf") / "train.yaml")["runs_dir"]).expanduser()
+    runs_dir = Path(where or read_yaml(find("conf", "train.yaml"))["runs_dir"]).expanduser()
     if not runs_dir.is_dir():
         raise UserError(f"there is no folder of runs {runs_dir}: train something first, or say where with runs_dir=DIR")
     found, notes = studies_in(runs_dir)
@@ -66,22 +77,45 @@ def main(words: Sequence[str]) -> None:
     for name in asked:
         if name not in known:
             raise UserError(f"there is no study {name!r}: {did_you_mean(name, known)}")
-    studies = [study_standing(name, runs_dir) for name in dict.fromkeys(asked or found)]
+    studies = [_read(name, runs_dir) for name in dict.fromkeys(asked or found)]
     notes = [*([] if asked else notes), *(note for study in studies for note in study.notes)]
     if "--json" in words:
         sys.stdout.write(json.dumps(_as_json(runs_dir, studies, notes), indent=2, ensure_ascii=False) + "\n")
         return
     out = console()
-    runs = [run for study in studies for run in study.runs]
-    if runs:
-        out.print(_table(runs))
+    if any(study.runs for study in studies):
+        out.print(_table(studies))
     for line in (*_lines(studies), *notes, _totals(studies)):
         out.print(line)
 
 
-def _table(runs: Sequence[Standing]) -> Table:
+def _read(study: str, runs_dir: Path) -> StudyRuns:
+    """Read the runs of a study; a folder of runs that is no study's, such as `single`, has no arms to miss.
+
+    Raises:
+        UserError: the study's own files are not as they should be.
+    """
+    runs, notes = read_rows(runs_dir / study)
+    if study not in study_names():
+        return StudyRuns(study, sorted(runs, key=lambda run: (run.arm, run.seed)), [], notes)
+    order = {arm: place for place, arm in enumerate(load_study(study).arms)}
+    begun = {path.parent.name for path in (runs_dir / study).glob("[!.]*/[!.]*/")}
+    notes += [f"{runs_dir / study / arm}: the study has no arm {arm}." for arm in sorted(begun - {*order})]
+    runs = [replace(run, overrides=()) for run in runs]  # the arm says it; others are told apart by what was typed
+    runs.sort(key=lambda run: (order.get(run.arm, len(order)), run.arm, run.seed))
+    return StudyRuns(study, runs, [arm for arm in order if arm not in begun], notes)
+
+
+def _metrics(studies: Sequence[StudyRuns]) -> list[Metric]:
+    """Those of all studies, each once."""
+    return list(dict.fromkeys(metric for study in studies for metric in metrics_of(study.study).values()))
+
+
+def _table(studies: Sequence[StudyRuns]) -> Table:
     """A row a run; a figure that no run has takes no column."""
-    rows = [_figures(run) for run in runs]
+    runs = [run for study in studies for run in study.runs]
+    metrics = _metrics(studies)
+    rows = [_figures(run, metrics) for run in runs]
     headers = [header for header in rows[0] if any(row[header] for row in rows)]
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("run", no_wrap=True)
@@ -90,32 +124,46 @@ def _table(runs: Sequence[Standing]) -> Table:
         words = header == "typed"  # which give way where the terminal is narrow
         table.add_column(header, justify="left" if words else "right", no_wrap=not words)
     for run, row in zip(runs, rows, strict=True):
-        state = Text(run.doing or run.state, _STYLES.get(run.state, "dim"))
+        state = Text(run.progress.doing or run.state, _STYLES.get(run.state, "dim"))
         state.append(MARKS.get(run.code, ""))
-        table.add_row(Text(_name(run)), state, *(row[header] for header in headers))
+        table.add_row(Text(run.name), state, *(row[header] for header in headers))
     return table
 
 
-def _figures(run: Standing) -> dict[str, str]:
-    of = f"/{run.max_steps:,}" if run.max_steps else ""
+def _figures(run: Run, metrics: Sequence[Metric]) -> dict[str, str]:
+    now, of = run.progress, f"/{run.progress.max_steps:,}" if run.progress.max_steps else ""
     return {
-        "step": "" if run.step is None else f"{run.step:,}{of}",
-        "loss": _number(run.loss, 3),
-        "tokens/s": _number(run.tokens_per_second, 0),
-        "left": duration(run.seconds_left),
-        "trained": duration(run.seconds),
-        "PPL": _number(run.perplexity, 2),
-        "BLEU": _number(run.bleu, 1),
-        "typed": run.typed,
+        "step": "" if _step(run) is None else f"{_step(run):,}{of}",
+        "loss": format_number(now.loss, 3),
+        "tokens/s": format_number(now.tokens_per_second, 0),
+        "left": format_duration(now.seconds_left),
+        "trained": format_duration(_seconds(run)),
+        **{metric.label: format_number(_score(run, metric), metric.digits) for metric in metrics},
+        "typed": " ".join(run.overrides),
     }
 
 
-def _lines(studies: Sequence[StudyStanding]) -> Iterator[str]:
+def _step(run: Run) -> int | None:
+    return run.result.get("steps", run.progress.step)
+
+
+def _seconds(run: Run) -> float | None:
+    """What training took; None where it is not known."""
+    seconds = run.score("seconds")
+    return seconds if seconds is not None and isfinite(seconds) else None
+
+
+def _score(run: Run, metric: Metric) -> float | None:
+    """Of a run that diverged there is none to show."""
+    return run.score(metric.key) if run.state is State.FINISHED else None
+
+
+def _lines(studies: Sequence[StudyRuns]) -> Iterator[str]:
     """What the table cannot hold: why runs failed or diverged, how stopped ones go on, which arms are missing."""
     runs = [run for study in studies for run in study.runs]
     for run in runs:
         if run.error:
-            yield f"{_name(run)} {run.state}: {run.error} ({run.run_dir.log_file})"
+            yield f"{run.name} {run.state}: {run.error} ({run.run_dir.log_file})"
     yield from notes_on_code(run.code for run in runs)
     if any(run.state is State.STOPPED for run in runs):
         yield "Type the same command again, and what is stopped goes on from its last checkpoint if it has one."
@@ -124,44 +172,39 @@ def _lines(studies: Sequence[StudyStanding]) -> Iterator[str]:
             yield f"{study.study} has no run yet of {', '.join(study.missing)}."
 
 
-def _totals(studies: Sequence[StudyStanding]) -> str:
+def _totals(studies: Sequence[StudyRuns]) -> str:
     """The last line: how many runs are in each state, how long the finished ones trained, how many arms have none."""
     runs = [run for study in studies for run in study.runs]
     counts = _counts(runs)
     parts = [f"{counts[state]} {state}" for state in _STATES if counts[state]]
     if counts[State.FINISHED]:
-        parts[0] += f" ({duration(sum(run.seconds or 0 for run in runs if run.state is State.FINISHED))} of training)"
+        trained = sum(_seconds(run) or 0 for run in runs if run.state is State.FINISHED)
+        parts[0] += f" ({format_duration(trained)} of training)"
     if missing := sum(len(study.missing) for study in studies):
         parts.append(f"{missing} {'arm' if missing == 1 else 'arms'} missing")
     return ", ".join(parts) or "no runs"
 
 
-def _as_json(runs_dir: Path, studies: Sequence[StudyStanding], notes: Sequence[str]) -> dict[str, Any]:
-    runs = [run for study in studies for run in study.runs]
+def _as_json(runs_dir: Path, studies: Sequence[StudyRuns], notes: Sequence[str]) -> dict[str, Any]:
+    runs, metrics = [run for study in studies for run in study.runs], _metrics(studies)
     return {
         "runs_dir": str(runs_dir),
-        "runs": [_plain(run) for run in runs],
+        "runs": [_plain(run, metrics) for run in runs],
         "missing": {study.study: study.missing for study in studies},
         "notes": list(notes),
         "totals": _counts(runs) | {"missing": sum(len(study.missing) for study in studies)},
     }
 
 
-def _plain(run: Standing) -> dict[str, Any]:
+def _plain(run: Run, metrics: Sequence[Metric]) -> dict[str, Any]:
     """A run for machines: JSON has no word for what is not finite."""
-    told = asdict(run) | {"run_dir": str(run.run_dir.path)}
+    told = {"study": run.study, "arm": run.arm, "seed": run.seed, "run_dir": str(run.run_dir.path), "state": run.state}
+    told |= asdict(run.progress) | {"step": _step(run), "seconds": _seconds(run)}
+    told |= {metric.column: _score(run, metric) for metric in metrics}
+    told |= {"error": run.error, "code": run.code, "typed": " ".join(run.overrides)}
     return {k: None if isinstance(v, float) and not isfinite(v) else v for k, v in told.items()}
 
 
-def _counts(runs: Sequence[Standing]) -> dict[str, int]:
+def _counts(runs: Sequence[Run]) -> dict[str, int]:
     counted = Counter(run.state for run in runs)
     return {state.value: counted[state] for state in _STATES}
-
-
-def _name(run: Standing) -> str:
-    """Study, arm and directory, as one would type them behind the folder of runs."""
-    return "/".join(run.run_dir.path.parts[-3:])
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "" if value is None else f"{value:,.{digits}f}"

@@ -3,10 +3,11 @@
 import sys
 
 from etude.cli import train
+from etude.cli.arguments import parse
 from etude.errors import UserError
 from etude.paths import shipped
 
-HELP = f"""usage: etude sweep FILE|STUDY [key=value ...]
+HELP = f"""usage: etude sweep FILE|STUDY [key=value ...] [--path]
 
 Runs all that FILE (a W&B sweep file, method grid or random) or STUDY asks for, each run in a process
 of its own and as many at once as there are GPUs, or cores. Finished runs are skipped, half-finished
@@ -17,6 +18,8 @@ runs each arm of a study at its own best as well, if study.yaml says what to try
   etude sweep sweeps/learning_rate.yaml run_cap=40
   etude sweep table3 tuned=true seed=1,2,3
 
+  --path  tell where a sweep file lies, and run nothing
+
 The files that come with étude lie in {shipped("sweeps")};
 `wandb sweep` takes the path of one, for W&B's agents:
 
@@ -26,19 +29,13 @@ The files that come with étude lie in {shipped("sweeps")};
 
 def main(words: list[str]) -> None:
     """Launch all runs of a study or a sweep file."""
-    if not words or {"-h", "--help"} & set(words):
-        sys.stdout.write(HELP)
-        return
+    asked = parse("sweep", HELP, words or ["--help"])
     from etude.search.sweep_file import find_file, sweep_overrides
 
-    if "--path" in words:
-        names = [word for word in words if word != "--path"]
-        file = find_file(names[0]) if len(names) == 1 else None
+    if "--path" in asked.options:
+        file = find_file(asked.words[0]) if len(asked.words) == 1 else None
         if file is None:
             raise UserError("--path is told for one sweep file, such as: etude sweep --path learning_rate")
         sys.stdout.write(f"{file.absolute()}\n")
         return
-    for word in words:
-        if word.startswith("-"):
-            raise UserError(f"etude sweep takes key=value and no {word}; did you mean --help?")
-    train.main(["-m", *sweep_overrides(words[0], words[1:])])
+    train.main(["-m", *sweep_overrides(asked.words[0], asked.words[1:])])

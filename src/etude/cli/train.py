@@ -19,12 +19,16 @@ def main(words: list[str]) -> None:
     """Train and evaluate one model; with -m, launch many."""
     diverged = []
 
-    def task(config: "DictConfig") -> None:
+    def task(config: "DictConfig") -> float:
         from etude.config.identity import freeze
+        from etude.runs.objective import objective
 
         run = freeze(config)
         if run.finished:
-            result = run.result()
+            from etude.config.resolve import resolve
+            from etude.tasks.metrics import add_missing_metrics
+
+            result = add_missing_metrics(run, resolve(config))
             finished = "already finished, nothing to do; to compute it again, delete its directory"
             sys.stderr.write("\n".join([finished, *_notes_on_code(run, result), ""]))
             if "WANDB_SWEEP_ID" in os.environ:  # the agent that asked for it learns nothing from a skipped run
@@ -33,7 +37,6 @@ def main(words: list[str]) -> None:
                 publish(run)
         else:
             result = _trained(run, config)
-        test = result["test"]
         sys.stdout.write(
             f"{run.path}\n"
             f"parameters {result['parameters']:,}  steps {result['steps']:,}  training {result['seconds']:.0f} s\n"
@@ -41,11 +44,11 @@ def main(words: list[str]) -> None:
         if why := divergence(result):
             sys.stdout.write(f"diverged: {why}\n")
             diverged.append(run)
-            return
-        sys.stdout.write(
-            f"test perplexity {test['perplexity']:.2f}  BLEU {test['bleu']:.2f}  ({test['signature']})\n"
-            f"test BLEU by the paper's recipe {test['paper_bleu']:.2f}  ({test['paper_signature']})\n"
-        )
+            return objective(result, config)
+        from etude.tasks.metrics import format_scores
+
+        sys.stdout.write(format_scores("test", result["test"]))
+        return objective(result, config)
 
     run_task("train", "train", task, words)
     if diverged:
@@ -55,7 +58,7 @@ def main(words: list[str]) -> None:
 def _notes_on_code(run: "RunDir", result: dict[str, Any]) -> list[str]:
     from etude.runs.provenance import code_of, notes_on_code
 
-    return notes_on_code([code_of(run, result)])
+    return notes_on_code([code_of(result, run.config())])
 
 
 def _trained(run: "RunDir", config: "DictConfig") -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Is this config one that can run? Asked before anything heavy is imported."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -10,8 +11,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationKeyError, InterpolationResolutionError, MissingMandatoryValue
 
 from etude.config.explain import chain, no_such_key
-from etude.config.schema import Part, Run
+from etude.config.schema import Optimizer, Part, Parts, Run, Trainer
 from etude.config.signature import signature
+from etude.config.trainer_flags import flag_mistake
 from etude.errors import UserError
 
 _OWN_KEYS = {"_target_", "_partial_", "_convert_", "_recursive_", "_args_"}
@@ -37,7 +39,10 @@ def _check_section(node: Any, schema: type, path: str) -> None:
     if not isinstance(node, Mapping):
         raise UserError(f"{path} must be a section of keys, not {node!r}; {_slash_hint(path, node)}")
     hints = _hints(schema)
-    _no_others(node, hints, path)
+    if schema is Trainer:
+        _check_flags(node, hints)
+    else:
+        _no_others(node, hints, path)
     for name, hint in hints.items():
         where = f"{path}.{name}" if path else name
         if not _has(node, name):
@@ -61,24 +66,63 @@ def _check_value(parent: Node, name: str, hint: Any, where: str) -> None:
     value = _value(parent, name, where)
     if value is None and NoneType in get_args(hint):
         return
-    if hint is Part or Part in get_args(hint):
+    if hint is Optimizer:
+        check_part(_without_groups(value, where), where)
+    elif hint is Part or Part in get_args(hint):
         check_part(value, where)
+    elif isinstance(hint, type) and issubclass(hint, Parts):
+        _check_parts(value, where, hint.given)
     elif is_dataclass(hint):
         _check_section(value, hint, where)  # type: ignore[arg-type]
     elif not _conforms(value, hint):
         raise UserError(f"{where} must be {_describe(hint)}, not {_show(value)}")
 
 
-def check_part(node: Any, path: str) -> None:
-    """The same of a single part, which is called `path`."""
+def _check_parts(node: Any, path: str, given: tuple[str, ...]) -> None:
+    """The same of a dictionary of parts."""
+    if not isinstance(node, Mapping):
+        raise UserError(f"{path} must be a dictionary of parts, not {_show(node)}; {_slash_hint(path, node)}")
+    if "_target_" in node:
+        raise UserError(f"{path} holds its parts by name: put _target_ and what follows it under {path}.NAME")
+    for name in node:
+        check_part(_value(node, name, f"{path}.{name}"), f"{path}.{name}", given)
+
+
+def _check_flags(node: Node, own: Mapping[str, Any]) -> None:
+    """See to it that étude or Lightning's Trainer takes each key of `trainer`."""
+    for name in map(str, node):
+        if mistake := flag_mistake(name, own):
+            raise mistake
+        value = _value(node, name, f"trainer.{name}")
+        if isinstance(value, Mapping):  # a profiler, say
+            check_part(value, f"trainer.{name}", ("dirpath",))
+
+
+def _without_groups(node: Any, path: str) -> Any:
+    """An optimizer's node without its groups of parameters, once their form has been checked."""
+    if not isinstance(node, Mapping) or "groups" not in node:
+        return node
+    for number, group in enumerate(_value(node, "groups", f"{path}.groups") or []):
+        match = group.get("match") if isinstance(group, Mapping) else None
+        try:
+            re.compile(match)  # type: ignore[type-var]
+        except (re.error, TypeError) as error:
+            told = 'a pattern for the names of parameters, such as {match: "norm|bias", weight_decay: 0.0}'
+            raise UserError(f"{path}.groups[{number}] must have in `match` {told} ({error})") from error
+    return {key: node[key] for key in node if key != "groups"}
+
+
+def check_part(node: Any, path: str, given: tuple[str, ...] = ()) -> None:
+    """The same of a single part, which is called `path`; what is `given` the config need not say."""
     if not isinstance(node, Mapping):
         raise UserError(f"{path} must be one of its variations, not {_show(node)}; {_slash_hint(path, node)}")
     if not _has(node, "_target_"):
         raise UserError(f"{path} names no _target_: its YAML file must say which class it configures")
     expected = signature(_value(node, "_target_", f"{path}._target_")).for_config(bool(node.get("_partial_")))
     if not expected.open:
-        _no_others(node, expected.keywords, path)
-    for name in expected.required:
+        of_code = expected.leading if expected.by_name_alone else ()
+        _no_others(node, [name for name in expected.keywords if name not in given or name not in of_code], path)
+    for name in expected.required.difference(given):
         if not _has(node, name):
             raise UserError(f"{path}.{name} is missing: {node['_target_']} needs it, and has no default to hide it")
     for name, hint in expected.keywords.items():

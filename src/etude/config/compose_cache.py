@@ -23,13 +23,11 @@ from etude.config.explain import explain
 from etude.config.quoting import make_readable
 from etude.config.references import is_read, references
 from etude.config.resolve import typed_overrides, without_hydra
-from etude.paths import shipped
+from etude.paths import found
 from etude.studies.study import arm_names, load_study
 
 Compose = Callable[[Sequence[str]], DictConfig]
 """What makes a config of overrides, with Hydra's own node."""
-
-_SOURCES = {"pkg://hydra.conf", f"file://{shipped('conf')}", "study://", "structured://"}  # where Hydra finds our files
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ class Composer:
             composed = Composed.of(config)
             OmegaConf.set_struct(composed.own, True)  # a key that is not there is a mistake
             sources = {f"{source.schema}://{source.path}" for source in config.hydra.runtime.config_sources}
-            ours = composed.typed == list(choices) and sources <= _SOURCES
+            ours = composed.typed == list(choices) and sources <= _sources()
             known = references(OmegaConf.to_container(composed.own)) is not None
             self._shared[choices] = composed if ours and known else None
         return self._shared[choices]
@@ -128,13 +126,19 @@ def _alternatives(override: Override) -> list[str]:
 def _options(group: str) -> list[str]:
     if group == "experiment":
         return sorted(arm_names())
-    return sorted(file.stem for file in (shipped("conf") / group).glob("*.yaml"))
+    return sorted({file.stem for folder in found("conf") for file in (folder / group).glob("*.yaml")})
+
+
+def _sources() -> set[str]:
+    """Where Hydra finds our files and the user's."""
+    return {"pkg://hydra.conf", "study://", "structured://", *(f"file://{folder}" for folder in found("conf"))}
 
 
 def _arm_of_values(overrides: Sequence[Override]) -> dict[str, str]:
     """Study and arm, where an arm is asked for that sets values and chooses no files; else nothing."""
     asked = next((str(override.value()) for override in overrides if _is_arm(override)), None)
-    if asked is None or asked not in arm_names():
+    debugging = any(override.key_or_group == "debug" for override in overrides)  # which says more than the arm
+    if asked is None or asked not in arm_names() or debugging:
         return {}
     study, _, arm = asked.partition("/")
     parsed = plain_overrides(load_study(study).arms[arm])

@@ -8,17 +8,21 @@ from traceback import extract_tb
 from hydra.errors import HydraException, InstantiationException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
+from yaml import MarkedYAMLError
 
 from etude.config.quoting import quote
 from etude.config.signature import signature
+from etude.config.trainer_flags import flag_mistake
 from etude.errors import UserError, did_you_mean
-from etude.paths import shipped
-from etude.runs.renames import renamed
+from etude.paths import found
+from etude.studies.renames import renamed
 from etude.studies.study import arm_names, load_study, study_names
+from etude.yaml_file import not_yaml
 
 _NOT_IN_DEFAULTS = re.compile(r"Could not (?:override|delete) '([^']+)'")
 _SEVERAL = re.compile(r"Ambiguous value for argument '(.+)'")
 _LOCATING = re.compile(r"Error locating target '([^']+)'")
+_NOT_LOADED = re.compile(r"Could not load '([^']+)/([^/']+)'")
 _TWICE = re.compile(r"Multiple values for ([\w/]+)\.")
 
 
@@ -27,6 +31,8 @@ def explain(error: BaseException) -> UserError | None:
     for cause in chain(error):
         if isinstance(cause, UserError):
             return cause
+        if isinstance(cause, MarkedYAMLError) and cause.problem_mark:
+            return not_yaml(cause, cause.problem_mark.name)
         if isinstance(cause, InstantiationException) and (match := _LOCATING.match(str(cause))):
             return _not_imported(match[1], cause)
         if isinstance(cause, MissingConfigException) and cause.options is not None:
@@ -109,6 +115,10 @@ def _missing_option(error: MissingConfigException) -> UserError:
             )
     if same := [option for option in options if option.rpartition("/")[2] == name]:
         return UserError(f"{group}={name}: did you mean {' or '.join(f'{group}={one}' for one in sorted(same))}?")
+    return _no_such_option(group, name, options)
+
+
+def _no_such_option(group: str, name: str, options: Iterable[str]) -> UserError:
     return UserError(f"{group}={name}: there is no {name!r} in the group {group}; {did_you_mean(name, options)}")
 
 
@@ -120,7 +130,15 @@ def _unknown_key(error: OmegaConfBaseException) -> UserError:
     longer = _ending_in(str(error.full_key), parent)
     if longer:
         return UserError(f"{error.full_key} is not a key of the config; did you mean {' or '.join(longer)}?")
-    section = str(error.full_key).rpartition(".")[0] or "the config"
+    section, _, key = str(error.full_key).rpartition(".")
+    if section == "trainer":
+        return flag_mistake(key, known) or UserError(f"trainer.{key} stands in no file yet: write +trainer.{key}=...")
+    if section in ("callbacks", "logger") and not renamed(str(error.full_key)):
+        return UserError(
+            f"{section}.{key} has not been chosen: write {section}={key} first, or +{section}.{key}._target_=... for a "
+            "class of your own"
+        )
+    section = section or "the config"
     return no_such_key(str(error.full_key), section, known)
 
 
@@ -154,6 +172,9 @@ def _unknown_group(error: HydraException) -> UserError:
             f"{several[1]} is several values, and one run takes one: `etude train -m {several[1]}` makes a run of "
             "each, and [a,b] is one value, a list"
         )
+    if (missing := _NOT_LOADED.search(first)) and missing[1] in _groups():
+        files = (file for root in found("conf") for file in (root / missing[1]).glob("*.yaml"))
+        return _no_such_option(missing[1], missing[2], sorted({file.stem for file in files}))
     if twice := _TWICE.match(first):
         return UserError(f"{twice[1]} is chosen already: write {twice[1]}=NAME, once and without a +")
     return UserError(first)
@@ -181,5 +202,6 @@ def _keys(config: DictConfig, path: str = "") -> Iterator[str]:
 
 def _groups() -> list[str]:
     """Every config group that a person can override."""
-    root = shipped("conf")
-    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_dir())
+    return sorted(
+        {path.relative_to(root).as_posix() for root in found("conf") for path in root.rglob("*") if path.is_dir()}
+    )

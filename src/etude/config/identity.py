@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +34,28 @@ def freeze(config: DictConfig) -> RunDir:
     return _frozen(plain, typed_overrides(config), fingerprint(plain))
 
 
-def freeze_all(jobs: Iterable[Sequence[str]], compose: Compose) -> list[RunDir]:
+def freeze_all(
+    jobs: Iterable[Sequence[str]],
+    compose: Compose,
+    finished: Callable[[RunDir, dict[str, Any]], object] = lambda run, config: None,
+) -> list[RunDir]:
     """What `freeze(compose(overrides))` does, for every job of a sweep and in much less time.
 
     Args:
         jobs: the overrides of each.
         compose: what makes a config of overrides, Hydra's own node included.
+        finished: called with the directory and the config of each run that is finished already.
 
     Raises:
         UserError: a config cannot run; nothing has been written.
     """
-    return [_frozen(*run) for run in _identified(jobs, compose)]
+    found = []
+    for config, words, text in [*_identified(jobs, compose)]:
+        run = _frozen(config, words, text)
+        if run.finished:
+            finished(run, config)
+        found.append(run)
+    return found
 
 
 def places(jobs: Iterable[Sequence[str]], compose: Compose) -> list[RunDir]:
@@ -68,7 +80,8 @@ def _identified(jobs: Iterable[Sequence[str]], compose: Compose) -> list[tuple[d
 def run_dir(config: dict[str, Any], text: str) -> RunDir:
     """Where the run of a resolved config lies, given the fingerprint of its text."""
     name = f"seed{config['seed']}-{run_id(config, text)}"
-    return RunDir(Path(config["runs_dir"]).expanduser() / config["study"] / config["arm"] / name)
+    study = "debug" if config["trainer"]["fast_dev_run"] else config["study"]
+    return RunDir(Path(config["runs_dir"]).expanduser() / study / config["arm"] / name)
 
 
 def fingerprint(config: dict[str, Any]) -> str:
@@ -89,6 +102,8 @@ def run_id(config: dict[str, Any], text: str) -> str:
 def _frozen(config: dict[str, Any], typed: Iterable[str], text: str) -> RunDir:
     """The run's directory, with its config and what stands for its text in it unless it is finished."""
     directory = run_dir(config, text)
+    if config["trainer"]["fast_dev_run"]:
+        shutil.rmtree(directory.path, ignore_errors=True)  # what it found before is no result
     if config["stale"] == "rerun":
         put_aside(directory, config)
     if not directory.finished:  # what is immaterial may have changed: another place of the data, another logger

@@ -10,21 +10,29 @@ from hydra.utils import instantiate
 
 from etude.config.check import check_part
 from etude.config.explain import explain, missing_target
+from etude.config.signature import signature as config_signature
 from etude.errors import UserError
 
 Config = dict[str, Any]
 
 
-def make(node: Config, *positional: Any) -> Any:
+def make(node: Config, *positional: Any, **given: Any) -> Any:
     """The object that a config node names; a partial one is called with what only code knows.
+
+    Args:
+        node: with its `_target_`.
+        positional: for a partial one.
+        given: for any other, by the names of parameters: it gets those which it takes and the node leaves open.
 
     Raises:
         UserError: the class refuses its values, or the config is older than the code.
     """
-    with _explained(node):
-        part = instantiate(node, _convert_="all")
+    with _explained(node, tuple(given)):
         if not node.get("_partial_"):
-            return part
+            takes = config_signature(node["_target_"]).keywords
+            left_open = {name: value for name, value in given.items() if name in takes and node.get(name) is None}
+            return instantiate(node | {"_partial_": True}, _convert_="all")(**left_open)
+        part = instantiate(node, _convert_="all")
         _bind(part, node["_target_"], *positional)
         return part(*positional)
 
@@ -42,14 +50,14 @@ def try_out(node: Config, *positional: Any) -> None:
 
 
 @contextmanager
-def _explained(node: Config) -> Iterator[None]:
+def _explained(node: Config, given: tuple[str, ...] = ()) -> Iterator[None]:
     """Inside, what fails because of a node's values is one sentence.
 
     Raises:
         UserError: as `make`.
     """
     try:
-        with of_today(lambda: check_part(node, node["_target_"])):
+        with of_today(lambda: check_part(node, node["_target_"], given)):
             yield
     except (InstantiationException, ValueError) as error:
         cause = error if isinstance(error, ValueError) else error.__cause__

@@ -7,7 +7,7 @@ from omegaconf import DictConfig
 
 from etude.config.constraints import at, check_combinations
 from etude.config.signature import signature
-from etude.errors import UserError
+from etude.errors import UserError, did_you_mean
 
 _AT_LEAST = {
     "seed": 0,
@@ -35,6 +35,9 @@ _AT_LEAST = {
     "budget.pairs": 1,
     "trainer.devices": 1,
     "trainer.micro_batches": 1,
+    "trainer.num_nodes": 1,
+    "trainer.limit_train_batches": 1,
+    "trainer.fast_dev_run": 0,
     "model.vocabulary": 1,
     "model.attention.kv_heads": 1,
     "model.attention.window": 0,
@@ -57,6 +60,7 @@ _ABOVE_ZERO = (
     "scale.head_count",
     "schedule.factor",
     "schedule.peak",
+    "trainer.gradient_clip_val",
 )
 _SHARES = (  # from 0 up to, but not, 1
     "model.dropout",
@@ -95,10 +99,11 @@ def check_rules(config: DictConfig) -> None:
     for key in ("study", "arm"):
         if not _NAME.fullmatch(config[key]):
             raise UserError(f"{key}={config[key]} cannot name a folder; use letters, digits, '_', '-' and '.'")
-    _project_has_a_name(config)
+    _wandb_takes_it(config)
     _schedule_gives_the_rate(config)
     _positions_suffice(config)
     _average_fits(config)
+    _callbacks_find_what_they_need(config)
     check_combinations(config)
 
 
@@ -108,15 +113,19 @@ def _number(config: DictConfig, key: str) -> float | None:
     return value if isinstance(value, int | float) else None
 
 
-def _project_has_a_name(config: DictConfig) -> None:
-    """W&B refuses these characters, and only when the run begins."""
-    project = at(config, "logger.project")
+def _wandb_takes_it(config: DictConfig) -> None:
+    """W&B refuses some characters, and only when the run begins; and nobody misses an artifact until it has ended."""
+    project = at(config, "logger.wandb.project")
     wrong = re.search(r"[/\\#?%:]", project) if isinstance(project, str) else None
     if wrong:
         raise UserError(
-            f"logger.project={project}: a project of W&B has no {wrong[0]!r} in its name; "
-            "a team's is told by logger.entity=TEAM logger.project=NAME"
+            f"logger.wandb.project={project}: a project of W&B has no {wrong[0]!r} in its name; "
+            "a team's is told by logger.wandb.entity=TEAM logger.wandb.project=NAME"
         )
+    known = ("checkpoint", "hypotheses")
+    for artifact in at(config, "logger.wandb.artifacts") or []:
+        if artifact not in known:
+            raise UserError(f"logger.wandb.artifacts: no {artifact!r}; {did_you_mean(str(artifact), known)}")
 
 
 def _schedule_gives_the_rate(config: DictConfig) -> None:
@@ -150,6 +159,31 @@ def _average_fits(config: DictConfig) -> None:
         )
 
 
+def _callbacks_find_what_they_need(config: DictConfig) -> None:
+    """The metric that one monitors, a validation to choose from, and nobody else who decides how the run ends."""
+    parts = {name: str(part["_target_"]) for name, part in (config.get("callbacks") or {}).items()}
+    ours = all(target.startswith(("etude.", "lightning.")) for target in parts.values())  # a user's may log more
+    for name in parts:
+        monitored = at(config, f"callbacks.{name}.monitor")
+        if ours and monitored not in (None, *_MONITORED):
+            near = did_you_mean(str(monitored), _MONITORED)
+            raise UserError(f"callbacks.{name}.monitor={monitored}: no such metric is logged; {near}")
+    steps, val_every = at(config, "budget.max_steps"), at(config, "budget.val_every")
+    if "best_checkpoint" in parts and steps < val_every and not at(config, "trainer.fast_dev_run"):
+        raise UserError(
+            f"callbacks.best_checkpoint would see no validation in budget.max_steps={steps}: "
+            f"say budget.val_every={steps}"
+        )
+    ending = re.compile(r"\.(EMA|\w*WeightAverag\w*|EarlyStopping)$")
+    others = [name for name, target in parts.items() if name == "best_checkpoint" or ending.search(target)]
+    if at(config, "averaging.checkpoints") and others:
+        raise UserError(
+            f"averaging.checkpoints and callbacks.{others[0]} both decide with which weights the run ends: say "
+            f"averaging.checkpoints=0, or leave {others[0]} out of callbacks=[...]"
+        )
+
+
+_MONITORED = ("val_loss", "val_perplexity")
 _AVERAGE = ("averaging.checkpoints", "averaging.every", "budget.max_steps")
 
 

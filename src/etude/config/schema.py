@@ -11,6 +11,34 @@ class Part:
     """A node that names its own class by `_target_`."""
 
 
+class Optimizer(Part):
+    """The same, with `groups` of parameters beside the arguments of its class."""
+
+
+class Parts:
+    """A dictionary of parts, each under a name of its own."""
+
+    given: tuple[str, ...] = ()  # what the code gives to a class that takes it
+
+
+class Callbacks(Parts):
+    """Lightning's callbacks, the user's or étude's."""
+
+    given = ("dirpath",)
+
+
+class Loggers(Parts):
+    """Lightning's loggers, the user's or étude's."""
+
+    given = ("run", "config", "save_dir")
+
+
+class Metrics(Parts):
+    """Metrics of translations, each called with hypotheses and references."""
+
+    given = ("hypotheses", "references")
+
+
 @dataclass
 class Scale:
     """Factors on the paper's sizes."""
@@ -73,16 +101,16 @@ class Averaging:
 
 @dataclass
 class Trainer:
-    """Where to train: nothing here may change what a run is, only its rounding and the dropout that it draws.
-
-    A run that has diverged finds nothing more, whether it is stopped or not.
-    """
+    """Where and how to train; every other flag of Lightning's Trainer may stand here too (`trainer_flags.py`)."""
 
     accelerator: Literal["auto", "cpu", "gpu", "cuda", "mps"]
     devices: int
     micro_batches: int
     deterministic: bool
     stop_when_diverged: bool
+    gradient_clip_val: float | None
+    limit_train_batches: int | None
+    fast_dev_run: bool | int
 
 
 @dataclass
@@ -96,18 +124,21 @@ class Run:
     stale: Literal["keep", "rerun"]
     runs_dir: str
     cache_dir: str
+    objective: str
     scale: Scale
     budget: Budget
     averaging: Averaging
     model: Model
     data: Part
     tokenizer: Part
-    optimizer: Part
+    optimizer: Optimizer
     schedule: Part
     loss: Part
     decoding: Part
+    metrics: Metrics
     trainer: Trainer
-    logger: Part
+    callbacks: Callbacks
+    logger: Loggers
 
 
 @dataclass
@@ -118,6 +149,7 @@ class Evaluate:
     split: Literal["valid", "test"]
     device: str
     decoding: Part
+    metrics: Metrics
 
 
 @dataclass

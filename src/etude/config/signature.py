@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from etude.errors import UserError, did_you_mean
+from etude.paths import hidden_module
 
 _NAMES = {"int": int, "float": float, "bool": bool, "str": str, "list": list, "dict": dict, "tuple": tuple}
 
@@ -57,6 +58,17 @@ def signature(target: str) -> Signature:
     Raises:
         UserError: there is no such module or no such name in it, or the module is not Python.
     """
+    try:
+        return _signature(target)
+    except UserError as error:
+        if hidden := hidden_module(target.partition(".")[0]):
+            raise UserError(
+                f"_target_: {target}: {hidden[0]} is not imported, for {hidden[1]} has its name: rename yours"
+            ) from error
+        raise
+
+
+def _signature(target: str) -> Signature:
     module, _, name = target.rpartition(".")
     file = _source(module)
     if file is None:
@@ -92,6 +104,8 @@ def _source(module: str) -> Path | None:
         for depth in range(len(rest)):
             places = spec and spec.submodule_search_locations
             spec = PathFinder.find_spec(".".join([first, *rest[: depth + 1]]), places) if places else None
+    except KeyError:  # a folder without __init__.py in another such; importing those runs nothing
+        spec = importlib.util.find_spec(module)
     except (ImportError, ValueError):
         spec = None
     return Path(spec.origin) if spec and spec.origin and spec.has_location else None

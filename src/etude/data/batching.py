@@ -152,6 +152,7 @@ class BatchStream(IterableDataset[Batch]):
         split: the rows to draw from
         source_tokens, target_tokens, length_noise, seed: see `token_batches`
         start: the first step to yield
+        limit: batches after which the first comes again; None for all the epochs there are
         rank, world_size: which process this is, and of how many
         micro_batches: parts that this process makes of its share
 
@@ -171,12 +172,13 @@ class BatchStream(IterableDataset[Batch]):
         rank: int,
         world_size: int,
         micro_batches: int,
+        limit: int | None = None,
     ) -> None:
         check_budget(split, source_tokens=source_tokens, target_tokens=target_tokens)
         self.split = split
         self.source_tokens, self.target_tokens = source_tokens, target_tokens
         self.length_noise, self.seed = length_noise, seed
-        self.start = start
+        self.start, self.limit = start, limit
         self.micro_batches = world_size * micro_batches
         self.own = range(rank * micro_batches, (rank + 1) * micro_batches)
         self._epoch = 0
@@ -192,7 +194,7 @@ class BatchStream(IterableDataset[Batch]):
 
     def micro_batch(self, step: int, n: int) -> Batch:
         """One micro-batch of the batch of a step."""
-        epoch, index = divmod(step, len(self._batches))
+        epoch, index = divmod(step % self.limit if self.limit else step, len(self._batches))
         if epoch != self._epoch:
             self._epoch, self._batches = epoch, self._rows_of_epoch(epoch)
         return collate_micro_batch(self.split, self._batches[index], n, self.micro_batches)

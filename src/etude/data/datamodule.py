@@ -20,6 +20,7 @@ class TranslationData(LightningDataModule):
         length_noise: lengths that differ by up to so many tokens are not told apart
         seed: what the order of the batches depends on
         start_step: the first training batch; set it before a run is resumed
+        limit: only the first so many batches, again and again
     """
 
     def __init__(
@@ -31,12 +32,13 @@ class TranslationData(LightningDataModule):
         length_noise: float,
         seed: int,
         start_step: int,
+        limit: int | None = None,
     ) -> None:
         super().__init__()
         self.store = store
         self.source_tokens, self.target_tokens = source_tokens, target_tokens
         self.length_noise, self.seed = length_noise, seed
-        self.start_step = start_step
+        self.start_step, self.limit = start_step, limit
 
     def train_dataloader(self) -> BatchStream:
         """The stream of this process, from `start_step` on."""
@@ -47,6 +49,7 @@ class TranslationData(LightningDataModule):
             length_noise=self.length_noise,
             seed=self.seed,
             start=self.start_step,
+            limit=self.limit,
             rank=self.trainer.global_rank if self.trainer else 0,
             world_size=self.trainer.world_size if self.trainer else 1,
             micro_batches=self.trainer.accumulate_grad_batches if self.trainer else 1,

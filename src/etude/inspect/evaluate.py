@@ -4,14 +4,12 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
-from etude.config import parts
 from etude.errors import UserError
 from etude.logs import logging_to
 from etude.runs.divergence import divergence
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
-from etude.tasks.bleu import bleu
-from etude.tasks.paper_bleu import paper_bleu
+from etude.tasks.metrics import format_scores, score_translations
 from etude.tasks.perplexity import negative_log_likelihood, perplexity
 from etude.training.build import load_trained
 from etude.training.checkpoints import read_checkpoint
@@ -20,11 +18,11 @@ log = logging.getLogger(__name__)
 
 
 def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
-    """Perplexity per word piece, sacreBLEU and the paper's own BLEU of one split, for the terminal.
+    """Perplexity per word piece and every metric of one split, for the terminal.
 
     Args:
         config: of the verb.
-        typed: its overrides: what they do not say of the decoding is as in the run.
+        typed: its overrides: what they do not say of decoding and metrics is as in the run.
 
     Raises:
         UserError: there is no such run, or its checkpoint is missing or torn.
@@ -48,10 +46,7 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
     nats, tokens = negative_log_likelihood(transformer, batches)
     sources, references = build.text_to_translate(trained, store, split)
     hypotheses = build.translator(trained, transformer, tokenizer, search).translate(sources)
-    score = bleu(hypotheses, references)
-    paper = paper_bleu(hypotheses, references, parts.make(trained["data"]).languages[1])
-    return (
-        f"{split} perplexity {perplexity(nats, tokens):.2f}  BLEU {score.score:.2f}  "
-        f"({score.signature}, {score.sentences:,} sentences)\n"
-        f"{split} BLEU by the paper's recipe {paper.score:.2f}  ({paper.signature})\n"
-    )
+    asked = {override.lstrip("+~").partition("=")[0].partition(".")[0] for override in typed}
+    metrics = config["metrics"] if "metrics" in asked else trained.get("metrics", config["metrics"])
+    scores = score_translations(metrics, trained["data"], hypotheses, references)
+    return format_scores(split, {"perplexity": perplexity(nats, tokens), **scores}, sentences=len(references))

@@ -3,17 +3,17 @@
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Protocol
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from etude import terminal
 from etude.launchers.job import Job
 from etude.runs.run_state import DONE, State
 from etude.studies.study import value_at
+from etude.terminal import console as make_console
+from etude.terminal import format_duration, format_number
 
 logger = logging.getLogger(__name__)
 
@@ -37,12 +37,12 @@ _IMPORTANCE = [
     State.WAITING,
     State.SKIPPED,
 ]
-_FIGURES = ("GPU", "step", "loss", "tokens/s", "left", "PPL", "BLEU", "params")
+_FIGURES = ("step", "loss", "tokens/s", "left")
 _AROUND = 3  # lines that the table needs beside its rows
 
 
-class Screen(Protocol):
-    """What a sweep tells whoever watches it."""
+class Screen:
+    """What a sweep tells whoever watches it; here it falls on deaf ears."""
 
     def started(self, job: Job) -> None:
         """`job` has begun."""
@@ -63,7 +63,7 @@ class Screen(Protocol):
 @contextmanager
 def screen(jobs: Sequence[Job], console: Console | None = None) -> Iterator[Screen]:
     """The live table where `console` (standard output unless told) is a terminal, else one line for each event."""
-    console = console or terminal.console()
+    console = console or make_console()
     if not console.is_terminal:
         yield Lines(jobs)
         return
@@ -78,7 +78,7 @@ def screen(jobs: Sequence[Job], console: Console | None = None) -> Iterator[Scre
             live.stop()
 
 
-class Lines:
+class Lines(Screen):
     """One line when a run starts and one when it ends."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
@@ -100,9 +100,8 @@ class Lines:
         if job.state is State.DIVERGED:
             logger.warning("%s (%d of %d)", _diverged(job), done, len(self._jobs))
             return
-        figures = _figures(job)
-        scores = f"PPL {figures['PPL']}, BLEU {figures['BLEU']}"
-        took = duration(job.ended - job.started)
+        scores = ", ".join(f"{label} {score}" for label, score in _scores(job).items() if score)
+        took = format_duration(job.ended - job.started)
         logger.info("%s: finished in %s, %s (%d of %d)", job.name, took, scores, done, len(self._jobs))
 
     def elsewhere(self, job: Job) -> None:
@@ -114,19 +113,13 @@ class Lines:
         """One line."""
         logger.warning("%s", _asked(runs, grace))
 
-    def refresh(self) -> None:
-        """Nothing: time passes in silence."""
 
-
-class LiveTable:
+class LiveTable(Screen):
     """A row a run; what failed or diverged is told above it as it happens. A terminal that has gone ends no sweep."""
 
     def __init__(self, jobs: Sequence[Job], live: Live) -> None:
         self._jobs = jobs
         self._live = live
-
-    def started(self, job: Job) -> None:
-        """The table shows it."""
 
     def ended(self, job: Job) -> None:
         """The table shows it; that it failed or diverged is told at once."""
@@ -134,9 +127,6 @@ class LiveTable:
             self._say(Text(job.failure() + _another(job), style="red"))
         elif job.state is State.DIVERGED:
             self._say(Text(_diverged(job), style="magenta"))
-
-    def elsewhere(self, job: Job) -> None:
-        """The table shows it."""
 
     def stopping(self, runs: int, grace: float) -> None:
         """Above the table."""
@@ -158,7 +148,8 @@ def sweep_table(jobs: Sequence[Job], room: int) -> Table:
     table = Table(box=None, header_style="bold", caption_justify="left", pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("run", no_wrap=True)
     table.add_column("state", no_wrap=True)
-    headers = [header for header in _FIGURES if header != "GPU" or any(job.gpus for job in jobs)]
+    labels = dict.fromkeys(metric.label for job in jobs for metric in job.metrics)
+    headers = [*(["GPU"] if any(job.gpus for job in jobs) else []), *_FIGURES, *labels, "params"]
     for header in headers:
         table.add_column(header, justify="right", no_wrap=True)
     by_importance = sorted(jobs, key=lambda job: (_IMPORTANCE.index(job.state), -job.ended))
@@ -172,48 +163,38 @@ def sweep_table(jobs: Sequence[Job], room: int) -> Table:
     return table
 
 
-def duration(seconds: float | None) -> str:
-    """Seconds as a person reads them: 0:42, 12:05, 3:02:41."""
-    if seconds is None:
-        return ""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
 def _state(job: Job) -> Text:
     """The word for what a job is about."""
     if job.state is State.WAITING and job.attempts > 0:
         return Text(f"waiting, retry {_retry(job, job.attempts)}", "yellow")
     if job.state is not State.RUNNING:
         return Text(job.state, _STYLES[job.state])
-    word = "stopping" if job.stopping else job.progress().get("state", "starting")
+    word = "stopping" if job.stopping else job.progress().doing
     retry = f", retry {_retry(job, job.attempts - 1)}" if job.attempts > 1 else ""
     return Text(f"{word}{retry}", "yellow" if job.stopping else _STYLES[job.state])
 
 
 def _figures(job: Job) -> dict[str, str]:
     """What there is to know of a job, by column."""
-    if job.state is State.DIVERGED:
-        return {"step": _number(job.result.get("steps"), 0), "params": _number(job.result.get("parameters"), 0)}
     if job.state in DONE:
-        return {
-            "step": _number(job.result.get("steps"), 0),
-            "PPL": _number(value_at(job.result, "test.perplexity"), 2),
-            "BLEU": _number(value_at(job.result, "test.bleu"), 1),
-            "params": _number(job.result.get("parameters"), 0),
-        }
+        steps, parameters = (format_number(job.result.get(key), 0) for key in ("steps", "parameters"))
+        return {"step": steps, "params": parameters} | ({} if job.state is State.DIVERGED else _scores(job))
     if job.state is not State.RUNNING:
         return {}
     now = job.progress()
-    max_steps = now.get("max_steps", value_at(job.config, "budget.max_steps") or 0)
+    max_steps = now.max_steps or value_at(job.config, "budget.max_steps") or 0
     return {
         "GPU": _gpus(job),
-        "step": f"{now.get('step', 0):,}/{max_steps:,}",
-        "loss": _number(now.get("loss"), 3),
-        "tokens/s": _number(now.get("tokens_per_second"), 0),
-        "left": duration(now.get("seconds_left")),
+        "step": f"{now.step or 0:,}/{max_steps:,}",
+        "loss": format_number(now.loss, 3),
+        "tokens/s": format_number(now.tokens_per_second, 0),
+        "left": format_duration(now.seconds_left),
     }
+
+
+def _scores(job: Job) -> dict[str, str]:
+    """What a finished run scored, by the labels of its study's metrics; empty where it was not measured."""
+    return {metric.label: format_number(value_at(job.result, metric.key), metric.digits) for metric in job.metrics}
 
 
 def _gpus(job: Job) -> str:
@@ -237,7 +218,3 @@ def _another(job: Job) -> str:
 def _asked(runs: int, grace: float) -> str:
     which = "1 run has" if runs == 1 else f"{runs} runs have"
     return f"stopping: {which} {grace:g} s to write a checkpoint; Ctrl-C again ends everything now"
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "" if value is None else f"{value:,.{digits}f}"

@@ -40,5 +40,5 @@ def train_on_several(run: RunDir, launcher: Mapping[str, Any]) -> dict[str, Any]
     config = run.config()
     build.shapes(config)
     build.token_store(config)  # made here, where a mistake is one sentence and not one of each process
-    run_side_by_side([run], asked.slots(), retries=asked.retries, timeout=asked.timeout, grace=asked.grace)
+    run_side_by_side([run], asked.slots(), **asked.how)
     return run.result()

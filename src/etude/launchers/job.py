@@ -9,16 +9,19 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
+from filelock import FileLock
+
 from etude.errors import UserError
 from etude.files import write_text
-from etude.launchers.worker import Process
+from etude.launchers.worker import Worker
 from etude.runs.divergence import divergence
-from etude.runs.lock import Busy, is_locked
+from etude.runs.lock import Busy, claim, is_locked
 from etude.runs.log import last_lines
 from etude.runs.run_dir import RunDir
-from etude.runs.run_state import State
+from etude.runs.run_state import Progress, State, read_progress
 from etude.runs.typed import distinguishing_overrides
-from etude.studies.study import value_at
+from etude.studies.metrics import Metric
+from etude.studies.study import metrics_of, value_at
 
 Command = Callable[[RunDir], Sequence[str]]
 
@@ -49,7 +52,9 @@ class Job:
 
     def __init__(self, run_dir: RunDir, retries: int = 0) -> None:
         self.run_dir = run_dir
-        self.state = self._found() if run_dir.finished else State.WAITING
+        self.state = State.WAITING
+        if run_dir.finished:
+            self.state = State.DIVERGED if self.divergence else State.SKIPPED
         self._launched = "" if run_dir.finished else run_dir.config_file.read_text(encoding="utf-8")
         self.reason = ""  # why it failed
         self.started = self.ended = 0.0  # seconds since the epoch
@@ -58,7 +63,8 @@ class Job:
         self.gpus: tuple[str, ...] = ()  # that it runs on
         self.stopping = False  # it has been asked to stop
         self.apart = ""  # what was typed for it, and not for others of the same study, arm and seed
-        self._process: Process | None = None
+        self._worker: Worker | None = None
+        self._claim: FileLock | None = None
         self._code: int | None = None
         self._timeout, self._deadline = 0.0, float("inf")  # seconds; and by the monotonic clock
 
@@ -78,6 +84,11 @@ class Job:
         """What the finished run found."""
         return self.run_dir.result()
 
+    @cached_property
+    def metrics(self) -> list[Metric]:
+        """What its study shows of a result."""
+        return [*metrics_of(self.run_dir.path.parts[-3]).values()]
+
     @property
     def divergence(self) -> str | None:
         """How the finished run diverged, if it did."""
@@ -95,10 +106,19 @@ class Job:
 
     def look(self) -> None:
         """Of a run that waits or is elsewhere: whether another process works on it, or has finished it."""
-        if self.run_dir.finished:
-            self.state = self._found()
-        else:
-            self.state = State.ELSEWHERE if is_locked(self.run_dir) else State.WAITING
+        elsewhere = is_locked(self.run_dir)  # asked first: it may finish meanwhile
+        self.state = self.outcome if self.run_dir.finished else State.ELSEWHERE if elsewhere else State.WAITING
+
+    def claim(self) -> bool:
+        """Take the run for this sweep; false where another process works on it, or has finished it."""
+        try:
+            self._claim = claim(self.run_dir)
+        except OSError:  # its process will say what is wrong with the directory
+            return True
+        if self._claim is None or self.run_dir.finished:
+            self._end(self.outcome if self.run_dir.finished else State.ELSEWHERE)
+            return False
+        return True
 
     def start(
         self,
@@ -109,7 +129,7 @@ class Job:
         timeout: float | None = None,
         grace: float = GRACE,
     ) -> None:
-        """Start the process.
+        """Start the process of a run that is claimed.
 
         Args:
             command: the program and arguments for its run.
@@ -121,17 +141,18 @@ class Job:
         if self._launched != self.run_dir.config_file.read_text(encoding="utf-8"):  # another command asked for others
             write_text(self.run_dir.config_file, self._launched)  # devices meanwhile; these are what the slot is for
         self.state, self.started, self.ended = State.RUNNING, time.time(), 0.0
-        self._process, self._code, self.reason, self.stopping = None, None, "", False
+        self._worker, self._code, self.reason, self.stopping = None, None, "", False
         self.gpus = tuple(gpus or ())
         self.attempts += 1
         self._timeout = float("inf") if timeout is None else timeout
         self._deadline = time.monotonic() + self._timeout
         environment = os.environ | dict.fromkeys(_THREADS, str(threads)) | {"PYTHONUNBUFFERED": "1"}
+        environment["PYTHONSAFEPATH"] = "1"  # no file of the working directory stands in for a library
         environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = str(ceil(grace))  # what torchrun leaves its workers
         if gpus is not None:
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
         try:
-            self._process = Process(
+            self._worker = Worker(
                 command(self.run_dir), log=self.run_dir.log_file, environment=environment, grace=grace
             )
         except OSError as error:
@@ -139,9 +160,9 @@ class Job:
 
     def poll(self) -> None:
         """Look whether the process has ended, and how: only a result is success, a terminated trainer exits with 0."""
-        if self.state is not State.RUNNING or self._process is None:
+        if self.state is not State.RUNNING or self._worker is None:
             return
-        self._code = self._process.poll()
+        self._code = self._worker.poll()
         if self._code is not None and self.run_dir.finished:
             self._end(self.outcome)
         elif self._code is not None:
@@ -158,32 +179,28 @@ class Job:
     def signal(self, number: signal.Signals) -> None:
         """SIGTERM asks it to stop, and kills what is there when the grace is over; SIGUSR1 kills it all now."""
         self.stopping = True
-        if self._process is not None:
-            self._process.signal(number)
+        if self._worker is not None:
+            self._worker.signal(number)
 
     @property
     def alive(self) -> bool:
         """Whether anything of it has not ended yet."""
-        return self._process is not None and self._process.poll() is None
+        return self._worker is not None and self._worker.poll() is None
 
     def stop(self) -> None:
         """End the process and all that it started, at once."""
         self.signal(signal.SIGUSR1)
-        if self._process is not None:
-            self._process.wait()
+        if self._worker is not None:
+            self._worker.wait()
         self._end(self.outcome if self.run_dir.finished else State.STOPPED)
 
     def wait_again(self) -> None:
         """It has failed, and is to be tried again."""
         self.state = State.WAITING
 
-    def progress(self) -> dict[str, Any]:
-        """What this process last said of itself; nothing while only an earlier one has spoken."""
-        try:
-            fresh = self.run_dir.progress_file.stat().st_mtime >= self.started
-        except OSError:
-            fresh = False
-        return (self.run_dir.progress() or {}) if fresh else {}
+    def progress(self) -> Progress:
+        """What this process last said of itself."""
+        return read_progress(self.run_dir, self.started)
 
     def failure(self) -> str:
         """What went wrong and where to read on, with the last lines of the log."""
@@ -193,13 +210,11 @@ class Job:
         return f"{self.name} failed{attempts}: {self.reason}; the end of {self.run_dir.log_file}:{said}"
 
     def _last_lines(self) -> tuple[list[str], int | None]:
-        return last_lines(self.run_dir.log_file, self._process.log_start if self._process else 0)
-
-    def _found(self) -> State:
-        """The state of a run whose result somebody else has made."""
-        return State.DIVERGED if self.divergence else State.SKIPPED
+        return last_lines(self.run_dir.log_file, self._worker.log_start if self._worker else 0)
 
     def _end(self, state: State, reason: str = "") -> None:
+        if self._claim is not None:
+            self._claim.release()
         self.state, self.reason, self.ended = state, reason, time.time()
 
 

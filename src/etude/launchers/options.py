@@ -1,7 +1,7 @@
 """The keys of `hydra.launcher`, checked, and the slots they make of this machine."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -9,6 +9,30 @@ from typing import Any
 from etude.errors import UserError
 from etude.launchers.machine import usable_cores, visible_gpus
 from etude.launchers.resources import Slots
+
+
+def _whole(value: Any, least: int) -> bool:
+    return type(value) is int and value >= least
+
+
+def _seconds(value: Any) -> bool:
+    return type(value) in (int, float) and value > 0 and isfinite(value)
+
+
+_NEEDED: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "workers": ("auto or a whole number, 1 or more", lambda value: value == "auto" or _whole(value, 1)),
+    "threads": ("auto or a whole number, 1 or more", lambda value: value == "auto" or _whole(value, 1)),
+    "gpus": (
+        "auto, a list of ids, or a whole number, 0 or more",
+        lambda value: value == "auto" or isinstance(value, list | tuple) or _whole(value, 0),
+    ),
+    "runs_per_gpu": ("a whole number, 1 or more", lambda value: _whole(value, 1)),
+    "devices_per_run": ("null or a whole number, 1 or more", lambda value: value is None or _whole(value, 1)),
+    "retries": ("a whole number, 0 or more", lambda value: _whole(value, 0)),
+    "timeout": ("null or a number of seconds above 0", lambda value: value is None or _seconds(value)),
+    "grace": ("a number of seconds above 0", _seconds),
+    "fail_fast": ("true or false", lambda value: type(value) is bool),
+}
 
 
 @dataclass(frozen=True)
@@ -27,15 +51,20 @@ class Options:
     retries: int
     timeout: float | None
     grace: float
+    fail_fast: bool
 
     def __post_init__(self) -> None:
-        _whole("workers", self.workers, or_else="auto")
-        _whole("threads", self.threads, or_else="auto")
-        _whole("runs_per_gpu", self.runs_per_gpu)
-        _whole("devices_per_run", self.devices_per_run, or_else=None)
-        _whole("retries", self.retries, least=0)
-        _seconds("timeout", self.timeout, or_else=None)
-        _seconds("grace", self.grace)
+        for key, (needed, fits) in _NEEDED.items():
+            value = getattr(self, key)
+            if not fits(value):
+                told = "null" if value is None else value
+                raise UserError(f"hydra.launcher.{key}={told}: it must be {needed}")
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """What is done with runs, by the arguments of `run_side_by_side`."""
+        names = ("retries", "timeout", "grace", "fail_fast")
+        return {name: getattr(self, name) for name in names}
 
     def slots(self) -> Slots:
         """What there is to hand out.
@@ -63,7 +92,6 @@ class Options:
                     f"hydra.launcher.gpus: {unseen[0]} is not in CUDA_VISIBLE_DEVICES, which names {seen}: say auto"
                 )
             return ids
-        _whole("gpus", self.gpus, least=0, or_else="auto")
         if self.gpus == 0:
             return ()
         found = visible_gpus()
@@ -75,28 +103,3 @@ class Options:
                 "say gpus=auto, or name them: gpus=[0,1]"
             )
         return found[: self.gpus]
-
-
-def _whole(key: str, value: Any, *, least: int = 1, or_else: str | None = "") -> None:
-    """Refuse what is neither a whole number of at least `least` nor the word `or_else` ("" for no such word)."""
-    if type(value) is int and value >= least:
-        return
-    if value != or_else or or_else == "":
-        raise UserError(
-            f"hydra.launcher.{key}={_told(value)}: it must be {_or(or_else)}a whole number, {least} or more"
-        )
-
-
-def _seconds(key: str, value: Any, *, or_else: str | None = "") -> None:
-    if type(value) in (int, float) and value > 0 and isfinite(value):
-        return
-    if value != or_else or or_else == "":
-        raise UserError(f"hydra.launcher.{key}={_told(value)}: it must be {_or(or_else)}a number of seconds above 0")
-
-
-def _or(word: str | None) -> str:
-    return f"{_told(word)} or " if word != "" else ""
-
-
-def _told(value: Any) -> str:
-    return "null" if value is None else str(value)

@@ -26,6 +26,7 @@ def run_as_tasks(
     num_cpus: float,
     num_gpus: float | None,
     max_retries: int,
+    fail_fast: bool = False,
     command: Command = train_command,
 ) -> None:
     """Run all that are not finished, as many at once as Ray has room for.
@@ -36,6 +37,7 @@ def run_as_tasks(
         num_cpus: cores of one run.
         num_gpus: GPUs of one run, or a fraction of one; None for as many as its devices, where Ray has GPUs.
         max_retries: how often a run is started again when its machine is lost.
+        fail_fast: whether the first failure stops all others.
         command: the process that does one run.
 
     Raises:
@@ -59,7 +61,7 @@ def run_as_tasks(
         why = str(error).strip().partition("\n")[0]
         raise UserError(f"hydra.launcher: {why} (hydra/launcher=slots needs no Ray)") from error
     try:
-        follow(jobs, endings, launch)
+        follow(jobs, endings, launch, fail_fast=fail_fast)
     except KeyboardInterrupt:
         conclude(jobs, stopped=True)
     finally:

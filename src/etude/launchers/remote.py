@@ -3,11 +3,13 @@
 Both machines see the run's directory: config, log, progress, checkpoints and result pass through it.
 """
 
+import os
 import signal
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 from etude.launchers.dashboard import Lines
@@ -44,6 +46,7 @@ class RemoteRun:
         gpus: ids of those it sees; None for those that the caller sees.
         grace: seconds between asking it to stop and killing it.
         command: the process that does one run.
+        folder: where the sweep was typed, whose modules and files the run uses.
     """
 
     run_dir: RunDir
@@ -51,15 +54,17 @@ class RemoteRun:
     gpus: Sequence[str] | None = None
     grace: float = GRACE
     command: Command = train_command
+    folder: Path = field(default_factory=Path.cwd)
     _job: Job | None = field(default=None, init=False, repr=False)
 
     def __call__(self) -> Ending:
         """Train until the run has ended; whatever cuts this short stops the run first."""
+        os.chdir(self.folder)
         with suppress(Busy), hold_lock(self.run_dir, self.grace):
             pass  # an attempt whose worker has died may still be writing its checkpoint
         job = self._job = Job(self.run_dir)
         try:
-            if job.state is State.WAITING:
+            if job.state is State.WAITING and job.claim():
                 job.start(self.command, self.threads, self.gpus, grace=self.grace)
             while job.state is State.RUNNING:
                 time.sleep(_PAUSE)
@@ -93,7 +98,7 @@ def absolute(run_dirs: Sequence[RunDir]) -> list[RunDir]:
     return [RunDir(run_dir.path.absolute()) for run_dir in run_dirs]
 
 
-def follow(jobs: Sequence[Job], endings: Endings, again: Launch) -> None:
+def follow(jobs: Sequence[Job], endings: Endings, again: Launch, *, fail_fast: bool = False) -> None:
     """Tell each ending as it comes, and all failures again after the last.
 
     What another process works on is left to it meanwhile. When all others have ended, whatever that process has let go
@@ -103,24 +108,25 @@ def follow(jobs: Sequence[Job], endings: Endings, again: Launch) -> None:
         jobs: all runs.
         endings: of those that were launched.
         again: launches runs.
+        fail_fast: whether the first failure ends it, and with `endings` what was launched.
 
     Raises:
         SweepFailed: at least one run ended without a result.
     """
     lines = Lines(jobs)
-    elsewhere: list[Job] = []
     while True:
         with closing(endings):
             for job, ending in endings:
                 job.attempts, (job.started, job.ended, job.reason, taken) = 1, ending
                 if taken:
                     job.state = State.ELSEWHERE
-                    elsewhere.append(job)
                     lines.elsewhere(job)
                     continue
                 job.state = State.FAILED if ending.reason else job.outcome
                 lines.ended(job)
-        while not (left := take_back(elsewhere, lines)) and elsewhere:
+                if fail_fast and job.state is State.FAILED:
+                    conclude(jobs, stopped=False)
+        while not (left := take_back(jobs, lines)) and any(job.state is State.ELSEWHERE for job in jobs):
             time.sleep(_LOOKS)
         if not left:
             break

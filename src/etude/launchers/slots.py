@@ -31,12 +31,14 @@ def run_side_by_side(
     retries: int = 0,
     timeout: float | None = None,
     grace: float = GRACE,
+    fail_fast: bool = False,
     cost: Cost = planned_hours,
     command: Command = train_command,
 ) -> None:
     """Run all that are not finished, the longest first, as many at once as there are slots, and show how they stand.
 
-    A run that another process works on is left to it meanwhile; the sweep comes back to it, and ends when all have.
+    A run that another process works on is left to it meanwhile; the sweep comes back to it, and ends when all have. So
+    several sweeps over the same runs share them.
 
     Args:
         run_dirs: frozen runs; one that is named twice runs once.
@@ -44,6 +46,7 @@ def run_side_by_side(
         retries: how often a failed run is tried again, behind those that wait.
         timeout: seconds that an attempt at a run may take; then it is stopped, and has failed.
         grace: seconds between asking a run to stop and killing it.
+        fail_fast: whether the first run that fails for good stops all others, as Ctrl-C does.
         cost: what runs will take, by their configs; asked where not all can run at once.
         command: the process that does one run.
 
@@ -54,23 +57,26 @@ def run_side_by_side(
     """
     jobs = jobs_of(run_dirs, retries)
     waiting = _in_order([job for job in jobs if job.state is State.WAITING], slots, cost)
-    elsewhere: list[Job] = []
     running: dict[Job, Slot] = {}
+
+    def is_over() -> bool:
+        if fail_fast and any(job.state is State.FAILED for job in jobs):  # one that is tried again waits
+            return True
+        return not (waiting or running or any(job.state is State.ELSEWHERE for job in jobs))
+
     with interrupts() as heard, screen(jobs) as show:
         try:
-            while (waiting or running or elsewhere) and not heard.caught:
-                waiting = [*take_back(elsewhere, show), *waiting]
+            while not (heard.caught or is_over()):
+                waiting = [*take_back(jobs, show), *waiting]
                 admitted = slots.admit([Need.of(job.config) for job in waiting])
                 for place, slot in admitted.items():
                     job = waiting[place]
-                    job.look()
-                    if job.state is State.WAITING:
+                    if job.claim():
                         running[job] = slot
                         job.start(command, slot.threads, slot.gpus, timeout=timeout, grace=grace)
                         show.started(job)
                     else:
                         slots.give_back(slot)
-                        elsewhere.append(job)
                         show.elsewhere(job)
                 waiting = [job for place, job in enumerate(waiting) if place not in admitted]
                 show.refresh()
@@ -81,7 +87,6 @@ def run_side_by_side(
                         continue
                     slots.give_back(running.pop(job))
                     if job.state is State.ELSEWHERE:  # that process was quicker
-                        elsewhere.append(job)
                         show.elsewhere(job)
                         continue
                     show.ended(job)
@@ -93,15 +98,14 @@ def run_side_by_side(
     conclude(jobs, stopped=bool(heard.caught))
 
 
-def take_back(elsewhere: list[Job], show: Screen) -> list[Job]:
-    """Takes from `elsewhere` the runs whose process has gone, and returns those that it has not finished."""
+def take_back(jobs: Sequence[Job], show: Screen) -> list[Job]:
+    """Of the runs that other processes worked on, those that are left unfinished; those that are finished are told."""
+    elsewhere = [job for job in jobs if job.state is State.ELSEWHERE]
     for job in elsewhere:
         job.look()
         if job.state in DONE:
             show.elsewhere(job)
-    back = [job for job in elsewhere if job.state is State.WAITING]
-    elsewhere[:] = [job for job in elsewhere if job.state is State.ELSEWHERE]
-    return back
+    return [job for job in elsewhere if job.state is State.WAITING]
 
 
 def _in_order(jobs: list[Job], slots: Slots, cost: Cost) -> list[Job]:
@@ -149,6 +153,7 @@ def conclude(jobs: Sequence[Job], *, stopped: bool) -> None:
     if failed:
         told = "\n\n".join(job.failure() for job in failed)
         others = "the others are finished" if len(failed) < len(jobs) else "none is finished"
-        raise SweepFailed(
-            f"{len(failed)} of {len(jobs)} runs failed:\n\n{told}\n\n{others}; the same command runs only these again"
-        )
+        again = "the same command runs only these again"
+        if unfinished := sum(job.state not in (*DONE, State.FAILED) for job in jobs):  # after fail_fast
+            others, again = f"{unfinished} were stopped or not begun", "the same command goes on with all of them"
+        raise SweepFailed(f"{len(failed)} of {len(jobs)} runs failed:\n\n{told}\n\n{others}; {again}")

@@ -20,7 +20,7 @@ from etude.files import write_json
 from etude.launchers.job import Command, Job, jobs_of, train_command
 from etude.launchers.remote import Ending, Endings, RemoteRun, absolute, follow
 from etude.launchers.resources import Need
-from etude.launchers.slots import conclude
+from etude.launchers.slots import SweepFailed, conclude
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
 
@@ -64,6 +64,7 @@ def run_as_jobs(
     *,
     cluster: str,
     wait_for_completion: bool,
+    fail_fast: bool = False,
     command: Command = train_command,
     **options: Any,
 ) -> None:
@@ -73,6 +74,7 @@ def run_as_jobs(
         run_dirs: frozen runs; one that is named twice runs once.
         cluster: "slurm", or "local" for processes of this machine.
         wait_for_completion: whether to see them through, or to leave when they are submitted.
+        fail_fast: whether the first failure that is seen cancels all other jobs, which write their checkpoints.
         command: the process that does one run.
         options: the rest of `conf/hydra/launcher/submitit_slurm.yaml`.
 
@@ -94,7 +96,11 @@ def run_as_jobs(
         return endings(submitted)
 
     try:
-        follow(jobs, endings(submitted), again)
+        follow(jobs, endings(submitted), again, fail_fast=fail_fast)
+    except SweepFailed:
+        for task in submitted:  # none but after fail_fast
+            task.cancel()
+        raise
     except KeyboardInterrupt:
         if not submitted:  # what is left is with other processes
             conclude(jobs, stopped=True)

@@ -1,17 +1,17 @@
-"""Keeps the command of one run, so that nothing of it outlives the run, nor the sweep.
+"""Supervises the command of one run, so that nothing of it outlives the run, nor the sweep.
 
 It is run as a script that imports nothing slow:
 
-    python -I -S keeper.py PARENT GRACE COMMAND...
+    python -I -S supervisor.py PARENT GRACE COMMAND...
 
 What torchrun or a dashboard's client starts has a session of its own, which no signal to a process group reaches. So
-the keeper adopts whatever loses its parent (a "subreaper", on Linux), and ends only when it has no child left. What the
-command leaves behind has a moment to end by itself.
+the supervisor adopts whatever loses its parent (a "subreaper", on Linux), and ends only when it has no child left. What
+the command leaves behind has a moment to end by itself.
 
     SIGTERM   ask the command to stop, and kill everything GRACE seconds later; comes by itself if PARENT dies (Linux)
     SIGUSR1   kill everything now
 
-The keeper ends as the command ended: with its exit status, or by the same signal. Where there is no Linux, only the
+The supervisor ends as the command ended: with its exit status, or by the same signal. Where there is no Linux, only the
 command's process group is killed, and nobody notices that PARENT has died.
 """
 
@@ -27,7 +27,7 @@ _LINUX = sys.platform == "linux"
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # <linux/prctl.h>
 
 
-def keep(command: list[str], grace: float) -> int:
+def supervise(command: list[str], grace: float) -> int:
     """Run `command` to its end, and to the end of all that it started.
 
     Args:
@@ -60,14 +60,14 @@ def keep(command: list[str], grace: float) -> int:
 
 
 def _start(command: list[str]) -> int:
-    """The process of `command`: in a session of its own, with default signals, killed if the keeper dies."""
-    keeper = os.getpid()
+    """The process of `command`: in a session of its own, with default signals, killed if the supervisor dies."""
+    supervisor = os.getpid()
     pid = os.fork()
     if pid:
         return pid
     try:
         os.setsid()
-        _die_with(keeper, signal.SIGKILL)
+        _die_with(supervisor, signal.SIGKILL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEEDED)
         os.execvp(command[0], command)
     except OSError as error:
@@ -87,7 +87,7 @@ def _kill_children(leader: int) -> None:
 def _children() -> Iterator[int]:
     """The processes whose parent is this one."""
     me = os.getpid()
-    for name in os.listdir("/proc"):  # noqa: PTH208 (pathlib takes longer to import than the keeper to start)
+    for name in os.listdir("/proc"):  # noqa: PTH208 (pathlib takes longer to import than the supervisor to start)
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
@@ -126,13 +126,13 @@ def _end_as(code: int) -> None:
 
 
 def main() -> None:
-    """Keep the command that the arguments name."""
+    """Supervise the command that the arguments name."""
     parent, grace, *command = sys.argv[1:]
     signal.signal(signal.SIGCHLD, lambda number, frame: None)  # one that is ignored by default need not be kept pending
     signal.pthread_sigmask(signal.SIG_BLOCK, _HEEDED)  # they are waited for
     _die_with(int(parent), signal.SIGTERM)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    _end_as(keep(command, float(grace)))
+    _end_as(supervise(command, float(grace)))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from etude.report.compare import compare
 from etude.report.comparison import Compared, Tuned
 from etude.report.render import latex
 from etude.report.render.rows import Rows, make_rows
-from etude.report.render.terminal import Drawn, markdown
+from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.selection import Selection, select
 from etude.runs.records import Run, read_runs
 from etude.studies.study import Study, load_study
@@ -80,8 +80,8 @@ class Report:
     compared: Compared
     rows: Rows
 
-    def __rich__(self) -> Drawn:
-        return Drawn(self.rows)
+    def __rich__(self) -> RenderedTable:
+        return RenderedTable(self.rows)
 
     def markdown(self) -> str:
         """The table and its notes in Markdown."""

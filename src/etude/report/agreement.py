@@ -8,12 +8,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from etude.report.significance import Against
+from etude.report.significance import Against, Difference
 from etude.report.statistics import Interval, Line, fit_line
 from etude.studies.criteria import Criteria
 from etude.studies.study import Study
-
-ROUNDED = 0.005  # half of the last digit that a paper prints of a perplexity
 
 
 @dataclass(frozen=True)
@@ -79,26 +77,26 @@ def agreement(study: Study, found: Mapping[str, Against | None]) -> Agreement | 
         None where the study says no criteria, or nothing can be set side by side.
     """
     printed = study.paper.arms
-    base = (printed.get(study.baseline) or {}).get("ppl")
-    if study.criteria is None or not base:
+    lead = study.lead
+    base = (printed.get(study.baseline) or {}).get(lead.name)
+    if study.criteria is None or not base or not lead.is_log:
         return None
     points = {}
     for arm, held in found.items():
-        theirs = (printed.get(arm) or {}).get("ppl")
-        if theirs and held and held.ppl and held.reference == study.baseline:
-            points[arm] = _point(arm, theirs, base, held, study.criteria)
+        theirs = (printed.get(arm) or {}).get(lead.name)
+        found_there = held.differences.get(lead.name) if held and held.reference == study.baseline else None
+        if theirs and found_there:
+            points[arm] = _point(arm, theirs, base, 0.5 * 10**-lead.digits, found_there, study.criteria)
     if not points:
         return None
     line = fit_line({arm: point.paper for arm, point in points.items()}, {arm: p.ours for arm, p in points.items()})
     return Agreement(study.criteria, points, line)
 
 
-def _point(arm: str, theirs: float, base: float, held: Against, criteria: Criteria) -> Point:
-    assert held.ppl is not None
-    paper, ours = math.log(theirs / base), held.ppl.difference
-    rounding = Interval(
-        math.log((theirs - ROUNDED) / (base + ROUNDED)), math.log((theirs + ROUNDED) / (base - ROUNDED))
-    )
+def _point(arm: str, theirs: float, base: float, half: float, held: Difference, criteria: Criteria) -> Point:
+    """`half`: of the last digit that the paper prints."""
+    paper, ours = math.log(theirs / base), held.test.difference
+    rounding = Interval(math.log((theirs - half) / (base + half)), math.log((theirs + half) / (base - half)))
     large = abs(paper) > criteria.large
     agrees = ours * paper > 0 if large else abs(ours) < criteria.margin
-    return Point(arm, paper, ours, rounding, held.ppl.interval, large, agrees, agrees if large else held.tied)
+    return Point(arm, paper, ours, rounding, held.test.interval, large, agrees, agrees if large else held.tied)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from etude.errors import UserError, did_you_mean
-from etude.paths import shipped
+from etude.paths import find
 from etude.yaml_file import read_yaml
 
 WANDB, BASELINE = "--wandb", "--baseline"
@@ -18,7 +18,7 @@ _NEEDED = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class Arguments:
     """What was asked for.
 
     Attributes:
@@ -38,8 +38,8 @@ class Asked:
     baseline: str = ""
 
 
-def asked(verb: str, words: Sequence[str], options: Collection[str]) -> Asked:
-    """The words understood.
+def parse_arguments(verb: str, words: Sequence[str], options: Collection[str]) -> Arguments:
+    """Parse the words behind a verb.
 
     Args:
         verb: whose words they are.
@@ -63,5 +63,5 @@ def asked(verb: str, words: Sequence[str], options: Collection[str]) -> Asked:
             where[key] = value
         else:
             raise UserError(f"{verb}: {word!r} is not key=value; {did_you_mean(word, [*options, '--help'])}")
-    runs_dir = where.pop("runs_dir", None) or read_yaml(shipped("conf") / "train.yaml")["runs_dir"]
-    return Asked(words[0], runs_dir, where, files, wandb=files.pop(WANDB, ""), baseline=files.pop(BASELINE, ""))
+    runs_dir = where.pop("runs_dir", None) or read_yaml(find("conf", "train.yaml"))["runs_dir"]
+    return Arguments(words[0], runs_dir, where, files, wandb=files.pop(WANDB, ""), baseline=files.pop(BASELINE, ""))

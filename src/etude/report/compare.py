@@ -9,10 +9,10 @@ from statistics import fmean
 from typing import Any
 
 from etude.report.agreement import agreement
-from etude.report.arm_scores import Measured, comparable, measure, scores
+from etude.report.arm_scores import ArmScores, measure_arm, scores
 from etude.report.comparison import BUDGET, TOLERANCE, ArmResult, Compared, Ranks
 from etude.report.selection import Selection
-from etude.report.significance import Against, against, corrected
+from etude.report.significance import Against, compare_arms, correct_for_many
 from etude.report.statistics import (
     Scores,
     kendall,
@@ -30,9 +30,9 @@ from etude.studies.study import Study, value_at
 def compare(study: Study, selection: Selection) -> Compared:
     """All that can be said of the selected runs."""
     first = min(selection.runs, key=lambda run: (run.divergence is not None, run.arm != study.baseline))
-    base_set = test_set(first, selection.runs)
+    base_set = test_set(first, selection.runs, study.metrics.values())
     runs = {arm: [run for run in selection.runs if run.arm == arm and not run.divergence] for arm in study.arms}
-    measured = {arm: measure(arm, its, base_set) for arm, its in runs.items() if its}
+    measured = {arm: measure_arm(study.metrics.values(), arm, its, base_set) for arm, its in runs.items() if its}
     tests = _tests(study, measured)
     arms = [_arm(study, arm, selection, runs, measured.get(arm), tests.get(arm)) for arm in study.arms]
     return Compared(
@@ -41,7 +41,7 @@ def compare(study: Study, selection: Selection) -> Compared:
         arms=arms,
         setting={key: first.chosen(key) for key in ("data", "scale", "budget")} | first.typed | _text(first),
         test_set=base_set,
-        ranks=_ranks(arms) if study.paper.arms else {},
+        ranks=_ranks(study, arms),
         agreement=agreement(study, tests),
         notes=[*_diverged(arms), *_not_compared(measured)],
         left_out=selection.notes,
@@ -54,14 +54,14 @@ def _text(run: Run) -> dict[str, str]:
     return {} if version == TODAY else {"text": version}
 
 
-def _tests(study: Study, measured: Mapping[str, Measured]) -> dict[str, Against]:
+def _tests(study: Study, measured: Mapping[str, ArmScores]) -> dict[str, Against]:
     """Each arm against the one that the study holds it against, where both have runs."""
-    prior = moderate([its.loss for its in measured.values() if its.loss])
-    margin = study.criteria.margin if study.criteria else None
+    priors = {name: moderate([its.of[name] for its in measured.values() if name in its.of]) for name in study.metrics}
+    margins = {study.lead.name: study.criteria.margin} if study.criteria and study.lead.is_log else {}
     pairs = {arm: study.reference(arm) for arm in measured if arm != study.baseline}
-    return corrected(
+    return correct_for_many(
         {
-            arm: against(other, measured[arm], measured[other], prior, margin)
+            arm: compare_arms(other, measured[arm], measured[other], study.metrics, priors, margins)
             for arm, other in pairs.items()
             if other in measured
         }
@@ -73,7 +73,7 @@ def _arm(
     arm: str,
     selection: Selection,
     finished: Mapping[str, Sequence[Run]],
-    measured: Measured | None,
+    measured: ArmScores | None,
     found: Against | None,
 ) -> ArmResult:
     runs, base = list(finished[arm]), finished[study.baseline]
@@ -85,9 +85,12 @@ def _arm(
         runs=runs,
         diverged=[run for run in selection.runs if run.arm == arm and run.divergence],
         unfinished=[run for run in selection.unfinished if run.arm == arm],
-        ppl=mean_interval(Scores(arm, scores(runs, "test.perplexity"))) if runs else None,
-        bleu=mean_interval(Scores(arm, scores(runs, "test.bleu"))) if runs else None,
-        comparable=comparable(measured),
+        means={
+            name: mean_interval(Scores(arm, values))
+            for name, metric in study.metrics.items()
+            if (values := scores(runs, metric))
+        },
+        comparable=frozenset(measured.of if measured else ()),
         counts=sentences.counts if sentences else None,
         variances=variances(sentences) if sentences and len(runs) > 1 else None,
         parameters=runs[0].result["parameters"] if runs else None,
@@ -124,11 +127,11 @@ def _mean(runs: Sequence[Run], key: str) -> float | None:
     return fmean(values) if values and all(map(isfinite, values)) else None
 
 
-def _ranks(arms: Sequence[ArmResult]) -> dict[str, Ranks]:
+def _ranks(study: Study, arms: Sequence[ArmResult]) -> dict[str, Ranks]:
+    """By each metric that the paper prints."""
     ranks = {}
-    for name in ("ppl", "bleu"):
-        means = {arm.arm: getattr(arm, name) for arm in arms if name in arm.comparable}
-        ours = {arm: mean and mean.value for arm, mean in means.items()}
+    for name in study.printed:
+        ours = {arm.arm: arm.means[name].value for arm in arms if name in arm.comparable}
         paper = {arm.arm: arm.paper.get(name) for arm in arms if name in arm.comparable}
         ranks[name] = Ranks(spearman(ours, paper), kendall(ours, paper))
     return ranks
@@ -142,7 +145,7 @@ def _diverged(arms: Sequence[ArmResult]) -> list[str]:
     ]
 
 
-def _not_compared(measured: Mapping[str, Measured]) -> list[str]:
+def _not_compared(measured: Mapping[str, ArmScores]) -> list[str]:
     """Why some statistics are missing: a sentence for each reason, with the arms it holds for."""
     reasons: dict[str, list[str]] = {}
     for arm, its in measured.items():

@@ -33,9 +33,8 @@ class ArmResult:
         runs: the finished ones with finite metrics.
         diverged: the finished ones without; they enter no mean.
         unfinished: the runs that have begun.
-        ppl: of the test set, per word piece; None without runs.
-        bleu: of the test set, 0 to 100; None without runs.
-        comparable: which of "ppl" and "bleu" were measured as the baseline's were, so that they may be set beside it.
+        means: by metric, each on its own scale; not there is what not all runs were measured by.
+        comparable: the metrics that were measured as the baseline's were, so that they may be set beside it.
         counts: what each sentence brings to the BLEU of each run; None without translations that can be compared.
         variances: of BLEU, over seeds and over test sets; None with one seed, or without counts.
         parameters: of the model; None without runs, as all that follows.
@@ -55,8 +54,7 @@ class ArmResult:
     runs: list[Run]
     diverged: list[Run]
     unfinished: list[Run]
-    ppl: Mean | None
-    bleu: Mean | None
+    means: dict[str, Mean]
     comparable: frozenset[str]
     counts: Counts | None
     variances: Variances | None
@@ -113,7 +111,7 @@ class Compared:
         arms: all of them in the study's order, the baseline and those without runs among them.
         setting: what a person may have chosen for all runs alike: {"data": "grammar", "scale": "pocket", ...}.
         test_set: the baseline's, or where it has no runs the first arm's.
-        ranks: by "ppl" and "bleu"; empty where there is no paper.
+        ranks: by each metric that the paper prints.
         agreement: with the paper, by the study's own criteria; None where it has none.
         notes: sentences on what diverged, or is not compared, and why.
         left_out: sentences on the runs that were not selected.

@@ -1,27 +1,31 @@
 """Whether an arm was trained and measured as the baseline was, but for what the arm is there to change."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from etude.config.difference import Pair, difference
 from etude.report.comparison import ArmResult, Compared
-from etude.report.wording import plain
+from etude.report.wording import format_value
 from etude.runs.records import Run
 from etude.studies.study import value_at
 
 _TOLD = ("budget", "data", "scale")  # an arm that is meant to have another is no equal comparison all the same
-_MEASURED = ("store", "test.sentences", "test.tokens", "test.signature")
 
 
-def unequal(compared: Compared) -> dict[str, list[str]]:
+def find_confounds(compared: Compared) -> dict[str, list[str]]:
     """What makes arms no equal comparison with the baseline, and which: text -> arms."""
     found: dict[str, list[str]] = {}
     base = compared.baseline
+    signatures = [metric.signature for metric in compared.study.metrics.values() if metric.signature]
+    measured = ("store", "test.sentences", "test.tokens", *signatures)
     for arm in compared.arms if base.runs else ():
         differing: dict[str, Pair] = {}
         for run in arm.runs:
-            differing |= _between(base.runs[0], run, _names(base) | _names(arm))
+            differing |= _between(base.runs[0], run, _names(base) | _names(arm), measured)
         if differing:
-            told = (f"{key} {plain(its)} (baseline: {plain(theirs)})" for key, (theirs, its) in differing.items())
+            told = (
+                f"{key} {format_value(its)} (baseline: {format_value(theirs)})"
+                for key, (theirs, its) in differing.items()
+            )
             found.setdefault(f"Not an equal comparison: {', '.join(told)}.", []).append(arm.arm)
     return found
 
@@ -31,10 +35,10 @@ def _names(arm: ArmResult) -> set[str]:
     return {override.partition("=")[0].lstrip("+~") for override in arm.overrides}
 
 
-def _between(base: Run, run: Run, meant: Collection[str]) -> dict[str, Pair]:
+def _between(base: Run, run: Run, meant: Collection[str], measured: Iterable[str]) -> dict[str, Pair]:
     """What differs between two runs and was not meant to: key -> (the baseline's, the run's)."""
     configs = {key: pair for key, pair in _sources(base, run).items() if _is_told(key) or not _follows(key, meant)}
-    results = {key: (value_at(base.result, key), value_at(run.result, key)) for key in _MEASURED}
+    results = {key: (value_at(base.result, key), value_at(run.result, key)) for key in measured}
     return configs | {key: (theirs, its) for key, (theirs, its) in results.items() if theirs != its}
 
 

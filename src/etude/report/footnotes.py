@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 from etude.report.comparison import BUDGET, TOLERANCE, ArmResult, Compared
-from etude.report.confounds import unequal
+from etude.report.confounds import find_confounds
 from etude.report.differences import on_differences
 from etude.report.statistics import RankCorrelation
-from etude.report.wording import ends, fixed, plain, span
+from etude.report.wording import format_fixed, format_interval, format_range, format_value
 from etude.runs.provenance import marks_on_code, notes_on_code
 from etude.runs.records import Run
 from etude.studies.study import value_at
@@ -18,7 +18,7 @@ _BUDGET = "§"
 
 def marks(compared: Compared) -> dict[str, str]:
     """What stands behind the name of each arm."""
-    footnotes = unequal(compared)
+    footnotes = find_confounds(compared)
     marked = {}
     for arm in compared.arms:
         numbers = [n for n, arms in enumerate(footnotes.values(), start=1) if arm.arm in arms]
@@ -31,7 +31,7 @@ def notes(compared: Compared) -> list[str]:
     """Sentences: how far the paper is borne out, the meaning of the marks, then the rest."""
     runs = [run for arm in compared.arms for run in arm.runs]
     told = _on_agreement(compared) + _on_tuning(compared)
-    told += [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(unequal(compared), start=1)]
+    told += [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(find_confounds(compared), start=1)]
     told += _budgets(compared.arms)
     told += notes_on_code(run.code for run in runs)
     told += compared.notes
@@ -57,7 +57,7 @@ def _on_tuning(compared: Compared) -> list[str]:
     chosen: dict[str, list[str]] = {}
     for arm, values in tuned.values.items():
         if arm in arms:
-            told = ", ".join(f"{key}={plain(value)}" for key, value in zip(keys, values, strict=True))
+            told = ", ".join(f"{key}={format_value(value)}" for key, value in zip(keys, values, strict=True))
             chosen.setdefault(told, []).append(arm)
     numbers = sorted({tuned.trials[arm] for arm in arms if arm in tuned.trials})
     trials = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
@@ -72,7 +72,8 @@ def _on_tuning(compared: Compared) -> list[str]:
 
 def _on_agreement(compared: Compared) -> list[str]:
     """How far the study agrees with its paper: the line that a reader looks for first."""
-    found, ranks = compared.agreement, compared.ranks.get("ppl")
+    lead = compared.study.lead
+    found, ranks = compared.agreement, compared.ranks.get(lead.name)
     if found is None:
         return []
     right, large = found.signs
@@ -88,18 +89,18 @@ def _on_agreement(compared: Compared) -> list[str]:
         told.append(f"ρ {_correlation(ranks.spearman)}")
     line = found.line
     if line.r is not None and line.slope is not None and line.slope_interval:
-        interval = f" {ends(line.r_interval, 2)}" if line.r_interval else ""
-        told.append(f"r {fixed(line.r, 2)}{interval}")
-        told.append(f"slope {fixed(line.slope, 2)} {ends(line.slope_interval, 2)}")
+        interval = f" {format_interval(line.r_interval, 2)}" if line.r_interval else ""
+        told.append(f"r {format_fixed(line.r, 2)}{interval}")
+        told.append(f"slope {format_fixed(line.slope, 2)} {format_interval(line.slope_interval, 2)}")
     against_paper = [point.arm for point in found.points.values() if point.large and not point.agrees]
     apart = [point.arm for point in found.points.values() if not point.large and not point.agrees]
-    sentences = [f"Agreement with the paper in ln PPL: {', '.join(told)}."]
+    sentences = [f"Agreement with the paper in {lead.compared_label}: {', '.join(told)}."]
     if against_paper or apart:
         parts = [f"{', '.join(against_paper)} with another sign" if against_paper else ""]
         parts += [f"{', '.join(apart)} no tie" if apart else ""]
         sentences.append(f"Not as in the paper: {'; '.join(filter(None, parts))}.")
     sentences.append(
-        f"Signs: of the arms whose ln PPL differs from {compared.baseline.arm}'s by more than "
+        f"Signs: of the arms whose {lead.compared_label} differs from {compared.baseline.arm}'s by more than "
         f"{found.criteria.large:g} nats in the paper; the others are ties. r and slope: over {line.points} "
         "differences; all intervals are of 95 %."
     )
@@ -142,39 +143,45 @@ def _conditions_of(compared: Compared, runs: Sequence[Run]) -> list[str]:
     """Under which conditions, measured on what and how."""
     if not runs:
         return []
-    signatures = sorted({str(value_at(run.result, "test.signature")) for run in runs})
+    metrics = compared.study.metrics.values()
+    signatures = {
+        m.scorer: sorted({str(told) for run in runs if (told := value_at(run.result, m.signature))}) for m in metrics
+    }
     ours = (
         ", ".join(f"{key}={value}" for key, value in compared.setting.items()),
-        f"{span(run.result['steps'] for run in runs)} steps",
+        f"{format_range(run.result['steps'] for run in runs)} steps",
         f"seed {_seeds(runs)}",
-        _tested_on(runs),
-        "perplexity per word piece",
+        _tested_on(runs, ", ".join(metric.label for metric in metrics if metric.over == "text")),
+        *(f"{metric.label} per word piece" for metric in metrics if metric.over == "tokens"),
     )
     paper = compared.study.paper
     whose = "Ours" if paper.arms else "All arms"
-    told = [f"{whose}: {'; '.join(ours)}.", f"sacreBLEU: {' or '.join(signatures)}"]
+    told = [f"{whose}: {'; '.join(ours)}."]
+    told += [f"{scorer}: {' or '.join(found)}" for scorer, found in signatures.items() if found]
     told += [f"Paper: {paper.source}; {paper.test_set}."] if paper.arms else []
     return told + _by_the_papers_recipe(compared)
 
 
-def _tested_on(runs: Sequence[Run]) -> str:
-    """How many sentences: BLEU may be of the first of them only."""
+def _tested_on(runs: Sequence[Run], scores: str) -> str:
+    """How many sentences; `scores` of translations may be of the first of them only."""
     translated = [value_at(run.result, "test.sentences") for run in runs]
     whole = [value_at(run.result, "test.pairs") or one for run, one in zip(runs, translated, strict=True)]
-    told = f"tested on {span(whole)} sentences"
-    return told if whole == translated else f"{told}, BLEU on the first {span(translated)} of them"
+    told = f"tested on {format_range(whole)} sentences"
+    return told if whole == translated else f"{told}, {scores} on the first {format_range(translated)} of them"
 
 
 def _by_the_papers_recipe(compared: Compared) -> list[str]:
     """How far sacreBLEU is from what Vaswani et al. call BLEU, by the example of the baseline."""
-    base, printed = compared.baseline, compared.study.paper.arms.values()
+    base, metrics = compared.baseline, compared.study.metrics.values()
+    metric = next((one for one in metrics if one.sentences and one.name in compared.study.printed), None)
     scored = [value_at(run.result, "test.paper_bleu") for run in base.runs]
     known = all(isinstance(score, int | float) for score in scored)
-    if base.bleu is None or not known or all(numbers.get("bleu") is None for numbers in printed):
+    if metric is None or metric.name not in base.means or not known:
         return []
     return [
         "BLEU is sacreBLEU here, and in Vaswani et al. 2017 that of tokenised text with German compounds split: the "
-        f"mean of {base.arm} is {fixed(base.bleu.value, 2)} by the one, {fixed(fmean(scored), 2)} by the other."
+        f"mean of {base.arm} is {format_fixed(base.means[metric.name].value, 2)} by the one, "
+        f"{format_fixed(fmean(scored), 2)} by the other."
     ]
 
 
@@ -182,7 +189,7 @@ def _on_ranks(compared: Compared) -> str:
     """Whether the arms stand in the paper's order."""
     unknown = {ranks.spearman.why_not for ranks in compared.ranks.values() if ranks.spearman.value is None}
     known = [
-        f"{name.upper()} ρ {_correlation(ranks.spearman)}, τ {_correlation(ranks.kendall)}"
+        f"{compared.study.metrics[name].label} ρ {_correlation(ranks.spearman)}, τ {_correlation(ranks.kendall)}"
         for name, ranks in compared.ranks.items()
         if ranks.spearman.value is not None
     ]
@@ -192,5 +199,5 @@ def _on_ranks(compared: Compared) -> str:
 
 
 def _correlation(found: RankCorrelation) -> str:
-    told = "–" if found.value is None else fixed(found.value, 2)
-    return f"{told} {ends(found.interval, 2)}" if found.interval else told
+    told = "–" if found.value is None else format_fixed(found.value, 2)
+    return f"{told} {format_interval(found.interval, 2)}" if found.interval else told

@@ -4,8 +4,11 @@ Columns, all of which every row has, empty (None) where a run has none:
 
     study, arm, seed, id            which run it is
     <config key>                    what the study varies, such as model.heads or model/position
-    test_perplexity, test_bleu, test_paper_bleu, valid_perplexity
-    test_sentences, test_tokens, test_signature, test_paper_signature, store
+    <key of a metric>               such as test_chrf: what the study declares; where it declares nothing
+    test_perplexity, test_bleu
+    test_paper_bleu, valid_perplexity
+    test_sentences, test_tokens
+    test_signature, test_paper_signature, store
     parameters, steps, tokens, flops, seconds, decoding_seconds
     code                            same | other | unknown | unchecked: was it made by the code of today?
     diverged                        how, where the run did
@@ -27,8 +30,8 @@ from etude.studies.study import Study, value_at
 
 Frame = list[dict[str, Any]]
 
-_SCORES = ("test.perplexity", "test.bleu", "test.paper_bleu", "valid.perplexity")
-_TESTED = ("test.sentences", "test.tokens", "test.signature", "test.paper_signature", "store")
+_BESIDE = ("test.paper_bleu", "valid.perplexity")
+_TESTED = ("test.sentences", "test.tokens")
 _COSTS = ("parameters", "steps", "tokens", "flops", "seconds", "decoding_seconds")
 
 
@@ -69,7 +72,10 @@ def write_parquet(rows: Frame, file: Path) -> None:
 
 
 def _row(study: Study, run: Run, keys: Sequence[str]) -> dict[str, Any]:
-    found = {key: value_at(run.result, key) for key in (*_SCORES, *_TESTED, *_COSTS)}
+    metrics = study.metrics.values()
+    signatures = (*(metric.signature for metric in metrics if metric.signature), "test.paper_signature", "store")
+    shown = (*(metric.key for metric in metrics), *_BESIDE, *_TESTED, *signatures, *_COSTS)
+    found = {key: value_at(run.result, key) for key in shown}
     return {
         "study": study.name,
         "arm": run.arm,

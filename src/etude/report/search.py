@@ -15,26 +15,16 @@ from statistics import fmean
 from etude.errors import UserError
 from etude.report.render.rows import Column, Row, Rows
 from etude.report.statistics import Scores, expected_best
-from etude.report.wording import counted, fixed
-from etude.runs.divergence import divergence
-from etude.runs.provenance import Code, code_of, marks_on_code, notes_on_code
+from etude.report.wording import format_count, format_fixed
+from etude.runs.provenance import marks_on_code, notes_on_code
+from etude.runs.records import Run, read_run
 from etude.runs.run_dir import RunDir
-from etude.studies.study import value_at
+from etude.studies.study import metrics_of
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?(e[-+]?\d+)?")
 _ROOM = 8  # characters that a number may take as it was drawn
+_RANKED = "valid.perplexity"
 _TOLD = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # trials for which the expected best is told
-
-
-@dataclass(frozen=True)
-class Tried:
-    """A finished run: its scores, the text it met, and by which code it was made."""
-
-    valid_perplexity: float  # not a number where it diverged
-    test_perplexity: float
-    test_bleu: float
-    store: str
-    code: Code
 
 
 @dataclass(frozen=True)
@@ -48,13 +38,13 @@ class Trial:
     """
 
     words: dict[str, str]
-    runs: list[Tried]
+    runs: list[Run]
     drawn: int
 
     @property
     def perplexity(self) -> float:
         """Of the validation set, the mean over its runs; not finite where one diverged."""
-        return fmean(run.valid_perplexity for run in self.runs)
+        return fmean(nan if run.divergence else run.score(_RANKED) or nan for run in self.runs)
 
 
 def search(name: str, planned: Sequence[tuple[Sequence[str], RunDir]], drawn: Collection[str]) -> Rows:
@@ -75,7 +65,7 @@ def search(name: str, planned: Sequence[tuple[Sequence[str], RunDir]], drawn: Co
         raise UserError(
             " ".join([f"no run of this search is finished; this makes them: etude sweep {name}", *unreadable])
         )
-    if len({run.store for run in there.values()}) > 1:
+    if len({run.result.get("store", "") for run in there.values()}) > 1:
         raise UserError(
             f"{name}: its runs met different texts or word pieces, and perplexities of these cannot be ranked"
         )
@@ -89,7 +79,7 @@ def search(name: str, planned: Sequence[tuple[Sequence[str], RunDir]], drawn: Co
     ]
     trials.sort(key=lambda trial: trial.perplexity if isfinite(trial.perplexity) else inf)
     missing = sum(not run.finished for run in wanted)
-    left_out = [*unreadable, *([f"Not finished: {counted(missing)} of the search."] if missing else [])]
+    left_out = [*unreadable, *([f"Not finished: {format_count(missing)} of the search."] if missing else [])]
     return _rows(name, trials, left_out, at_random=bool(varied) and set(varied) <= set(drawn))
 
 
@@ -99,28 +89,21 @@ def _words(overrides: Iterable[str]) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def _finished(wanted: Iterable[RunDir]) -> tuple[dict[RunDir, Tried], list[str]]:
+def _finished(wanted: Iterable[RunDir]) -> tuple[dict[RunDir, Run], list[str]]:
     """Those that are, and a sentence for each that cannot be read."""
     found, unreadable = {}, []
-    for run in wanted:
-        if run.finished:
+    for run_dir in wanted:
+        if run_dir.finished:
             try:
-                found[run] = _read(run)
+                found[run_dir] = read_run(run_dir)
+                if found[run_dir].score(_RANKED) is None:
+                    raise ValueError(f"its result has no {_RANKED}")
             except UserError as error:
                 unreadable.append(f"Left out: {error}.")
-            except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-                unreadable.append(f"Left out: {run.path}, which cannot be read ({type(error).__name__}).")
+            except (OSError, ValueError, TypeError, AttributeError) as error:
+                found.pop(run_dir, None)
+                unreadable.append(f"Left out: {run_dir.path}, which cannot be read ({error}).")
     return found, unreadable
-
-
-def _read(run: RunDir) -> Tried:
-    result = run.result()
-    valid, perplexity, bleu = (
-        float(value_at(result, key)) for key in ("valid.perplexity", "test.perplexity", "test.bleu")
-    )
-    if divergence(result):
-        valid = nan
-    return Tried(valid, perplexity, bleu, str(result.get("store", "")), code_of(run, result))
 
 
 def _varied(typed: Iterable[Mapping[str, str]]) -> list[str]:
@@ -149,7 +132,7 @@ def _rows(name: str, trials: Sequence[Trial], left_out: list[str], at_random: bo
 
 def _cells(trial: Trial) -> list[str]:
     marks = marks_on_code(run.code for run in trial.runs)
-    return [*map(_short, trial.words.values()), fixed(trial.perplexity, 2) + marks]
+    return [*map(_short, trial.words.values()), format_fixed(trial.perplexity, 2) + marks]
 
 
 def _numbers(key: str, trials: Sequence[Trial]) -> bool:
@@ -166,10 +149,12 @@ def _notes(trials: Sequence[Trial], at_random: bool) -> list[str]:
     told = notes_on_code(run.code for trial in trials for run in trial.runs)
     if finite:
         what = " ".join(f"{key}={value}" for key, value in best.words.items()) or "the only trial"
-        perplexity, bleu = fmean(run.test_perplexity for run in best.runs), fmean(run.test_bleu for run in best.runs)
+        metrics = metrics_of(best.runs[0].study).values()
+        scored = [(m, [score for run in best.runs if (score := run.score(m.key)) is not None]) for m in metrics]
+        scores = " and ".join(f"{format_fixed(fmean(values), m.digits)} {m.label}" for m, values in scored if values)
         told.append(
-            f"Best by validation perplexity: {what}. On the test set it has a perplexity of {fixed(perplexity, 2)} and "
-            f"{fixed(bleu, 1)} BLEU; the others' are not shown, for who chooses by the test set has no test set left."
+            f"Best by validation perplexity: {what}. On the test set it has {scores}; the others' are not shown, for "
+            "who chooses by the test set has no test set left."
         )
     if len(finite) < len(trials):
         told.append(f"{len(trials) - len(finite)} of {len(trials)} diverged.")
@@ -182,7 +167,9 @@ def _expected(trials: Sequence[Trial], among: int) -> str:
     perplexities = [trial.perplexity for trial in trials for _ in range(trial.drawn)]
     found = expected_best(Scores("the search", perplexities), lower_is_better=True)
     kept = [n for n in _TOLD if n < len(perplexities)] + [len(perplexities)]
-    curve = ", ".join(f"{n}: {fixed(found.expected[n - 1], 2)} ± {fixed(found.deviation[n - 1], 2)}" for n in kept)
+    curve = ", ".join(
+        f"{n}: {format_fixed(found.expected[n - 1], 2)} ± {format_fixed(found.deviation[n - 1], 2)}" for n in kept
+    )
     which = " that do not diverge" if len(trials) < among else ""
     return (
         f"Expected best of n trials{which} (Dodge et al. 2019) and its standard deviation: {curve}. "

@@ -7,7 +7,7 @@ from typing import Any
 from etude.errors import UserError, did_you_mean
 from etude.report.tuning import Readings, readings
 from etude.report.versions import TODAY, by_text
-from etude.report.wording import counted
+from etude.report.wording import format_count
 from etude.runs.records import Run
 from etude.studies.study import Study, value_at
 from etude.terminal import told
@@ -101,7 +101,7 @@ def _alike(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
     notes = []
     if older := len(runs) - len(alike):
         notes.append(
-            f"Left out: {counted(older)} of a config or a text that a newer run of the same arm no longer has."
+            f"Left out: {format_count(older)} of a config or a text that a newer run of the same arm no longer has."
         )
     chosen, twice = _once(alike)
     return chosen, notes + twice
@@ -120,7 +120,7 @@ def _of_seeds(study: Study, runs: Sequence[Run], where: Mapping[str, str]) -> Se
         raise UserError(f"no finished run has seed={where['seed']}; there are {there}")
     found = select(study, kept, {key: value for key, value in where.items() if key != "seed"})
     others = sum(run.finished for run in runs) - sum(run.finished for run in kept)
-    note = f"Left out, as asked: {counted(others)} of other seeds than {where['seed']}."
+    note = f"Left out, as asked: {format_count(others)} of other seeds than {where['seed']}."
     return replace(found, notes=[*found.notes, *([note] if others else [])])
 
 
@@ -151,6 +151,6 @@ def _left_out(study: Study, group: Sequence[Run], setting: Mapping[str, str]) ->
     theirs = group[0].setting
     other = [f"{key}={theirs[key]}" for key in sorted(theirs) if theirs[key] != setting.get(key)]
     if other:
-        return f"Left out: {counted(len(group))} of another setting: etude report {study.name} {' '.join(other)}"
+        return f"Left out: {format_count(len(group))} of another setting: etude report {study.name} {' '.join(other)}"
     missing = [f"{key}={setting[key]}" for key in sorted(setting) if key not in theirs]
-    return f"Left out: {counted(len(group))} without {' '.join(missing)}."
+    return f"Left out: {format_count(len(group))} without {' '.join(missing)}."

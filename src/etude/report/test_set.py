@@ -8,6 +8,7 @@ from pathlib import Path
 from etude.data.lines import read_lines
 from etude.errors import UserError
 from etude.runs.records import Run
+from etude.studies.metrics import Metric
 from etude.studies.study import value_at
 
 
@@ -17,7 +18,7 @@ class TestSet:
 
     Attributes:
         sentences: how many.
-        signature: sacreBLEU's own words for how they were scored.
+        signatures: by the key of a result, how they were scored, such as sacreBLEU says it.
         store: the address of the text as numbers; runs with the same one count the same word pieces.
         sources: a line a sentence; empty where no run has kept them.
         references: as many; empty as well.
@@ -26,20 +27,21 @@ class TestSet:
     __test__ = False  # no test of pytest's
 
     sentences: int
-    signature: str
+    signatures: dict[str, str]
     store: str
     sources: list[str] = field(default_factory=list, repr=False)
     references: list[str] = field(default_factory=list, repr=False)
 
 
-def test_set(run: Run, runs: Iterable[Run]) -> TestSet:
+def test_set(run: Run, runs: Iterable[Run], metrics: Iterable[Metric]) -> TestSet:
     """What `run` was tested on; where it has not kept the text itself, one of `runs` with the same store may have."""
     store = str(run.result.get("store", ""))
     same = [run, *(other for other in runs if store and other.result.get("store") == store)]
-    sentences, signature = (value_at(run.result, f"test.{key}") for key in ("sentences", "signature"))
-    sources = _kept((other.run_dir.sources_file("test") for other in same), int(sentences))
-    references = _kept((other.run_dir.references_file("test") for other in same), int(sentences))
-    return TestSet(int(sentences), str(signature), store, sources, references)
+    sentences = int(run.score("test.sentences") or 0)
+    signatures = {metric.signature: str(value_at(run.result, metric.signature)) for metric in metrics}
+    sources = _kept((other.run_dir.sources_file("test") for other in same), sentences)
+    references = _kept((other.run_dir.references_file("test") for other in same), sentences)
+    return TestSet(sentences, signatures, store, sources, references)
 
 
 def _kept(files: Iterable[Path], sentences: int) -> list[str]:
@@ -51,11 +53,15 @@ def _kept(files: Iterable[Path], sentences: int) -> list[str]:
     return []
 
 
-def other_test_set(run: Run, base: TestSet) -> str:
-    """Why the BLEU of a run cannot be compared with that of the baseline; nothing where it can."""
-    sentences, signature = (value_at(run.result, f"test.{key}") for key in ("sentences", "signature"))
-    if str(signature) != base.signature:
-        return f"its sacreBLEU signature is {signature}, the baseline's {base.signature}"
+def other_signature(run: Run, base: TestSet, metric: Metric) -> str:
+    """Why a run's score was computed otherwise than the baseline's; nothing where it was not."""
+    ours, theirs = str(value_at(run.result, metric.signature)), base.signatures.get(metric.signature)
+    return "" if ours == theirs else f"its {metric.scorer} signature is {ours}, the baseline's {theirs}"
+
+
+def other_text(run: Run, base: TestSet) -> str:
+    """Why a score of a run's translations cannot be compared with the baseline's; nothing where it can."""
+    sentences = value_at(run.result, "test.sentences")
     if sentences != base.sentences:
         return f"it was tested on {sentences:,} sentences, the baseline on {base.sentences:,}"
     own = lines(run.run_dir.references_file("test"))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from etude.report.wording import counted
+from etude.report.wording import format_count
 from etude.runs.records import Run
 from etude.studies.criteria import best_value
 from etude.studies.study import Study, value_at
@@ -58,8 +58,8 @@ def readings(study: Study, runs: Sequence[Run], asked: Mapping[str, str]) -> Rea
     best = [run for run in judged if run.arm in values and _values(study, run) == values[run.arm]]
     others = sum(run not in of_all and run not in best for run in judged)
     keys = ", ".join(study.tune)
-    notes = [f"Left out: {counted(others)} with another {keys}: say which to see them."] if others else []
-    notes += [f"Left out: {counted(len(trials))} on pilot seeds."] if trials else []
+    notes = [f"Left out: {format_count(others)} with another {keys}: say which to see them."] if others else []
+    notes += [f"Left out: {format_count(len(trials))} on pilot seeds."] if trials else []
     return Readings(of_all, best, values, {arm: len(losses) for arm, losses in tried.items() if losses}, pilots, notes)
 
 

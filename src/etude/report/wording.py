@@ -7,34 +7,40 @@ from typing import Any
 from etude.report.statistics import Interval
 
 
-def fixed(value: float, digits: int, sign: bool = False) -> str:
+def format_fixed(value: float, digits: int, sign: bool = False) -> str:
     """1,234.50 or, with a sign, −0.50: with a minus, not a hyphen."""
     return f"{value:{'+' if sign else ''},.{digits}f}".replace("-", "−")
 
 
-def ends(interval: Interval, digits: int) -> str:
+def format_interval(interval: Interval, digits: int) -> str:
     """[0.41, 0.93]."""
-    return f"[{fixed(interval.low, digits)}, {fixed(interval.high, digits)}]"
+    return f"[{format_fixed(interval.low, digits)}, {format_fixed(interval.high, digits)}]"
 
 
-def counted(runs: int) -> str:
+def join_words(words: Iterable[str]) -> str:
+    """A; A and B; A, B and C."""
+    *rest, last = words
+    return f"{', '.join(rest)} and {last}" if rest else last
+
+
+def format_count(runs: int) -> str:
     """1 run, 3 runs."""
     return "1 run" if runs == 1 else f"{runs} runs"
 
 
-def span(values: Iterable[int]) -> str:
+def format_range(values: Iterable[int]) -> str:
     """The number, or the least to the greatest of them."""
     low, *_, high = sorted([*values] * 2)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def millions(parameters: int) -> str:
+def format_millions(parameters: int) -> str:
     """Parameters in millions, three figures of them."""
     found = parameters / 1e6
     return f"{found:.{max(0, 2 - math.floor(math.log10(found)))}f}" if 0 < found < 100 else f"{found:.0f}"
 
 
-def plain(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A config value as the paper writes it: 0.1, 100K, sinusoidal."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 10_000 and value % 1000 == 0:
         return f"{value // 1000}K"

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from etude.runs.material import ONLOOKERS
 from etude.runs.source import Definition, Source
 
 _START = "etude.training.run.train"
@@ -28,9 +29,6 @@ _LIBRARIES = {"torch", "lightning", "hydra", "omegaconf", "sentencepiece", "sacr
 
 _UNKNOWN = Definition("not to be found", frozenset())
 
-_TARGET = re.compile(r"^[ -]*_target_: (\S+)$", re.MULTILINE)
-_LOGGER = re.compile(r"^logger:\n(?: .*\n)*", re.MULTILINE)
-
 
 def code_fingerprint(config: Mapping[str, Any]) -> str:
     """Ten hex digits for the code that decides what a run of this config finds.
@@ -38,19 +36,18 @@ def code_fingerprint(config: Mapping[str, Any]) -> str:
     They change when a definition that the run can reach changes, in étude or in the package of a class that the config
     names; comments, docstrings and formatting do not matter.
     """
-    return fingerprint(frozenset(_targets({key: node for key, node in config.items() if key != "logger"})))
+    return fingerprint(_targets_of(config))
 
 
-def code_fingerprint_of(config_file: Path) -> str:
-    """The same for the frozen config of a run, found without parsing all of its YAML, which takes longer."""
-    return fingerprint(frozenset(_TARGET.findall(_LOGGER.sub("", config_file.read_text(encoding="utf-8")))))
-
-
-def unread_of(config_file: Path) -> list[str]:
-    """The classes and functions of a user's that the same config names and whose source is not to be had here."""
-    targets = _TARGET.findall(_LOGGER.sub("", config_file.read_text(encoding="utf-8")))
-    own = [target for target in targets if _root(target) not in _LIBRARIES | {"etude"}]
+def unread_of(config: Mapping[str, Any]) -> list[str]:
+    """The classes and functions of a user's that a config names and whose source is not to be had here."""
+    own = [target for target in _targets_of(config) if _root(target) not in _LIBRARIES | {"etude"}]
     return [target for target in own if _UNKNOWN in (definition for _, definition in _definitions(target))]
+
+
+def _targets_of(config: Mapping[str, Any]) -> frozenset[str]:
+    """The classes and functions that a config names, but for its loggers'."""
+    return frozenset(_targets({key: node for key, node in config.items() if key != "logger"}))
 
 
 @cache
@@ -58,7 +55,7 @@ def fingerprint(targets: frozenset[str]) -> str:
     """The fingerprint for runs that use these classes and functions."""
     seen: set[str] = set()
     found: dict[str, str] = {}
-    todo = [_START, *targets]
+    todo = [_START, *(targets - ONLOOKERS)]
     while todo:
         name = todo.pop()
         if name in seen:

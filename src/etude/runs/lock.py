@@ -1,7 +1,11 @@
-"""One process at a time works on a run; its lock dies with it."""
+"""One process at a time works on a run, and one launcher starts it; their locks die with them.
+
+`flock` holds them, on this machine and on all that share a file system which passes it on (docs/clusters.md).
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from filelock import FileLock, Timeout
 
@@ -33,12 +37,29 @@ def hold_lock(run: RunDir, patience: float) -> Iterator[None]:
         raise Busy(f"another process is training {run.path}: wait for it, or stop it first") from error
 
 
+def claim(run: RunDir) -> FileLock | None:
+    """Keep other launchers from the run until the lock is released; None where somebody has it already."""
+    lock = FileLock(run.claim_file, timeout=0, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        return None
+    if _held(run.lock_file):
+        lock.release()
+        return None
+    return lock
+
+
 def is_locked(run: RunDir) -> bool:
-    """Whether a process works on the run."""
-    if not run.lock_file.exists():  # taking it would make it
+    """Whether a process works on the run, or a launcher is starting one."""
+    return _held(run.lock_file) or _held(run.claim_file)
+
+
+def _held(file: Path) -> bool:
+    if not file.exists():  # taking it would make it
         return False
     try:
-        with FileLock(run.lock_file, timeout=0):
+        with FileLock(file, timeout=0):
             return False
     except Timeout:
         return True

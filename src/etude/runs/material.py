@@ -4,19 +4,39 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-# What cannot: names, places, devices, loggers, factors that act only through the numbers they made; and the data, which
-# counts by the text that it gives.
-_IMMATERIAL = ("study", "arm", "stale", "runs_dir", "cache_dir", "trainer", "logger", "scale", "choices", "data")
-_FACTORS = ("steps", "rate", "pairs")
+_OWN = "study arm stale runs_dir cache_dir logger choices data scale debug objective metrics"
+_FACTORS = "steps lr_factor pairs"  # which act only through the numbers that they make
+_TRAINER = """accelerator devices num_nodes micro_batches deterministic stop_when_diverged benchmark detect_anomaly
+    inference_mode profiler log_every_n_steps enable_autolog_hparams model_registry"""
+_SECTIONS = {"budget": _FACTORS, "trainer": _TRAINER}
+IMMATERIAL = frozenset(_OWN.split()).union(f"{name}.{key}" for name, keys in _SECTIONS.items() for key in keys.split())
+"""What cannot: names, places, devices, loggers, what helps debugging; and the data, which counts by the text that it
+gives. All else may, whoever brought it."""
+
+ONLOOKERS = frozenset(
+    [
+        "etude.training.gradient_norms.GradientNorms",
+        *(f"lightning.pytorch.callbacks.{name}" for name in ("DeviceStatsMonitor", "LearningRateMonitor")),
+    ]
+)
+"""Callbacks that only look."""
 
 
 def material(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The resolved config less what is immaterial; its seed is left in."""
-    found = {key: value for key, value in config.items() if key not in _IMMATERIAL}
-    found["budget"] = {key: value for key, value in (config.get("budget") or {}).items() if key not in _FACTORS}
+    """The resolved config less what is immaterial; its seed is left in. What is off counts as if it were not there."""
+    found = {key: value for key, value in config.items() if key not in IMMATERIAL}
+    for name in _SECTIONS:
+        values = (config.get(name) or {}).items()
+        found[name] = {key: value for key, value in values if f"{name}.{key}" not in IMMATERIAL}
+    callbacks = (config.get("callbacks") or {}).items()
+    found["callbacks"] = {name: part for name, part in callbacks if part.get("_target_") not in ONLOOKERS}
+    found["trainer"] = {
+        key: value for key, value in found["trainer"].items() if value is not None and value is not False
+    }
+    found["optimizer"] = {k: v for k, v in (config.get("optimizer") or {}).items() if k != "groups" or v}
     if not (config.get("averaging") or {}).get("checkpoints"):
         found["averaging"] = {"checkpoints": 0}
-    return found
+    return {key: value for key, value in found.items() if value or key not in ("callbacks", "trainer", "optimizer")}
 
 
 def canonical(value: Any) -> str:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from itertools import count
 from typing import Any
 
-from etude.runs.code import code_fingerprint, code_fingerprint_of, unread_of
+from etude.runs.code import code_fingerprint, unread_of
 from etude.runs.lock import Busy, hold_lock
 from etude.runs.run_dir import RunDir
 
@@ -42,18 +42,14 @@ def notes_on_code(codes: Iterable[Code | None]) -> list[str]:
     return [f"{MARKS[code]} {told}" for code, told in _MEANINGS.items() if code in found]
 
 
-def code_of(run: RunDir, result: Mapping[str, Any]) -> Code:
-    """Which code made a finished run, given its result.
-
-    Raises:
-        OSError: its frozen config cannot be read.
-    """
+def code_of(result: Mapping[str, Any], config: Mapping[str, Any]) -> Code:
+    """Which code made a finished run, given its result and its frozen config."""
     recorded = result.get("code")
     if not recorded:
         return Code.UNKNOWN
-    if recorded == code_fingerprint_of(run.config_file):
+    if recorded == code_fingerprint(config):
         return Code.SAME
-    return Code.UNCHECKED if unread_of(run.config_file) else Code.OTHER
+    return Code.UNCHECKED if unread_of(config) else Code.OTHER
 
 
 def code_changed(run: RunDir, config: Mapping[str, Any]) -> bool:

@@ -1,49 +1,100 @@
-"""Reading what the runs of a study left in `runs/`."""
+"""The table of runs: one row a run, read from its directory or made of what W&B has of it.
 
+`etude status`, `results`, `report` and searches are views of these rows; the live table of a sweep reads how far its
+runs have come in the same way. Nothing is composed, nothing is written, and no trainer is asked.
+"""
+
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError
 from etude.runs.divergence import divergence
+from etude.runs.lock import is_locked
 from etude.runs.material import material
 from etude.runs.provenance import Code, code_of
 from etude.runs.run_dir import RunDir
-from etude.runs.typed import NOT_A_SETTING, distinguishing_overrides
+from etude.runs.run_state import NO_PROGRESS, Progress, State, state_of_unfinished
+from etude.runs.typed import NOT_A_SETTING, typed_settings, with_settings
 from etude.studies.study import Study, value_at
 from etude.terminal import told
+
+_RUN = re.compile(r"seed(-?\d+)-[0-9a-f]+")
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run. `result` is empty while it is not finished."""
+    """One run.
+
+    Attributes:
+        run_dir: where it lies; of one that was read from W&B its path there, where nothing lies.
+        study: its name.
+        arm: its name.
+        seed: of the run.
+        config: as frozen.
+        result: empty while it is not finished.
+        state: where it stands.
+        error: what a failed one said last, and how a diverged one did.
+        progress: of one that is not finished.
+        overrides: what was typed.
+        setting: all that was chosen besides arm and seed, typed or not, less what is so anyway.
+        changed: when it last wrote, in seconds since the epoch.
+        code: of a finished one: was it made by the code of today?
+        text: the fingerprint of what it was launched with; empty where nobody has recorded it.
+    """
 
     run_dir: RunDir
+    study: str
     arm: str
     seed: int
     config: dict[str, Any]
     result: dict[str, Any]
-    typed: dict[str, str]  # what was typed besides arm and seed: group or key -> choice
-    setting: dict[str, str]  # all that was chosen besides arm and seed, typed or not, less what is so anyway
-    changed: float  # when it last wrote, in seconds since the epoch
-    code: Code | None  # of a finished one: was it made by the code of today?
-    text: str = ""  # the fingerprint of what it was launched with; empty where nobody has recorded it
+    state: State = State.FINISHED
+    error: str | None = None
+    progress: Progress = NO_PROGRESS
+    overrides: Sequence[str] = ()
+    setting: dict[str, str] = field(default_factory=dict)
+    changed: float = 0.0
+    code: Code | None = None
+    text: str = ""
+
+    @property
+    def name(self) -> str:
+        """Study, arm and directory, as one would type them behind the folder of runs."""
+        return "/".join(self.run_dir.path.parts[-3:])
 
     @property
     def finished(self) -> bool:
         """Whether there is a result."""
         return bool(self.result)
 
-    @property
+    @cached_property
     def divergence(self) -> str | None:
         """How it diverged, if it is finished and did."""
         return divergence(self.result)
 
+    @property
+    def choices(self) -> Mapping[str, Any]:
+        """Config group -> the file that was chosen."""
+        choices: Mapping[str, Any] = self.config.get("choices", {})
+        return choices
+
+    @cached_property
+    def typed(self) -> dict[str, str]:
+        """What was typed besides arm and seed: group or key -> choice."""
+        return typed_settings(self.overrides)
+
+    def score(self, key: str) -> float | None:
+        """The number that the result holds under a dotted key; None where it holds none."""
+        value = value_at(self.result, key)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
     def chosen(self, key: str) -> str:
         """What was chosen for a group or a config key, as it is typed."""
-        choice = self.config.get("choices", {}).get(key, value_at(self.config, key))
-        return self.setting.get(key, told(choice))
+        return self.setting.get(key, told(self.choices.get(key, value_at(self.config, key))))
 
     def has(self, key: str, value: str) -> bool:
         """Whether that was chosen; a text goes by the first digits of its fingerprint too."""
@@ -52,8 +103,7 @@ class Run:
     @property
     def material(self) -> dict[str, Any]:
         """What of its config may change what it finds, besides the seed, and what was chosen for it."""
-        chosen = self.config.get("choices", {}).items()
-        choices = {group: choice for group, choice in chosen if group not in NOT_A_SETTING}
+        choices = {group: choice for group, choice in self.choices.items() if group not in NOT_A_SETTING}
         return {key: value for key, value in material(self.config).items() if key != "seed"} | {"choices": choices}
 
     def differs_only_in_seed(self, other: "Run") -> bool:
@@ -63,88 +113,98 @@ class Run:
         return same_text and self.material | {"choices": {}} == other.material | {"choices": {}}
 
 
-def read_runs(study: Study, runs_dir: Path) -> tuple[list[Run], list[str]]:
-    """Every run of the study, and a sentence for each that could not be read."""
-    runs, notes = [], []
-    for path in sorted((runs_dir / study.name).glob("*/seed*/")):
-        run_dir = RunDir(path)
-        if path.parent.name not in study.arms:
-            notes.append(f"Left out: {path}, for the study has no arm {path.parent.name}.")
-            continue
-        if not run_dir.config_file.is_file():
-            notes.append(f"Left out: {path}, which is no run: it has no config.yaml.")
-            continue
-        try:
-            run = _read(run_dir, study.changed, study.tune)
-            if run.config.get("arm", run.arm) == run.arm:
-                runs.append(run)
-            else:
-                notes.append(f"Left out: {path}, which is a run of the arm {run.config['arm']}.")
-        except UserError as error:
-            notes.append(f"Left out: {error}.")
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            notes.append(f"Left out: {run_dir.path}, which cannot be read ({type(error).__name__}).")
-    return _without_needless(runs, study.changed), notes
+def read_run(run_dir: RunDir) -> Run:
+    """Read one run.
 
-
-def _without_needless(runs: Sequence[Run], touched: Collection[str]) -> list[Run]:
-    """The runs, whose settings leave out what was typed in vain: the value is the same where it was not typed."""
-    return [
-        replace(run, setting={key: v for key, v in run.setting.items() if not _needless(key, run, runs, touched)})
-        for run in runs
-    ]
-
-
-def _needless(key: str, run: Run, runs: Sequence[Run], touched: Collection[str]) -> bool:
-    """Whether those who did not type `key` have the value that this run typed.
-
-    Those of its arm are asked, or where there are none and no arm touches it, all.
+    Raises:
+        UserError: one of its files is torn.
+        ValueError, TypeError, AttributeError: the directory is no run's, or one of its files is not as it should be.
+        OSError: it cannot be read.
     """
-    value = value_at(run.config, key)
-    if key not in run.typed or key in run.config.get("choices", {}) or (value is None and run.typed[key] != "null"):
-        return False
-    others = [other for other in runs if key not in other.typed and _chosen(other) == _chosen(run)]
-    own = [other for other in others if other.arm == run.arm]
-    others = own if own or _touches(touched, key) else others
-    return bool(others) and all(value_at(other.config, key) == value for other in others)
-
-
-def _chosen(run: Run) -> dict[str, str]:
-    """The choices of groups in the setting."""
-    return {key: value for key, value in run.setting.items() if key in run.config.get("choices", {})}
-
-
-def _read(run_dir: RunDir, touched: Collection[str], tuned: Collection[str]) -> Run:
-    """A run; which values of what is `tuned` it has, is no setting by which tables are parted (`tuning.py`)."""
-    config, result = run_dir.config(), run_dir.result() if run_dir.finished else {}
-    file = run_dir.result_file if run_dir.finished else run_dir.config_file
-    typed = _typed(run_dir.overrides_file.read_text(encoding="utf-8").splitlines())
-    setting = {k: value for k, value in typed.items() if k not in tuned} | _free(config.get("choices", {}), touched)
-    if result:
-        for key in ("test.perplexity", "test.bleu", "test.sentences", "parameters", "steps"):
-            float(value_at(result, key))  # the table cannot do without
-    changed = file.stat().st_mtime
-    code = code_of(run_dir, result) if result else None
+    study, arm, name = run_dir.path.parts[-3:]
+    if not run_dir.config_file.is_file():
+        raise NoRunError("no run: it has no config.yaml")
+    named = _RUN.fullmatch(name)
+    if named is None:
+        raise NoRunError("named otherwise than a run")
+    config = run_dir.config()
+    held = not run_dir.finished and is_locked(run_dir)
+    result = run_dir.result() if run_dir.finished else {}  # asked again: it may have become so meanwhile
     text = run_dir.text_file.read_text(encoding="utf-8").strip() if run_dir.text_file.is_file() else ""
-    arm, seed = run_dir.path.parent.name, int(config["seed"])
-    return Run(run_dir, arm, seed, config, result, typed, setting, changed, code, text)
+    file = run_dir.result_file if result else run_dir.config_file
+    row: dict[str, Any] = {"overrides": run_dir.overrides(), "changed": file.stat().st_mtime, "text": text}
+    if not result:
+        state, error, progress = state_of_unfinished(run_dir, held)
+        return Run(run_dir, study, arm, int(named[1]), config, {}, state, error, progress, **row)
+    return finished_run(run_dir, study, arm, int(named[1]), config, result, **row)
 
 
-def _touches(touched: Collection[str], name: str) -> bool:
-    """Whether an arm changes a group or a key, or one around it."""
-    return any(f"{name.replace('.', '/')}/".startswith(f"{one.replace('.', '/')}/") for one in touched)
+def finished_run(
+    run_dir: RunDir, study: str, arm: str, seed: int, config: dict[str, Any], result: dict[str, Any], **row: Any
+) -> Run:
+    """Make the row of a finished run; arguments as the attributes of `Run`."""
+    int(result.get("steps", 0)), float(result.get("seconds", 0))  # raise where they are none
+    why = divergence(result)
+    state = State.DIVERGED if why else State.FINISHED
+    return Run(run_dir, study, arm, seed, config, result, state, why, code=code_of(result, config), **row)
 
 
-def _free(choices: Mapping[str, Any], touched: Collection[str]) -> dict[str, str]:
-    """The choices in groups that no arm touches."""
-    return {
-        group: told(choice)
-        for group, choice in choices.items()
-        if group not in NOT_A_SETTING and not any(f"{group}/".startswith(f"{key}/") for key in touched)
-    }
+class NoRunError(ValueError):
+    """What a directory is, where it is no run's."""
 
 
-def _typed(overrides: Iterable[str]) -> dict[str, str]:
-    """What was typed, less what is no setting."""
-    pairs = (override.lstrip("+~").partition("=") for override in distinguishing_overrides(overrides))
-    return {key: value for key, _, value in pairs if not key.startswith("data.")}
+def read_rows(folder: Path, arms: Collection[str] | None = None) -> tuple[list[Run], list[str]]:
+    """Read every run in the folder of a study, and say in a sentence which could not be read.
+
+    Args:
+        folder: such as `runs/table3`.
+        arms: read no others; None reads all.
+    """
+    runs, notes = [], []
+    for arm in _folders(folder):
+        if arms is not None and arm.name not in arms:
+            notes.append(f"Left out: {arm}, for the study has no arm {arm.name}.")
+            continue
+        for path in _folders(arm):
+            try:
+                runs.append(read_run(RunDir(path)))
+            except UserError as error:
+                notes.append(f"Left out: {error}.")
+            except NoRunError as error:
+                notes.append(f"Left out: {path}, which is {error}.")
+            except (OSError, ValueError, TypeError, AttributeError) as error:
+                notes.append(f"Left out: {path}, which cannot be read ({error}).")
+    return runs, notes
+
+
+def read_runs(study: Study, runs_dir: Path) -> tuple[list[Run], list[str]]:
+    """Read every run of the study's arms, with its setting, and say in a sentence which were left out."""
+    rows, notes = read_rows(runs_dir / study.name, study.arms)
+    return runs_of(study, rows, notes)
+
+
+def runs_of(study: Study, rows: Iterable[Run], notes: Sequence[str]) -> tuple[list[Run], list[str]]:
+    """Leave out the rows that a table of the study could not hold, and find the settings of the others."""
+    kept, notes = [], [*notes]
+    for run in rows:
+        lacks = [key for key in ("parameters", "steps") if run.finished and run.score(key) is None]
+        if run.config.get("arm", run.arm) != run.arm:
+            notes.append(f"Left out: {run.run_dir.path}, which is a run of the arm {run.config['arm']}.")
+        elif lacks:
+            notes.append(f"Left out: {run.run_dir.path}, which cannot be read (its result has no {lacks[0]}).")
+        else:
+            kept.append(run)
+    return with_settings(kept, study.changed, study.tune), notes
+
+
+def studies_in(runs_dir: Path) -> tuple[list[str], list[str]]:
+    """The folders of `runs_dir` that hold runs, and a sentence for each that holds none."""
+    folders = {folder.name: any(folder.glob("*/seed*/")) for folder in _folders(runs_dir)}
+    notes = [f"Left out: {runs_dir / name}, which holds no runs." for name, runs in folders.items() if not runs]
+    return [name for name, runs in folders.items() if runs], notes
+
+
+def _folders(folder: Path) -> list[Path]:
+    """The folders in a folder, by name, hidden ones left out; none where there is no such folder."""
+    inside = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path for path in inside if not path.name.startswith(".") and path.is_dir())

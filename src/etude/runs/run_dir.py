@@ -28,7 +28,7 @@ import yaml
 
 from etude.errors import UserError
 from etude.files import write_json
-from etude.runs.renames import with_new_names
+from etude.studies.renames import with_new_names
 
 _NAME = re.compile(r"seed-?\d+-[0-9a-f]+")
 
@@ -62,6 +62,11 @@ class RunDir:
         return self.path / ".lock"
 
     @property
+    def claim_file(self) -> Path:
+        """Whoever starts a process for the run holds it, from before that until it has ended."""
+        return self.path / ".claim"
+
+    @property
     def overrides_file(self) -> Path:
         """What was typed."""
         return self.path / "overrides.txt"
@@ -80,6 +85,11 @@ class RunDir:
     def checkpoint(self) -> Path:
         """The weights and all that training needs to go on."""
         return self.path / "checkpoints" / "last.ckpt"
+
+    @property
+    def cleaned_file(self) -> Path:
+        """Says that `etude clean` has taken the checkpoints away."""
+        return self.path / "checkpoints" / "cleaned.txt"
 
     @property
     def metrics_file(self) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from etude.errors import UserError
 from etude.files import write_text
-from etude.paths import shipped
+from etude.paths import find, found
 from etude.yaml_file import read_yaml
 
 _BLOCK = re.compile(r"(?<=<!-- axes -->\n).*?(?=<!-- /axes -->)", re.DOTALL)
@@ -32,8 +32,8 @@ def axes() -> list[Axis]:
     defaults: dict[str, str] = {}
     for group, value in _defaults(""):
         defaults[group] = defaults[value[2:-1]] if value.startswith("${") else value  # budget: ${scale}
-    found = (Axis(group, value, _values(group, value)) for group, value in defaults.items())
-    return [axis for axis in found if len(axis.values) > 1]
+    every = (Axis(group, value, _values(group, value)) for group, value in defaults.items())
+    return [axis for axis in every if len(axis.values) > 1]
 
 
 def gloss(group: str, value: str, folders: Iterable[Traversable] = ()) -> str:
@@ -42,11 +42,11 @@ def gloss(group: str, value: str, folders: Iterable[Traversable] = ()) -> str:
     Args:
         group: such as "model/position".
         value: such as "rope".
-        folders: where configs are looked for, in this order; `conf/` as shipped if nothing is said.
+        folders: where configs are looked for, in this order; the user's `conf/` and the shipped one if nothing is said.
     """
-    files = (folder / group / f"{value}.yaml" for folder in folders or [shipped("conf")])
-    found = next((file for file in files if file.is_file()), None)
-    lines = found.read_text(encoding="utf-8").splitlines() if found else []
+    files = (folder / group / f"{value}.yaml" for folder in folders or found("conf"))
+    first = next((file for file in files if file.is_file()), None)
+    lines = first.read_text(encoding="utf-8").splitlines() if first else []
     comments = (line.lstrip("# ") for line in lines if line.startswith("#") and not line.startswith("# @package"))
     return next(comments, "")
 
@@ -73,8 +73,8 @@ def renew(document: str) -> str:
 
 def _defaults(group: str, option: str = "train") -> Iterator[tuple[str, str]]:
     """Group and value of each line in a defaults list, and of the lists of what it chooses."""
-    content = read_yaml(shipped("conf") / group / f"{option}.yaml")
-    for line in content.get("defaults", []):
+    content = read_yaml(find("conf", f"{group}/{option}.yaml".lstrip("/")))
+    for line in (content or {}).get("defaults", []):  # of a file that says nothing there is nothing
         for name, value in line.items() if isinstance(line, dict) else ():
             below = f"{group}/{name}".lstrip("/")
             if value is not None and not name.startswith("override "):
@@ -84,8 +84,8 @@ def _defaults(group: str, option: str = "train") -> Iterator[tuple[str, str]]:
 
 
 def _values(group: str, default: str) -> dict[str, str]:
-    names = sorted((file.stem for file in (shipped("conf") / group).glob("*.yaml")), key=lambda n: (n != default, n))
-    return {name: gloss(group, name) for name in names}
+    names = {file.stem for folder in found("conf") for file in (folder / group).glob("*.yaml")}
+    return {name: gloss(group, name) for name in sorted(names, key=lambda name: (name != default, name))}
 
 
 def main(files: Sequence[str]) -> None:

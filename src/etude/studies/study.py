@@ -3,8 +3,6 @@
 An arm is the list of Hydra overrides that a person would type: the intervention, and nothing else.
 """
 
-import re
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -13,13 +11,14 @@ from typing import Any
 
 from etude.errors import UserError, did_you_mean
 from etude.paths import found
-from etude.studies.axes import axes
+from etude.studies.arms import combine, read_arms
 from etude.studies.criteria import Criteria, read_against, read_criteria, read_seeds, read_tuning
+from etude.studies.metrics import DEFAULT, Metric, read_metrics
+from etude.studies.renames import refuse_old_name
 from etude.yaml_file import read_yaml
 
-_ARM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_KEYS = {"title", "baseline", "arms", "each", "columns", "against", "seeds", "agreement", "tune", "pilots"}
-_OVERRIDE = re.compile(r"(\+\+?|~)?[\w@./-]+(=.*)?", re.DOTALL)
+_ARMS = {"arms", "each", "grid", "leave_one_out"}
+_KEYS = _ARMS | {"title", "baseline", "columns", "against", "seeds", "agreement", "tune", "pilots", "metrics"}
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,7 @@ class Study:
         criteria: what counts as agreement with the paper; None where nothing was fixed.
         tune: the config keys that suit each arm differently, and the values to try; empty where nothing is tuned.
         pilots: the seeds on which they are tried, which no table of judged runs holds.
+        metrics: what its runs are scored by, in the order of the table.
     """
 
     name: str
@@ -68,6 +68,22 @@ class Study:
     criteria: Criteria | None = None
     tune: dict[str, list[Any]] = field(default_factory=dict)
     pilots: list[int] = field(default_factory=list)
+    metrics: dict[str, Metric] = field(default_factory=lambda: DEFAULT)
+
+    @property
+    def printed(self) -> list[str]:
+        """The metrics of which the paper prints something."""
+        return [name for name in self.metrics if any(name in numbers for numbers in self.paper.arms.values())]
+
+    @property
+    def headline(self) -> Metric:
+        """The metric by which arms are told apart at a glance: that with sentences, or the first."""
+        return next((metric for metric in self.metrics.values() if metric.sentences), next(iter(self.metrics.values())))
+
+    @property
+    def lead(self) -> Metric:
+        """The metric in which arms are held against a paper: the first on a logarithmic scale, or the first."""
+        return next((metric for metric in self.metrics.values() if metric.is_log), next(iter(self.metrics.values())))
 
     def reference(self, arm: str) -> str:
         """The arm that `arm` is held against."""
@@ -102,6 +118,11 @@ def load_study(name: str) -> Study:
     return _read(folder, tuple(file.stat().st_mtime_ns for file in files if file.is_file()))
 
 
+def metrics_of(study: str) -> dict[str, Metric]:
+    """The metrics of a study; of a folder of runs that is no study's, such as `single`, those of `DEFAULT`."""
+    return load_study(study).metrics if study in study_names() else DEFAULT
+
+
 @cache
 def arm_names() -> frozenset[str]:
     """`<study>/<arm>` for every arm of every study that can be read: one that cannot is in nobody else's way."""
@@ -116,17 +137,21 @@ def arm_names() -> frozenset[str]:
 def _read(folder: Path, changed: tuple[int, ...]) -> Study:
     """The study in `folder`, read again when one of its files was `changed`."""
     file = folder / "study.yaml"
-    content = _mapping(file, allowed=_KEYS, needed=("baseline", "arms"))
-    if not isinstance(content["arms"], dict) or not content["arms"]:
-        raise UserError(f"{file}: arms must map the name of each arm to its list of overrides")
-    written = {arm: _overrides(file, arm, listed) for arm, listed in content["arms"].items()}
-    arms = written | _one_for_each(file, content.get("each", []), written)
-    baseline = str(content["baseline"])
+    content = _mapping(file, allowed=_KEYS)
+    if "grid" not in content:
+        _need(file, content, "baseline", "arms")
+    arms, full = read_arms(file, content)
+    baseline = str(content["baseline"] if "baseline" in content else next(iter(combine(file, content["grid"]))))
     if baseline not in arms:
         raise UserError(f"{file}: baseline: the study has no arm {baseline!r}: {did_you_mean(baseline, arms)}")
     columns = content.get("columns") or {}
     if not isinstance(columns, dict) or not all(isinstance(text, str) for item in columns.items() for text in item):
         raise UserError(f"{file}: columns must map each printed header to a config key, such as h: model.heads")
+    tune, pilots = read_tuning(file, content)
+    for header, key in columns.items():
+        refuse_old_name(file, f"columns.{header}", key.removeprefix("choices."))
+    for key in tune:
+        refuse_old_name(file, "tune", key)
     title = str(content.get("title", folder.name))
     return Study(
         folder.name,
@@ -135,10 +160,13 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
         arms,
         columns,
         _paper(folder / "paper.yaml", arms),
-        read_against(file, content.get("against"), arms, baseline),
+        {arm: other for arm, other in full.items() if other != baseline}
+        | read_against(file, content.get("against"), arms, baseline),
         read_seeds(file, content.get("seeds")),
         read_criteria(file, content.get("agreement")),
-        *read_tuning(file, content),
+        tune,
+        pilots,
+        read_metrics(file, content.get("metrics")),
     )
 
 
@@ -155,36 +183,11 @@ def value_at(config: dict[str, Any], key: str) -> Any:
     return value
 
 
-def _one_for_each(file: Path, groups: Any, written: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """An arm `<axis>-<value>` for every value of the axes under `groups`, but for the defaults and those `written`."""
-    if not isinstance(groups, list):
-        raise UserError(f"{file}: each must be a list of config groups, such as [model]")
-    arms: dict[str, list[str]] = {}
-    for group in groups:
-        under = [axis for axis in axes() if axis.group.startswith(f"{group}/")]
-        if not under:
-            raise UserError(f"{file}: each: there are no axes under {group!r}; model has some")
-        for axis in under:
-            name = axis.group.removeprefix(f"{group}/")
-            arms |= {f"{name}-{value}": [f"{axis.group}={value}"] for value in axis.values if value != axis.default}
-    return {arm: overrides for arm, overrides in arms.items() if arm not in written}
-
-
-def _overrides(file: Path, arm: Any, listed: Any) -> list[str]:
-    if not isinstance(arm, str) or not _ARM.fullmatch(arm):
-        raise UserError(f"{file}: arms: {arm!r} cannot name an arm; use letters, digits, '_', '-' and '.'")
-    if not isinstance(listed, list):
-        raise UserError(f"{file}: arms.{arm} must be a list of overrides, such as [model.heads=1]; [] changes nothing")
-    for override in listed:
-        if not isinstance(override, str) or not _OVERRIDE.fullmatch(override):
-            raise UserError(f"{file}: arms.{arm}: {override!r} is no override; write key=value, as on the command line")
-    return list(listed)
-
-
 def _paper(file: Path, arms: dict[str, list[str]]) -> Paper:
     if not file.is_file():
         return Paper()
-    content = _mapping(file, allowed={"source", "test_set", "arms", "proportions"}, needed=("arms",))
+    content = _mapping(file, allowed={"source", "test_set", "arms", "proportions"})
+    _need(file, content, "arms")
     numbers: dict[str, dict[str, float | None]] = {}
     for arm, row in (content["arms"] or {}).items():
         if arm not in arms:
@@ -198,14 +201,17 @@ def _paper(file: Path, arms: dict[str, list[str]]) -> Paper:
     return Paper(str(content.get("source", "")), str(content.get("test_set", "")), numbers, proportions)
 
 
-def _mapping(file: Path, allowed: set[str], needed: tuple[str, ...]) -> dict[str, Any]:
+def _mapping(file: Path, allowed: set[str]) -> dict[str, Any]:
     content = read_yaml(file)
     if not isinstance(content, dict):
         raise UserError(f"{file}: there must be the keys {', '.join(sorted(allowed))}")
     for key in content:
         if key not in allowed:
             raise UserError(f"{file}: unknown key {key!r}: {did_you_mean(str(key), allowed)}")
-    for key in needed:
+    return content
+
+
+def _need(file: Path, content: dict[str, Any], *keys: str) -> None:
+    for key in keys:
         if key not in content:
             raise UserError(f"{file}: the key {key!r} is missing")
-    return content

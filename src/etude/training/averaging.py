@@ -14,7 +14,7 @@ from lightning import Callback, Trainer
 
 from etude.data.batching import Batch
 from etude.runs.run_dir import RunDir
-from etude.training.checkpoints import model_weights, read_checkpoint, saving
+from etude.training.checkpoints import model_weights, read_checkpoint
 from etude.training.module import TranslationModule
 
 
@@ -42,8 +42,7 @@ class KeepWeights(Callback):
     ) -> None:
         """Save, before a validation of the same step saves the checkpoint from which a killed run goes on."""
         if module.step_completed_by(batch) and trainer.global_step in self.files:
-            with saving(trainer, self.files[trainer.global_step]) as temporary:
-                trainer.save_checkpoint(temporary, weights_only=True)
+            trainer.save_checkpoint(self.files[trainer.global_step], weights_only=True)
 
 
 def mean_weights(files: Sequence[Path]) -> dict[str, torch.Tensor]:
@@ -60,10 +59,17 @@ def mean_weights(files: Sequence[Path]) -> dict[str, torch.Tensor]:
     return {name: (value / len(files)).to(weights[name].dtype) for name, value in total.items()}
 
 
+def final_checkpoints(run: RunDir, config: Mapping[str, Any]) -> list[Path]:
+    """The files whose mean a run ends with: its last, or where `callbacks.best_checkpoint` keeps it, its best."""
+    best = "best_checkpoint" in config.get("callbacks", {})
+    one = run.checkpoint.with_name("best.ckpt") if best else run.checkpoint
+    return [*averaged_checkpoints(run, config).values()] or [one]
+
+
 def final_weights(run: RunDir, config: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    """The model's weights that a run ends with: the mean of its last checkpoints, or where that is off, the last.
+    """The model's weights that a run ends with.
 
     Raises:
         UserError: a checkpoint is missing, because the run has not got there yet or someone deleted it, or is torn.
     """
-    return mean_weights([*averaged_checkpoints(run, config).values()] or [run.checkpoint])
+    return mean_weights(final_checkpoints(run, config))

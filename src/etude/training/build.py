@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from etude.config.parts import make
 from etude.data.datamodule import TranslationData
@@ -19,6 +20,7 @@ from etude.tasks.build import batch_sizes
 from etude.training.averaging import final_weights
 from etude.training.loss import LabelSmoothing
 from etude.training.module import TranslationModule
+from etude.training.optimizer import make_optimizer
 from etude.training.schedule import as_scheduler
 
 Config = dict[str, Any]
@@ -50,16 +52,47 @@ def training_module(config: Config, transformer: Transformer) -> TranslationModu
         transformer,
         loss=make(config["loss"], PAD),
         nll=LabelSmoothing(PAD, smoothing=0.0),
-        optimizer=partial(make, config["optimizer"]),
+        optimizer=partial(make_optimizer, config["optimizer"]),
         scheduler=partial(make, schedule) if schedule.get("_partial_") else as_scheduler(make(schedule)),
         seed=config["seed"],
     )
 
 
+def make_parts(section: str, nodes: Config, kind: type[Any], /, **given: Any) -> list[Any]:
+    """The parts of a section of the config, `callbacks` or `logger`.
+
+    Args:
+        section: its name.
+        nodes: the parts by name.
+        kind: what each must be.
+        given: what they may take, by name.
+
+    Raises:
+        UserError: one refuses its values, or is of another kind.
+    """
+    made = []
+    for name, node in nodes.items():
+        try:
+            part = make(node, **given)
+        except (ImportError, MisconfigurationException, TypeError) as error:
+            raise UserError(f"{section}.{name}: {error} ({node['_target_']})") from error
+        several = part if isinstance(part, list) else [part]  # a logger that is switched off is none
+        if not all(isinstance(one, kind) for one in several):
+            raise UserError(f"{section}.{name}: {node['_target_']} makes no {kind.__name__} of Lightning's")
+        made += several
+    return made
+
+
 def training_data(config: Config, text: TokenStore, *, start_step: int) -> TranslationData:
     """The training batches from a step on, and the validation text."""
-    noise = config["budget"]["length_noise"]
-    return TranslationData(text, **batch_sizes(config), length_noise=noise, seed=config["seed"], start_step=start_step)
+    return TranslationData(
+        text,
+        **batch_sizes(config),
+        length_noise=config["budget"]["length_noise"],
+        seed=config["seed"],
+        start_step=start_step,
+        limit=config["trainer"]["limit_train_batches"],
+    )
 
 
 def load_trained(run: RunDir) -> tuple[Config, Transformer, Tokenizer]:
@@ -72,7 +105,8 @@ def load_trained(run: RunDir) -> tuple[Config, Transformer, Tokenizer]:
     if not run.config_file.is_file():
         raise run.not_a_run
     config = run.config()
-    if run.finished and (how := divergence(run.result())) and not run.checkpoint.is_file():
+    never_saved = not run.checkpoint.is_file() and not run.cleaned_file.is_file()
+    if never_saved and run.finished and (how := divergence(run.result())):
         raise UserError(f"{run.path} diverged before its first checkpoint ({how}): there are no weights")
     weights = final_weights(run, config)
     tokenizer = Tokenizer(run.tokenizer_file)

@@ -5,14 +5,14 @@ whenever one is read.
 """
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+import shlex
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
 import torch
-from lightning import Callback, LightningModule, Trainer
+from lightning import LightningModule, Trainer
+from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.plugins import TorchCheckpointIO
 
 from etude.errors import UserError
@@ -23,31 +23,40 @@ log = logging.getLogger(__name__)
 
 
 class DirectIO(TorchCheckpointIO):
-    """Writes a checkpoint straight to its file; Lightning's own way holds it in memory once more, or twice.
+    """Writes each checkpoint whole or not at all, straight to a file; Lightning's own way holds it in memory once more.
+
+    Of the newest the one before it is kept, in case a dying machine tears the newest.
 
     Args:
-        run: the id of the run whose checkpoints it writes.
+        run: whose checkpoints these are.
     """
 
-    def __init__(self, run: str) -> None:
+    def __init__(self, run: RunDir) -> None:
         super().__init__()
         self.run = run
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        """Save to a local path, which the caller moves to its place when it is whole."""
-        checkpoint["run"] = self.run
-        with Path(path).open("wb") as file:  # Python's file says what is wrong with a disk, PyTorch's own does not
-            try:
-                torch.save(checkpoint, file)
-            except RuntimeError as error:  # the archive could not be closed, which hides what came before it
-                raise error.__context__ if isinstance(error.__context__, OSError) else error from None
+        """Save to a local path.
+
+        Raises:
+            UserError: it cannot be written.
+        """
+        checkpoint["run"] = self.run.id
+        with replacing(Path(path)) as temporary:
+            with temporary.open("wb") as file:  # Python's file says what is wrong with a disk, PyTorch's own does not
+                try:
+                    torch.save(checkpoint, file)
+                except RuntimeError as error:  # the archive could not be closed, which hides what came before it
+                    raise error.__context__ if isinstance(error.__context__, OSError) else error from None
+            if Path(path) == self.run.checkpoint and self.run.checkpoint.exists():
+                self.run.checkpoint.replace(previous(self.run.checkpoint))
 
 
-class Checkpoints(Callback):
-    """Keeps two files: the newest, and the one before it in case a dying machine tears the newest.
+class Checkpoints(Checkpoint):
+    """Saves the newest checkpoint. Lightning calls it behind every other callback, whose state it holds.
 
     Args:
-        path: of the newest.
+        path: where.
     """
 
     def __init__(self, path: Path) -> None:
@@ -64,23 +73,9 @@ class Checkpoints(Callback):
 
     def save(self, trainer: Trainer) -> None:
         """Save the step that was just completed, unless that has been done."""
-        if trainer.global_step == self._saved:
-            return
-        self._saved = trainer.global_step
-        with saving(trainer, self.path) as temporary:
-            trainer.save_checkpoint(temporary)
-            if trainer.is_global_zero and self.path.exists():
-                self.path.replace(previous(self.path))
-
-
-@contextmanager
-def saving(trainer: Trainer, path: Path) -> Iterator[Path]:
-    """Where to save what shall lie at `path`: every process asks Lightning to, the first one does it."""
-    if not trainer.is_global_zero:
-        yield path
-        return
-    with replacing(path) as temporary:
-        yield temporary
+        if trainer.global_step != self._saved:
+            self._saved = trainer.global_step
+            trainer.save_checkpoint(self.path)
 
 
 def previous(path: Path) -> Path:
@@ -88,21 +83,22 @@ def previous(path: Path) -> Path:
     return path.with_name("previous.ckpt")
 
 
-def newest_checkpoint(path: Path) -> tuple[int, Path | None]:
-    """The step to go on from and the checkpoint that holds it: that at `path`, or if it is damaged, the one before it.
+def newest_checkpoint(path: Path) -> tuple[int, bool, Path | None]:
+    """The checkpoint to go on from: that at `path`, or if it is damaged, the one before it.
 
     Returns:
-        (0, None) where there is no whole one.
+        Its step, whether a callback has ended the training there, and its file; (0, False, None) where none is whole.
 
     Raises:
         UserError: it is another run's, or no checkpoint of étude.
     """
     for file in (path, previous(path)):
         if is_whole(file):
-            return read_checkpoint(file)["global_step"], file
+            checkpoint = read_checkpoint(file)
+            return checkpoint["global_step"], checkpoint.get("ended", False), file
         if file.exists():
             log.warning("%s is torn or damaged, and left aside", file)
-    return 0, None
+    return 0, False, None
 
 
 def is_whole(path: Path) -> bool:
@@ -131,6 +127,11 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     Raises:
         UserError: there is none, it is not whole, or it is of another run than that in whose directory it lies.
     """
+    run = RunDir.at(str(path))
+    if not path.is_file() and run.cleaned_file.is_file():
+        typed = shlex.join(word for word in run.overrides() if not word.startswith("runs_dir="))
+        again = " ".join(filter(None, ["etude train", typed, "runs_dir=again"]))
+        raise UserError(f"the checkpoint of {run.path} was cleaned: `{again}` trains it once more")
     if not path.is_file():
         raise UserError(f"there is no checkpoint at {path}: train the run first, or name the directory of another")
     way_out = "delete it, or where the run is finished its directory, and train again"
@@ -143,7 +144,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise not_whole from error
     if not isinstance(checkpoint, dict) or "state_dict" not in checkpoint:
         raise UserError(f"{path} is not a checkpoint of étude: it holds no weights under 'state_dict'")
-    own, named = RunDir.at(str(path)).id, checkpoint.get("run")  # before étude wrote it down there was no name in it
+    own, named = run.id, checkpoint.get("run")  # before étude wrote it down there was no name in it
     if own and named and own != named:
         raise UserError(f"{path} is of another run, {named}: put its own in its place, or {way_out}")
     return checkpoint

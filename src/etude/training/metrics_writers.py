@@ -97,9 +97,9 @@ class ProgressFile:
             shown = {key: row[key] for key in ("step", "loss", "tokens_per_second", "seconds_left")}
             write_json(self.path, {"state": "training", "max_steps": self.max_steps} | shown)
 
-    def evaluating(self) -> None:
-        """Training is over."""
-        write_json(self.path, {"state": "evaluating", "step": self.max_steps, "max_steps": self.max_steps})
+    def evaluating(self, step: int) -> None:
+        """Training is over, at a step."""
+        write_json(self.path, {"state": "evaluating", "step": step, "max_steps": self.max_steps})
 
 
 class LoggerSink:

@@ -22,7 +22,7 @@ class TranslationModule(LightningModule):
         model: any such module.
         loss: sums over the real tokens of (logits, targets).
         nll: the same without smoothing, for perplexity.
-        optimizer: makes an optimizer of parameters.
+        optimizer: makes an optimizer of named parameters.
         scheduler: makes what sets the optimizer's learning rate, an update at a time.
         seed: of dropout, together with the step and the micro-batch.
     """
@@ -51,6 +51,11 @@ class TranslationModule(LightningModule):
         """Logits (B, T, V) of a batch."""
         return self.model(batch.source, batch.source_mask, batch.target_in)
 
+    def on_train_start(self) -> None:
+        """Let the gradients of a fused optimizer be clipped: Lightning clips only what it has unscaled itself."""
+        for optimizer in self.trainer.optimizers if self.trainer.gradient_clip_val else []:
+            optimizer._step_supports_amp_scaling = False  # type: ignore[attr-defined]
+
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         """What dropout draws depends on nothing but the seed, the step and the micro-batch."""
         reseed(self.seed, self.global_step, batch.micro_batch)
@@ -76,6 +81,11 @@ class TranslationModule(LightningModule):
         self._nats += float(self.nll(self(batch), batch.target_out))
         self._counted += batch.target_tokens
 
+    def on_validation_epoch_end(self) -> None:
+        """Log what callbacks may monitor: `val_loss`, nats a word piece, unsmoothed, and `val_perplexity`."""
+        found = {"val_loss": self.validation_loss, "val_perplexity": self.validation_perplexity}
+        self.log_dict(found, logger=False)  # the loggers get the rows of metrics.csv
+
     @property
     def validation_loss(self) -> float:
         """Unsmoothed nats a word piece in the last validation."""
@@ -88,7 +98,7 @@ class TranslationModule(LightningModule):
 
     def configure_optimizers(self) -> Any:
         """The scheduler takes a step an update."""
-        optimizer = self.make_optimizer(self.parameters())
+        optimizer = self.make_optimizer(self.model.named_parameters())
         scheduler = self.make_scheduler(optimizer)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
@@ -102,7 +112,7 @@ class TranslationModule(LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """The counts travel with the weights; each process has nats of its own."""
-        checkpoint["tokens"] = self.tokens
+        checkpoint["tokens"], checkpoint["ended"] = self.tokens, self.trainer.should_stop
         checkpoint["nll_sum"] = all_gather_floats(self.nll_sum, self.device)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -112,4 +122,7 @@ class TranslationModule(LightningModule):
         if len(nats) != self.trainer.world_size:
             nats = [sum(nats)] + [0.0] * (self.trainer.world_size - 1)
         self.nll_sum = nats[self.global_rank]
+        for state in checkpoint.get("callbacks", {}).values():
+            if isinstance(state, dict):
+                state.pop("dirpath", None)  # the run may have been moved, which to Lightning would be another one
         count_batches(checkpoint, checkpoint["global_step"] * self.trainer.accumulate_grad_batches)

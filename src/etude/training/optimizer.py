@@ -1,10 +1,119 @@
 """Optimizers. The schedule gives the learning rate itself, so theirs is one."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from torch import Tensor, optim
 
+from etude.config.parts import make
+from etude.errors import UserError, did_you_mean
 
-def adam(parameters: Iterable[Tensor], *, beta1: float, beta2: float, eps: float) -> optim.Optimizer:
+Named = tuple[str, Tensor]
+
+
+def adam(parameters: Iterable[Tensor | Named], *, beta1: float, beta2: float, eps: float) -> optim.Optimizer:
     """Adam (Kingma and Ba 2015) as in section 5.3, one fused kernel for all parameters."""
-    return optim.Adam(parameters, lr=1.0, betas=(beta1, beta2), eps=eps, fused=True)
+    return optim.Adam(parameters, lr=1.0, betas=(beta1, beta2), eps=eps, fused=True)  # type: ignore[arg-type]
+
+
+def make_optimizer(config: Mapping[str, Any], parameters: Iterable[Named]) -> optim.Optimizer:
+    """The optimizer of a config for named parameters, in groups where its `groups` says so.
+
+    Raises:
+        UserError: a group matches no parameter, or sets what the optimizer does not have.
+    """
+    groups, named = config.get("groups") or [], list(parameters)
+    node = {key: value for key, value in config.items() if key != "groups"}
+    optimizer: optim.Optimizer = make(node, _grouped(named, groups) if groups else named)
+    for key in {key for group in groups for key in group} - {"match", *optimizer.defaults}:
+        near = did_you_mean(key, optimizer.defaults)
+        raise UserError(f"optimizer.groups: {type(optimizer).__name__} has no {key} for a group; {near}")
+    return optimizer
+
+
+def _grouped(named: Sequence[Named], groups: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Put each parameter into the first group that matches it; those of none come first, for their rate is logged.
+
+    Raises:
+        UserError: a group is empty.
+    """
+    members: list[list[Named]] = [[] for _ in [*groups, "others"]]
+    for name, parameter in named:
+        place = next((n for n, group in enumerate(groups) if re.search(group["match"], name)), -1)
+        members[place].append((name, parameter))
+    *members, others = members
+    for group, one in zip(groups, members, strict=True):
+        if not one:
+            names = sorted({re.sub(r"\.\d+\.", ".*.", name) for name, _ in named})
+            raise UserError(
+                f"optimizer.groups: {group['match']!r} matches no parameter that an earlier group has left; "
+                f"their names are {', '.join(names)}"
+            )
+    values = [{key: value for key, value in group.items() if key != "match"} for group in groups]
+    grouped = [{"params": one} | own for one, own in zip(members, values, strict=True)]
+    return [{"params": others}, *grouped] if others else grouped
+
+
+class Muon(optim.Optimizer):
+    """Muon (Jordan et al. 2024) for matrices, AdamW for all other parameters and for matrices of certain names.
+
+    Args:
+        params: named, in groups or not.
+        lr, weight_decay: of both.
+        momentum, nesterov, ns_steps, adjust_lr_fn: see `torch.optim.Muon`.
+        betas, eps: see `torch.optim.AdamW`.
+        adamw: a pattern for the names of matrices that AdamW moves.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        *,
+        lr: float,
+        weight_decay: float,
+        momentum: float,
+        nesterov: bool,
+        ns_steps: int,
+        adjust_lr_fn: str,
+        betas: list[float],
+        eps: float,
+        adamw: str,
+    ) -> None:
+        first, *others = params = list(params)
+        groups = params if isinstance(first, dict) else [{"params": [first, *others]}]
+        shared = {"lr": lr, "weight_decay": weight_decay}
+        by_muon = shared | {
+            "momentum": momentum,
+            "nesterov": nesterov,
+            "ns_steps": ns_steps,
+            "adjust_lr_fn": adjust_lr_fn,
+        }
+        by_adamw = shared | {"betas": tuple(betas), "eps": eps, "fused": True}
+
+        def is_matrix(name: str, parameter: Tensor) -> bool:
+            return parameter.ndim == 2 and not re.search(adamw, name)
+
+        matrices = [*_part_of(groups, is_matrix, by_muon)]
+        rest = [*_part_of(groups, lambda *one: not is_matrix(*one), by_adamw)]
+        self._parts = [make(groups) for make, groups in ((optim.Muon, matrices), (optim.AdamW, rest)) if groups]
+        super().__init__([group for part in self._parts for group in part.param_groups], by_muon | by_adamw)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Move every parameter by its optimizer."""
+        loss = closure() if closure else None
+        start = 0
+        for part in self._parts:  # loading a checkpoint has put other groups and another state in the place of theirs
+            end = start + len(part.param_groups)
+            part.param_groups, part.state, start = self.param_groups[start:end], self.state, end
+            part.step()
+        return loss
+
+
+def _part_of(
+    groups: Iterable[dict[str, Any]], belongs: Callable[[str, Tensor], bool], values: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """What belongs of each group, with the values of one optimizer where the group has none of its own."""
+    for group in groups:
+        if members := [one for one in group["params"] if belongs(*one)]:
+            yield values | group | {"params": members}

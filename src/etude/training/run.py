@@ -11,12 +11,13 @@ gc.disable()  # thousands of modules follow, and none of them is garbage: half a
 import logging
 import shutil
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import torch
+from lightning import Callback
 from lightning.pytorch.loggers import Logger
+from lightning.pytorch.plugins.environments import TorchElasticEnvironment
 from torch import distributed
 
 from etude.config import parts
@@ -24,27 +25,27 @@ from etude.config.check import check
 from etude.config.explain import explain
 from etude.data.store import TokenStore
 from etude.errors import UserError
-from etude.files import remove_leftovers, replacing, write_json, write_text
+from etude.files import remove_leftovers, replacing, write_json
 from etude.logs import logging_to, quiet_libraries
 from etude.model.transformer import Transformer
+from etude.paths import import_from_here
 from etude.runs.divergence import EXIT_STATUS, divergence
 from etude.runs.environment import environment
 from etude.runs.lock import hold_lock
 from etude.runs.provenance import code_changed
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
-from etude.tasks.bleu import bleu
 from etude.tasks.flops import flops_to_train
-from etude.tasks.paper_bleu import paper_bleu
-from etude.tasks.perplexity import negative_log_likelihood, perplexity
 from etude.training.allocator import keep_large_blocks
-from etude.training.averaging import averaged_checkpoints, mean_weights
-from etude.training.build import training_module
+from etude.training.averaging import averaged_checkpoints, final_checkpoints, final_weights
+from etude.training.build import make_parts, training_module
 from etude.training.checkpoints import previous
 from etude.training.divergence import NO_SCORES, Diverged
 from etude.training.loggers import finish, record
 from etude.training.metrics_writers import ProgressFile
 from etude.training.module import TranslationModule
+from etude.training.optimizer import make_optimizer
+from etude.training.score import evaluate
 from etude.training.stopping import Stopped, end_on_sigterm
 from etude.training.trainer import fit, rank
 
@@ -79,7 +80,7 @@ def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
         if rank() > 0:
             return _train(run, first=False)
         with hold_lock(run, patience):
-            if run.finished and run.config()["trainer"]["devices"] == 1:  # the others of several would wait for this
+            if run.finished and not TorchElasticEnvironment.detect():  # the others of several would wait for this one
                 return run.result()
             remove_leftovers(run.path)
             return _train(run, first=True)
@@ -88,10 +89,11 @@ def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
 def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     quiet_libraries()
     keep_large_blocks()
-    config = run.config()
+    config = _shortened(run.config())
     averaged = averaged_checkpoints(run, config)
-    build.shapes(config)  # what a part refuses is told before anything is downloaded or counted
-    parts.try_out(config["optimizer"], [])
+    # What a part refuses is told before anything is downloaded or counted.
+    make_optimizer(config["optimizer"], build.shapes(config).named_parameters())
+    callbacks = make_parts("callbacks", config["callbacks"], Callback, dirpath=run.checkpoint.parent)
     parts.try_out(config["schedule"], None)
     parts.try_out(config["decoding"])
     store = build.token_store(config)
@@ -110,16 +112,17 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     torch.manual_seed(config["seed"])
     transformer = build.model(config, store.vocab_size)
     module = training_module(config, transformer)
-    loggers: list[Logger] = parts.make(config["logger"], run, config) if first else []
+    chosen = config["logger"] if first and not config["trainer"]["fast_dev_run"] else {}
+    loggers = make_parts("logger", chosen, Logger, run=run, config=config, save_dir=run.path)
     done, result = False, {}
     try:
-        found = _fit_and_score(run, config, module, store, loggers, averaged, first)
+        found = _fit_and_score(run, config, module, store, loggers, averaged, callbacks, first)
         if first:
             result = _identity(run, config, transformer, store) | found
             result["flops"] = flops * (found["steps"] / config["budget"]["max_steps"])
             result |= {"code": made["code"], "finished": True}
             run.write_result(result)
-            record(loggers, run, result)
+            record(loggers, run, result, final_checkpoints(run, config))
             previous(run.checkpoint).unlink(missing_ok=True)
         done = True
     except (Stopped, KeyboardInterrupt) as stop:
@@ -127,6 +130,16 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     finally:
         finish(loggers, exit_code=0 if done else 1)
     return result
+
+
+def _shortened(config: dict[str, Any]) -> dict[str, Any]:
+    """The config, or of a fast dev run one with so many updates and translations, and validation batches."""
+    some = int(config["trainer"]["fast_dev_run"])
+    if not some:
+        return config
+    budget = config["budget"] | {"max_steps": some, "val_every": some, "bleu_sentences": some}
+    trainer = config["trainer"] | {"limit_val_batches": some}
+    return config | {"budget": budget, "trainer": trainer, "averaging": {"checkpoints": 0, "every": 1}}
 
 
 def _same_text(run: RunDir, store: TokenStore) -> None:
@@ -162,13 +175,14 @@ def _fit_and_score(
     store: TokenStore,
     loggers: list[Logger],
     averaged: dict[int, Path],
+    callbacks: list[Callback],
     first: bool,
 ) -> dict[str, Any]:
     """Train, and score what was learned; a training that was stopped because it diverged has no scores."""
     progress = ProgressFile(run.progress_file, config["budget"]["max_steps"])
     diverged = None
     try:
-        seconds, device = fit(run, config, module, store, loggers, progress, averaged)
+        seconds, steps, device = fit(run, config, module, store, loggers, progress, averaged, callbacks)
     except Diverged as end:
         seconds, diverged = end.seconds, end
     if distributed.is_initialized():
@@ -179,55 +193,20 @@ def _fit_and_score(
     if diverged:
         log.error("diverged: %s; trainer.stop_when_diverged=false would have gone on", diverged)
         return NO_SCORES | cost | {"steps": diverged.step, "diverged": str(diverged)}
-    if averaged:
-        module.model.load_state_dict(mean_weights([*averaged.values()]))
-    progress.evaluating()
-    scores = _evaluate(run, config, module.model.to(device), store)  # type: ignore[arg-type]
+    module.model.load_state_dict(final_weights(run, config))
+    progress.evaluating(steps)
+    scores = evaluate(run, config, module.model.to(device), store)  # type: ignore[arg-type]
     if why := divergence(scores):
         log.error("diverged: %s", why)
         scores["diverged"] = why
-    return scores | cost | {"steps": config["budget"]["max_steps"]}
-
-
-def _evaluate(run: RunDir, config: dict[str, Any], transformer: Transformer, store: TokenStore) -> dict[str, Any]:
-    """Perplexity of the validation and test sets, both BLEUs of the test set; the hypotheses go to their file."""
-    likelihoods = {}
-    for name in ("valid", "test"):
-        batches = build.evaluation_batches(config, store.split(name))
-        nats, tokens = negative_log_likelihood(transformer, batches)
-        likelihoods[name] = {"perplexity": perplexity(nats, tokens), "tokens": tokens}
-    started = time.perf_counter()
-    sources, references = build.text_to_translate(config, store, "test")
-    translate = build.translator(config, transformer, store.tokenizer, parts.make(config["decoding"])).translate
-    hypotheses = translate(sources)
-    decoding_seconds = time.perf_counter() - started
-    for file, lines in (
-        (run.sources_file("test"), sources),
-        (run.references_file("test"), references),
-        (run.hypotheses_file("test"), hypotheses),
-    ):
-        write_text(file, "".join(f"{line}\n" for line in lines))
-    score = bleu(hypotheses, references)
-    paper = paper_bleu(hypotheses, references, parts.make(config["data"]).languages[1])
-    return {
-        "valid": likelihoods["valid"],
-        "test": {
-            **likelihoods["test"],
-            "bleu": score.score,
-            "signature": score.signature,
-            "paper_bleu": paper.score,
-            "paper_signature": paper.signature,
-            "sentences": score.sentences,
-            "pairs": len(store.split("test")),
-        },
-        "decoding_seconds": round(decoding_seconds, 2),
-    }
+    return scores | cost | {"steps": steps}
 
 
 def main() -> None:
     """`python -m etude.training.run RUN_DIR`: train a run whose config a sweep has frozen; its output is the log."""
     if len(sys.argv) != 2:
         sys.exit("usage: python -m etude.training.run RUN_DIR")
+    import_from_here()
     end_on_sigterm()
     logging_to(None)
     try:

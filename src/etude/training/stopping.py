@@ -10,7 +10,8 @@ import signal
 import time
 from types import FrameType
 
-from lightning import Callback, Trainer
+from lightning import Trainer
+from lightning.pytorch.callbacks import Checkpoint
 
 from etude.data.batching import Batch
 from etude.training.checkpoints import Checkpoints
@@ -32,8 +33,8 @@ def end_on_sigterm() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
-class StopWhenAsked(Callback):
-    """Notes signals, and soon saves a checkpoint and raises `Stopped`, in every process alike.
+class StopWhenAsked(Checkpoint):
+    """Notes signals, and soon saves a checkpoint and raises `Stopped`, in every process alike, behind other callbacks.
 
     A run of one process stops after the step under way, one of several within about a second.
 

@@ -4,17 +4,19 @@ import logging
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from lightning import Trainer
+from lightning import Callback, Trainer
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.plugins.environments import ClusterEnvironment, LightningEnvironment, TorchElasticEnvironment
 from lightning.pytorch.strategies import DDPStrategy
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from rich.console import Console
 
+from etude.config.parts import make
 from etude.data.store import TokenStore
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
@@ -30,6 +32,8 @@ from etude.training.stopping import StopWhenAsked
 
 log = logging.getLogger(__name__)
 
+_NOT_LIGHTNINGS = ("micro_batches", "stop_when_diverged", "limit_train_batches", "fast_dev_run")
+
 
 def rank() -> int:
     """Which of the processes that train this run this one is; the first one writes."""
@@ -44,8 +48,9 @@ def fit(
     loggers: list[Logger],
     progress: ProgressFile,
     averaged: dict[int, Path],
-) -> tuple[float, torch.device]:
-    """Train up to the budget, going on from the last checkpoint if there is one.
+    callbacks: list[Callback],
+) -> tuple[float, int, torch.device]:
+    """Train up to the budget, or until a callback ends it, going on from the last checkpoint if there is one.
 
     Args:
         run, config: the run and its config.
@@ -54,9 +59,10 @@ def fit(
         loggers: Lightning's.
         progress: the file for onlookers.
         averaged: checkpoints to keep for averaging, step -> file.
+        callbacks: of the config.
 
     Returns:
-        The seconds of training in all, validation included, and the device.
+        The seconds of training in all, validation included, the steps, and the device.
 
     Raises:
         Stopped: someone asked the run to stop; it goes on from a checkpoint of that very step.
@@ -67,7 +73,7 @@ def fit(
     budget, where = config["budget"], config["trainer"]
     _gpus_answer(where["accelerator"])
     steps, micro_batches = budget["max_steps"], where["micro_batches"]
-    start, checkpoint = broadcast_from_rank0(_start(run, averaged) if rank() == 0 else (0, None))
+    start, ended, checkpoint = broadcast_from_rank0(_start(run, averaged) if rank() == 0 else (0, False, None))
     data = training_data(config, store, start_step=start)
     bar = Bar(Console(stderr=True), steps)
     every = min(50, max(1, steps // 50))  # steps between two rows
@@ -83,15 +89,18 @@ def fit(
         sinks.append(DivergenceWatch(stop=where["stop_when_diverged"]))
     records = Records(sinks, every=every, max_steps=steps)
     checkpoints = Checkpoints(run.checkpoint)
-    cluster, devices = _processes(where["devices"])
+    cluster = _processes(run, where)
+    flags = {
+        key: make(value, dirpath=run.path) if isinstance(value, dict) else value
+        for key, value in where.items()
+        if key not in _NOT_LIGHTNINGS and value is not None
+    }
     try:
         trainer = Trainer(
-            accelerator=where["accelerator"],
-            devices=devices,
-            strategy="auto" if devices == 1 else _shared_among_processes(cluster),
-            deterministic=where["deterministic"],
+            **flags,
+            strategy=_shared_among_processes(cluster) if isinstance(cluster, TorchElasticEnvironment) else "auto",
             precision=config["precision"],
-            max_steps=steps,
+            max_steps=start if ended else steps,
             max_epochs=-1,
             accumulate_grad_batches=micro_batches,
             val_check_interval=budget["val_every"] * micro_batches,
@@ -100,29 +109,31 @@ def fit(
             logger=loggers,
             callbacks=[
                 records,
+                *callbacks,
                 KeepWeights(averaged),
                 checkpoints,
                 StopWhenAsked(checkpoints, val_every=budget["val_every"]),
             ],
-            plugins=[DirectIO(run.id), *([cluster] if devices == 1 else [])],
-            enable_checkpointing=False,
+            plugins=[DirectIO(run), *([cluster] if isinstance(cluster, LightningEnvironment) else [])],
             enable_progress_bar=False,
             enable_model_summary=False,
             use_distributed_sampler=False,
             default_root_dir=run.path,
         )
-    except (MisconfigurationException, ValueError) as error:
+    except (MisconfigurationException, TypeError, ValueError) as error:
         raise UserError(f"trainer or precision does not fit this machine: {error}; trainer=cpu always does") from error
     if start:
         log.info("going on from step %d of %d", start, steps)
     try:
         with bar.shown():
             trainer.fit(module, data, ckpt_path=checkpoint, weights_only=True)
+    except MisconfigurationException as error:  # of a callback that asks for what is not there
+        raise UserError(f"Lightning does not train this: {error}") from error
     except SystemExit as stop:  # how Lightning ends on an impatient Ctrl-C
         raise KeyboardInterrupt from stop
     if where["stop_when_diverged"] and not all_finite(module):  # by the last update, which no loss has met
-        raise Diverged("a weight is no finite number", step=steps, seconds=records.seconds)
-    return records.seconds, trainer.strategy.root_device
+        raise Diverged("a weight is no finite number", step=trainer.global_step, seconds=records.seconds)
+    return records.seconds, trainer.global_step, trainer.strategy.root_device
 
 
 def _gpus_answer(accelerator: str) -> None:
@@ -140,9 +151,9 @@ def _gpus_answer(accelerator: str) -> None:
         )
 
 
-def _start(run: RunDir, averaged: dict[int, Path]) -> tuple[int, Path | None]:
-    """The step to go on from and its checkpoint: none where one to be averaged with later ones is lost."""
-    step, checkpoint = newest_checkpoint(run.checkpoint)
+def _start(run: RunDir, averaged: dict[int, Path]) -> tuple[int, bool, Path | None]:
+    """See `newest_checkpoint`: none where one to be averaged with later ones is lost."""
+    step, ended, checkpoint = newest_checkpoint(run.checkpoint)
     gone = [file for kept, file in averaged.items() if kept <= step and not is_whole(file)]
     if gone:
         log.warning(
@@ -150,7 +161,7 @@ def _start(run: RunDir, averaged: dict[int, Path]) -> tuple[int, Path | None]:
             gone[0],
             "is torn or damaged" if gone[0].exists() else "has gone",
         )
-    return (0, None) if gone else (step, checkpoint)
+    return (0, False, None) if gone else (step, ended, checkpoint)
 
 
 def _shared_among_processes(cluster: ClusterEnvironment) -> DDPStrategy:
@@ -158,6 +169,16 @@ def _shared_among_processes(cluster: ClusterEnvironment) -> DDPStrategy:
     return DDPStrategy(cluster_environment=cluster, gradient_as_bucket_view=True, broadcast_buffers=False)
 
 
-def _processes(devices: int) -> tuple[ClusterEnvironment, int]:
-    """Who else trains this run. Named, for Lightning would take a job of SLURM's for one of its own processes."""
-    return (TorchElasticEnvironment(), devices) if devices > 1 else (LightningEnvironment(), 1)
+def _processes(run: RunDir, where: Mapping[str, Any]) -> ClusterEnvironment:
+    """Who else trains this run. Named, for Lightning would take a job of SLURM's for one of its own processes.
+
+    Raises:
+        UserError: it is to be trained on several machines, and nobody has started a process on each.
+    """
+    nodes, devices = where.get("num_nodes", 1), where["devices"]
+    if nodes > 1 and not TorchElasticEnvironment.detect():
+        raise UserError(
+            f"trainer.num_nodes={nodes} needs processes on each of them: on each, say `torchrun --nnodes {nodes} "
+            f"--nproc-per-node {devices} --rdzv-backend c10d --rdzv-endpoint HOST -m etude.training.run {run.path}`"
+        )
+    return TorchElasticEnvironment() if nodes * devices > 1 else LightningEnvironment()

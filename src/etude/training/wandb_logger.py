@@ -1,19 +1,16 @@
 """One run on Weights & Biases: its config, its rows, its result. No result depends on it, and none is lost by it."""
 
-import json
 import logging
 import math
-import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from lightning.pytorch.loggers import Logger
 
 from etude.runs.run_dir import RunDir
-from etude.runs.typed import distinguishing_overrides
-from etude.runs.wandb_id import own_id, rows_file
+from etude.runs.wandb_id import rows_file
 from etude.training.metrics_writers import read_metrics
 from etude.wandb_service import end_service
 
@@ -22,9 +19,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_TAGGED = ("scale", "budget", "model", "data")  # choices that one looks for in a list of runs
-_NAME = 128  # characters that W&B takes
-_OTHER_AXES = ("tokens", "seconds")  # what the curve is drawn over, beside steps
+OTHER_AXES = ("tokens", "seconds")  # what the curve is drawn over, beside steps
 
 
 class WandbLogger(Logger):
@@ -36,11 +31,13 @@ class WandbLogger(Logger):
     Args:
         run: the directory.
         started: what W&B made of it.
+        artifacts: what of a finished run is kept there: "checkpoint", "hypotheses".
     """
 
-    def __init__(self, run: RunDir, started: "Run") -> None:
+    def __init__(self, run: RunDir, started: "Run", artifacts: Sequence[str] = ()) -> None:
         super().__init__()
-        self.experiment = started
+        self.experiment, self.artifacts = started, artifacts
+        self._held: dict[str, float] = {}
         self._before = [] if started.offline else [*run.path.glob(f"wandb/offline-run-*/run-{started.id}.wandb")]
         self._logged = rows_file(run, str(started.id)).open("ab", buffering=0)
         logged = self._logged.tell() if started.offline else started.starting_step  # the server knows what it has
@@ -66,16 +63,19 @@ class WandbLogger(Logger):
         """Nothing: the whole config is there from the beginning."""
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        """Log one row of `metrics.csv`, unless it has been logged."""
+        """Log one row of `metrics.csv`, unless it has been logged; what callbacks log goes with the next one."""
+        if not {"loss", "valid_loss"} & metrics.keys():
+            self._held |= metrics
+            return
         key = (step or 0, "valid_loss" in metrics)
         if key not in self._numbers:
             self._numbers[key], self._free = self._free, self._free + 1
         number = self._numbers[key]
         if number < self._next:
             return
-        row = {"step": step, **metrics}
+        row, self._held = {**self._held, "step": step, **metrics}, {}
         if "valid_perplexity" in row:
-            row |= {f"by_{axis}/valid_perplexity": row["valid_perplexity"] for axis in _OTHER_AXES}
+            row |= {f"by_{axis}/valid_perplexity": row["valid_perplexity"] for axis in OTHER_AXES}
         try:
             self.experiment.log(row, step=number, commit=True)  # committed: a row held back dies with its process
         except Exception as error:  # W&B's own process has died
@@ -85,14 +85,20 @@ class WandbLogger(Logger):
             self._logged.write(b".")
             self._next = number + 1
 
-    def record(self, summary: Mapping[str, Any], lines: Mapping[str, list[str]]) -> None:
+    def record(
+        self,
+        summary: Mapping[str, Any],
+        lines: Mapping[str, list[str]],
+        artifacts: Mapping[str, Sequence[Path]],
+    ) -> None:
         """The figures of a result, and its sentences side by side; a run that diverged is tagged so.
 
         Args:
             summary: figures by name.
             lines: of the test set by what they are: source, reference, hypothesis; empty where there are none.
+            artifacts: the files of each, of which those that were asked for are kept.
         """
-        from wandb import Table
+        from wandb import Artifact, Table
 
         self.experiment.summary.update(dict(summary))
         if "diverged" in summary:
@@ -100,6 +106,11 @@ class WandbLogger(Logger):
         if lines:
             table = Table(list(lines), [list(row) for row in zip(*lines.values(), strict=True)])
             self.experiment.log({"hypotheses": table})
+        for name in self.artifacts:
+            artifact = Artifact(f"{name}-{self.version}", type="model" if name == "checkpoint" else name)
+            for file in artifacts[name]:
+                artifact.add_file(str(file))
+            self.experiment.log_artifact(artifact)
 
     def close(self, exit_code: int) -> None:
         """Send what is left, for a while; say how to send the rest where that was not long enough."""
@@ -113,112 +124,3 @@ class WandbLogger(Logger):
         else:
             for part in self._before:  # what was logged offline has been sent with the rest
                 part.with_name(f"{part.name}.synced").touch()
-
-
-def wandb(
-    run: RunDir, config: dict[str, Any], *, mode: Literal["offline", "online"], project: str, entity: str | None
-) -> list[Logger]:
-    """Weights & Biases, under the id that the run was begun with, so that a resumed run goes on with its curve.
-
-    Where the server cannot be reached, or knows no key, the run goes on offline and says so; where W&B cannot be
-    started at all, without it. Under an agent of W&B, which gives the id and waits for what the run reports, it is
-    online whatever the mode.
-    """
-
-    def begin(online: bool) -> list[Logger]:
-        started = _started(run, config, online=online, project=project, entity=entity)
-        if started.disabled:
-            return []
-        if not started.offline:
-            log.info("W&B shows this run at %s", started.url)
-        return [WandbLogger(run, started)]
-
-    if mode == "online" or _of_an_agent():
-        try:
-            return begin(online=True)
-        except Exception as error:
-            folder = shlex.quote(str(run.path / "wandb"))
-            told = "W&B cannot be reached (%s); logging offline, `wandb sync %s` sends it later"
-            log.warning(told, _first_line(error), folder)
-            end_service()  # which still holds the id
-    try:
-        return begin(online=False)
-    except Exception as error:
-        log.warning("W&B cannot be started (%s); the run goes on without it", _first_line(error))
-        end_service()
-        return []
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0] or type(error).__name__
-
-
-def _started(run: RunDir, config: dict[str, Any], *, online: bool, project: str, entity: str | None) -> "Run":
-    """A run of W&B with all that is known before training.
-
-    The settings keep data through a kill (a row is in the file within a second and sent within two) and never hang
-    (waits are bounded).
-    """
-    from wandb import Settings, init
-
-    choices = config.get("choices", {})
-    started = init(
-        mode=None if online else "offline",  # None: WANDB_MODE may still say otherwise
-        project=project,
-        entity=entity,
-        dir=run.path,
-        id=None if _of_an_agent() else own_id(run),  # the agent gives one
-        name=_name(run, config),
-        group=config["study"],
-        job_type=config["arm"],
-        tags=[f"{group}={choices[group]}"[:64] for group in _TAGGED if choices.get(group)],
-        resume="allow",
-        settings=Settings(
-            x_transaction_log_flush_interval=1,
-            x_file_stream_transmit_interval=2,
-            init_timeout=3,
-            finish_timeout=10,
-            finish_timeout_raises=True,
-            x_save_requirements=False,  # which takes a while; the config holds the versions that count
-            silent=True,
-            console="off",
-        ),
-    )
-    whole = _whole({"overrides": run.overrides()} | config, run.environment_file, started.config)
-    started.config.update(whole, allow_val_change=True)
-    _define_axes(started)
-    return started
-
-
-def _name(run: RunDir, config: Mapping[str, Any]) -> str:
-    """Arm and seed, and what else was typed, which tells apart the trials of a search and what is no arm of a study."""
-    name = " ".join([f"{config['arm']}-seed{config['seed']}", *distinguishing_overrides(run.overrides())])
-    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
-
-
-def _whole(config: dict[str, Any], environment_file: Path, held: Mapping[str, Any]) -> dict[str, Any]:
-    """The config and where it runs, less what a sweep has said already.
-
-    A sweep's word for a group, such as `budget: smoke`, stands where our section of that name should: W&B locks it, and
-    the section's keys go beside it with dots.
-    """
-    environment = json.loads(environment_file.read_text(encoding="utf-8")) if environment_file.is_file() else {}
-    whole = config | {"environment": environment, "code": environment.get("code")}
-    for name, section in config.items():
-        if isinstance(section, dict) and isinstance(held.get(name), str):
-            whole |= {f"{name}.{key}": value for key, value in whole.pop(name).items()}
-    return {name: value for name, value in whole.items() if held.get(name) != value}
-
-
-def _define_axes(started: "Run") -> None:
-    """A dashboard without clicks: curves over steps, perplexity over tokens and seconds too, and its best value."""
-    for axis in ("step", *_OTHER_AXES):
-        started.define_metric(axis, hidden=True)
-    started.define_metric("*", step_metric="step")
-    started.define_metric("valid_perplexity", step_metric="step", summary="min")
-    for axis in _OTHER_AXES:
-        started.define_metric(f"by_{axis}/*", step_metric=axis, summary="none")
-
-
-def _of_an_agent() -> bool:
-    return "WANDB_SWEEP_ID" in os.environ

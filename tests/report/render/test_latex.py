@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etude.report import report
-from etude.report.render.latex import escaped, latex
+from etude.report.render.latex import escape_latex, latex
 from etude.report.render.rows import Column, Row, Rows
 from etude.runs.run_dir import RunDir
 
@@ -61,7 +61,7 @@ def printed(folder: Path, text: str) -> str:
 
 @given(st.text(st.sampled_from("&%$#_{}~^\\ab1 ")))
 def test_no_character_that_tex_acts_on_is_left(text: str) -> None:
-    told = escaped(text)
+    told = escape_latex(text)
     for command in (r"\textbackslash{}", r"\textasciitilde{}", r"\textasciicircum{}"):
         told = told.replace(command, "")
     assert not re.search(r"(?<!\\)[&%$#_{}~^]|\\(?![&%$#_{}])", told)
@@ -138,7 +138,7 @@ def test_short_notes_explain_the_marks_and_signs_alone_and_none_are_none(runs_di
     [below] = re.findall(r"\\raggedright\n(.*)\\end\{minipage\}", short, re.DOTALL)
     explained = [note for note in made.rows.notes if note[0] in "¹²§†‡¶"]
     assert below.splitlines() == [
-        *(rf"{escaped(note)}\par" for note in explained),
+        *(rf"{escape_latex(note)}\par" for note in explained),
         r"$\pm$: half the 95 \% interval over seeds.\par",
         r"* p \textless{} 0.05 after Holm's correction for all arms.\par",
     ]

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from etude.report.render.rows import Column, Row, Rows
-from etude.report.render.terminal import Drawn
+from etude.report.render.terminal import RenderedTable
 
 
 @pytest.mark.parametrize("width", [40, 80])
@@ -14,6 +14,6 @@ def test_a_table_without_bleu_is_in_one_piece(width: int) -> None:
     columns = [Column("rate", words=True), Column("PPL", "validation"), Column("PPL", "test")]
     rows = Rows("own", "Mine", columns, [Row("", ["0.001", "3.00 ± 0.25", "4.00 ± 0.25"], True)])
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(Drawn(rows))
+    console.print(RenderedTable(rows))
     assert isinstance(console.file, io.StringIO)
     assert console.file.getvalue().count("rate") == 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from etude.errors import UserError, did_you_mean
-from etude.paths import shipped
+from etude.paths import found
 from etude.tasks import build
 from etude.tasks.flops import training_flops
 from etude.tasks.size import Config, measure_size
@@ -44,7 +44,8 @@ def load_device(name: str) -> Device:
     Raises:
         UserError: there is none.
     """
-    known = read_yaml(shipped("conf") / "devices.yaml")
+    files = [folder / "devices.yaml" for folder in reversed(found("conf"))]
+    known = {name: rates for file in files if file.is_file() for name, rates in read_yaml(file).items()}
     if name not in known:
         raise UserError(f"device={name} is not in conf/devices.yaml; {did_you_mean(name, known)}")
     rates = known[name]
@@ -61,7 +62,7 @@ def measure_device(config: Config) -> Device:
     budget, pieces = config["budget"], config["tokenizer"]["vocab_size"]
     where = build.device(config["trainer"]["accelerator"].replace("gpu", "cuda"))
     module = training_module(config, build.model(config, pieces)).to(where)
-    optimizer = module.make_optimizer(module.parameters())
+    optimizer = module.make_optimizer(module.model.named_parameters())
     types = {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
 
     def seconds(sentences: int) -> float:

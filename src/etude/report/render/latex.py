@@ -1,7 +1,7 @@
 """The table for a paper: rules of booktabs, none but between groups of arms, scores under the name of their metric.
 
 The file is read with `\\input`. It is as wide as the page, or as one of two columns: what an arm is then shares one
-column of the table, and BLEU stands below. What is wider all the same is made smaller.
+column of the table, and each metric but the first stands below. What is wider all the same is made smaller.
 """
 
 import re
@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Literal
 
 from etude.report.render.rows import STAR, Column, Row, Rows
-from etude.report.render.terminal import WHAT, halves, narrow
+from etude.report.render.terminal import WHAT, narrow, split_by_metric
 from etude.report.significance import ALPHA
 
 Notes = Literal["full", "short", "none"]
@@ -60,7 +60,7 @@ def latex(rows: Rows, notes: Notes = "full", columns: int = 2) -> str:
         *(f"% {note}" for note in rows.left_out),
         rf"\begin{{{environment}}}",
         r"\centering",
-        rf"\caption{{{escaped(title[:1].upper() + title[1:])}}}",
+        rf"\caption{{{escape_latex(title[:1].upper() + title[1:])}}}",
         rf"\label{{tab:{rows.name}}}",
         r"\medskip",
         r"\small\setlength{\tabcolsep}{4pt}",
@@ -75,7 +75,7 @@ def _parts(rows: Rows, columns: int) -> list[Rows]:
     """The tables that stand below each other."""
     if columns > 1:
         return [rows]
-    return halves(narrow(rows))
+    return split_by_metric(narrow(rows))
 
 
 def _tabular(rows: Rows, width: str) -> list[str]:
@@ -115,10 +115,10 @@ def _below(notes: Sequence[str], width: str) -> list[str]:
     if not notes:
         return []
     begin, end = rf"\begin{{minipage}}{{{width}}}\footnotesize\raggedright", r"\end{minipage}"
-    return [begin, *(rf"{escaped(note)}\par" for note in notes), end]
+    return [begin, *(rf"{escape_latex(note)}\par" for note in notes), end]
 
 
-def escaped(text: str) -> str:
+def escape_latex(text: str) -> str:
     """Text that prints as it is: 50 % -> 50 \\%."""
     return "".join(_SPECIAL.get(char, char) for char in text)
 
@@ -129,11 +129,11 @@ def _header(columns: Sequence[Column]) -> list[str]:
     for header, group in groupby(columns, key=lambda column: column.header):
         under = list(group)
         if named := any(column.whose for column in under):
-            above.append(rf"\multicolumn{{{len(under)}}}{{c}}{{{escaped(header)}}}")
+            above.append(rf"\multicolumn{{{len(under)}}}{{c}}{{{escape_latex(header)}}}")
             rules.append(rf"\cmidrule(lr){{{place}-{place + len(under) - 1}}}")
         else:
             above.append("")
-        below += [escaped(column.whose) if named else _symbol(header) for column in under]
+        below += [escape_latex(column.whose) if named else _symbol(header) for column in under]
         place += len(under)
     return [_line(above), "".join(rules), _line(below)] if rules else [_line(below)]
 
@@ -162,19 +162,19 @@ def _letter(row: Row) -> str:
 def _cell(cell: str, column: Column) -> str:
     """A star is raised, and what has one is bold; what an arm is is not spread over the line."""
     if column.header == WHAT:
-        return rf"\raggedright {escaped(cell)}"
+        return rf"\raggedright {escape_latex(cell)}"
     if cell.endswith(STAR):
-        return rf"\textbf{{{escaped(cell.removesuffix(STAR))}}}\rlap{{$^*$}}"
-    return escaped(cell)
+        return rf"\textbf{{{escape_latex(cell.removesuffix(STAR))}}}\rlap{{$^*$}}"
+    return escape_latex(cell)
 
 
 def _symbol(header: str) -> str:
     """A symbol as mathematics, a word as a word."""
     match = _SYMBOL.fullmatch(header)
     if not match:
-        return escaped(header)
-    letter = escaped(match[1]).strip("$")
-    return f"${letter}_{{\\mathrm{{{escaped(match[2])}}}}}$" if match[2] else f"${letter}$"
+        return escape_latex(header)
+    letter = escape_latex(match[1]).strip("$")
+    return f"${letter}_{{\\mathrm{{{escape_latex(match[2])}}}}}$" if match[2] else f"${letter}$"
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -2,22 +2,23 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from etude.report.agreement import Point
 from etude.report.comparison import ArmResult, Compared
 from etude.report.footnotes import marks, notes
-from etude.report.statistics import Comparison, Mean
-from etude.report.wording import fixed, millions, plain
+from etude.report.significance import Difference
+from etude.report.statistics import Mean
+from etude.report.wording import format_fixed, format_millions, format_value
+from etude.studies.metrics import Metric
 from etude.studies.study import value_at
 
-_DIGITS = {"PPL": 2, "BLEU": 1}
-NATS = "Δ ln PPL"
-_NATS_DIGITS = 3
 _PARAMETERS = "params ×10⁶"
 DELTA = "Δ"
 STAR = "*"
+
+Cell = Callable[[ArmResult], str]
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Column:
     about_arm: bool = False  # where it says what the arm is
     words: bool = False  # where it holds words rather than numbers
     starred: bool = False  # where a number may have a star
+    breaks: bool = False  # before which a table that is too wide is broken
 
 
 @dataclass(frozen=True)
@@ -63,45 +65,69 @@ class Rows:
 
 def make_rows(compared: Compared) -> Rows:
     """The study's table as the paper prints it, filled with what was found."""
-    study, marked = compared.study, marks(compared)
-    table = Rows(study.name, study.title, _columns(compared), notes=notes(compared), left_out=compared.left_out)
+    study, columns = compared.study, [*_columns(compared)]
+    table = Rows(study.name, study.title, [column for column, _ in columns], notes=notes(compared))
+    table.left_out = compared.left_out
+    first_score = 1 + len(study.columns)
     for arm in compared.arms:
-        cells = [arm.arm + marked[arm.arm], *_description(arm, compared)]
-        cells += [_mean(arm.ppl, _DIGITS["PPL"])]
-        cells += [_printed(arm.paper, "ppl", _DIGITS["PPL"])] if study.paper.arms else []
-        cells += _nats(arm, compared)
-        cells += [_mean(arm.bleu, _DIGITS["BLEU"])]
-        if compared.several_seeds:
-            bleu, star = (arm.against.bleu, arm.against.bleu_star) if arm.against else (None, False)
-            cells += [_difference(bleu, star, _DIGITS["BLEU"])]
-        cells += [_printed(arm.paper, "bleu", _DIGITS["BLEU"])] if study.paper.arms else []
-        cells += ["–" if arm.parameters is None else millions(arm.parameters)]
-        cells += [_printed(arm.paper, "params_M", 0)] if study.paper.arms else []
-        cells += [_seeds(arm)] if compared.several_seeds else []
+        cells = [cell(arm) for _, cell in columns]
         if not arm.runs:
-            cells[1 + len(study.columns)] = _absent(arm)
+            cells[first_score] = _absent(arm)
         table.rows.append(Row(_group(arm.arm), cells, bool(arm.runs)))
     return table
 
 
-def _columns(compared: Compared) -> list[Column]:
-    study = compared.study
+def _columns(compared: Compared) -> Iterator[tuple[Column, Cell]]:
+    """The columns of a study's table, each with what an arm's cell in it says."""
+    study, marked = compared.study, marks(compared)
+    yield Column("arm", words=True), lambda arm: arm.arm + marked[arm.arm]
     configs = [run.config for arm in compared.arms for run in arm.runs]
-    columns = [Column("arm", words=True)]
     for header, key in study.columns.items():
         words = any(isinstance(value_at(config, key), str) for config in configs)
-        columns.append(Column(header, about_arm=True, words=words))
-    paper = bool(study.paper.arms)
-    ours = "ours" if paper else ""
-    columns += [Column("PPL", ours), *([Column("PPL", "paper")] if paper else [])]
-    columns += [Column(NATS, ours, starred=True), *([Column(NATS, "paper")] if paper else [])]
-    columns += [Column(NATS, "tuned", starred=True)] if compared.tuned else []
-    columns += [Column("agrees", words=True)] if compared.agreement else []
-    columns += [Column("BLEU", ours)]
-    columns += [Column("BLEU", DELTA, starred=True)] if compared.several_seeds else []
-    columns += [Column("BLEU", "paper")] if paper else []
-    columns += [Column(_PARAMETERS, ours), *([Column(_PARAMETERS, "paper")] if paper else [])]
-    return columns + ([Column("seeds")] if compared.several_seeds else [])
+        yield Column(header, about_arm=True, words=words), _describe(header, key, compared)
+    paper, ours = bool(study.paper.arms), "ours" if study.paper.arms else ""
+    for place, metric in enumerate(study.metrics.values()):
+        yield from _metric_columns(metric, compared, ours, breaks=place > 0)
+    yield Column(_PARAMETERS, ours), lambda arm: "–" if arm.parameters is None else format_millions(arm.parameters)
+    if paper:
+        yield Column(_PARAMETERS, "paper"), lambda arm: _printed(arm, "params_M", 0)
+    if compared.several_seeds:
+        yield Column("seeds"), _seeds
+
+
+def _metric_columns(metric: Metric, compared: Compared, ours: str, breaks: bool) -> Iterator[tuple[Column, Cell]]:
+    """Mean and difference, ours and the paper's; of a logarithmic one the difference of logarithms, with both."""
+    name, digits = metric.name, metric.digits
+    printed = Column(metric.label, "paper"), lambda arm: _printed(arm, name, digits)
+    paper = name in compared.study.printed
+    yield Column(metric.label, ours, breaks=breaks), lambda arm: _mean(arm.means.get(name), digits)
+    if not metric.is_log:
+        if compared.several_seeds:
+            yield Column(metric.label, DELTA, starred=True), lambda arm: _difference(arm, metric)
+        if paper:
+            yield printed
+        return
+    header = f"{DELTA} {metric.compared_label}"
+    if paper:
+        yield printed
+    yield Column(header, ours, starred=True), lambda arm: _difference(arm, metric)
+    if paper:
+        yield Column(header, "paper"), lambda arm: _papers_difference(arm, metric, compared)
+    if metric == compared.study.lead:
+        yield from _lead_columns(header, metric, compared)
+
+
+def _lead_columns(header: str, metric: Metric, compared: Compared) -> Iterator[tuple[Column, Cell]]:
+    """Each arm at its own best, and whether it agrees with the paper."""
+    if compared.tuned:
+        tuned = {arm.arm: arm for arm in compared.tuned.compared.arms}
+        yield Column(header, "tuned", starred=True), lambda arm: _difference(tuned[arm.arm], metric)
+    if found := compared.agreement:
+        points, several = found.points, compared.several_seeds
+        yield (
+            Column("agrees", words=True),
+            lambda arm: _agrees(points[arm.arm], several) if arm.arm in points else "",
+        )
 
 
 def _group(arm: str) -> str:
@@ -110,11 +136,15 @@ def _group(arm: str) -> str:
     return match[1] or match[2] if match else arm
 
 
-def _description(arm: ArmResult, compared: Compared) -> list[str]:
+def _describe(header: str, key: str, compared: Compared) -> Cell:
     """What the arm is, blank where it is as the baseline."""
-    if arm is compared.baseline and arm.runs:
-        return [plain(value_at(arm.runs[0].config, key)) for key in compared.study.columns.values()]
-    return [plain(arm.differs[header]) if header in arm.differs else "" for header in compared.study.columns]
+
+    def cell(arm: ArmResult) -> str:
+        if arm is compared.baseline and arm.runs:
+            return format_value(value_at(arm.runs[0].config, key))
+        return format_value(arm.differs[header]) if header in arm.differs else ""
+
+    return cell
 
 
 def _absent(arm: ArmResult) -> str:
@@ -131,33 +161,24 @@ def _mean(mean: Mean | None, digits: int) -> str:
     """The mean, with half of its interval where it has one."""
     if mean is None:
         return "–"
-    half = f" ± {fixed(mean.interval.high - mean.value, digits)}" if mean.interval else ""
-    return fixed(mean.value, digits) + half
+    half = f" ± {format_fixed(mean.interval.high - mean.value, digits)}" if mean.interval else ""
+    return format_fixed(mean.value, digits) + half
 
 
-def _difference(found: Comparison | None, star: bool, digits: int) -> str:
+def _difference(arm: ArmResult, metric: Metric) -> str:
     """With its sign, and a star where it is more than luck."""
+    found: Difference | None = arm.against.differences.get(metric.name) if arm.against else None
     if found is None:
         return ""
-    return fixed(found.difference, digits, sign=True) + (STAR if star else "")
+    return format_fixed(found.test.difference, metric.compared_digits, sign=True) + (STAR if found.star else "")
 
 
-def _nats(arm: ArmResult, compared: Compared) -> list[str]:
-    """What the arm's perplexity costs in nats a token, ours and the paper's, and whether the two agree."""
-    found, star = (arm.against.ppl, arm.against.ppl_star) if arm.against else (None, False)
-    cells = [_difference(found, star, _NATS_DIGITS)]
-    if compared.study.paper.arms:
-        reference = compared.study.paper.arms.get(compared.study.reference(arm.arm), {})
-        theirs, base = arm.paper.get("ppl"), reference.get("ppl")
-        known = theirs and base and arm is not compared.baseline
-        cells += [fixed(math.log(theirs / base), _NATS_DIGITS, sign=True) if known and theirs and base else ""]
-    if compared.tuned:
-        tuned = next(one.against for one in compared.tuned.compared.arms if one.arm == arm.arm)
-        cells += [_difference(tuned.ppl, tuned.ppl_star, _NATS_DIGITS) if tuned else ""]
-    if compared.agreement:
-        point = compared.agreement.points.get(arm.arm)
-        cells += [_agrees(point, compared.several_seeds) if point else ""]
-    return cells
+def _papers_difference(arm: ArmResult, metric: Metric, compared: Compared) -> str:
+    reference = compared.study.paper.arms.get(compared.study.reference(arm.arm), {})
+    theirs, base = arm.paper.get(metric.name), reference.get(metric.name)
+    if not theirs or not base or arm is compared.baseline:
+        return ""
+    return format_fixed(math.log(theirs / base), metric.compared_digits, sign=True)
 
 
 def _agrees(point: Point, several_seeds: bool) -> str:
@@ -166,6 +187,6 @@ def _agrees(point: Point, several_seeds: bool) -> str:
     return f"{'?' if open_yet else '✓' if point.agrees else '✗'} {'sign' if point.large else 'tie'}"
 
 
-def _printed(paper: Mapping[str, float | None], name: str, digits: int) -> str:
-    value = paper.get(name)
-    return "" if value is None else fixed(value, digits)
+def _printed(arm: ArmResult, name: str, digits: int) -> str:
+    value = arm.paper.get(name)
+    return "" if value is None else format_fixed(value, digits)

@@ -16,10 +16,11 @@ WHAT = "what it is"
 _STYLES = {"paper": "dim"}
 
 
-class Drawn:
+class RenderedTable:
     """The table for a terminal, with its notes below.
 
-    Where it is too wide, each arm's changes share one column; where that is too wide, it is broken before BLEU.
+    Where it is too wide, each arm's changes share one column; where that is too wide, it is broken before each metric
+    but the first.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -39,7 +40,7 @@ class Drawn:
             needed = Measurement.get(console, room, table)
             if (needed.minimum if rows is narrower else needed.maximum) <= options.max_width:
                 return [table]
-        return [_table(part) for part in halves(narrower)]
+        return [_table(part) for part in split_by_metric(narrower)]
 
 
 def narrow(rows: Rows) -> Rows:
@@ -56,21 +57,16 @@ def narrow(rows: Rows) -> Rows:
     return replace(rows, columns=columns, rows=shorter)
 
 
-def halves(rows: Rows) -> list[Rows]:
-    """What stands before the first column of BLEU, and the rest beside the arms' names; where there is none, all."""
-    headers = [column.header for column in rows.columns]
-    if "BLEU" not in headers:
-        return [rows]
-    at, names = headers.index("BLEU"), rows.columns[0]
-    return [
-        replace(rows, columns=rows.columns[:at], rows=[replace(row, cells=row.cells[:at]) for row in rows.rows]),
-        replace(
-            rows,
-            title="",
-            columns=[names, *rows.columns[at:]],
-            rows=[replace(row, cells=[row.cells[0], *row.cells[at:]]) for row in rows.rows],
-        ),
-    ]
+def split_by_metric(rows: Rows) -> list[Rows]:
+    """A table for each metric, the arms' names before each; what stands behind the last metric goes with it."""
+    breaks = [index for index, column in enumerate(rows.columns) if column.breaks]
+    parts: list[Rows] = []
+    for start, end in zip([1, *breaks], [*breaks, len(rows.columns)], strict=True):
+        kept = [0, *range(start, end)]
+        columns = [rows.columns[index] for index in kept]
+        cells = [replace(row, cells=[row.cells[index] for index in kept]) for row in rows.rows]
+        parts.append(replace(rows, title="" if parts else rows.title, columns=columns, rows=cells))
+    return parts
 
 
 def markdown(rows: Rows) -> str:

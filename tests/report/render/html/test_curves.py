@@ -3,7 +3,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etude.report.render.html.curves import POINTS, curves, thinned
+from etude.report.render.html.curves import POINTS, curves, thin_steps
 from etude.runs.records import Run
 from etude.runs.run_dir import RunDir
 
@@ -13,7 +13,7 @@ HEADER = "step,tokens,seconds,loss,valid_perplexity\n"
 def run(folder: Path, rows: str) -> Run:
     folder.mkdir()
     (folder / "metrics.csv").write_text(HEADER + rows)
-    return Run(RunDir(folder), "base", 1, {}, {}, {}, {}, 0.0, None)
+    return Run(RunDir(folder), "heads", "base", 1, {}, {})
 
 
 def test_a_curve_is_the_mean_over_seeds_between_the_lowest_and_the_highest(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_step_that_was_logged_again_after_a_kill_counts_once(tmp_path: Path) -
 
 
 def test_a_run_without_metrics_has_no_curves(tmp_path: Path) -> None:
-    empty = Run(RunDir(tmp_path / "none"), "base", 1, {}, {}, {}, {}, 0.0, None)
+    empty = Run(RunDir(tmp_path / "none"), "heads", "base", 1, {}, {})
     assert curves([empty]) == curves([]) == {}
     assert curves([empty, run(tmp_path / "1", "10,1,1,4,\n")])["loss"]["seeds"] == 1
 
@@ -69,7 +69,7 @@ def test_a_value_that_is_not_finite_is_no_point(tmp_path: Path) -> None:
 
 @given(st.lists(st.integers(0, 10**6), unique=True, max_size=400).map(sorted), st.integers(2, POINTS))
 def test_thinned_steps_keep_both_ends_and_their_order(steps: list[int], most: int) -> None:
-    kept = thinned(steps, most)
+    kept = thin_steps(steps, most)
     assert len(kept) == min(len(steps), most)
     assert kept == sorted(set(kept))
     assert set(kept) <= set(steps)

@@ -25,13 +25,13 @@ def test_an_arm_names_only_what_it_changes_in_the_baselines_config(fabricate: Fa
 def test_the_page_repeats_what_was_compared(fabricate: Fabricate) -> None:
     compared = fabricate(3, 3, 30)
     arm, told = compared.arms[2], data(compared)["arms"][2]
-    assert arm.bleu
-    assert arm.bleu.interval
+    bleu = arm.means["bleu"]
+    assert bleu.interval
     assert arm.against
-    assert arm.against.ppl
-    assert told["bleu"] == {"mean": arm.bleu.value, "interval": list(arm.bleu.interval)}
-    assert told["against"]["ppl"]["difference"] == pytest.approx(arm.against.ppl.difference)
-    assert told["against"]["ppl"]["star"] is arm.against.ppl_star
+    ppl = arm.against.differences["ppl"]
+    assert told["means"]["bleu"] == {"mean": bleu.value, "interval": list(bleu.interval)}
+    assert told["against"]["differences"]["ppl"]["difference"] == pytest.approx(ppl.test.difference)
+    assert told["against"]["differences"]["ppl"]["star"] is ppl.star
     assert told["seeds"] == [1, 2, 3]
 
 
@@ -53,7 +53,7 @@ def again(compared: Compared) -> Compared:
 def test_a_run_that_goes_on_shows_its_curves_already(fabricate: Fabricate) -> None:
     compared = fabricate(2, 1, 5)
     base, arm = compared.arms
-    running = replace(arm, runs=[], unfinished=arm.runs, ppl=None, bleu=None, counts=None, against=None)
+    running = replace(arm, runs=[], unfinished=arm.runs, means={}, counts=None, against=None)
     found = data(replace(compared, arms=[base, running]))
     assert found["arms"][1]["seeds"] == []
     assert found["arms"][1]["curves"]["loss"]["seeds"] == 1

@@ -16,6 +16,7 @@ from etude.report.compare import compare
 from etude.report.comparison import Compared
 from etude.report.render.html import write_page
 from etude.report.selection import Selection
+from etude.studies.metrics import Metric
 
 pytestmark = pytest.mark.slow
 
@@ -185,7 +186,7 @@ def test_perplexity_over_other_word_pieces_is_not_drawn_beside_the_baselines(
 def test_an_arm_that_still_runs_is_drawn(browser: Any, fabricate: Fabricate, tmp_path: Path) -> None:
     compared = fabricate(2, 1, 5)
     base, arm = compared.arms
-    none = {"runs": [], "ppl": None, "bleu": None, "counts": None, "against": None, "comparable": frozenset()}
+    none = {"runs": [], "means": {}, "counts": None, "against": None, "comparable": frozenset()}
     write_page(replace(compared, arms=[base, replace(arm, unfinished=arm.runs, **none)]), tmp_path / "p.html")
     tab = browser.open((tmp_path / "p.html").as_uri())
     see(tab, "#curves")
@@ -386,3 +387,25 @@ def test_a_served_page_shows_what_was_written_since(
     assert len(column(tab, "arm")) == 2
     write_page(fabricate(3, 1, 5), tmp_path / "page.html", refresh=0.1)
     tab.until("document.querySelectorAll('#study tbody tr').length === 3")
+
+
+def test_the_metrics_that_a_study_declares_are_those_to_choose_from(
+    browser: Any, fabricate: Fabricate, tmp_path: Path
+) -> None:
+    compared = fabricate(4, 3, 20)
+    errors = Metric("errors", "test.bleu", "errors", better="lower", digits=2)
+    study = replace(compared.study, metrics={"ppl": compared.study.metrics["ppl"], "errors": errors})
+    runs = [run for arm in compared.arms for run in arm.runs]
+    write_page(compare(study, Selection(runs, [], [])), tmp_path / "p.html")
+    tab = browser.open((tmp_path / "p.html").as_uri())
+    for chooser in ("#forest-y", "#cost-y"):
+        assert tab.run(f"[...document.querySelector('{chooser}').options].map(one => one.value)") == ["ppl", "errors"]
+        tab.choose(chooser, "errors")
+    see(tab, "#forest")
+    see(tab, "#cost")
+    assert "Better is to the left." in caption(tab, "#forest")
+    tab.run("document.querySelector('#cost details').open = true")
+    tab.until("document.querySelectorAll('#cost details tbody tr').length === 4")
+    shown = {arm: ours for arm, _, ours, *_ in cells(tab, "#cost details table")}
+    assert shown == {arm: cell.split(" ± ")[0] for arm, cell in zip(shown, column(tab, "errors"), strict=True)}
+    assert tab.complaints == []

@@ -20,7 +20,7 @@ OTHER = ["a cat sees the old cat .", "the dog .", "the cat sees a dog .", "the d
 
 
 def told(base: Sequence[str], other: Sequence[str]) -> dict:
-    test_set = TestSet(len(REFERENCES), "nrefs:1", "s0", [line.upper() for line in REFERENCES], REFERENCES)
+    test_set = TestSet(len(REFERENCES), {}, "s0", [line.upper() for line in REFERENCES], REFERENCES)
     said = {"base": base, "A1": other}
     return samples(test_set, said, {arm: count(arm, [its], REFERENCES) for arm, its in said.items()}, "base")
 

@@ -11,12 +11,12 @@ import pytest
 from etude.cli.report import report
 from etude.errors import UserError
 from etude.report.render.html import serve as serving
-from etude.report.render.html.serve import changes, served, write_again
+from etude.report.render.html.serve import changes, serve_folder, write_again
 
 
 def test_the_page_is_served_to_this_machine_alone(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("a page")
-    with served(tmp_path, 0) as address:
+    with serve_folder(tmp_path, 0) as address:
         assert address.startswith("http://127.0.0.1:")
         assert urlopen(address).read() == b"a page"
 
@@ -38,7 +38,7 @@ def test_a_name_that_somebody_pointed_at_this_machine_is_refused(tmp_path: Path,
 
 def asked_as(folder: Path, host: str) -> tuple[int, str]:
     """Status and body for a request that names `host`."""
-    with served(folder, 0) as address:
+    with serve_folder(folder, 0) as address:
         port = int(address.rstrip("/").rpartition(":")[2])
         connection = HTTPConnection("127.0.0.1", port)
         connection.request("GET", "/", headers={"Host": host.format(port=port)})
@@ -47,9 +47,9 @@ def asked_as(folder: Path, host: str) -> tuple[int, str]:
 
 
 def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
-    with served(tmp_path, 0) as address:
+    with serve_folder(tmp_path, 0) as address:
         port = int(address.rstrip("/").rpartition(":")[2])
-        with pytest.raises(UserError, match=rf"--serve={port}: .* say --serve"), served(tmp_path, port):
+        with pytest.raises(UserError, match=rf"--serve={port}: .* say --serve"), serve_folder(tmp_path, port):
             pass
 
 

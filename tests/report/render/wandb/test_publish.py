@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from etude.cli.report import report
-from etude.cli.results import results
+from etude.cli.results import main as results
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
 
@@ -104,10 +104,10 @@ def test_without_wandb_workspaces_the_way_out_is_told(
 
 def test_runs_cannot_be_read_back_offline(runs_dir: Path) -> None:
     with pytest.raises(UserError, match="WANDB_MODE=offline"):
-        results(["heads", "--wandb", "etude"], str)
+        results(["heads", "--wandb", "etude"])
 
 
-@pytest.mark.parametrize("verb", [report, lambda words: results(words, str)])
+@pytest.mark.parametrize("verb", [report, results])
 def test_a_project_must_be_named(verb: Callable[[list[str]], None], runs_dir: Path) -> None:
     with pytest.raises(UserError, match="--wandb needs a project"):
         verb(["heads", "--wandb"])

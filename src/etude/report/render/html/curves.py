@@ -29,11 +29,11 @@ def curves(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
         by_step = [{int(float(row["step"])): row for row in rows if _is_number(row.get(metric))} for rows in logged]
         steps = sorted(set.intersection(*map(set, by_step))) if by_step else []
         if steps:
-            found[metric] = _curve([[rows[step] for rows in by_step] for step in thinned(steps, POINTS)], metric)
+            found[metric] = _curve([[rows[step] for rows in by_step] for step in thin_steps(steps, POINTS)], metric)
     return found
 
 
-def thinned(steps: Sequence[int], most: int) -> list[int]:
+def thin_steps(steps: Sequence[int], most: int) -> list[int]:
     """At most so many of the steps, evenly spaced, the first and the last among them."""
     if len(steps) <= most:
         return list(steps)

@@ -9,13 +9,14 @@ from etude.report.comparison import BUDGET, TOLERANCE, ArmResult, Compared
 from etude.report.render.html.analysis import analyses
 from etude.report.render.html.curves import curves
 from etude.report.render.html.sentences import bucketed_bleu, buckets, samples
-from etude.report.significance import ALPHA, Against
-from etude.report.statistics import Comparison, Interval, Mean, RankCorrelation
+from etude.report.significance import ALPHA, Against, Difference
+from etude.report.statistics import Interval, Mean, RankCorrelation
 from etude.report.test_set import translations
+from etude.studies.metrics import Metric
 from etude.terminal import told
 
 FIRST_PICKED = 4  # arms whose curves are shown beside the baseline's before anybody chooses
-_NOT_COMPARED = ("seed", "stale", "runs_dir", "cache_dir", "trainer", "logger")  # no part of what an arm is
+_NOT_COMPARED = ("seed", "stale", "runs_dir", "cache_dir", "trainer", "logger", "metrics")  # no part of what an arm is
 
 
 def data(compared: Compared) -> dict[str, Any]:
@@ -25,11 +26,17 @@ def data(compared: Compared) -> dict[str, Any]:
     arm's `config` does not name is as in `config`, the baseline's. `analysis` holds, by arm, what `etude analyze` left
     beside one of its runs.
     """
+    study = compared.study
     base = next((arm for arm in [compared.baseline, *compared.arms] if arm.runs), None)
     sentences = _sentences(compared)
     differing = {arm.arm: _config(arm, base) for arm in compared.arms}
     return {
-        "study": compared.study.name,
+        "study": study.name,
+        "metrics": {
+            name: asdict(metric) | {"log": metric.is_log, "compared": metric.compared_label}
+            for name, metric in study.metrics.items()
+        },
+        "headline": study.headline.name,
         "baseline": compared.baseline.arm,
         "alpha": ALPHA,
         "budget": BUDGET,
@@ -37,7 +44,7 @@ def data(compared: Compared) -> dict[str, Any]:
         "first_picked": _first_picked(compared),
         "config": {key: before for pairs in differing.values() for key, (before, _) in pairs.items()},
         "arms": [
-            _arm(arm)
+            _arm(arm, study.headline)
             | {"config": {key: after for key, (_, after) in differing[arm.arm].items()}}
             | sentences["arms"].get(arm.arm, {})
             for arm in compared.arms
@@ -53,16 +60,15 @@ def data(compared: Compared) -> dict[str, Any]:
     }
 
 
-def _arm(arm: ArmResult) -> dict[str, Any]:
+def _arm(arm: ArmResult, headline: Metric) -> dict[str, Any]:
     return {
         "name": arm.arm,
         "overrides": arm.overrides,
         "seeds": arm.seeds,
         "runs": [
-            {"seed": run.seed, "path": str(run.run_dir.path), "bleu": run.result["test"]["bleu"]} for run in arm.runs
+            {"seed": run.seed, "path": str(run.run_dir.path), "score": run.score(headline.key)} for run in arm.runs
         ],
-        "ppl": _mean(arm.ppl),
-        "bleu": _mean(arm.bleu),
+        "means": {name: _mean(mean) for name, mean in arm.means.items()},
         "variances": asdict(arm.variances) if arm.variances else None,
         "parameters": arm.parameters,
         "steps": arm.steps,
@@ -72,33 +78,36 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
         "paper": arm.paper,
         "comparable": sorted(arm.comparable),
         "budget": arm.budget_differs,
-        "against": _against(arm.against) if arm.against else None,
+        "against": _describe_against(arm.against) if arm.against else None,
         "curves": curves(arm.runs or arm.diverged or arm.unfinished),
     }
 
 
-def _mean(mean: Mean | None) -> dict[str, Any] | None:
-    return {"mean": mean.value, "interval": _interval(mean.interval)} if mean else None
+def _mean(mean: Mean) -> dict[str, Any]:
+    return {"mean": mean.value, "interval": _interval(mean.interval)}
 
 
-def _against(found: Against) -> dict[str, Any]:
+def _describe_against(found: Against) -> dict[str, Any]:
     return {
-        "bleu": _comparison(found.bleu, found.bleu_holm, found.bleu_star),
-        "ppl": _comparison(found.ppl, found.ppl_holm, found.ppl_star),
-        "bootstrap": _interval(found.bootstrap.interval) if found.bootstrap else None,
-        "bootstrap_p": found.bootstrap.p if found.bootstrap else None,
-        "hedges_g": found.hedges_g,
-        "randomisation": found.randomisation,
         "reference": found.reference,
-        "tie": found.tie,
+        "differences": {name: _difference(difference) for name, difference in found.differences.items()},
     }
 
 
-def _comparison(found: Comparison | None, holm: float | None, star: bool) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    told = {"difference": found.difference, "interval": _interval(found.interval), "holm": holm, "star": star}
-    return told | ({"why": found.why_not} if found.why_not else {})
+def _difference(found: Difference) -> dict[str, Any]:
+    test, bootstrap = found.test, found.bootstrap
+    return {
+        "difference": test.difference,
+        "interval": _interval(test.interval),
+        "holm": found.holm,
+        "star": found.star,
+        "why": test.why_not,
+        "bootstrap": _interval(bootstrap.interval) if bootstrap else None,
+        "bootstrap_p": bootstrap.p if bootstrap else None,
+        "hedges_g": found.hedges_g,
+        "randomisation": found.randomisation,
+        "tie": found.tie,
+    }
 
 
 def _rank(found: RankCorrelation) -> dict[str, Any]:
@@ -128,10 +137,14 @@ def _config(arm: ArmResult, base: ArmResult | None) -> dict[str, tuple[str, str]
     )
     found = difference(before, after)
     pairs = found.choices | found.values
-    return {key: (_told(one), _told(other)) for key, (one, other) in pairs.items() if key not in _NOT_COMPARED}
+    return {
+        key: (_format_config_value(one), _format_config_value(other))
+        for key, (one, other) in pairs.items()
+        if key not in _NOT_COMPARED
+    }
 
 
-def _told(value: Any) -> str:
+def _format_config_value(value: Any) -> str:
     return repr(value) if value is ABSENT else told(value)
 
 
@@ -139,8 +152,8 @@ def _first_picked(compared: Compared) -> list[str]:
     """The baseline and the arms that are furthest from the one they are held against, in the study's order."""
 
     def distance(arm: ArmResult) -> float:
-        found = arm.against and arm.against.bleu
-        return abs(found.difference) if found else 0.0
+        found = arm.against and arm.against.differences.get(compared.study.headline.name)
+        return abs(found.test.difference) if found else 0.0
 
     others = [arm for arm in compared.arms if arm is not compared.baseline and (arm.runs or arm.unfinished)]
     furthest = sorted(others, key=distance, reverse=True)[:FIRST_PICKED]

@@ -35,7 +35,7 @@ def serve(make: Callable[[], Compared], study_runs: Path, port: int) -> None:
     Raises:
         UserError: the port is taken.
     """
-    with tempfile.TemporaryDirectory() as folder, served(Path(folder), port) as address:
+    with tempfile.TemporaryDirectory() as folder, serve_folder(Path(folder), port) as address:
         sys.stdout.write(f"{address}  (Ctrl-C ends it)\n")
         sys.stdout.flush()
         try:
@@ -46,7 +46,7 @@ def serve(make: Callable[[], Compared], study_runs: Path, port: int) -> None:
 
 
 @contextmanager
-def served(folder: Path, port: int) -> Iterator[str]:
+def serve_folder(folder: Path, port: int) -> Iterator[str]:
     """Serve a folder meanwhile, under the address that is yielded.
 
     Raises:
@@ -77,7 +77,7 @@ def changes(study_runs: Path) -> Iterator[None]:
     """Yields at once, and whenever a curve or a result below the folder has changed."""
     seen: object = None
     while True:
-        now = _written(study_runs)
+        now = _modification_times(study_runs)
         started = time.monotonic()
         if now != seen:
             seen = now
@@ -85,7 +85,7 @@ def changes(study_runs: Path) -> Iterator[None]:
         time.sleep(max(_ASKING, _SHARE * (time.monotonic() - started)))
 
 
-def _written(study_runs: Path) -> dict[Path, int]:
+def _modification_times(study_runs: Path) -> dict[Path, int]:
     """When each curve and result below the folder was written; without one that is being put aside just now."""
     found = {}
     for name in ("metrics.csv", "result.json", "analysis.json"):

@@ -19,7 +19,7 @@ class OutOfReachError(UserError):
 
 
 @contextmanager
-def connected() -> Iterator["Api"]:
+def connect() -> Iterator["Api"]:
     """W&B's public API; what goes wrong while it is used is one sentence.
 
     Raises:

@@ -11,6 +11,7 @@ from etude.errors import UserError
 from etude.report import Report
 from etude.runs.records import Run
 from etude.runs.wandb_id import logged_as
+from etude.studies.metrics import Metric
 
 if TYPE_CHECKING:
     from wandb_workspaces.reports.v2 import PanelGrid, Runset
@@ -27,7 +28,7 @@ def runs_shown(made: Report) -> list[Run]:
     return [run for arm in made.compared.arms for run in (*arm.runs, *arm.diverged, *arm.unfinished)]
 
 
-def written(made: Report, *, entity: str, project: str) -> "WandbReport":
+def build_report(made: Report, *, entity: str, project: str) -> "WandbReport":
     """The report as `wandb-workspaces` holds it; nobody is asked for anything.
 
     Args:
@@ -57,14 +58,25 @@ def written(made: Report, *, entity: str, project: str) -> "WandbReport":
         for axis, metric in _AXES.items()
     ]
     width, height = _WIDE
-    bars = wr.BarPlot(
-        title="test BLEU", metrics=["test/bleu"], max_bars_to_show=arms, layout=wr.Layout(w=width, h=height)
-    )
+    shown = [one for one in compared.study.metrics.values() if not one.is_log] or [compared.study.headline]
+    bars = [
+        wr.BarPlot(
+            title=f"test {metric.label}",
+            metrics=[_logged(metric)],
+            max_bars_to_show=arms,
+            layout=wr.Layout(w=width, h=height),
+        )
+        for metric in shown
+    ]
     costs = [
         wr.ScatterPlot(
-            title=f"BLEU against {told}", x=wr.SummaryMetric(cost), y=wr.SummaryMetric("test/bleu"), log_x=True
+            title=f"{metric.label} against {what}",
+            x=wr.SummaryMetric(cost),
+            y=wr.SummaryMetric(_logged(metric)),
+            log_x=True,
         )
-        for cost, told in _COSTS.items()
+        for metric in shown
+        for cost, what in _COSTS.items()
     ]
     return wr.Report(
         entity=entity,
@@ -76,12 +88,17 @@ def written(made: Report, *, entity: str, project: str) -> "WandbReport":
             wr.MarkdownBlock(made.markdown()),
             wr.H2("Learning curves"),
             _grid(made, curves),
-            wr.H2("BLEU"),
-            _grid(made, [bars]),
+            wr.H2(", ".join(metric.label for metric in shown)),
+            _grid(made, bars),
             wr.H2("Cost against quality"),
             _grid(made, costs),
         ],
     )
+
+
+def _logged(metric: Metric) -> str:
+    """Under which name a run's summary at W&B holds it."""
+    return metric.key.replace(".", "/")
 
 
 def _grid(made: Report, panels: Sequence[object]) -> "PanelGrid":

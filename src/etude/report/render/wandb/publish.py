@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from etude.files import write_text
 from etude.report import Report
 from etude.report.arguments import BASELINE, WANDB
-from etude.report.render.wandb.connection import OutOfReachError, connected, project_of
-from etude.report.render.wandb.panels import runs_shown, written
+from etude.report.render.wandb.connection import OutOfReachError, connect, project_of
+from etude.report.render.wandb.panels import build_report, runs_shown
 from etude.runs.records import Run
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ def publish(made: Report, runs_dir: Path, project: str, where: Mapping[str, str]
     study = made.compared.study.name
     file = runs_dir / study / "wandb-report.json"
     entity, _, name = project.rpartition("/")
-    report = written(made, entity=entity, project=name)
+    report = build_report(made, entity=entity, project=name)
     try:
-        with connected() as api:
+        with connect() as api:
             report.entity, report.project = project_of(api, project)
             report.id = _sent_before(file, report)
             report.save()

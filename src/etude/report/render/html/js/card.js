@@ -13,18 +13,25 @@
   const mean = (told, digits) =>
     told ? fixed(told.mean, digits) + (told.interval ? ` (${range(told.interval, digits)})` : "") : NOTHING;
 
+  const headline = METRICS[DATA.headline];
+
   const FACTS = {
     "what is changed": (arm) => arm.overrides.join("  ") || "nothing",
-    "BLEU (95 % interval over seeds)": (arm) => mean(arm.bleu, 1),
-    "perplexity": (arm) => mean(arm.ppl, 2),
+    ...Object.fromEntries(
+      Object.entries(offeredMetrics()).map(([name, label], n) => [
+        n ? label : `${label} (95 % interval over seeds)`,
+        (arm) => mean(arm.means[name], METRICS[name].digits),
+      ]),
+    ),
     "parameters": (arm) => fixed(arm.parameters),
     "steps": (arm) => fixed(arm.steps),
     "target tokens": (arm) => fixed(arm.tokens),
     "training FLOPs": (arm) => (known(arm.flops) ? arm.flops.toExponential(2) : NOTHING),
     "minutes of training": (arm) => (known(arm.hours) ? fixed(60 * arm.hours, 1) : NOTHING),
     "budget beside the baseline’s": budget,
-    "seeds (BLEU)": (arm) => arm.runs.map((run) => `${run.seed} (${fixed(run.bleu, 1)})`).join(", "),
-    "variance of BLEU, seeds / test sets": (arm) =>
+    [`seeds (${headline.label})`]: (arm) =>
+      arm.runs.map((run) => `${run.seed} (${fixed(run.score, headline.digits)})`).join(", "),
+    [`variance of ${headline.label}, seeds / test sets`]: (arm) =>
       arm.variances ? `${fixed(arm.variances.seeds, 2)} / ${fixed(arm.variances.test_set, 2)}` : NOTHING,
     "run": (arm) => arm.runs.map((run) => run.path).join("\n"),
   };

@@ -1,7 +1,7 @@
 // What quality costs, and which arms give the most of it for their price.
 
 (() => {
-  const Y = { bleu: "BLEU", ppl: "Perplexity" };
+  const Y = offeredMetrics();
   const X = {
     flops: "training FLOPs",
     tokens: "target tokens of training",
@@ -12,15 +12,15 @@
   if (!Object.keys(offered).length) return;
 
   const section = document.getElementById("cost");
-  const y = chooser("cost-y", Y, "bleu", () => redraw());
+  const y = chooser("cost-y", Y, DATA.headline, () => redraw());
   const spread = (key) => new Set(ARMS.map((arm) => arm[key])).size;
   const telling = Object.keys(offered).find((key) => spread(key) > 2) ?? Object.keys(offered)[0];
   const x = chooser("cost-x", offered, telling, () => redraw());
 
   /** The arms that none beats at no higher cost, cheapest first. */
   function front(arms) {
-    const sign = y.value === "bleu" ? 1 : -1;
-    const better = (arm) => sign * arm[y.value].mean;
+    const sign = METRICS[y.value].better === "higher" ? 1 : -1;
+    const better = (arm) => sign * arm.means[y.value].mean;
     const sorted = [...arms].sort((a, b) => a[x.value] - b[x.value] || better(b) - better(a));
     return sorted.filter((arm, index) => sorted.slice(0, index).every((cheaper) => better(cheaper) < better(arm)));
   }
@@ -28,13 +28,14 @@
   function describe(width) {
     const arms = ARMS.filter((arm) => known(arm[x.value]) && arm.comparable.includes(y.value));
     const best = front(arms);
-    const digits = y.value === "bleu" ? 1 : 2;
-    const reach = (arm, end) => (arm[y.value].interval ? Math.abs(arm[y.value].interval[end] - arm[y.value].mean) : 0);
-    const points = arms.map((arm) => ({ name: arm.name, x: arm[x.value], y: arm[y.value].mean, first: best.includes(arm) }));
+    const { digits } = METRICS[y.value];
+    const mean = (arm) => arm.means[y.value];
+    const reach = (arm, end) => (mean(arm).interval ? Math.abs(mean(arm).interval[end] - mean(arm).mean) : 0);
+    const points = arms.map((arm) => ({ name: arm.name, x: arm[x.value], y: mean(arm).mean, first: best.includes(arm) }));
     const positions = placed(points, width);
     const marks = (some, symbol) => ({
       x: some.map((arm) => arm[x.value]),
-      y: some.map((arm) => arm[y.value].mean),
+      y: some.map((arm) => mean(arm).mean),
       ...names(some, positions),
       marker: { symbol, size: 9, color: ONE, line: { width: 1.5, color: ONE } },
       error_y: {
@@ -45,7 +46,7 @@
     });
     const steps = {
       x: best.map((arm) => arm[x.value]),
-      y: best.map((arm) => arm[y.value].mean),
+      y: best.map((arm) => mean(arm).mean),
       mode: "lines", line: { color: ONE, width: 1.5, shape: "hv" }, hoverinfo: "skip",
     };
     return {
@@ -61,8 +62,8 @@
       rows: [...arms].sort((a, b) => a[x.value] - b[x.value]).map((arm) => [
         arm.name,
         fixed(arm[x.value], x.value === "hours" ? 3 : 0),
-        fixed(arm[y.value].mean, digits),
-        range(arm[y.value].interval, digits),
+        fixed(mean(arm).mean, digits),
+        range(mean(arm).interval, digits),
         best.includes(arm) ? "yes" : "",
       ]),
     };

@@ -42,8 +42,10 @@
     return [...band, line];
   }
 
+  const OVER_TOKENS = Object.keys(METRICS).filter((name) => METRICS[name].over === "tokens");
+
   /** Whether its perplexity is over other word pieces than the baseline's; of an arm that still runs nobody knows. */
-  const other = (arm) => y.value === "valid_perplexity" && arm.seeds.length > 0 && !arm.comparable.includes("ppl");
+  const other = (arm) => y.value === "valid_perplexity" && arm.seeds.length > 0 && OVER_TOKENS.some((name) => !arm.comparable.includes(name));
 
   function describe() {
     const wanted = withCurves.filter((arm) => picked.has(arm.name) && arm.curves[y.value]);

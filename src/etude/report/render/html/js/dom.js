@@ -2,6 +2,7 @@
 
 const DATA = JSON.parse(await unpack("data"));
 const ARMS = DATA.arms.filter((arm) => arm.seeds.length);
+const METRICS = DATA.metrics; // by name
 const BY_NAME = new Map(ARMS.map((arm) => [arm.name, arm]));
 const NOTHING = "–";
 
@@ -70,6 +71,10 @@ const memory = {
     }
   },
 };
+
+/** The metrics to choose from, the headline first, each under its `label` or what of it is `compared`. */
+const offeredMetrics = (told = "label") =>
+  Object.fromEntries([DATA.headline, ...Object.keys(METRICS)].map((name) => [name, METRICS[name][told]]));
 
 /** Fills a select with {value: label}, remembers what is chosen, and calls `changed` when it changes. */
 function chooser(id, options, preferred, changed) {

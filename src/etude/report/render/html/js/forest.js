@@ -1,27 +1,28 @@
 // The forest plot: each arm's difference to the baseline, with what is known of how sure it is.
 
 (() => {
-  const Y = { bleu: "BLEU", ppl: "ln PPL, nats a token" };
-  const DIGITS = { bleu: 2, ppl: 3 };
+  const Y = offeredMetrics("compared");
+  for (const [name, { log, over }] of Object.entries(METRICS)) if (log) Y[name] += `, nats${over === "tokens" ? " a token" : ""}`;
   const REASONS = 3; // why arms are not tested, at most; the notes below the table say all
   const chance = (p) => (known(p) && p < 0.0001 ? "< 0.0001" : fixed(p, 4));
   const others = ARMS.filter((arm) => arm.against);
   if (!others.length) return;
 
   const section = document.getElementById("forest");
-  const y = chooser("forest-y", Y, "bleu", () => redraw());
+  const y = chooser("forest-y", Y, DATA.headline, () => redraw());
 
   /** The difference with its interval, and whether that knows of other seeds. */
   function found(arm) {
-    const tested = arm.against[y.value];
+    const tested = arm.against.differences[y.value];
     if (!tested) return null;
-    const lesser = tested.interval || y.value !== "bleu" ? null : arm.against.bootstrap;
+    const lesser = tested.interval ? null : tested.bootstrap;
     return { ...tested, interval: tested.interval ?? lesser, lesser: Boolean(lesser) };
   }
 
   function describe() {
     const told = others.map((arm) => ({ arm, ...found(arm) })).filter((one) => known(one.difference));
-    const digits = DIGITS[y.value];
+    const metric = METRICS[y.value];
+    const digits = metric.log ? 3 : metric.digits + 1;
     const reach = (one, end) => (one.interval ? Math.abs(one.interval[end] - one.difference) : 0);
     const trace = (which, symbol, dash) => {
       const some = told.filter(which);
@@ -43,8 +44,8 @@
     const untested = [...new Set(told.filter((one) => one.why).map((one) => one.why))].slice(0, REASONS);
     const elsewhere = told.filter((one) => one.arm.against.reference !== DATA.baseline);
     const reference = elsewhere.length ? "the arm it is held against" : DATA.baseline;
-    const over = y.value === "bleu" ? "seeds and sentences" : "seeds";
-    const better = y.value === "bleu" ? "right" : "left";
+    const over = metric.sentences ? "seeds and sentences" : "seeds";
+    const better = metric.better === "higher" ? "right" : "left";
     return {
       traces: [
         trace((one) => one.star, "circle", false),
@@ -70,20 +71,16 @@
         untested.length ? `Not tested: ${untested.join("; ")}.` : "",
       ].join(" "),
       head: ["arm", "difference", "95 % interval", "of", "p after Holm", "p over sentences", "p by exchange", "Hedges’ g", "p of a tie", "budget"],
-      rows: told.map(({ arm, difference, interval, lesser: less, holm, star }) => [
+      rows: told.map(({ arm, difference, interval, lesser: less, holm, star, ...more }) => [
         arm.name,
         signed(difference, digits) + (star ? " *" : ""),
         range(interval, digits),
         interval ? (less ? "sentences" : over) : NOTHING,
         chance(holm),
-        ...(y.value === "bleu"
-          ? [
-            chance(arm.against.bootstrap_p),
-            chance(arm.against.randomisation),
-            fixed(arm.against.hedges_g, 2),
-            NOTHING,
-          ]
-          : [NOTHING, NOTHING, NOTHING, chance(arm.against.tie)]),
+        chance(more.bootstrap_p),
+        chance(more.randomisation),
+        fixed(more.hedges_g, 2),
+        chance(more.tie),
         budget(arm),
       ]),
     };

@@ -2,8 +2,7 @@
 // of other data.
 
 (() => {
-  const Y = { bleu: "BLEU", ppl: "perplexity" };
-  const DIGITS = { bleu: 1, ppl: 2 };
+  const Y = offeredMetrics();
   const both = (metric) => ARMS.filter((arm) => known(arm.paper[metric]) && arm.comparable.includes(metric));
   const offered = Object.fromEntries(Object.entries(Y).filter(([metric]) => both(metric).length > 1));
   const views = { ...(DATA.agreement ? { nats: "differences in nats" } : {}), ...offered };
@@ -22,15 +21,15 @@
   function describeOrder(width) {
     const arms = both(y.value);
     const ranks = DATA.ranks[y.value] ?? {};
-    const digits = DIGITS[y.value];
+    const { digits } = METRICS[y.value];
     const base = (arm) => arm.name === DATA.baseline;
-    const points = arms.map((arm) => ({ name: arm.name, x: arm.paper[y.value], y: arm[y.value].mean, first: base(arm) }));
+    const points = arms.map((arm) => ({ name: arm.name, x: arm.paper[y.value], y: arm.means[y.value].mean, first: base(arm) }));
     const positions = placed(points, width);
     return {
       traces: [
         {
           x: arms.map((arm) => arm.paper[y.value]),
-          y: arms.map((arm) => arm[y.value].mean),
+          y: arms.map((arm) => arm.means[y.value].mean),
           ...names(arms, positions),
           marker: {
             symbol: arms.map((arm) => (base(arm) ? "diamond" : "circle-open")), size: 9, color: ONE,
@@ -52,7 +51,7 @@
         "Ours is of other data and another size than the paper’s, so the order of the arms is what can be compared.",
       ].join(" "),
       head: ["arm", "paper", "ours"],
-      rows: arms.map((arm) => [arm.name, fixed(arm.paper[y.value], digits), fixed(arm[y.value].mean, digits)]),
+      rows: arms.map((arm) => [arm.name, fixed(arm.paper[y.value], digits), fixed(arm.means[y.value].mean, digits)]),
     };
   }
 

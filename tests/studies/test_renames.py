@@ -5,7 +5,7 @@ import pytest
 from etude.config.compose import compose
 from etude.config.identity import resolve
 from etude.errors import UserError
-from etude.runs.renames import GROUPS, KEYS, VALUES, with_new_names
+from etude.studies.renames import GROUPS, KEYS, VALUES, with_new_names
 from etude.studies.study import value_at
 
 

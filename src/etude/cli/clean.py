@@ -1,0 +1,86 @@
+"""`etude clean`: what may go from the directories of runs, and how much room that makes."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.filesize import decimal
+from rich.table import Table
+from rich.text import Text
+
+from etude.cli.arguments import parse
+from etude.errors import UserError, did_you_mean
+from etude.paths import shipped
+from etude.runs.cleaning import Kind, Removable, find_removable, remove
+from etude.terminal import console
+from etude.yaml_file import read_yaml
+
+HELP = """usage: etude clean [STUDY ...] [runs_dir=DIR] [--yes]
+
+What may go from the directories of runs, and how much room that makes: checkpoints of finished runs, files that killed
+processes had half written, unfinished runs that stale=rerun has put aside. Results, configs, metrics, translations and
+logs stay, and so does all of a run that is unfinished or that a process works on. All is shown first, and deleted with
+--yes, or when a terminal is answered with yes.
+
+  STUDY ...      of these studies; of every one that has runs if nothing is said
+  runs_dir=DIR   where the runs lie
+  --yes          delete what is shown
+
+A run without its checkpoint still reports; to evaluate, analyze or translate with it, it has to be trained again
+(the same code finds the same weights). What cache_dir holds stays, for other folders of runs may use it.
+"""
+
+
+def main(words: Sequence[str]) -> None:
+    """Show what may go, and delete it where that is asked for.
+
+    Raises:
+        UserError: a word is not understood, or there is no such folder of runs, or nothing of that study in it.
+    """
+    asked = parse("clean", HELP, words)
+    runs_dir = Path(asked.options.get("runs_dir") or read_yaml(shipped("conf") / "train.yaml")["runs_dir"]).expanduser()
+    if not runs_dir.is_dir():
+        raise UserError(f"there is no folder of runs {runs_dir}: say where they lie with runs_dir=DIR")
+    studies = sorted({path.parent.parent.name for path in runs_dir.glob("*/*/seed*/")})
+    for name in asked.words:
+        if name not in studies:
+            raise UserError(f"{runs_dir} holds no runs of a study {name!r}: {did_you_mean(name, studies)}")
+    found = {study: [*find_removable(runs_dir / study)] for study in dict.fromkeys(asked.words or studies)}
+    everything = [one for of_study in found.values() for one in of_study]
+    if not everything:
+        sys.stdout.write(f"{runs_dir}: nothing to clean\n")
+        return
+    console().print(_render(found))
+    sys.stdout.write(f"{_sum(everything)} in all\n")
+    if "--yes" not in asked.options and not _confirmed():
+        sys.stdout.write("nothing is deleted; --yes deletes it\n")
+        return
+    freed = [remove(one) for one in everything]
+    sys.stdout.write(f"{decimal(sum(freed))} freed\n")
+    if left := sum(not size and one.size > 0 for size, one in zip(freed, everything, strict=True)):
+        sys.stdout.write(f"{left} left as they are, for a process has taken up their runs meanwhile\n")
+
+
+def _render(found: dict[str, list[Removable]]) -> Table:
+    """A row for every study and kind."""
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("study", no_wrap=True)
+    table.add_column("what may go")
+    for header in ("runs", "size"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for study, removable in found.items():
+        for kind in Kind:
+            if these := [one for one in removable if one.kind is kind]:
+                table.add_row(Text(study), kind.value, str(len(these)), _sum(these))
+    return table
+
+
+def _sum(removable: Sequence[Removable]) -> str:
+    return decimal(sum(one.size for one in removable))
+
+
+def _confirmed() -> bool:
+    """Whether somebody at a terminal says yes."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    return input("delete all this? yes or no: ").strip().lower() in ("y", "yes")

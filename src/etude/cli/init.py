@@ -1,0 +1,39 @@
+"""`etude init`: a folder of one's own, with a study, a part and a dataset to begin with."""
+
+import shutil
+import sys
+from pathlib import Path
+
+from etude.errors import UserError
+from etude.paths import shipped
+
+HELP = """usage: etude init DIR
+
+Writes a folder to work in: a study of three arms, an attention variant, a dataset, a test and a README. What is there
+already stays as it is.
+"""
+
+
+def main(words: list[str]) -> None:
+    """Write the folder, and say what was written.
+
+    Raises:
+        UserError: no folder is named, or it cannot be one.
+    """
+    if {"-h", "--help"} & set(words):
+        sys.stdout.write(HELP)
+        return
+    if len(words) != 1 or words[0].startswith("-"):
+        raise UserError("etude init takes one folder, such as: etude init mine")
+    folder, template = Path(words[0]), shipped("template")
+    if blocked := next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None):
+        raise UserError(f"{blocked} is a file: name a folder to write to")
+    for file in sorted(path for path in template.rglob("*") if path.is_file() and path.suffix != ".pyc"):
+        target = folder / file.relative_to(template)
+        if target.exists():
+            sys.stdout.write(f"kept   {target}\n")
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, target)
+        sys.stdout.write(f"wrote  {target}\n")
+    sys.stdout.write(f"{folder / 'README.md'} says how to go on\n")

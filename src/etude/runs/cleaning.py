@@ -1,0 +1,77 @@
+"""What may go from the directories of runs: nothing that was found out, and nothing of a run that is not finished."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from etude.errors import UserError
+from etude.files import write_text
+from etude.runs.lock import claim, is_locked
+from etude.runs.run_dir import RunDir
+
+
+class Kind(StrEnum):
+    """Why something may go."""
+
+    CHECKPOINTS = "checkpoints of finished runs"
+    HALF_WRITTEN = "files that killed processes had half written"
+    PUT_ASIDE = "unfinished runs that stale=rerun has put aside"
+
+
+@dataclass(frozen=True)
+class Removable:
+    """Files or folders of one run that may go, and the bytes that they take."""
+
+    run: RunDir
+    kind: Kind
+    paths: tuple[Path, ...]
+    size: int
+
+
+def find_removable(folder: Path) -> Iterator[Removable]:
+    """What may go from the runs of one study, and from those that were put aside; `folder` holds its arms."""
+    for path in sorted([*folder.glob("*/seed*/"), *folder.glob("*/.stale/seed*/")]):
+        run = RunDir(path)
+        if not (run.id and run.config_file.is_file()) or is_locked(run):
+            continue
+        if _has_result(run):
+            checkpoints = run.checkpoint.parent
+            inside = [] if checkpoints.is_symlink() else sorted({*checkpoints.glob("*")} - {run.cleaned_file})
+            half = [file for file in run.path.rglob(".*.part") if file.parent != checkpoints]
+            yield from _removable(run, Kind.CHECKPOINTS, inside)
+            yield from _removable(run, Kind.HALF_WRITTEN, half)
+        elif path.parent.name == ".stale" and not run.finished:
+            yield from _removable(run, Kind.PUT_ASIDE, [path])
+
+
+def remove(one: Removable) -> int:
+    """Delete what was found, and return the bytes that this frees: 0 where a process has taken the run meanwhile."""
+    lock = claim(one.run)
+    if lock is None:
+        return 0
+    try:
+        if one.run.finished == (one.kind is Kind.PUT_ASIDE):
+            return 0
+        for path in one.paths:
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+        if one.kind is Kind.CHECKPOINTS:
+            write_text(one.run.cleaned_file, "etude clean has deleted the checkpoints that lay here.\n")
+    finally:
+        lock.release()
+    return one.size
+
+
+def _removable(run: RunDir, kind: Kind, paths: Sequence[Path]) -> Iterator[Removable]:
+    if paths:
+        files = (file for path in paths for file in ([path] if path.is_file() else path.rglob("*")))
+        yield Removable(run, kind, tuple(paths), sum(file.lstat().st_size for file in files if not file.is_dir()))
+
+
+def _has_result(run: RunDir) -> bool:
+    """Whether its result can be read: one that is torn is made again out of the checkpoint."""
+    try:
+        return run.finished and bool(run.result())
+    except (UserError, OSError):
+        return False

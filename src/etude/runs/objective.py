@@ -1,0 +1,42 @@
+"""The number of a finished run that Hydra's sweepers (Optuna, Ax, Nevergrad) go by."""
+
+from collections.abc import Iterator, Mapping
+from math import inf
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from etude.errors import UserError, did_you_mean
+from etude.runs.divergence import divergence
+from etude.studies.study import value_at
+
+
+def objective(result: dict[str, Any], config: DictConfig) -> float:
+    """The value in `result.json` that `objective` names; of a run that diverged the worst there is.
+
+    Args:
+        result: of a finished run.
+        config: as composed, with Hydra's own node, which says whether its sweeper looks for the highest.
+
+    Raises:
+        UserError: the result holds no such number.
+    """
+    key = config.objective
+    value = value_at(result, key)
+    if divergence(result):
+        highest = OmegaConf.select(config, "hydra.sweeper.direction") == "maximize"
+        return -inf if highest or OmegaConf.select(config, "hydra.sweeper.optim.maximize") else inf
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UserError(
+            f"objective={key} is no number in the result of a run; {did_you_mean(key, _numbers(result))} "
+            "(the run is finished: the same command with another objective computes nothing again)"
+        )
+    return float(value)
+
+
+def _numbers(node: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    for key, value in node.items():
+        if isinstance(value, dict):
+            yield from _numbers(value, f"{path}{key}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield f"{path}{key}"

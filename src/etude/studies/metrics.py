@@ -1,0 +1,110 @@
+"""The metrics of a study: which scores of its runs are shown and compared, and how."""
+
+import re
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from etude.errors import UserError, did_you_mean
+
+_NAME = re.compile(r"[A-Za-z]\w*")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric, as `metrics` of a study.yaml declares it.
+
+    Attributes:
+        name: under which a paper.yaml prints it.
+        key: where a result holds its score, dotted.
+        label: the header of its column.
+        better: "lower" or "higher".
+        scale: "linear", or "log": differences are of logarithms (of a perplexity: nats), and tested as such.
+        digits: behind the point.
+        over: "text", scores of the same references compare; or "tokens", only those over the same word pieces do.
+        sentences: "bleu" where a test may resample the sentences of the hypotheses, whose corpus BLEU this is; empty
+            where only seeds are compared.
+        signature: where a result says how the score was computed; scores of other signatures do not compare.
+    """
+
+    name: str
+    key: str
+    label: str
+    better: str = "higher"
+    scale: str = "linear"
+    digits: int = 1
+    over: str = "text"
+    sentences: str = ""
+    signature: str = ""
+
+    @property
+    def is_log(self) -> bool:
+        """Whether logarithms are compared."""
+        return self.scale == "log"
+
+    @property
+    def compared_label(self) -> str:
+        """What is compared: ln PPL, BLEU."""
+        return f"ln {self.label}" if self.is_log else self.label
+
+    @property
+    def compared_digits(self) -> int:
+        """Behind the point of a difference in a table."""
+        return 3 if self.is_log else self.digits
+
+    @property
+    def scorer(self) -> str:
+        """Who computes it."""
+        return "sacreBLEU" if self.sentences else self.label
+
+    @property
+    def column(self) -> str:
+        """The key's last word: perplexity."""
+        return self.key.rpartition(".")[2]
+
+
+DEFAULT = {
+    "ppl": Metric("ppl", "test.perplexity", "PPL", better="lower", scale="log", digits=2, over="tokens"),
+    "bleu": Metric("bleu", "test.bleu", "BLEU", sentences="bleu", signature="test.signature"),
+}
+"""What is shown where a study declares nothing."""
+
+_CHOICES = {
+    "better": ("lower", "higher"),
+    "scale": ("linear", "log"),
+    "over": ("text", "tokens"),
+    "sentences": ("", "bleu"),
+}
+
+
+def read_metrics(file: Path, given: Any) -> dict[str, Metric]:
+    """Read the metrics that a study declares, in its order; those of `DEFAULT` where it declares none.
+
+    What a metric does not say is as in `DEFAULT`, if one of its name and key stands there.
+
+    Raises:
+        UserError: they are not as they should be; the file and the key are named.
+    """
+    if given is None:
+        return DEFAULT
+    if not isinstance(given, dict) or not given:
+        raise UserError(f"{file}: metrics must map names to what they are, such as chrf: {{label: chrF}}")
+    return {name: _read_metric(f"{file}: metrics.{name}", name, told or {}) for name, told in given.items()}
+
+
+def _read_metric(place: str, name: Any, told: Any) -> Metric:
+    names = [field.name for field in fields(Metric) if field.name != "name"]
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(told, dict):
+        raise UserError(f"{place} must be a word and say what it is, such as {{key: test.chrf, better: higher}}")
+    for key, value in told.items():
+        if key not in names:
+            raise UserError(f"{place}: unknown key {key!r}: {did_you_mean(str(key), names)}")
+        if key in _CHOICES and value not in _CHOICES[key]:
+            raise UserError(f"{place}.{key}: {value!r}: {did_you_mean(str(value), filter(None, _CHOICES[key]))}")
+        if not isinstance(value, int if key == "digits" else str) or isinstance(value, bool):
+            raise UserError(f"{place}.{key} must be a {'number' if key == 'digits' else 'word'}, not {value!r}")
+    known = DEFAULT.get(name)
+    base = known if known and told.get("key", known.key) == known.key else None
+    key = told.get("key", f"test.{name}")
+    plain = base or Metric(name, key, name, signature=f"{key}_signature")
+    return Metric(**{**plain.__dict__, **told})

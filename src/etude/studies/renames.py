@@ -1,0 +1,68 @@
+"""Config keys and groups that had another name before: told to whoever types the old one, and read in old runs."""
+
+from pathlib import Path
+from typing import Any
+
+from etude.errors import UserError
+
+KEYS = {
+    "budget.rate": "budget.lr_factor",
+    "budget.valid_every": "budget.val_every",
+    "budget.max_pieces": "budget.max_tokens",
+    "decoding.max_extra": "decoding.max_len_offset",
+    "model.kernel": "model.backend",
+}
+LOGGER_KEYS = {f"logger.{key}": f"logger.wandb.{key}" for key in ("mode", "project", "entity")}
+GROUPS = {"model/kernel": "model/backend"}
+VALUES = {"model/kernel=explicit": "model/backend=eager"}
+
+
+def renamed(key: str) -> str | None:
+    """What a key or a group is called now, or None where it never had another name."""
+    for old, new in (KEYS | LOGGER_KEYS | GROUPS).items():
+        if key == old or key.startswith(f"{old}."):
+            return new + key.removeprefix(old)
+    return None
+
+
+def refuse_old_name(file: Path, where: str, key: str) -> None:
+    """Refuse an old name that stands in a study's file.
+
+    Raises:
+        UserError: `key` has another name now.
+    """
+    if now := renamed(key):
+        raise UserError(f"{file}: {where}: {key} was renamed to {now}: write {now} there")
+
+
+def with_new_names(config: dict[str, Any]) -> dict[str, Any]:
+    """The config of a run from before, its keys and choices under the names of today."""
+    for old, new in KEYS.items():
+        (section, key), (_, today) = old.split("."), new.split(".")
+        held = config.get(section)
+        if isinstance(held, dict) and key in held:
+            config = config | {section: {today if name == key else name: value for name, value in held.items()}}
+    config = _with_parts(config)
+    choices = dict(config.get("choices", {}))
+    for old, new in GROUPS.items():
+        if old in choices:
+            value = choices.pop(old)
+            choices[new] = VALUES.get(f"{old}={value}", f"{new}={value}").partition("=")[2]
+    return config | {"choices": choices} if "choices" in config else config
+
+
+def _with_parts(config: dict[str, Any]) -> dict[str, Any]:
+    """The same where `logger` was one logger, there were no callbacks, and fewer flags of the trainer."""
+    logger = config.get("logger")
+    if isinstance(logger, dict) and "_target_" in logger:
+        name = str(logger["_target_"]).rpartition(".")[2]
+        kept = {key: value for key, value in logger.items() if key != "_partial_"}
+        tensorboard = {"_target_": "lightning.pytorch.loggers.TensorBoardLogger", "name": name, "version": ""}
+        today = {"wandb": {"wandb": kept}, "tensorboard": {"tensorboard": tensorboard}}
+        config = config | {"logger": today.get(name, {})}
+    if "trainer" in config and "callbacks" not in config:
+        flags = {"gradient_clip_val": None, "limit_train_batches": None, "fast_dev_run": False}
+        config = config | {"callbacks": {}, "trainer": flags | config["trainer"]}
+        if "choices" in config:
+            config["choices"] = {"callbacks": "none"} | config["choices"]
+    return config

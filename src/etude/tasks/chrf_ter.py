@@ -1,0 +1,44 @@
+"""chrF (Popović 2015) and TER (Snover et al. 2006) as sacreBLEU computes them, with its signatures."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from etude.tasks.bleu import refuse_unequal
+
+
+def chrf(hypotheses: Sequence[str], references: Sequence[str], char_order: int, word_order: int) -> dict[str, Any]:
+    """Compute corpus chrF, 0 to 100, of plain text, one reference a line.
+
+    Args:
+        hypotheses, references: line by line.
+        char_order: the longest n-gram of characters.
+        word_order: the longest n-gram of words; 0 counts none.
+
+    Raises:
+        UserError: there is nothing to compare, or the line counts differ.
+    """
+    from sacrebleu import CHRF
+
+    return _score(CHRF(char_order=char_order, word_order=word_order), hypotheses, references)
+
+
+def ter(hypotheses: Sequence[str], references: Sequence[str], normalized: bool, case_sensitive: bool) -> dict[str, Any]:
+    """Compute corpus TER of plain text, in edits a hundred words of the reference; lower is better.
+
+    Args:
+        hypotheses, references: line by line.
+        normalized: whether punctuation is cut from words.
+        case_sensitive: whether Der and der differ.
+
+    Raises:
+        UserError: there is nothing to compare, or the line counts differ.
+    """
+    from sacrebleu import TER
+
+    return _score(TER(normalized=normalized, case_sensitive=case_sensitive), hypotheses, references)
+
+
+def _score(metric: Any, hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
+    refuse_unequal(hypotheses, references)
+    score = metric.corpus_score(hypotheses, [references]).score
+    return {"score": score, "signature": str(metric.get_signature())}

@@ -1,0 +1,103 @@
+"""The metrics of translations: parts under `metrics`, each called with hypotheses and references.
+
+A metric returns a number, or a score with the signature that says how it was computed: {"score": 31.5, "signature":
+"..."}. Its score stands in a result under `test.NAME`. Which metrics are asked for changes no training: a finished run
+is scored by more of them from the translations that lie in its directory.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+from hydra.utils import instantiate
+
+from etude.config import parts
+from etude.data.lines import read_lines
+from etude.runs.divergence import divergence
+from etude.runs.run_dir import RunDir
+
+Config = dict[str, Any]
+
+log = logging.getLogger(__name__)
+
+_SIGNATURES = {"bleu": "signature", "paper_bleu": "paper_signature"}  # any other's is called NAME_signature
+_BESIDE = {"perplexity", "tokens", "sentences", "pairs"}  # what stands beside the metrics under `test`
+_LABELS = {"bleu": "BLEU", "paper_bleu": "BLEU by the paper's recipe"}
+
+
+def score_translations(
+    metrics: Mapping[str, Config], data: Config, hypotheses: Sequence[str], references: Sequence[str]
+) -> dict[str, Any]:
+    """Score translations by every metric; one that fails, or gives no finite number, is left out and told by name.
+
+    Args:
+        metrics: name -> its part.
+        data: of the config; a metric whose `language` is auto gets its target language.
+        hypotheses, references: line by line.
+
+    Returns:
+        Scores by name, and their signatures, as they stand in a result.
+    """
+    found: dict[str, Any] = {}
+    for name, node in metrics.items():
+        try:
+            if node.get("language") == "auto":
+                node = node | {"language": parts.make(data).languages[1]}
+            metric = instantiate(node | {"_partial_": True}, _convert_="all")
+            score, signature = _read(metric(list(hypotheses), list(references)))
+        except Exception as error:  # the user's own code: whatever it raises, the training is not lost
+            why = next(iter(str(error).splitlines()), "") or "it says no more"
+            log.warning("metrics.%s failed, so that the run has no such score: %s: %s", name, type(error).__name__, why)
+            continue
+        if not isfinite(score):
+            log.warning("metrics.%s gave %s, which is no score: the run is kept without it", name, score)
+            continue
+        found[name] = score
+        if signature:
+            found[_signature_key(name)] = signature
+    return found
+
+
+def add_missing_metrics(run: RunDir, config: Config) -> Config:
+    """Score a finished run by the metrics of `config` that it lacks, from the translations in its directory.
+
+    Returns:
+        Its result, which is written again where something was added.
+
+    Raises:
+        UserError: the result is torn, or the translations are not UTF-8.
+    """
+    result, files = run.result(), (run.hypotheses_file("test"), run.references_file("test"))
+    test = result.get("test") or {}
+    missing = {name: node for name, node in (config.get("metrics") or {}).items() if name not in test}
+    if not missing or divergence(result) or not all(file.is_file() for file in files):
+        return result
+    hypotheses, references = (list(read_lines(file)) for file in files)
+    if scores := score_translations(missing, run.config()["data"], hypotheses, references):
+        result["test"] = test | scores
+        run.write_result(result)
+    return result
+
+
+def format_scores(split: str, scores: Mapping[str, Any], sentences: int = 0) -> str:
+    """What the terminal shows of a split: its perplexity and every metric, each with its signature."""
+    named = {name: score for name, score in scores.items() if isinstance(score, int | float) and name not in _BESIDE}
+    told: list[str] = []
+    for name, score in named.items():
+        how = [str(scores[key])] if (key := _signature_key(name)) in scores else []
+        how += [f"{sentences:,} sentences"] if sentences and not told else []
+        told.append(f"{_LABELS.get(name, name)} {score:.2f}" + (f"  ({', '.join(how)})" if how else ""))
+    first = "  ".join([f"{split} perplexity {scores['perplexity']:.2f}", *told[:1]])
+    return "".join(f"{line}\n" for line in (first, *(f"{split} {one}" for one in told[1:])))
+
+
+def _signature_key(name: str) -> str:
+    return _SIGNATURES.get(name, f"{name}_signature")
+
+
+def _read(told: Any) -> tuple[float, str]:
+    """The score and the signature of what a metric returned."""
+    if isinstance(told, Mapping):
+        return float(told["score"]), str(told.get("signature", ""))
+    return float(getattr(told, "score", told)), str(getattr(told, "signature", ""))

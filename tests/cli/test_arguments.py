@@ -1,0 +1,42 @@
+"""The options of a verb are those that its help lists."""
+
+import pytest
+
+from etude.cli import arguments, diff, plan, show, sweep
+from etude.errors import UserError
+
+
+def test_the_value_behind_an_option_goes_with_it() -> None:
+    asked = arguments.parse("plan", plan.HELP, ["table3", "--tolerance", "0.2", "scale=full", "--json", "device=a100"])
+    assert asked.words == ["table3", "scale=full"]
+    assert asked.options == {"--tolerance": "0.2", "--json": "", "device": "a100"}
+    assert arguments.parse("plan", plan.HELP, ["--tolerance=0.2"]).options == {"--tolerance": "0.2"}
+
+
+@pytest.mark.parametrize(
+    ("verb", "flags"),
+    [(plan, {"--measure", "--json"}), (show, {"--json"}), (sweep, {"--path"}), (diff, set())],
+)
+def test_every_option_in_the_usage_line_is_taken_and_no_other(verb, flags) -> None:
+    name = verb.__name__.rpartition(".")[2]
+    for flag in ("--measure", "--json", "--path", "--yes"):
+        if flag in flags:
+            assert f"[{flag}]" in verb.HELP.partition("\n\n")[0]
+            assert arguments.parse(name, verb.HELP, [flag]).options == {flag: ""}
+        else:
+            with pytest.raises(UserError, match=rf"etude {name} takes key=value and no {flag}; "):
+                arguments.parse(name, verb.HELP, [flag])
+
+
+def test_a_flag_takes_no_value_and_overrides_are_left_as_they_are() -> None:
+    with pytest.raises(UserError, match=r"takes key=value and no --json=1; did you mean --json\?"):
+        arguments.parse("show", show.HELP, ["--json=1"])
+    words = ["+model.x=-1", "~model/norm", "device.x=1", "", "model.heads=1,2"]
+    assert arguments.parse("plan", plan.HELP, words) == arguments.Arguments(words, {})
+
+
+@pytest.mark.parametrize("word", ["-h", "--help"])
+def test_the_help_is_printed_wherever_it_is_asked_for(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        arguments.parse("show", show.HELP, ["table3/A1", word, "--nonsense"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, show.HELP)

@@ -1,0 +1,179 @@
+"""`etude clean` frees room, and takes nothing that was found out or that somebody needs."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from etude.cli.clean import main as clean
+from etude.errors import UserError
+from etude.runs.cleaning import find_removable, remove
+from etude.runs.run_dir import RunDir
+from etude.training.build import load_trained
+from etude.training.checkpoints import read_checkpoint
+
+Make = Callable[..., RunDir]
+KEPT = ("config.yaml", "overrides.txt", "metrics.csv", "hypotheses.test.txt", "log.txt", "tokenizer.model")
+
+
+@pytest.fixture
+def make_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """Fabricates the directory of a run with two checkpoints of 500 kB; `result` is the text of its result, if any."""
+    monkeypatch.chdir(tmp_path)
+
+    def make(arm: str, result: str | None = '{"finished": true}', study: str = "table3", folder: str = "") -> RunDir:
+        run = RunDir(Path("runs", study, arm, folder, "seed1-0123abcdef"))
+        (run.path / "checkpoints").mkdir(parents=True)
+        for name in KEPT:
+            (run.path / name).write_text("choices: {}\n")
+        for name in ("last.ckpt", "step-10.ckpt"):
+            (run.path / "checkpoints" / name).write_bytes(bytes(500_000))
+        if result is not None:
+            run.result_file.write_text(result)
+        return run
+
+    return make
+
+
+def files() -> set[str]:
+    """All there is, but for the files of locks, which are empty."""
+    return {str(path) for path in Path("runs").rglob("*") if path.is_file() and path.stat().st_size}
+
+
+def test_checkpoints_of_finished_runs_go_and_nothing_else_of_them(
+    make_run: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [make_run("base"), make_run("A1", study="modern")]
+    before = files()
+    clean(["--yes"])
+    printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert printed[1:] == [
+        "modern checkpoints of finished runs 1 1.0 MB",
+        "table3 checkpoints of finished runs 1 1.0 MB",
+        "2.0 MB in all",
+        "2.0 MB freed",
+    ]
+    assert before - files() == {str(file) for run in runs for file in checkpoints_of(run)}
+    assert files() - before == {str(run.cleaned_file) for run in runs}
+    assert all((run.path / name).is_file() for run in runs for name in (*KEPT, "result.json"))
+
+
+def checkpoints_of(run: RunDir) -> list[Path]:
+    return [run.path / "checkpoints" / name for name in ("last.ckpt", "step-10.ckpt")]
+
+
+def test_nothing_is_deleted_unless_it_is_asked_for(make_run: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    make_run("base")
+    before = files()
+    clean(["table3"])
+    assert files() == before
+    assert capsys.readouterr().out.endswith("1.0 MB in all\nnothing is deleted; --yes deletes it\n")
+
+
+@pytest.mark.parametrize(("answer", "deleted"), [("yes", True), ("no", False), ("", False)])
+def test_a_terminal_is_asked(answer: str, deleted: bool, make_run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run("base")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", lambda prompt: answer)
+    clean([])
+    assert run.checkpoint.exists() is not deleted
+
+
+@pytest.mark.parametrize("result", [None, "", '{"torn": '])
+def test_a_run_without_a_readable_result_keeps_everything(result: str | None, make_run: Make) -> None:
+    """A result that is torn is made again out of the checkpoint."""
+    make_run("base", result)
+    make_run("base", "{", folder=".stale")
+    before = files()
+    clean(["--yes"])
+    assert files() == before
+
+
+@pytest.mark.parametrize("lock", ["lock_file", "claim_file"])
+def test_a_run_that_a_process_holds_keeps_everything(lock: str, make_run: Make) -> None:
+    runs = [make_run("base"), make_run("base", None, folder=".stale")]
+    before = files()
+    held = [FileLock(getattr(run, lock)) for run in runs]
+    for one in held:
+        one.acquire()
+    clean(["--yes"])
+    assert files() == before
+
+
+def test_a_run_that_is_taken_up_between_the_look_and_the_deed_keeps_everything(make_run: Make) -> None:
+    run = make_run("base")
+    [found] = find_removable(Path("runs/table3"))
+    with FileLock(run.lock_file):
+        assert remove(found) == 0
+    run.result_file.unlink()
+    assert remove(found) == 0
+    assert run.checkpoint.exists()
+
+
+def test_runs_put_aside_go_if_they_were_unfinished_and_else_keep_their_results(make_run: Make) -> None:
+    unfinished, finished = make_run("base", None, folder=".stale"), make_run("A1", folder=".stale")
+    now = make_run("base", None)
+    clean(["--yes"])
+    assert now.checkpoint.exists()
+    assert not unfinished.path.exists()
+    assert finished.result() == {"finished": True}
+    assert not finished.checkpoint.exists()
+
+
+def test_what_a_killed_process_had_half_written_goes_where_the_run_is_finished(make_run: Make) -> None:
+    half = [make_run("base").path / ".analysis.json.7.part", make_run("A1", None).path / ".log.7.part"]
+    for file in half:
+        file.write_text("half")
+    clean(["--yes"])
+    assert [file.exists() for file in half] == [False, True]
+
+
+def test_what_a_link_points_at_stays(make_run: Make, tmp_path: Path) -> None:
+    run = make_run("base")
+    elsewhere = tmp_path / "elsewhere"
+    run.checkpoint.parent.rename(elsewhere)
+    run.checkpoint.parent.symlink_to(elsewhere)
+    clean(["--yes"])
+    assert {file.name for file in elsewhere.iterdir()} == {"last.ckpt", "step-10.ckpt"}
+
+
+@pytest.mark.parametrize("result", ['{"finished": true}', '{"diverged": "the loss is nan at step 4"}'])
+def test_a_cleaned_run_says_how_to_get_its_checkpoint_again(result: str, make_run: Make) -> None:
+    run = make_run("base", result)
+    run.config_file.write_text("averaging: {checkpoints: 0, every: 1}\nbudget: {max_steps: 9}\nchoices: {}\n")
+    run.overrides_file.write_text("experiment=table3/base\nmodel.heads=2\nruns_dir=elsewhere\n")
+    clean(["--yes"])
+    told = r"the checkpoint of .* was cleaned: `etude train experiment=table3/base model.heads=2 runs_dir=again` trains"
+    with pytest.raises(UserError, match=told):
+        read_checkpoint(run.checkpoint)
+    with pytest.raises(UserError, match="was cleaned"):
+        load_trained(run)
+    run.overrides_file.unlink()
+    with pytest.raises(UserError, match="`etude train runs_dir=again` trains"):
+        read_checkpoint(run.checkpoint)
+
+
+def test_where_there_is_nothing_to_clean_that_is_said(make_run: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    make_run("base")
+    for _ in range(2):
+        clean(["--yes"])
+    assert capsys.readouterr().out.endswith("runs: nothing to clean\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["tabel3"], "runs holds no runs of a study 'tabel3': did you mean table3"),
+        (["runs_dir=nowhere"], "there is no folder of runs nowhere"),
+        (["--yess"], "takes key=value and no --yess; did you mean --yes"),
+        (["study=table3"], "holds no runs of a study 'study=table3'"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_nothing_is_deleted(words: list[str], told: str, make_run: Make) -> None:
+    run = make_run("base")
+    with pytest.raises(UserError, match=told):
+        clean([*words, "--yes"])
+    assert run.checkpoint.exists()

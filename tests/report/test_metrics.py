@@ -1,0 +1,141 @@
+"""Every view takes its columns from what a study declares."""
+
+import json
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from etude.cli.status import main as status
+from etude.report import report, results
+from etude.report.comparison import Compared
+from etude.report.render.html.data import data
+from etude.report.statistics import Scores, moderate, moderated_test
+from etude.runs.run_dir import RunDir
+
+Make = Callable[..., RunDir]
+METRICS = {
+    "ppl": {},
+    "chrf": {"label": "chrF", "better": "higher"},
+    "ter": {"label": "TER", "better": "lower"},
+    "exact": {"label": "exact", "digits": 3, "key": "test.exact"},
+}
+CHRF = {"base": (60.0, 61.0, 62.5), "A1": (50.0, 51.0, 52.0), "A2": (61.0, 60.5, 62.0)}
+
+
+@pytest.fixture
+def measured(runs_dir: Path, make_run: Make) -> Path:
+    """Three arms of three seeds in a study that shows chrF, TER and a user's metric, and no BLEU."""
+    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
+    file.write_text(file.read_text() + yaml.safe_dump({"metrics": METRICS}, sort_keys=False))
+    for arm, scores in CHRF.items():
+        for seed, score in enumerate(scores, start=1):
+            scored(make_run(arm, seed, ppl=3 + 0.01 * seed), chrf=score, ter=100 - score, exact=score / 1000)
+    return runs_dir
+
+
+def scored(run: RunDir, **scores: float) -> None:
+    """Adds scores to a result, without BLEU, with a signature of chrF."""
+    result = run.result()
+    del result["test"]["bleu"]
+    result["test"] |= scores | {"chrf_signature": "nc:6"}
+    written = run.result_file.stat().st_mtime
+    run.write_result(result)
+    os.utime(run.result_file, (written, written))
+
+
+def compared(runs_dir: Path) -> Compared:
+    return results("heads", runs_dir).compare()
+
+
+def test_the_table_has_a_column_and_a_difference_for_each_metric_in_the_order_declared(measured: Path) -> None:
+    header, _, base, first, *_ = report("heads", measured, {}).markdown().splitlines()[2:]
+    labels = [cell.strip() for cell in header.strip("|").split("|")]
+    scores = labels[4:]
+    assert [label for label in scores if label.startswith(("PPL", "chrF", "TER", "exact"))] == [
+        *("PPL ours", "PPL paper"),
+        *("chrF ours", "chrF Δ", "TER ours", "TER Δ", "exact ours", "exact Δ"),
+    ]
+    assert "BLEU" not in header
+    row = dict(zip(labels, [cell.strip() for cell in first.strip("|").split("|")], strict=True))
+    assert row["TER Δ"].startswith("**+10.2**")
+    assert row["exact Δ"] == "**−0.010**\\*"
+    assert "61.2 ± " in base
+
+
+def test_a_metric_without_sentences_is_tested_over_seeds_as_perplexity_is(measured: Path) -> None:
+    scores = {arm: Scores(arm, values) for arm, values in CHRF.items()}
+    prior = moderate(scores.values())
+    assert prior
+    [against] = [arm.against for arm in compared(measured).arms if arm.arm == "A1"]
+    assert against
+    assert against.differences["chrf"].test == moderated_test(scores["A1"], scores["base"], prior)
+    assert against.differences["chrf"].bootstrap is None
+    notes = " ".join(report("heads", measured, {}).rows.notes)
+    assert "ln PPL, chrF, TER and exact by a t test over seeds on these very sentences" in notes
+    assert "chrF: nc:6" in notes
+
+
+def test_a_run_from_before_a_metric_has_an_empty_cell_and_its_other_scores(measured: Path, make_run: Make) -> None:
+    old = make_run("E1", ppl=2.5)
+    [arm] = [arm for arm in compared(measured).arms if arm.arm == "E1"]
+    assert [*arm.means] == ["ppl"]
+    rows = results("heads", measured).frame()
+    assert [row["test_chrf"] for row in rows if row["path"] == str(old.path)] == [None]
+    assert "chrF was not measured" in " ".join(report("heads", measured, {}).rows.notes)
+
+
+def test_scores_of_another_signature_are_not_compared(measured: Path) -> None:
+    for run in (measured / "heads" / "A2").glob("seed*"):
+        result = RunDir(run).result()
+        result["test"]["chrf_signature"] = "nc:2"
+        written = RunDir(run).result_file.stat().st_mtime
+        RunDir(run).write_result(result)
+        os.utime(RunDir(run).result_file, (written, written))
+    [against] = [arm.against for arm in compared(measured).arms if arm.arm == "A2"]
+    assert against
+    assert set(against.differences) == {"ppl", "ter", "exact"}
+    assert "its chrF signature is nc:2, the baseline's nc:6" in against.why_not
+
+
+def test_the_frame_has_a_column_for_each_metric(measured: Path) -> None:
+    row = results("heads", measured).frame()[0]
+    assert (row["test_chrf"], row["test_ter"], row["test_exact"]) == (60.0, 40.0, 0.06)
+    assert row["test_chrf_signature"] == "nc:6"
+    assert "test_bleu" not in row
+
+
+def test_status_shows_the_metrics_of_the_study(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status(["heads"])
+    header, first = capsys.readouterr().out.splitlines()[:2]
+    assert header.split()[-4:] == ["PPL", "chrF", "TER", "exact"]
+    assert first.split()[-4:] == ["3.01", "60.0", "40.0", "0.060"]
+    status(["heads", "--json"])
+    assert json.loads(capsys.readouterr().out)["runs"][0]["ter"] == 40.0
+
+
+def test_latex_and_the_page_name_the_same_metrics(measured: Path) -> None:
+    made = report("heads", measured, {})
+    text = made.latex()
+    for label in ("chrF", "TER", "exact"):
+        assert rf"\multicolumn{{2}}{{c}}{{{label}}}" in text
+    assert made.latex(columns=1).count(r"\begin{tabular}") == len(METRICS), "one below the other"
+    page: dict[str, Any] = data(made.compared)
+    assert [*page["metrics"]] == [*METRICS]
+    assert page["metrics"]["ter"]["better"] == "lower"
+    assert page["headline"] == "ppl"
+    assert page["arms"][0]["means"]["chrf"]["mean"] == pytest.approx(61.1666, abs=1e-3)
+
+
+def test_a_perplexity_that_is_declared_alone_is_compared_in_nats(runs_dir: Path, make_run: Make) -> None:
+    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
+    file.write_text(file.read_text() + yaml.safe_dump({"metrics": {"ppl": {}}}))
+    make_run("base", ppl=2.0)
+    make_run("A1", ppl=4.0)
+    [against] = [arm.against for arm in compared(runs_dir).arms if arm.against]
+    assert against.differences["ppl"].test.difference == pytest.approx(math.log(2))
+    assert "Δ ln PPL" in report("heads", runs_dir, {}).markdown()

@@ -1,0 +1,56 @@
+"""What a study.yaml says of its metrics."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from etude.errors import UserError
+from etude.studies.metrics import DEFAULT, Metric, read_metrics
+
+FILE = Path("experiments/mine/study.yaml")
+
+
+def test_a_study_that_declares_nothing_has_perplexity_in_nats_and_bleu_over_sentences() -> None:
+    found = read_metrics(FILE, None)
+    assert [*found] == ["ppl", "bleu"]
+    assert (found["ppl"].is_log, found["ppl"].over, found["ppl"].compared_label) == (True, "tokens", "ln PPL")
+    assert (found["bleu"].sentences, found["bleu"].better) == ("bleu", "higher")
+
+
+def test_what_a_known_metric_does_not_say_is_as_by_default() -> None:
+    found = read_metrics(FILE, {"bleu": {"label": "sacreBLEU"}, "ppl": None})
+    assert found["bleu"].sentences == "bleu"
+    assert found["bleu"].label == "sacreBLEU"
+    assert found["ppl"] == DEFAULT["ppl"]
+    assert [*found] == ["bleu", "ppl"], "the table has its order"
+
+
+def test_another_score_under_a_known_name_has_no_statistics_over_its_sentences() -> None:
+    found = read_metrics(FILE, {"bleu": {"key": "test.paper_bleu", "signature": "test.paper_signature"}})
+    assert found["bleu"].sentences == ""
+
+
+def test_a_metric_lies_in_the_result_under_its_name_unless_it_says_where() -> None:
+    assert read_metrics(FILE, {"chrf": {}})["chrf"] == Metric(
+        "chrf", "test.chrf", "chrf", signature="test.chrf_signature"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["bleu"], "metrics must map names to what they are"),
+        ({"chrf": {"beter": "lower"}}, "metrics.chrf: unknown key 'beter': did you mean better?"),
+        ({"chrf": {"better": "low"}}, "metrics.chrf.better: 'low': did you mean lower?"),
+        ({"chrf": {"scale": "nats"}}, "metrics.chrf.scale: 'nats': choose one of linear, log"),
+        ({"chrf": {"digits": "two"}}, "metrics.chrf.digits must be a number, not 'two'"),
+        ({"chr f": {}}, "metrics.chr f must be a word"),
+        ({"chrf": "test.chrf"}, "metrics.chrf must be a word and say what it is"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_with_the_file_and_the_key(given: Any, told: str) -> None:
+    with pytest.raises(UserError) as refusal:
+        read_metrics(FILE, given)
+    assert str(refusal.value).startswith(f"{FILE}: ")
+    assert told in str(refusal.value)

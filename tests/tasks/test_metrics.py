@@ -1,0 +1,104 @@
+"""Metrics as parts: sacreBLEU's, a user's own, and those that fail."""
+
+import logging
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sacrebleu
+
+from etude.files import write_json
+from etude.runs.run_dir import RunDir
+from etude.tasks.metrics import add_missing_metrics, format_scores, score_translations
+
+HYPOTHESES = ["Der Hund läuft schnell.", "Eine Katze schläft."]
+REFERENCES = ["Der Hund läuft.", "Die Katze schläft hier."]
+CHRF = {"_target_": "etude.tasks.chrf_ter.chrf", "char_order": 6, "word_order": 0}
+TER = {"_target_": "etude.tasks.chrf_ter.ter", "normalized": False, "case_sensitive": False}
+BLEU = {"_target_": "etude.tasks.bleu.bleu"}
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module of a user's with metrics."""
+    (tmp_path / "my_metrics.py").write_text(
+        "def exact(hypotheses, references):\n"
+        "    return sum(map(str.__eq__, hypotheses, references)) / len(references)\n"
+        "def no_number(hypotheses, references):\n    return float('nan')\n"
+        "def broken(hypotheses, references):\n    raise RuntimeError('no such luck')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def test_chrf_and_ter_are_sacrebleus_with_its_signatures() -> None:
+    found = score_translations({"chrf": CHRF, "ter": TER}, {}, HYPOTHESES, REFERENCES)
+    assert found["chrf"] == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
+    assert found["ter"] == sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES]).score
+    assert "nc:6|nw:0" in found["chrf_signature"]
+    assert "tok:tercom" in found["ter_signature"]
+
+
+def test_bleu_keeps_the_names_that_results_have_had() -> None:
+    found = score_translations({"bleu": BLEU}, {}, HYPOTHESES, REFERENCES)
+    assert set(found) == {"bleu", "signature"}
+    assert found["bleu"] == sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score
+
+
+@pytest.mark.usefixtures("mine")
+def test_a_metric_of_the_users_is_a_function_of_hypotheses_and_references() -> None:
+    metrics = {"exact": {"_target_": "my_metrics.exact"}}
+    assert score_translations(metrics, {}, ["a", "b"], ["a", "c"]) == {"exact": 0.5}
+
+
+@pytest.mark.usefixtures("mine")
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("no_number", "metrics.mine gave nan, which is no score: the run is kept without it"),
+        ("broken", "metrics.mine failed, so that the run has no such score: RuntimeError: no such luck"),
+    ],
+)
+def test_a_metric_without_a_score_is_named_and_loses_nothing(
+    name: str, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    metrics = {"mine": {"_target_": f"my_metrics.{name}"}, "bleu": BLEU}
+    assert "bleu" in score_translations(metrics, {}, HYPOTHESES, REFERENCES)
+    assert [record.getMessage() for record in caplog.records] == [told]
+
+
+def finished(folder: Path, **test: Any) -> RunDir:
+    """A finished run with its translations."""
+    run = RunDir(folder / "seed1-0123456789")
+    run.path.mkdir()
+    run.config_file.write_text("data: {}\nchoices: {}\n")
+    for file, lines in ((run.hypotheses_file("test"), HYPOTHESES), (run.references_file("test"), REFERENCES)):
+        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_json(run.result_file, {"test": {"perplexity": 3.0, "bleu": 12.5} | test, "finished": True})
+    return run
+
+
+def test_a_finished_run_is_scored_by_what_it_lacks_from_its_translations(tmp_path: Path) -> None:
+    run = finished(tmp_path)
+    add_missing_metrics(run, {"metrics": {"bleu": BLEU, "chrf": CHRF}})
+    kept = run.result()["test"]
+    assert kept["bleu"] == 12.5, "what is there stays"
+    assert kept["chrf"] == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
+
+
+def test_a_run_that_diverged_or_kept_no_translations_stays_as_it_is(tmp_path: Path) -> None:
+    run = finished(tmp_path, perplexity=math.inf)
+    before = run.result_file.read_bytes()
+    add_missing_metrics(run, {"metrics": {"chrf": CHRF}})
+    run.hypotheses_file("test").unlink()
+    add_missing_metrics(run, {"metrics": {"chrf": CHRF}})
+    assert run.result_file.read_bytes() == before
+
+
+def test_the_terminal_shows_each_metric_with_its_signature() -> None:
+    scores = {"perplexity": 3.0, "tokens": 7, "bleu": 31.5, "signature": "nrefs:1", "exact": 0.25, "sentences": 2}
+    assert format_scores("test", scores) == "test perplexity 3.00  BLEU 31.50  (nrefs:1)\ntest exact 0.25\n"
+    assert format_scores("valid", scores, sentences=1000).startswith(
+        "valid perplexity 3.00  BLEU 31.50  (nrefs:1, 1,000 sentences)\n"
+    )

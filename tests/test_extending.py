@@ -1,0 +1,99 @@
+"""docs/extending.md, typed from top to bottom in an environment that has étude from its wheel."""
+
+import os
+import re
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from etude.paths import shipped
+
+ROOT = Path(__file__).parents[1]
+DOCUMENT = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+STEP = re.compile(r"(?:`(?P<file>[\w./]+)`:\n\n)?^```(?P<language>\w*)\n(?P<block>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def installed(folder: Path) -> Path:
+    """An environment that is lent what is installed here, but for étude; the wheel lies beside it."""
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    done = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    venv.create(folder / "venv", with_pip=True)
+    [packages] = (folder / "venv" / "lib").glob("python*/site-packages")
+    (packages / "lent.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
+    return folder / "venv" / "bin"
+
+
+@pytest.fixture(scope="module")
+def typed(tmp_path_factory):
+    """Types commands into one shell after the other, each in the folder where the last one ended."""
+    folder = tmp_path_factory.mktemp("user")
+    programs = installed(folder)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment |= {"PATH": f"{programs}:{environment['PATH']}", "ETUDE_CACHE": str(folder / "cache")}
+    environment |= {"PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1", "PIP_FORCE_REINSTALL": "1", "OMP_NUM_THREADS": "1"}
+    here = folder
+
+    def typed(command: str) -> str:
+        nonlocal here
+        done = subprocess.run(
+            ["bash", "-c", f"set -e; {command}; pwd"], cwd=here, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        *lines, last = done.stdout.splitlines()
+        here = Path(last)
+        return "\n".join([*lines, done.stderr])
+
+    typed.write = lambda file, text: (  # type: ignore[attr-defined]
+        (here / file).parent.mkdir(parents=True, exist_ok=True),
+        (here / file).write_text(text, encoding="utf-8"),
+    )
+    typed.folder = folder  # type: ignore[attr-defined]
+    return typed
+
+
+@pytest.fixture(scope="module")
+def done(typed) -> dict[str, str]:
+    """What every command of the document printed, its files written on the way."""
+    printed: dict[str, str] = {}
+    for step in STEP.finditer(DOCUMENT):
+        if step["language"]:
+            assert step["file"], f"where is this to be written?\n{step['block']}"
+            typed.write(step["file"], step["block"])
+            continue
+        for line in step["block"].splitlines():
+            if re.match(r"(pip|etude|cd|python) ", line):
+                printed[line] = typed(line)
+    return printed
+
+
+@pytest.mark.slow
+def test_the_tutorial_works_as_typed(done, typed):
+    assert re.search(r"^gated.*\d", done["etude report mine"], re.MULTILINE)
+    assert re.search(r"^sign.*\d", done["etude report signs"], re.MULTILINE)
+    assert "3 finished" in done["etude status mine"]
+    assert len((typed.folder / "work" / "signs.csv").read_text().splitlines()) == 3
+    assert "gate_bias" in done["etude diff mine/base mine/gated"]
+    assert "gated" in done["etude show model/attention=gated"]
+    assert len(list((typed.folder / "work" / "runs").glob("*/*/*/result.json"))) == 3 + 2 + 2 + 1
+
+
+@pytest.mark.slow
+def test_what_was_run_is_the_wheel_and_nothing_was_written_into_it(done, typed):
+    where = Path(typed("python -P -c 'import etude; print(etude.__file__)'").strip())
+    assert where.is_relative_to(typed.folder / "venv"), "the checkout was used instead of the wheel"
+    assert not list(where.parent.rglob("sign_sgd.yaml"))
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_folder_s_own_readme_work_as_typed(done, typed):
+    readme = (shipped("template") / "README.md").read_text(encoding="utf-8")
+    [block] = re.findall(r"^```\n(.*?)^```", readme, flags=re.MULTILINE | re.DOTALL)
+    for line in block.splitlines():
+        command = line.split("   #")[0].strip()
+        printed = typed(f"{command} budget=smoke" if re.match(r"etude (plan|sweep|train)", command) else command)
+        assert "Traceback" not in printed
+    assert (typed.folder / "work" / "mine.html").stat().st_size > 0

@@ -1,0 +1,265 @@
+"""Callbacks: Lightning's, étude's and the user's, each of which takes part in resuming and in what a run ends with."""
+
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.loggers import CSVLogger
+
+from etude.config.compose import compose
+from etude.config.identity import freeze
+from etude.errors import UserError
+from etude.runs.run_dir import RunDir
+from etude.tasks.perplexity import perplexity
+from etude.training.averaging import final_weights
+from etude.training.build import load_trained
+from etude.training.checkpoints import model_weights, read_checkpoint
+from etude.training.metrics_writers import read_metrics
+from etude.training.run import train
+
+from .conftest import Freeze, found, in_processes
+
+SETTING = ["model.dropout=0.3", "budget.max_steps=12", "budget.val_every=3"]
+STOPPING = ["callbacks=early_stopping", "callbacks.early_stopping.patience=1", "callbacks.early_stopping.min_delta=100"]
+EMA = ["callbacks=ema", "callbacks.ema.decay=0.5"]
+BEST = ["callbacks=best_checkpoint", "callbacks.best_checkpoint.mode=max"]  # of a falling loss the first is the best
+numbers = count()
+DYING = Path(__file__).with_name("dying.py")
+
+
+def mine(name: str, **values: Any) -> list[str]:
+    return [f"+callbacks.mine._target_={__name__}.{name}", *(f"+callbacks.mine.{k}={v}" for k, v in values.items())]
+
+
+def killed(run: RunDir, moment: str) -> None:
+    """Train until a process is killed, or asked to stop, at a moment of `dying.py`."""
+    said = run.path / "said.txt"
+    words = f"{moment}\t{run.path}\t{said}\n"
+    subprocess.run([sys.executable, str(DYING)], input=words, text=True, check=True, timeout=120, capture_output=True)
+    assert not run.finished, said.read_text()
+
+
+def weights(run: RunDir, name: str = "last.ckpt") -> dict[str, torch.Tensor]:
+    return model_weights(read_checkpoint(run.checkpoint.with_name(name)))
+
+
+def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+class Follower(Callback):
+    """The moving average as the textbook has it, and the weights that it is the average of."""
+
+    def __init__(self, *, decay: float) -> None:
+        self.decay = decay
+        self.average: dict[str, torch.Tensor] = {}
+        self.last: dict[str, torch.Tensor] = {}
+
+    def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *rest: Any) -> None:
+        self.last = {name: value.detach().clone() for name, value in pl_module.model.named_parameters()}
+        average = self.average or self.last
+        self.average = {
+            name: average[name] + (1 - self.decay) * (self.last[name] - average[name]) for name in self.last
+        }
+        followers.append(self)
+
+
+followers: list[Follower] = []
+
+
+def test_a_run_with_ema_is_validated_and_ends_with_the_moving_average_of_its_weights(runs: Freeze) -> None:
+    run, plain = runs("ema", *SETTING, *EMA, *mine("Follower", decay=0.5)), runs("no-ema", *SETTING)
+    train(run)
+    train(plain)
+    [average, last] = followers[-1].average, followers[-1].last
+    ended = final_weights(run, run.config())
+    for name, value in average.items():
+        torch.testing.assert_close(ended[name], value)
+    assert same(last, {name: weights(plain)[name] for name in last})  # it takes no part in training itself
+    valid, plainly = (
+        [float(r["valid_loss"]) for r in read_metrics(x.metrics_file) if r["valid_loss"]] for x in (run, plain)
+    )
+    assert valid != plainly
+    assert run.result()["valid"]["perplexity"] == pytest.approx(perplexity(valid[-1], 1))
+    _, transformer, _ = load_trained(run)
+    assert same(dict(transformer.state_dict()), ended)
+
+
+def test_a_table_of_positions_that_grows_in_mid_training_is_no_weight_and_not_averaged(
+    runs: Freeze, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("etude.model.positions.table._FIRST", 1)
+    assert train(runs("growing", *SETTING, *EMA))["steps"] == 12
+
+
+def test_a_run_that_is_stopped_early_is_finished_at_the_step_where_that_was(runs: Freeze) -> None:
+    """The second validation is the first that improves too little on the one before it."""
+    run = runs("early", *SETTING, *STOPPING)
+    result = train(run)
+    assert (result["steps"], result["finished"], run.finished) == (6, True, True)
+    assert [row["step"] for row in read_metrics(run.metrics_file) if row["valid_loss"]] == ["3", "6"]
+    assert read_checkpoint(run.checkpoint)["global_step"] == 6
+    assert result["flops"] == pytest.approx(train(runs("late", *SETTING))["flops"] / 2)
+
+
+def test_a_run_ends_with_the_weights_of_its_best_validation(runs: Freeze) -> None:
+    run, first = runs("best", *SETTING, *BEST), runs("first", *SETTING, "budget.max_steps=3")
+    result = train(run)
+    train(first)
+    losses = [float(row["valid_loss"]) for row in read_metrics(run.metrics_file) if row["valid_loss"]]
+    assert losses[0] == max(losses)
+    assert same(final_weights(run, run.config()), weights(first))
+    assert not same(weights(run), weights(first))
+    assert result["valid"] == first.result()["valid"]
+    assert result["steps"] == 12
+    assert sorted(file.name for file in run.checkpoint.parent.iterdir()) == ["best.ckpt", "last.ckpt"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "in the middle of an epoch",
+        "SIGTERM in a validation",
+        "in the middle of a checkpoint",
+        "SIGTERM in the step before a validation",
+        "SIGTERM in a step",
+        "while the weights are judged",
+    ],
+)
+@pytest.mark.parametrize("callbacks", [EMA, BEST, STOPPING, [*EMA, *STOPPING[1:]]], ids=["ema", "best", "stop", "two"])
+def test_a_run_with_callbacks_that_is_killed_and_goes_on_ends_bit_for_bit_the_same(
+    callbacks: list[str], moment: str, runs: Freeze
+) -> None:
+    if len(callbacks) > len(STOPPING):
+        callbacks = ["callbacks=[ema,early_stopping]", *callbacks[1:]]
+    name = f"run{next(numbers)}"
+    torch.set_num_threads(1)
+    peaceful, run = runs(f"peaceful-{name}", *SETTING, *callbacks), runs(name, *SETTING, *callbacks)
+    train(peaceful)
+    killed(run, moment)
+    train(run)
+    assert found(run) == found(peaceful)
+    assert same(final_weights(run, run.config()), final_weights(peaceful, run.config()))
+    states = [read_checkpoint(each.checkpoint) for each in (run, peaceful)]
+    hidden = [state.get("current_model_state", {}) for state in states]
+    assert same(hidden[0], hidden[1])
+
+
+def test_a_directory_that_was_moved_in_mid_run_still_knows_its_best_validation(runs: Freeze, tmp_path: Path) -> None:
+    peaceful, run = runs("unmoved", *SETTING, *BEST), runs("moved", *SETTING, *BEST)
+    train(peaceful)
+    killed(run, "in the middle of an epoch")
+    elsewhere = RunDir(tmp_path / run.path.name)
+    run.path.rename(elsewhere.path)
+    train(elsewhere)
+    assert found(elsewhere) == found(peaceful)
+    assert same(weights(elsewhere, "best.ckpt"), weights(peaceful, "best.ckpt"))
+
+
+class Raises(Callback):
+    """A callback with a mistake in it."""
+
+    def __init__(self, *, at: int) -> None:
+        self.at = at
+
+    def on_train_batch_end(self, trainer: Trainer, *rest: Any) -> None:
+        if trainer.global_step == self.at:
+            raise RuntimeError("the callback's own mistake")
+
+
+def test_a_callback_that_raises_fails_its_run_with_its_last_lines(runs: Freeze) -> None:
+    run = runs("raises", *SETTING, *mine("Raises", at=5))
+    done = in_processes(run)
+    assert done.returncode == 1
+    assert done.stderr.endswith("RuntimeError: the callback's own mistake\n")
+    assert not run.finished
+
+
+class Odd:
+    """No callback."""
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (["+callbacks.mine._target_=nowhere.Callback"], r"_target_: nowhere\.Callback cannot be found"),
+        (mine("Misnamed"), r"test_callbacks\.Misnamed names nothing"),
+        (mine("Raises"), r"callbacks\.mine\.at is missing: \S+Raises needs it"),
+        (mine("Raises", att=5), r"callbacks\.mine\.att is not a key of callbacks\.mine; did you mean at\?"),
+        (["callbacks.ema.decay=0.9"], r"callbacks\.ema has not been chosen: write callbacks=ema first"),
+        (["callbacks=[ema,best]"], r"there is no 'best' in the group callbacks; choose one of best_checkpoint, early"),
+        (["callbacks=early_stopping", "callbacks.early_stopping.monitor=valid_loss"], r"logged; did you mean val_loss"),
+        (["callbacks=best_checkpoint", "budget.val_every=500"], r"no validation in .*say budget\.val_every=10"),
+        (["callbacks._target_=x"], r"callbacks\._target_ has not been chosen|put _target_"),
+        (
+            [*EMA, "averaging.checkpoints=2", "averaging.every=1"],
+            r"averaging\.checkpoints and callbacks\.ema both decide",
+        ),
+        ([*BEST, "averaging.checkpoints=2", "averaging.every=1"], r"averaging\.checkpoints and callbacks\.best_ch"),
+    ],
+)
+def test_a_callback_that_cannot_be_is_one_sentence_before_anything_is_written(
+    typed: list[str], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=told):
+        freeze(compose(["budget=smoke", f"runs_dir={tmp_path}/runs", *typed]))
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (mine("Odd"), r"callbacks\.mine: \S+\.Odd makes no Callback of Lightning's"),
+        (["callbacks=ema", "callbacks.ema.decay=2"], r"callbacks\.ema\.decay must lie in \[0, 1\), not 2"),
+        (["callbacks=best_checkpoint", "callbacks.best_checkpoint.mode=least"], r"callbacks\.best_checkpoint: .*least"),
+    ],
+)
+def test_what_a_callback_refuses_is_one_sentence_before_training(typed: list[str], told: str, runs: Freeze) -> None:
+    run = runs(f"refused{next(numbers)}", *typed)
+    with pytest.raises(UserError, match=told):
+        train(run)
+    assert not run.metrics_file.exists()
+
+
+def test_what_lightning_finds_missing_when_training_begins_is_one_sentence(runs: Freeze) -> None:
+    monitor = "+callbacks.rates._target_=lightning.pytorch.callbacks.LearningRateMonitor"
+    with pytest.raises(UserError, match=r"Lightning does not train this: .*LearningRateMonitor.* no logger"):
+        train(runs("monitor", monitor))
+
+
+@pytest.mark.parametrize(("typed", "same_run"), [(["callbacks=gradient_norms"], True), (EMA, False)])
+def test_a_callback_makes_another_run_unless_it_is_known_only_to_look(
+    typed: list[str], same_run: bool, runs: Freeze
+) -> None:
+    assert (runs("material", *SETTING, *typed).path == runs("material", *SETTING).path) == same_run
+
+
+def test_what_a_callback_logs_goes_to_the_loggers_and_changes_no_result(runs: Freeze) -> None:
+    watched = ["callbacks=gradient_norms", "callbacks.gradient_norms.every=4", "logger=csv"]
+    run, plain = runs("watched", *SETTING, *watched), runs("unwatched", *SETTING)
+    train(run)
+    train(plain)
+    assert found(run) == found(plain)
+    rows = read_metrics(run.path / "csv" / "version_0" / "metrics.csv")
+    assert [row["step"] for row in rows if row["grad_2.0_norm_total"]] == ["4", "8", "12"]
+    assert CSVLogger.__name__ in run.config()["logger"]["csv"]["_target_"]
+
+
+@pytest.mark.slow
+def test_of_a_sweep_the_other_runs_go_on_where_a_callback_raises(tmp_path: Path) -> None:
+    small = ["budget=smoke", "data.train_pairs=400", "data.valid_pairs=20", "data.test_pairs=20", "logger=none"]
+    typed = [*mine("Raises"), "+callbacks.mine.at=3,1000", f"runs_dir={tmp_path}/runs", "trainer=cpu"]
+    command = [sys.executable, "-m", "etude", "train", "-m", *small, *typed]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False, timeout=300
+    )
+    assert done.returncode == 1
+    assert "the callback's own mistake" in done.stdout + done.stderr
+    finished = [RunDir(path).finished for path in tmp_path.glob("runs/single/base/seed*")]
+    assert sorted(finished) == [False, True]

@@ -1,0 +1,154 @@
+"""Flags of Lightning's Trainer: handed on, refused by name, and never without an effect on which run it is."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from etude.config.compose import compose
+from etude.config.identity import freeze
+from etude.errors import UserError
+from etude.training.checkpoints import read_checkpoint
+from etude.training.metrics_writers import read_metrics
+from etude.training.run import train
+
+from .conftest import Freeze, distance, in_processes, update, with_plain_descent
+
+ONE = ["budget.max_steps=1", "budget.val_every=1", "model.dropout=0"]
+
+
+def length(moved: dict[str, torch.Tensor]) -> float:
+    own = {tensor.data_ptr(): tensor for tensor in moved.values()}  # of tied weights there is one
+    return float(torch.stack([tensor.double().square().sum() for tensor in own.values()]).sum().sqrt())
+
+
+def test_a_gradient_is_clipped_to_the_length_asked_for_and_keeps_its_direction(runs: Freeze) -> None:
+    """With plain descent at a rate of one an update is the gradient; tied weights stand twice in what moved."""
+    plain, clipped = with_plain_descent(runs("plain", *ONE)), runs("clip", *ONE, "trainer.gradient_clip_val=0.01")
+    with_plain_descent(clipped)
+    train(plain)
+    train(clipped)
+    free, short = update(plain), update(clipped)
+    assert distance(free, {name: value / length(short) * length(free) for name, value in short.items()}) < 1e-3
+    gradients = _parameters(short, clipped.config())
+    assert length(gradients) == pytest.approx(0.01, rel=1e-3)
+    assert length(_parameters(free, plain.config())) > 0.01
+
+
+def _parameters(moved: dict[str, torch.Tensor], config: dict) -> dict[str, torch.Tensor]:
+    from etude.tasks import build
+
+    return {name: moved[name] for name, _ in build.shapes(config).named_parameters()}
+
+
+def test_a_fused_optimizer_is_clipped_in_mixed_precision_too(runs: Freeze) -> None:
+    run = runs("mixed", *ONE, "precision=bf16-mixed", "optimizer=adamw", "trainer.gradient_clip_val=0.5")
+    assert train(run)["steps"] == 1
+
+
+@pytest.mark.parametrize("flag", ["trainer.gradient_clip_val=1.0", "+trainer.limit_val_batches=1"])
+def test_what_may_change_a_result_makes_another_run(flag: str, runs: Freeze) -> None:
+    assert runs("flag", flag).path != runs("flag").path
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("+trainer.max_steps=9", r"trainer\.max_steps is set by étude itself: say budget\.max_steps instead"),
+        ("trainer.max_epochs=9", r"trainer\.max_epochs is set by étude itself: say budget\.max_steps instead"),
+        ("+trainer.val_check_interval=9", r"say budget\.val_every instead"),
+        ("+trainer.logger=false", r"trainer\.logger is set by étude itself: say logger instead"),
+        ("+trainer.callbacks=[]", r"say callbacks instead"),
+        ("+trainer.plugins=[]", r"trainer\.plugins is set by étude itself: leave it out"),
+        (
+            "+trainer.gradient_clip_vla=1",
+            r"gradient_clip_vla is no flag of the trainer; did you mean gradient_clip_val",
+        ),
+        (
+            "trainer.gradient_clip=1",
+            r"trainer\.gradient_clip is no flag of the trainer; did you mean gradient_clip_val",
+        ),
+        ("trainer.benchmark=true", r"trainer\.benchmark stands in no file yet: write \+trainer\.benchmark=\.\.\."),
+        ("trainer.gradient_clip_val=much", r"trainer\.gradient_clip_val must be a number or null, not 'much'"),
+        ("+trainer.profiler._target_=nowhere.Profiler", r"nowhere\.Profiler cannot be found"),
+    ],
+)
+def test_a_flag_that_cannot_be_set_is_refused_by_name_with_what_to_say(typed: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=told):
+        freeze(compose([f"runs_dir={tmp_path}", typed]))
+    assert not [*tmp_path.iterdir()]
+
+
+def test_what_lightning_refuses_is_one_sentence(runs: Freeze) -> None:
+    with pytest.raises(UserError, match=r"does not fit this machine: .*gradient_clip_algorithm"):
+        train(runs("algorithm", "+trainer.gradient_clip_algorithm=shorten"))
+
+
+def test_a_fast_dev_run_goes_through_everything_once_and_again_and_is_no_result_of_its_study(runs: Freeze) -> None:
+    typed = ["trainer.fast_dev_run=2", "study=table3", "callbacks=[ema,best_checkpoint]", "logger=csv"]
+    run = runs("dev", *typed)
+    assert run.path.parts[-3:-1] == ("debug", "base")
+    result = train(run)
+    assert (result["steps"], result["test"]["sentences"]) == (2, 2)
+    assert not (run.path / "csv").exists()
+    assert [row["step"] for row in read_metrics(run.metrics_file) if row["valid_loss"]] == ["2"]
+    again = runs("dev", *typed)
+    assert again.path == run.path
+    assert not again.finished
+
+
+def test_training_on_the_first_batches_again_and_again_goes_on_where_it_stopped(
+    runs: Freeze, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, tuple[int, ...]]] = []
+    step = "etude.training.module.TranslationModule.on_train_batch_start"
+
+    def look(self: object, batch: object, batch_idx: int) -> None:
+        seen.append((self.global_step, tuple(batch.rows)))  # type: ignore[attr-defined]
+        if stop and self.global_step == 4:  # type: ignore[attr-defined]
+            raise RuntimeError
+
+    monkeypatch.setattr(step, look)
+    small = [
+        "budget.source_tokens=40",
+        "budget.target_tokens=40",
+        "budget.max_steps=8",
+        "trainer.limit_train_batches=3",
+    ]
+    run, stop = runs("limited", *small), True
+    with pytest.raises(RuntimeError):
+        train(run)
+    stop = False
+    train(run)
+    batches = dict(seen)
+    assert [batches[k] for k in range(8)] == [batches[k % 3] for k in range(8)]
+    assert len({batches[k] for k in range(3)}) == 3
+
+
+def test_two_machines_train_one_run_where_somebody_starts_a_process_on_each(runs: Freeze) -> None:
+    alone, shared = (
+        with_plain_descent(runs("one", *ONE)),
+        with_plain_descent(runs("nodes", *ONE, "+trainer.num_nodes=2")),
+    )
+    train(alone)
+    refused = in_processes(shared)
+    assert refused.returncode == 2
+    assert "trainer.num_nodes=2 needs processes on each of them: on each, say `torchrun --nnodes 2" in refused.stderr
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    nodes = []
+    for rank in (0, 1):
+        cluster = {"RANK": rank, "GROUP_RANK": rank, "LOCAL_RANK": 0, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 1}
+        cluster |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": "one", "OMP_NUM_THREADS": 1}
+        command = [sys.executable, "-m", "etude.training.run", str(shared.path)]
+        environment = os.environ | {name: str(value) for name, value in cluster.items()}
+        nodes.append(subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True))
+    told = [node.communicate(timeout=120)[1] for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], told
+    assert distance(update(alone), update(shared)) < 1e-4
+    assert read_checkpoint(shared.checkpoint)["global_step"] == 1
