@@ -28,7 +28,7 @@ def main(root: str, tokens: int) -> None:
         split = prepare(corpus, bpe, Path(cache), Limits(max_tokens=128)).split("train")
         budget = {"source_tokens": tokens, "target_tokens": tokens, "length_noise": 4.0}
         stream = BatchStream(split, **budget, seed=1, start=0, rank=0, world_size=1, micro_batches=1)
-        epoch = [stream.piece(step, 0) for step in range(stream.batches_per_epoch)]
+        epoch = [stream.micro_batch(step, 0) for step in range(stream.batches_per_epoch)]
     real = np.array([[int((side != PAD).sum()) for side in (b.source, b.target_out)] for b in epoch]).sum(0)
     places = np.array([[side.numel() for side in (b.source, b.target_out)] for b in epoch]).sum(0)
     source, target = real / places

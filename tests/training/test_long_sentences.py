@@ -56,7 +56,7 @@ def test_two_processes_with_sentences_on_both_sides_of_the_table_make_the_update
     store = build.token_store(config)
     split, stream = store.split("train"), training_data(config, store, start_step=0).train_dataloader()
     batches = [
-        [collate_micro_batch(split, stream.piece(step, 0).rows, p, 2) for p in range(2)] for step in range(STEPS)
+        [collate_micro_batch(split, stream.micro_batch(step, 0).rows, p, 2) for p in range(2)] for step in range(STEPS)
     ]
     met = [tuple(piece.target_in.size(1) for piece in batch) for batch in batches]
     assert sorted(met) == sorted(LENGTHS), "the seed was chosen for that"
