@@ -38,7 +38,9 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Launch]:
     """Types `etude train -m WORDS` in an empty folder, with nothing run at the end of it."""
     launched = Launched()
 
-    def freeze_all(jobs: Iterable[Sequence[str]], compose: Callable[[Sequence[str]], DictConfig], *told: object) -> list[RunDir]:
+    def freeze_all(
+        jobs: Iterable[Sequence[str]], compose: Callable[[Sequence[str]], DictConfig], *told: object
+    ) -> list[RunDir]:
         launched.configs = [compose(overrides) for overrides in jobs]
         if any(config.seed == 13 for config in launched.configs):
             raise UserError("seed=13 brings bad luck")

@@ -27,7 +27,9 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Launch]:
     """Types `etude train -m WORDS` where submitit and Ray are installed and run nothing; gives what they would run."""
     launched: Launched = []
 
-    def freeze_all(jobs: Iterable[Sequence[str]], compose: Callable[[Sequence[str]], DictConfig], *told: object) -> list[RunDir]:
+    def freeze_all(
+        jobs: Iterable[Sequence[str]], compose: Callable[[Sequence[str]], DictConfig], *told: object
+    ) -> list[RunDir]:
         configs = [compose(overrides) for overrides in jobs]
         return [RunDir(tmp_path / f"{config.arm}{config.seed}") for config in configs]
 
