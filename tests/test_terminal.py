@@ -102,7 +102,7 @@ def of_show(words: str) -> str:
 
 def of_diff(words: str) -> str:
     found = difference({"choices": {"data": "grammar"}}, {"choices": {"data": words}})
-    return shown(diff._drawn([words, words], found, (1, 2)))
+    return shown(diff._render_difference([words, words], found, (1, 2)))
 
 
 def of_live(words: str) -> str:

@@ -40,7 +40,7 @@ def main(words: Sequence[str]) -> None:
         sys.stdout.write("no difference: the two configs hold the same values\n")
         return
     titles = [word or "the default" for word in words]
-    console().print(_drawn(titles, found, (_parameters(before), _parameters(after))))
+    console().print(_render_difference(titles, found, (_parameters(before), _parameters(after))))
 
 
 def _side(word: str) -> NamedConfig:
@@ -63,7 +63,7 @@ def _parameters(side: NamedConfig) -> int | None:
         return None
 
 
-def _drawn(titles: Sequence[str], found: Difference, counts: tuple[int | None, int | None]) -> Table:
+def _render_difference(titles: Sequence[str], found: Difference, counts: tuple[int | None, int | None]) -> Table:
     table = Table(box=None, padding=(0, 3, 0, 0), header_style="bold")
     table.add_column("", no_wrap=True)
     for title in titles:

@@ -67,7 +67,7 @@ def main(words: Sequence[str]) -> None:
     plans = dict(zip(configs, plan_runs(configs.values(), where), strict=True))
     ours = [plans[run] for run in runs]
     differs = [
-        _differing(difference(configs[base], configs[run], (sound[base].written, sound[run].written)), _said(run))
+        _differing(difference(configs[base], configs[run], (sound[base].written, sound[run].written)), _typed_keys(run))
         for base, run in zip(bases, runs, strict=True)
     ]
     paper = [_printed(one.config["study"], one.config["arm"]) for one in ours]
@@ -141,7 +141,7 @@ def _as_printed(config: dict[str, Any]) -> bool:
     return choices["model/conventions"] == "t2t_2017" and choices["scale"] == "full"
 
 
-def _said(run: Run) -> set[str]:
+def _typed_keys(run: Run) -> set[str]:
     """The keys that were set by name: on the command line, or by the arm."""
     study, arm = _study_and_arm(run)
     of_arm = load_study(study).arms[arm] if study in study_names() else []

@@ -89,13 +89,13 @@ class TiedAllT2T(TiedAll):
 
     def source(self, tokens: Tensor) -> Tensor:
         """(B, S) to (B, S, D)."""
-        return self._heard(tokens, super().source(tokens)) + self.target_space.weight[0]
+        return self._silence(tokens, super().source(tokens)) + self.target_space.weight[0]
 
     def target(self, tokens: Tensor) -> Tensor:
         """(B, T) to (B, T, D)."""
-        return self._heard(tokens, super().target(tokens))
+        return self._silence(tokens, super().target(tokens))
 
-    def _heard(self, tokens: Tensor, x: Tensor) -> Tensor:
+    def _silence(self, tokens: Tensor, x: Tensor) -> Tensor:
         for piece in self.silent:
             x = x.masked_fill((tokens == piece)[..., None], 0.0)
         return x

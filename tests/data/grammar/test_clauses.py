@@ -9,7 +9,7 @@ from etude.data.grammar.clauses import Clause, Tense
 from etude.data.grammar.lexicon import Lexicon
 from etude.data.grammar.phrases import NounPhrase, Personal, Phrase, Prepositional
 from etude.data.grammar.relatives import RelativeClause, RelativePronoun
-from etude.data.grammar.sentences import Complex, Compound, Existence, Question, Statement, said
+from etude.data.grammar.sentences import Complex, Compound, Existence, Question, Statement, render_sentence
 from etude.data.grammar.words import Verb, Wording
 
 Verbs = Callable[[str], Verb]
@@ -38,11 +38,11 @@ def modal(lexicon: Lexicon, english: str, tense: str = "present") -> Tense:
 
 
 def test_the_verb_stands_second_also_after_an_adverbial(call: Callable[..., Clause]) -> None:
-    assert said(Statement(call(time=YESTERDAY))) == (
+    assert render_sentence(Statement(call(time=YESTERDAY))) == (
         "The man called the woman yesterday.",
         "Der Mann rief gestern die Frau an.",
     )
-    assert said(Statement(call(time=YESTERDAY, fronted=True))) == (
+    assert render_sentence(Statement(call(time=YESTERDAY, fronted=True))) == (
         "Yesterday the man called the woman.",
         "Gestern rief der Mann die Frau an.",
     )
@@ -52,11 +52,11 @@ def test_the_verb_stands_last_in_a_subordinate_clause_its_prefix_joined(
     call: Callable[..., Clause], verb: Verbs, pronoun: Pronouns
 ) -> None:
     laugh = Clause(pronoun("sie"), verb("lachen"), Tense("past"))
-    assert said(Complex(laugh, BECAUSE, call(), subordinate_first=False)) == (
+    assert render_sentence(Complex(laugh, BECAUSE, call(), subordinate_first=False)) == (
         "She laughed because the man called the woman.",
         "Sie lachte, weil der Mann die Frau anrief.",
     )
-    assert said(Complex(laugh, BECAUSE, call(), subordinate_first=True)) == (
+    assert render_sentence(Complex(laugh, BECAUSE, call(), subordinate_first=True)) == (
         "Because the man called the woman, she laughed.",
         "Weil der Mann die Frau anrief, lachte sie.",
     )
@@ -64,7 +64,7 @@ def test_the_verb_stands_last_in_a_subordinate_clause_its_prefix_joined(
 
 def test_a_reported_clause_has_its_verb_last(call: Callable[..., Clause], verb: Verbs, pronoun: Pronouns) -> None:
     told = Wording("that", "dass"), call("present")
-    assert said(Statement(Clause(pronoun("du"), verb("wissen"), Tense("present"), told=told))) == (
+    assert render_sentence(Statement(Clause(pronoun("du"), verb("wissen"), Tense("present"), told=told))) == (
         "You know that the man calls the woman.",
         "Du weißt, dass der Mann die Frau anruft.",
     )
@@ -73,10 +73,10 @@ def test_a_reported_clause_has_its_verb_last(call: Callable[..., Clause], verb: 
 def test_the_perfect_puts_haben_or_sein_second_and_the_participle_last(
     call: Callable[..., Clause], verb: Verbs, np: Build
 ) -> None:
-    assert said(Statement(call("perfect")))[1] == "Der Mann hat die Frau angerufen."
+    assert render_sentence(Statement(call("perfect")))[1] == "Der Mann hat die Frau angerufen."
     assert call("perfect").german("last") == "der Mann die Frau angerufen hat"
     arrive = Clause(np("Frau", "the", plural=True), verb("ankommen"), Tense("perfect"))
-    assert said(Statement(arrive)) == ("The women have arrived.", "Die Frauen sind angekommen.")
+    assert render_sentence(Statement(arrive)) == ("The women have arrived.", "Die Frauen sind angekommen.")
 
 
 def test_modals_and_the_future_put_the_infinitive_last(call: Callable[..., Clause], lexicon: Lexicon) -> None:
@@ -89,15 +89,15 @@ def test_modals_and_the_future_put_the_infinitive_last(call: Callable[..., Claus
         modal(lexicon, "would"): ("The man would like to call the woman.", "Der Mann möchte die Frau anrufen."),
     }
     for tense, pair in cases.items():
-        assert said(Statement(call(tense))) == pair
+        assert render_sentence(Statement(call(tense))) == pair
 
 
 def test_questions_begin_with_the_verb_or_a_question_word(call: Callable[..., Clause], lexicon: Lexicon) -> None:
-    assert said(Question(call("present"), None)) == (
+    assert render_sentence(Question(call("present"), None)) == (
         "Does the man call the woman?",
         "Ruft der Mann die Frau an?",
     )
-    assert said(Question(call(modal(lexicon, "want")), Wording("why", "warum"))) == (
+    assert render_sentence(Question(call(modal(lexicon, "want")), Wording("why", "warum"))) == (
         "Why does the man want to call the woman?",
         "Warum will der Mann die Frau anrufen?",
     )
@@ -106,16 +106,18 @@ def test_questions_begin_with_the_verb_or_a_question_word(call: Callable[..., Cl
 def test_nicht_follows_what_is_known_and_precedes_the_place(
     call: Callable[..., Clause], verb: Verbs, np: Build, lexicon: Lexicon
 ) -> None:
-    assert said(Statement(call("past", negative=True))) == (
+    assert render_sentence(Statement(call("past", negative=True))) == (
         "The man did not call the woman.",
         "Der Mann rief die Frau nicht an.",
     )
-    assert said(Statement(call(modal(lexicon, "can"), negative=True))) == (
+    assert render_sentence(Statement(call(modal(lexicon, "can"), negative=True))) == (
         "The man cannot call the woman.",
         "Der Mann kann die Frau nicht anrufen.",
     )
     goal = Prepositional(Wording("to", "in"), "accusative", np("Stadt"))
-    assert said(Statement(Clause(np("Frau"), verb("gehen"), Tense("perfect"), negative=True, goal=goal))) == (
+    assert render_sentence(
+        Statement(Clause(np("Frau"), verb("gehen"), Tense("perfect"), negative=True, goal=goal))
+    ) == (
         "The woman has not gone to the city.",
         "Die Frau ist nicht in die Stadt gegangen.",
     )
@@ -128,7 +130,7 @@ def test_kein_negates_what_is_indefinite(verb: Verbs, np: Build, lexicon: Lexico
     }.items():
         dog = NounPhrase(np("Hund").noun, plural, lexicon.negations[0])
         clause = Clause(np("Mann"), verb("kaufen"), Tense("present"), object=dog, negative=True)
-        assert said(Statement(clause)) == pair
+        assert render_sentence(Statement(clause)) == pair
 
 
 @pytest.mark.parametrize(
@@ -158,11 +160,11 @@ def test_a_relative_clause_stands_after_its_noun_or_at_the_end(
         phrase.relative = RelativeClause(pronoun, Clause(pronoun, verb("lachen"), Tense("present")))
         return phrase
 
-    assert said(Statement(call(subject=described("Frau")))) == (
+    assert render_sentence(Statement(call(subject=described("Frau")))) == (
         "The woman who laughs called the woman.",
         "Die Frau, die lacht, rief die Frau an.",
     )
-    assert said(Statement(call(object=described("Kind")))) == (
+    assert render_sentence(Statement(call(object=described("Kind")))) == (
         "The man called the child who laughs.",
         "Der Mann rief das Kind an, das lacht.",
     )
@@ -172,12 +174,12 @@ def test_pronouns_come_first_in_the_middle_and_before_an_english_particle(
     verb: Verbs, np: Build, pronoun: Pronouns
 ) -> None:
     give: dict[str, Any] = {"recipient": pronoun("wir"), "object": np("Buch", "a"), "time": YESTERDAY}
-    assert said(Statement(Clause(np("Frau"), verb("geben"), Tense("past"), **give))) == (
+    assert render_sentence(Statement(Clause(np("Frau"), verb("geben"), Tense("past"), **give))) == (
         "The woman gave us a book yesterday.",
         "Die Frau gab uns gestern ein Buch.",
     )
     fetch = verb("abholen")
-    assert said(Statement(Clause(np("Frau"), fetch, Tense("past"), object=pronoun("er")))) == (
+    assert render_sentence(Statement(Clause(np("Frau"), fetch, Tense("past"), object=pronoun("er")))) == (
         "The woman picked him up.",
         "Die Frau holte ihn ab.",
     )
@@ -199,7 +201,7 @@ def test_prepositions_melt_with_the_article(verb: Verbs, np: Build) -> None:
 
 def test_two_main_clauses_both_have_the_verb_second(call: Callable[..., Clause], verb: Verbs, np: Build) -> None:
     sleep = Clause(np("Katze"), verb("schlafen"), Tense("present"))
-    assert said(Compound(sleep, Wording(", but", ", aber"), call("present"))) == (
+    assert render_sentence(Compound(sleep, Wording(", but", ", aber"), call("present"))) == (
         "The cat sleeps, but the man calls the woman.",
         "Die Katze schläft, aber der Mann ruft die Frau an.",
     )
@@ -208,11 +210,11 @@ def test_two_main_clauses_both_have_the_verb_second(call: Callable[..., Clause],
 def test_es_gibt_never_agrees_and_takes_the_accusative(lexicon: Lexicon, np: Build) -> None:
     where = Prepositional(Wording("in", "in"), "dative", np("Wald"))
     give = lexicon.verbs_of("existing")[0]
-    assert said(Existence(give, "present", np("Wolf", "a", "old"), where, where_first=False)) == (
+    assert render_sentence(Existence(give, "present", np("Wolf", "a", "old"), where, where_first=False)) == (
         "There is an old wolf in the forest.",
         "Es gibt einen alten Wolf im Wald.",
     )
-    assert said(Existence(give, "past", np("Wolf", "many", plural=True), where, where_first=True)) == (
+    assert render_sentence(Existence(give, "past", np("Wolf", "many", plural=True), where, where_first=True)) == (
         "In the forest there were many wolves.",
         "Im Wald gab es viele Wölfe.",
     )

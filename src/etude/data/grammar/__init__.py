@@ -18,7 +18,7 @@ from etude.data.corpus import SPLITS, Corpus, Pair, digest
 from etude.data.grammar.draw_sentences import SentenceDrawer
 from etude.data.grammar.lexicon import shipped
 from etude.data.grammar.selection import Selection
-from etude.data.grammar.sentences import said
+from etude.data.grammar.sentences import render_sentence
 from etude.errors import UserError, did_you_mean
 
 VERSION = 1
@@ -60,7 +60,7 @@ class GrammarCorpus(Corpus):
         drawer = SentenceDrawer(lexicon, Selection(lexicon), Random(_mixed(self.seed, split)))
         seen: set[str] = set()
         while len(seen) < self.sizes[split]:
-            source, target = said(drawer.sentence())
+            source, target = render_sentence(drawer.sentence())
             if source in seen or split_of(target) != split or not _is_fit(source, target):
                 continue
             seen.add(source)

@@ -23,7 +23,7 @@ class Sentence(Protocol):
         """The German words; commas may meet, or end the sentence."""
 
 
-def said(sentence: Sentence) -> Pair:
+def render_sentence(sentence: Sentence) -> Pair:
     """The English and the German line."""
     return _written(sentence.english(), sentence.mark), _written(sentence.german(), sentence.mark)
 

@@ -54,7 +54,7 @@ def render_plan(
             format_hours(plan.hours),
             format_price(plan.price),
         ]
-        table.add_row(*cells, plan.state, Text(_told(difference)))
+        table.add_row(*cells, plan.state, Text(_format_difference(difference)))
     return table
 
 
@@ -170,7 +170,7 @@ def format_price(number: float) -> str:
     return f"{number:,.0f}" if number >= 100 else f"{number:.2f}" if number else "–"
 
 
-def _told(difference: dict[str, Any]) -> str:
+def _format_difference(difference: dict[str, Any]) -> str:
     """`position=learned, heads=1`."""
     return ", ".join(f"{_SECTION.sub('', key)}={value}" for key, value in difference.items())
 
