@@ -143,9 +143,8 @@ def main() -> None:
     words.add_argument("--seed", type=int, default=1, help="of the moments")
     words.add_argument("--most", type=float, default=20.0, help="seconds between two blows, at most")
     asked = words.parse_args()
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # behind a shell's `&` it is ignored, and inherited so
+    # A shell has it ignored behind an ampersand, and every sweep would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as folder:
         sys.exit(soak(Path(folder).resolve(), asked.kills, asked.steps, asked.seed, asked.most))
 
