@@ -57,6 +57,14 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
+def read_json(path: Path) -> Any:
+    """What a file of JSON holds; None where there is none, or not a whole one."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
 def checksum(path: Path) -> str:
     """The SHA-256 of a file."""
     with path.open("rb") as file:

@@ -62,12 +62,15 @@ class FrozenLauncher(Launcher):
         Raises:
             UserError: a config is not sound; nothing was started.
         """
+        from etude.launchers.shared import notes_on_shared
         from etude.launchers.slots import SweepFailed
         from etude.runs.provenance import code_changed
 
         callbacks = self.hydra_context.callbacks
         Path(self.config.hydra.sweep.dir).mkdir(parents=True, exist_ok=True)  # sweepers write what they found there
         run_dirs = self._frozen(job_overrides)
+        for note in notes_on_shared(job_overrides, run_dirs):
+            logger.info(note)
         begun = [run for run in run_dirs if not run.finished and run.environment_file.exists()]
         if other := sum(code_changed(run, run.config()) for run in begun):
             logger.warning("half-finished runs begun by other code than today's: %d; stale=rerun starts anew", other)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from etude.config.compose import compose
 from etude.config.difference import ABSENT, difference
-from etude.config.identity import resolve, run_id
+from etude.config.identity import resolve
+from etude.runs.material import identify
 
 leaves = st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-2, 2) | st.text("xy", max_size=2)
 values = leaves | st.lists(leaves, max_size=2)
@@ -60,7 +61,7 @@ def test_names_of_runs_are_no_difference():
 def test_what_is_one_value_is_so_for_the_identity_of_a_run_too():
     for before, after in ((1, 1.0), ([1], [1.0]), (0, -0.0), (1, True), (0, None), (0, False), (1, "1"), (1, 1.5)):
         one, other = ({"seed": value} for value in (before, after))
-        same = run_id(one, "text") == run_id(other, "text")
+        same = identify(one, "text") == identify(other, "text")
         assert difference(one, other).values == ({} if same else {"seed": (before, after)})
     assert not difference({"x": 1}, {"x": 1.0})
     assert difference({"x": 1}, {"x": True})

@@ -4,8 +4,9 @@ import pytest
 import yaml
 
 from etude.config.compose import compose
-from etude.config.identity import fingerprint, freeze, freeze_all, resolve, run_id
+from etude.config.identity import fingerprint, freeze, freeze_all, resolve
 from etude.errors import UserError
+from etude.runs.material import identify
 
 BASE = ["data=files", "data.holdout=2", "budget=smoke"]
 
@@ -18,7 +19,7 @@ def corpus(tmp_path):
 
 def identity(overrides: list[str]) -> str:
     config = resolve(compose(overrides))
-    return run_id(config, fingerprint(config))
+    return identify(config, fingerprint(config))[0]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def test_a_run_is_filed_by_study_arm_and_seed_with_its_frozen_config(corpus, tmp
     identifier = run.path.name.removeprefix("seed5-")
     assert run.path == tmp_path / "runs" / "table3" / "A1" / f"seed5-{identifier}"
     frozen = yaml.safe_load(run.config_file.read_text())
-    assert run_id(frozen, fingerprint(frozen)) == identifier
+    assert identify(frozen, fingerprint(frozen))[0] == identifier
     assert frozen["model"]["heads"] == 1
     assert frozen["model"]["attention"]["d_k"] == 64
     assert frozen["choices"]["model/position"] == "sinusoidal"

@@ -115,5 +115,5 @@ def test_a_run_that_is_trained_by_itself_cannot_be_claimed(make_run: Make) -> No
     lock = claim(run)
     assert lock is not None
     assert claim(run) is None
-    lock.release()
+    lock.close()
     assert not is_locked(run)

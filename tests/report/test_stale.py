@@ -31,6 +31,14 @@ def test_a_run_whose_class_is_not_here_is_said_to_be_unchecked(runs_dir: Path, m
     assert not [note for note in rows.notes if "other code" in note]
 
 
+def test_runs_of_several_versions_of_a_library_are_said_to_be(runs_dir: Path, make_run: Make) -> None:
+    for arm, torch in (("base", "2.12.0"), ("A1", "2.13.0")):
+        run = make_run(arm)
+        run.write_result(run.result() | {"libraries": {"torch": torch}})
+    [note] = [note for note in report("heads", runs_dir, {}).rows.notes if "torch" in note]
+    assert note == "Several versions of torch have made these runs: 2.12.0 (1), 2.13.0 (1); they may round differently."
+
+
 def test_nothing_is_said_of_runs_of_this_code(runs_dir: Path, make_run: Make) -> None:
     make_run("base")
     assert not {"†", "‡"} & set(report("heads", runs_dir, {}).markdown())

@@ -7,7 +7,8 @@ from etude.config.compose import compose
 from etude.config.identity import freeze, freeze_all
 from etude.files import write_json
 from etude.runs.code import code_fingerprint
-from etude.runs.provenance import Code, code_changed, code_of
+from etude.runs.environment import libraries_of
+from etude.runs.provenance import Code, code_changed, code_of, notes_on_libraries
 
 
 @pytest.fixture
@@ -116,3 +117,17 @@ def test_a_run_whose_class_is_not_to_be_had_here_cannot_be_checked(job, tmp_path
         assert code_of({"code": "0123456789"}, run.config()) is Code.UNCHECKED
     run.config_file.write_text(text.replace("etude.model.scale.SqrtDk", "etude.model.scale.OfYesterday"))
     assert code_of({"code": "0123456789"}, run.config()) is Code.OTHER, "étude itself is here"
+
+
+def test_versions_of_libraries_that_are_mixed_are_told_with_how_many_runs_each_has_made():
+    made = [{"libraries": {"torch": torch, "lightning": "2.5"}} for torch in ("2.12.0", "2.13.0", "2.12.0")]
+    told = "Several versions of torch have made these runs: 2.12.0 (2), 2.13.0 (1); they may round differently."
+    assert notes_on_libraries([*made, {}]) == [told]
+    assert notes_on_libraries(made[:1]) == []
+
+
+def test_a_result_names_every_version_that_its_run_has_met():
+    begun, made = ({"packages": {"torch": torch, "wandb": "0.31"}} for torch in ("2.12.0", "2.13.0"))
+    assert libraries_of(made, begun)["torch"] == "2.12.0, 2.13.0"
+    assert libraries_of(made, {})["torch"] == libraries_of(made, made)["torch"] == "2.13.0"
+    assert "wandb" not in libraries_of(made, {})

@@ -28,9 +28,13 @@ def node(number, name, known):  # type: ignore[no-untyped-def]
         "createdAt": f"2026-01-02T03:04:{number:02}Z",
         "summaryMetrics": json.dumps(known["summary"]),
         "systemMetrics": "{}",
-        "tags": [],
+        "tags": said.get("tags", []),
         "user": {"name": "me", "username": "me"},
     }
+
+
+def asked(one, group, tags):  # type: ignore[no-untyped-def]
+    return one["group"] == group or bool({*one["tags"]} & {*tags})
 
 
 def answer(name, query, v):  # type: ignore[no-untyped-def]
@@ -43,9 +47,11 @@ def answer(name, query, v):  # type: ignore[no-untyped-def]
     if name == "Runs" and v["project"] == "nowhere":
         return {"project": None}
     if name == "Runs":
-        group = json.loads(v["filters"])["group"]
+        in_group, tagged = json.loads(v["filters"])["$or"]
         nodes = [node(number, *known) for number, known in enumerate(RUNS.items())]  # noqa: F821
-        edges = [{"node": one, "cursor": one["id"]} for one in nodes if one["group"] == group]
+        edges = [
+            {"node": one, "cursor": one["id"]} for one in nodes if asked(one, in_group["group"], tagged["tags"]["$in"])
+        ]
         runs = {"edges": edges, "pageInfo": LAST_PAGE}
         return {"project": {"internalId": "1", "runCount": len(edges), "readOnly": False, "runs": runs}}
     if name == "upsertView":

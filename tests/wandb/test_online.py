@@ -3,12 +3,14 @@
 import json
 import logging
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from etude.runs.code import code_fingerprint
 from etude.runs.run_dir import RunDir
+from etude.runs.shared_training import take_over
 from etude.runs.wandb_id import logged_as
 from etude.training.loggers import finish, publish, record, wandb
 from etude.training.metrics_writers import LoggerSink
@@ -41,7 +43,7 @@ def finished(server: Any, run: RunDir) -> dict[str, Any]:
 def test_a_finished_run_is_all_there(finished: dict[str, Any], run: RunDir) -> None:
     first, last = finished["upserts"][0], finished["upserts"][-1]
     assert (first["groupName"], first["jobType"], first["displayName"]) == ("table3", "A1", "A1-seed2")
-    assert first["tags"] == ["scale=pocket", "budget=smoke", "model=base", "data=grammar"]
+    assert first["tags"] == ["scale=pocket", "budget=smoke", "model=base", "data=grammar", "study=table3"]
     config = {name: part["value"] for name, part in json.loads(last["config"]).items()}
     assert run.config().items() <= config.items()
     assert config["code"] == "abcdef0123"
@@ -134,13 +136,42 @@ def test_a_finished_run_that_an_agent_asks_for_is_shown_under_the_agents_id(
     assert server.run("run001")["exitcode"] == 0
 
 
-def test_two_studies_that_share_a_run_have_a_curve_each(server: Any, run: RunDir, go_on: Any, tmp_path: Path) -> None:
-    shared = RunDir(tmp_path / "runs" / "modern" / "base" / run.path.name)
-    shared.path.mkdir(parents=True)
-    shared.config_file.write_text(run.config_file.read_text().replace("study: table3", "study: modern"))
+def in_another_study(run: RunDir) -> RunDir:
+    """The same run, which the study `modern` has too."""
+    other = RunDir(run.path.parents[2] / "modern" / "old" / run.path.name)
+    other.path.mkdir(parents=True)
+    config = run.config() | {"study": "modern", "arm": "old"}
+    other.config_file.write_text(yaml.safe_dump(config))
+    for one in (run, other):
+        one.training_file.write_text("fedcba9876\n")
+    return other
+
+
+@pytest.mark.parametrize("server", ["remembers"], indirect=True)
+def test_a_run_that_two_studies_have_is_one_run_with_one_curve_and_a_tag_for_each(
+    server: Any, run: RunDir, go_on: Any
+) -> None:
     go_on(run, "online", 1, 3)
-    go_on(shared, "online", 1, 4)
-    ids = [logged_as(run), logged_as(shared)]
+    run.write_result(RESULT | {"code": code_fingerprint(run.config())})
+    other = in_another_study(run)
+    assert take_over(other) == run
+    loggers = wandb(other, other.config(), mode="online", project="etude", entity=None)
+    record(loggers, other, other.result())
+    finish(loggers, exit_code=0)
+    assert server.runs() == [logged_as(run)] == [logged_as(other)]
+    assert server.steps() == [1, 2, 3]
+    said = {key: value for upsert in server.run()["upserts"] for key, value in upsert.items()}
+    assert (said["groupName"], said["jobType"]) == ("table3", "A1")
+    assert {"study=table3", "study=modern"} <= {*said["tags"]}
+
+
+def test_two_studies_that_trained_the_same_for_themselves_have_a_curve_each(
+    server: Any, run: RunDir, go_on: Any
+) -> None:
+    other = in_another_study(run)
+    go_on(run, "online", 1, 3)
+    go_on(other, "online", 1, 4)
+    ids = [logged_as(run), logged_as(other)]
     assert server.runs() == ids
     assert [server.steps(id) for id in ids] == [[1, 2, 3], [1, 2, 3, 4]]
     assert [server.run(id)["upserts"][0]["groupName"] for id in ids] == ["table3", "modern"]
@@ -175,7 +206,7 @@ def test_tags_and_notes_are_the_configs_beside_our_own(server: Any, run: RunDir)
     told = {"tags": ["pilot"], "notes": "what we wanted to know"}
     finish(wandb(run, run.config(), mode="online", project="etude", entity=None, **told), exit_code=0)
     first = server.run()["upserts"][0]
-    assert first["tags"] == ["scale=pocket", "budget=smoke", "model=base", "data=grammar", "pilot"]
+    assert first["tags"] == ["scale=pocket", "budget=smoke", "model=base", "data=grammar", "study=table3", "pilot"]
     assert first["notes"] == "what we wanted to know"
 
 

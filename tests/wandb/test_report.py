@@ -20,7 +20,9 @@ from etude.errors import UserError
 from etude.files import write_json
 from etude.report import report, results
 from etude.report.render.wandb.fetch import fetch
+from etude.runs.code import code_fingerprint
 from etude.runs.run_dir import RunDir
+from etude.runs.shared_training import take_over
 from etude.runs.wandb_id import logged_as
 from etude.training.loggers import finish, record, wandb
 from etude.training.metrics_writers import LoggerSink
@@ -93,6 +95,23 @@ def test_runs_read_back_are_as_those_that_lie_here(server: Any, logged: Logged) 
     assert [row.pop("path") for row in there] == [f"me/etude/{id}" for id in ids]
     here = results("table3").frame()
     assert [{key: value for key, value in row.items() if key != "path"} for row in here] == there
+
+
+def test_a_run_that_two_studies_share_is_read_back_for_either(server: Any, logged: Logged) -> None:
+    first = logged("base", "aaaaaaaaaa")
+    first.write_result(first.result() | {"code": code_fingerprint(first.config())})
+    other = RunDir(first.path.parents[2] / "modern" / "base" / first.path.name)
+    other.path.mkdir(parents=True)
+    other.config_file.write_text(yaml.safe_dump(first.config() | {"study": "modern"}))
+    for one in (first, other):
+        one.training_file.write_text("fedcba9876\n")
+    take_over(other)
+    loggers = wandb(other, other.config(), mode="online", project="etude", entity=None)
+    record(loggers, other, other.result())
+    finish(loggers, exit_code=0)
+    path = f"me/etude/{logged_as(first)}"
+    for study in ("table3", "modern"):
+        assert [(row["path"], row["arm"]) for row in fetch(study, "me/etude").frame()] == [(path, "base")]
 
 
 def test_what_is_left_out_of_the_runs_read_back_is_told(

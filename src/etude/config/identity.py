@@ -1,6 +1,5 @@
 """A run is a function of its config: what identifies it, and the directory that follows from it."""
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterable, Sequence
@@ -14,11 +13,11 @@ from etude.config.compose_cache import Compose
 from etude.config.resolve import as_written, resolve, resolve_valid, typed_overrides
 from etude.config.resolve_cache import ConfigCache
 from etude.files import write_text
-from etude.runs.material import canonical, material
+from etude.runs.material import identify
 from etude.runs.provenance import put_aside
 from etude.runs.run_dir import RunDir
 
-__all__ = ["as_written", "fingerprint", "freeze", "freeze_all", "resolve", "resolve_valid", "run_dir", "run_id"]
+__all__ = ["as_written", "fingerprint", "freeze", "freeze_all", "resolve", "resolve_valid", "run_dir"]
 
 
 def freeze(config: DictConfig) -> RunDir:
@@ -79,7 +78,7 @@ def _identified(jobs: Iterable[Sequence[str]], compose: Compose) -> list[tuple[d
 
 def run_dir(config: dict[str, Any], text: str) -> RunDir:
     """Where the run of a resolved config lies, given the fingerprint of its text."""
-    name = f"seed{config['seed']}-{run_id(config, text)}"
+    name = f"seed{config['seed']}-{identify(config, text)[0]}"
     study = "debug" if config["trainer"]["fast_dev_run"] else config["study"]
     return RunDir(Path(config["runs_dir"]).expanduser() / study / config["arm"] / name)
 
@@ -94,11 +93,6 @@ def fingerprint(config: dict[str, Any]) -> str:
     return text
 
 
-def run_id(config: dict[str, Any], text: str) -> str:
-    """Ten hex digits that change exactly when the result may: the config less what is immaterial, plus the text."""
-    return hashlib.sha256(canonical(material(config) | {"text": text}).encode()).hexdigest()[:10]
-
-
 def _frozen(config: dict[str, Any], typed: Iterable[str], text: str) -> RunDir:
     """The run's directory, with its config and what stands for its text in it unless it is finished."""
     directory = run_dir(config, text)
@@ -109,5 +103,6 @@ def _frozen(config: dict[str, Any], typed: Iterable[str], text: str) -> RunDir:
     if not directory.finished:  # what is immaterial may have changed: another place of the data, another logger
         write_text(directory.overrides_file, "".join(f"{line}\n" for line in typed))
         write_text(directory.text_file, f"{text}\n")
+        write_text(directory.training_file, f"{identify(config, text)[1]}\n")
         write_text(directory.config_file, OmegaConf.to_yaml(OmegaConf.create(config)))
     return directory

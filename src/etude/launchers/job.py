@@ -5,17 +5,16 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import cached_property
 from math import ceil
 from typing import Any
-
-from filelock import FileLock
 
 from etude.errors import UserError
 from etude.files import write_text
 from etude.launchers.worker import Worker
 from etude.runs.divergence import divergence
-from etude.runs.lock import Busy, claim, is_locked
+from etude.runs.lock import Busy, claim, is_locked, is_training_locked
 from etude.runs.log import last_lines
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import Progress, State, read_progress
@@ -64,7 +63,7 @@ class Job:
         self.stopping = False  # it has been asked to stop
         self.apart = ""  # what was typed for it, and not for others of the same study, arm and seed
         self._worker: Worker | None = None
-        self._claim: FileLock | None = None
+        self._claim: ExitStack | None = None
         self._code: int | None = None
         self._timeout, self._deadline = 0.0, float("inf")  # seconds; and by the monotonic clock
 
@@ -106,11 +105,12 @@ class Job:
 
     def look(self) -> None:
         """Of a run that waits or is elsewhere: whether another process works on it, or has finished it."""
-        elsewhere = is_locked(self.run_dir)  # asked first: it may finish meanwhile
+        # Asked first: it may finish meanwhile.
+        elsewhere = is_locked(self.run_dir) or is_training_locked(self.run_dir)
         self.state = self.outcome if self.run_dir.finished else State.ELSEWHERE if elsewhere else State.WAITING
 
     def claim(self) -> bool:
-        """Take the run for this sweep; false where another process works on it, or has finished it."""
+        """Take the run for this sweep; false where another process works on it or its training, or has finished it."""
         try:
             self._claim = claim(self.run_dir)
         except OSError:  # its process will say what is wrong with the directory
@@ -214,7 +214,7 @@ class Job:
 
     def _end(self, state: State, reason: str = "") -> None:
         if self._claim is not None:
-            self._claim.release()
+            self._claim.close()
         self.state, self.reason, self.ended = state, reason, time.time()
 
 

@@ -8,7 +8,7 @@ from etude.report.confounds import find_confounds
 from etude.report.differences import on_differences
 from etude.report.statistics import RankCorrelation
 from etude.report.wording import format_fixed, format_interval, format_range, format_value
-from etude.runs.provenance import marks_on_code, notes_on_code
+from etude.runs.provenance import marks_on_code, notes_on_code, notes_on_libraries
 from etude.runs.records import Run
 from etude.studies.study import value_at
 
@@ -33,7 +33,7 @@ def notes(compared: Compared) -> list[str]:
     told = _on_agreement(compared) + _on_tuning(compared)
     told += [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(find_confounds(compared), start=1)]
     told += _budgets(compared.arms)
-    told += notes_on_code(run.code for run in runs)
+    told += notes_on_code(run.code for run in runs) + notes_on_libraries(run.result for run in runs)
     told += compared.notes
     told += _on_seeds(compared)
     told += on_differences(compared)

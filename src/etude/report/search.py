@@ -16,7 +16,7 @@ from etude.errors import UserError
 from etude.report.render.rows import Column, Row, Rows
 from etude.report.statistics import Scores, expected_best
 from etude.report.wording import format_count, format_fixed
-from etude.runs.provenance import marks_on_code, notes_on_code
+from etude.runs.provenance import marks_on_code, notes_on_code, notes_on_libraries
 from etude.runs.records import Run, read_run
 from etude.runs.run_dir import RunDir
 from etude.studies.study import metrics_of
@@ -146,7 +146,8 @@ def _short(value: str) -> str:
 
 def _notes(trials: Sequence[Trial], at_random: bool) -> list[str]:
     best, finite = trials[0], [trial for trial in trials if isfinite(trial.perplexity)]
-    told = notes_on_code(run.code for trial in trials for run in trial.runs)
+    runs = [run for trial in trials for run in trial.runs]
+    told = notes_on_code(run.code for run in runs) + notes_on_libraries(run.result for run in runs)
     if finite:
         what = " ".join(f"{key}={value}" for key, value in best.words.items()) or "the only trial"
         metrics = metrics_of(best.runs[0].study).values()

@@ -59,14 +59,20 @@ def remove(one: Removable) -> int:
         if one.kind is Kind.CHECKPOINTS:
             write_text(one.run.cleaned_file, "etude clean has deleted the checkpoints that lay here.\n")
     finally:
-        lock.release()
+        lock.close()
     return one.size
 
 
 def _removable(run: RunDir, kind: Kind, paths: Sequence[Path]) -> Iterator[Removable]:
     if paths:
         files = (file for path in paths for file in ([path] if path.is_file() else path.rglob("*")))
-        yield Removable(run, kind, tuple(paths), sum(file.lstat().st_size for file in files if not file.is_dir()))
+        yield Removable(run, kind, tuple(paths), sum(_own_size(file) for file in files if not file.is_dir()))
+
+
+def _own_size(file: Path) -> int:
+    """The bytes of a file that one run has; of a checkpoint that several share its part."""
+    status = file.lstat()
+    return status.st_size // status.st_nlink
 
 
 def _has_result(run: RunDir) -> bool:

@@ -25,6 +25,7 @@ _LIBRARIES = (
     "numpy",
     "wandb",
 )
+_DECISIVE = ("torch", "lightning", "sentencepiece", "sacrebleu")
 
 
 def environment(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,6 +46,18 @@ def environment(config: Mapping[str, Any]) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "gpus": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
     }
+
+
+def libraries_of(made: Mapping[str, Any], begun: Mapping[str, Any]) -> dict[str, str]:
+    """The versions of the libraries that a result's last digits depend on, in the order in which it met them.
+
+    Args:
+        made: the environment that it was finished in.
+        begun: the one that its training was begun in; empty where that is the same.
+    """
+    met = [environment.get("packages") or {} for environment in (begun, made)]
+    versions = {name: dict.fromkeys(packages.get(name) for packages in met) for name in _DECISIVE}
+    return {name: ", ".join(filter(None, found)) for name, found in versions.items()}
 
 
 def _version(library: str) -> str | None:

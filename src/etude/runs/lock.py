@@ -1,16 +1,18 @@
-"""One process at a time works on a run, and one launcher starts it; their locks die with them.
+"""One process at a time works on a run or trains what several share, and one launcher starts it.
 
-`flock` holds them, on this machine and on all that share a file system which passes it on (docs/clusters.md).
+The locks die with their processes. `flock` holds them, on this machine and on all that share a file system which passes
+it on (docs/clusters.md). Those of a training that runs share lie in `runs/.trainings`.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
+from etude.runs.siblings import is_trained
 
 
 class Busy(UserError):  # noqa: N818
@@ -37,17 +39,34 @@ def hold_lock(run: RunDir, patience: float) -> Iterator[None]:
         raise Busy(f"another process is training {run.path}: wait for it, or stop it first") from error
 
 
-def claim(run: RunDir) -> FileLock | None:
-    """Keep other launchers from the run until the lock is released; None where somebody has it already."""
-    lock = FileLock(run.claim_file, timeout=0, thread_local=False)
+@contextmanager
+def hold_training(run: RunDir, patience: float) -> Iterator[None]:
+    """Meanwhile no other run trains the same; whoever has to do with a complete training alone waits for nobody.
+
+    Raises:
+        Busy: another run trains the same.
+    """
+    file = _of_training(run, "lock")
     try:
-        lock.acquire()
-    except Timeout:
-        return None
-    if _held(run.lock_file):
-        lock.release()
-        return None
-    return lock
+        with ExitStack() as held:
+            if file:
+                held.enter_context(FileLock(file, timeout=patience))
+            yield
+    except Timeout as error:
+        raise Busy(f"another process trains for another run what {run.path} needs too: wait for it") from error
+
+
+def claim(run: RunDir) -> ExitStack | None:
+    """Keep other launchers from the run and its training until the stack is closed; None where somebody is at it."""
+    with ExitStack() as claimed:
+        for file in filter(None, (run.claim_file, _of_training(run, "claim"))):
+            try:
+                claimed.enter_context(FileLock(file, timeout=0, thread_local=False))
+            except Timeout:
+                return None
+        if _held(run.lock_file) or _held(_of_training(run, "lock")):
+            return None
+        return claimed.pop_all()
 
 
 def is_locked(run: RunDir) -> bool:
@@ -55,8 +74,22 @@ def is_locked(run: RunDir) -> bool:
     return _held(run.lock_file) or _held(run.claim_file)
 
 
-def _held(file: Path) -> bool:
-    if not file.exists():  # taking it would make it
+def is_training_locked(run: RunDir) -> bool:
+    """Whether a process trains for this run or another what it needs, or a launcher is starting one."""
+    return _held(_of_training(run, "lock")) or _held(_of_training(run, "claim"))
+
+
+def _of_training(run: RunDir, kind: str) -> Path | None:
+    """The file to hold while the run's training is incomplete."""
+    if not run.training or is_trained(run):
+        return None
+    folder = run.path.parents[2] / ".trainings"
+    folder.mkdir(exist_ok=True)
+    return folder / f"{run.training}.{kind}"
+
+
+def _held(file: Path | None) -> bool:
+    if file is None or not file.exists():  # taking it would make it
         return False
     try:
         with FileLock(file, timeout=0):

@@ -1,5 +1,6 @@
-"""What of a config may change the result of a run, and when two of its values are one."""
+"""What of a config may change the result of a run, and so identifies it; and when two of its values are one."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -21,6 +22,8 @@ ONLOOKERS = frozenset(
 )
 """Callbacks that only look."""
 
+_SCORE_ONLY = ("decoding", "budget.bleu_sentences")
+
 
 def material(config: Mapping[str, Any]) -> dict[str, Any]:
     """The resolved config less what is immaterial; its seed is left in. What is off counts as if it were not there."""
@@ -30,6 +33,8 @@ def material(config: Mapping[str, Any]) -> dict[str, Any]:
         found[name] = {key: value for key, value in values if f"{name}.{key}" not in IMMATERIAL}
     callbacks = (config.get("callbacks") or {}).items()
     found["callbacks"] = {name: part for name, part in callbacks if part.get("_target_") not in ONLOOKERS}
+    if not found["callbacks"]:  # nobody acts on what a validation finds
+        found["budget"].pop("val_every", None)
     found["trainer"] = {
         key: value for key, value in found["trainer"].items() if value is not None and value is not False
     }
@@ -37,6 +42,26 @@ def material(config: Mapping[str, Any]) -> dict[str, Any]:
     if not (config.get("averaging") or {}).get("checkpoints"):
         found["averaging"] = {"checkpoints": 0}
     return {key: value for key, value in found.items() if value or key not in ("callbacks", "trainer", "optimizer")}
+
+
+def identify(config: Mapping[str, Any], text: str) -> tuple[str, str]:
+    """Which run a resolved config is, and which training: ten hex digits each.
+
+    The first change exactly when the result may. The second stay the same where only a score is worked out otherwise,
+    as by another beam: runs that share them share their weights.
+
+    Args:
+        config: resolved.
+        text: the fingerprint of what it trains and tests on.
+    """
+    whole = material(config) | {"text": text}
+    sections = {key: value for key, value in whole.items() if key not in _SCORE_ONLY}
+    sections["budget"] = {key: v for key, v in sections.get("budget", {}).items() if f"budget.{key}" not in _SCORE_ONLY}
+    return _digest(whole), _digest(sections)
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:10]
 
 
 def canonical(value: Any) -> str:

@@ -1,11 +1,12 @@
 """Runs that other code has made: kept and marked, or on request put aside and computed again."""
 
-import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from itertools import count
 from typing import Any
 
+from etude.files import read_json
 from etude.runs.code import code_fingerprint, unread_of
 from etude.runs.lock import Busy, hold_lock
 from etude.runs.run_dir import RunDir
@@ -40,6 +41,20 @@ def notes_on_code(codes: Iterable[Code | None]) -> list[str]:
     """A sentence for each mark among finished runs: what it says, and the way out."""
     found = set(codes)
     return [f"{MARKS[code]} {told}" for code, told in _MEANINGS.items() if code in found]
+
+
+def notes_on_libraries(results: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A sentence for each library of which some finished runs have met several versions."""
+    met: dict[str, Counter[str]] = {}
+    for result in results:
+        for name, versions in (result.get("libraries") or {}).items():
+            met.setdefault(name, Counter())[versions] += 1
+    told = {name: ", ".join(f"{one} ({number})" for one, number in sorted(of.items())) for name, of in met.items()}
+    return [
+        f"Several versions of {name} have made these runs: {told[name]}; they may round differently."
+        for name, versions in met.items()
+        if len(versions) > 1
+    ]
 
 
 def code_of(result: Mapping[str, Any], config: Mapping[str, Any]) -> Code:
@@ -79,7 +94,5 @@ def put_aside(run: RunDir, config: Mapping[str, Any]) -> None:
 def _recorded(run: RunDir) -> str | None:
     """The fingerprint of the code that finished the run, or of what works on it; None where there is none."""
     file = run.result_file if run.finished else run.environment_file
-    try:
-        return json.loads(file.read_text(encoding="utf-8")).get("code")
-    except (OSError, ValueError):
-        return None
+    code: str | None = (read_json(file) or {}).get("code")
+    return code

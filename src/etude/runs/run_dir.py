@@ -4,6 +4,7 @@ runs/<study>/<arm>/seed<k>-<hash>/
     config.yaml          the resolved config, frozen when the run was launched
     overrides.txt        what was typed, one override a line
     text.txt             the fingerprint that the corpus had when the run was launched
+    training.txt         what identifies its training, which runs that differ in decoding or study share
     result.json          written last: its presence means that the run is finished
     checkpoints/         last.ckpt, step-*.ckpt where they are averaged, previous.ckpt until the run is finished
     metrics.csv          one row a logged step
@@ -27,7 +28,7 @@ from typing import Any
 import yaml
 
 from etude.errors import UserError
-from etude.files import write_json
+from etude.files import read_json, write_json
 from etude.studies.renames import with_new_names
 
 _NAME = re.compile(r"seed-?\d+-[0-9a-f]+")
@@ -75,6 +76,17 @@ class RunDir:
     def text_file(self) -> Path:
         """The fingerprint of the corpus."""
         return self.path / "text.txt"
+
+    @property
+    def training_file(self) -> Path:
+        """What identifies the training."""
+        return self.path / "training.txt"
+
+    @property
+    def training(self) -> str:
+        """What identifies the training; empty where nobody has recorded it, and of a run that was put aside."""
+        recorded = self.training_file.is_file() and not self.path.parent.name.startswith(".")
+        return self.training_file.read_text(encoding="utf-8").strip() if recorded else ""
 
     @property
     def result_file(self) -> Path:
@@ -184,10 +196,8 @@ class RunDir:
 
         Keys: state ("training" | "evaluating"), step, max_steps, loss, tokens_per_second, seconds_left.
         """
-        try:
-            return json.loads(self.progress_file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
+        told: dict[str, Any] | None = read_json(self.progress_file)
+        return told
 
     def write_result(self, result: dict[str, Any]) -> None:
         """Say that the run is finished."""

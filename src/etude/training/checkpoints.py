@@ -41,7 +41,7 @@ class DirectIO(TorchCheckpointIO):
         Raises:
             UserError: it cannot be written.
         """
-        checkpoint["run"] = self.run.id
+        checkpoint["run"], checkpoint["training"] = self.run.id, self.run.training
         with replacing(Path(path)) as temporary:
             with temporary.open("wb") as file:  # Python's file says what is wrong with a disk, PyTorch's own does not
                 try:
@@ -125,7 +125,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     """A checkpoint on the processor; nothing in it is executed.
 
     Raises:
-        UserError: there is none, it is not whole, or it is of another run than that in whose directory it lies.
+        UserError: there is none, it is not whole, or it is of another training than the run in whose directory it is.
     """
     run = RunDir.at(str(path))
     if not path.is_file() and run.cleaned_file.is_file():
@@ -145,7 +145,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     if not isinstance(checkpoint, dict) or "state_dict" not in checkpoint:
         raise UserError(f"{path} is not a checkpoint of étude: it holds no weights under 'state_dict'")
     own, named = run.id, checkpoint.get("run")  # before étude wrote it down there was no name in it
-    if own and named and own != named:
+    shared = run.training and run.training == checkpoint.get("training")
+    if own and named and own != named and not shared:
         raise UserError(f"{path} is of another run, {named}: put its own in its place, or {way_out}")
     return checkpoint
 

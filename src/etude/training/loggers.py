@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lightning.pytorch.loggers import Logger
 
 from etude.runs.run_dir import RunDir
+from etude.runs.siblings import studies_of
 from etude.runs.typed import distinguishing_overrides
 from etude.runs.wandb_id import own_id
 from etude.training.wandb_logger import OTHER_AXES, WandbLogger
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TAGGED = ("scale", "budget", "model", "data")  # choices that one looks for in a list of runs
-_NAME = 128  # characters that W&B takes
+_NAME, _TAG = 128, 64  # characters that W&B takes
 
 
 def record(loggers: Sequence[Logger], run: RunDir, result: dict[str, Any], checkpoints: Sequence[Path] = ()) -> None:
@@ -134,16 +135,18 @@ def _started(run: RunDir, config: dict[str, Any], *, online: bool, tags: Sequenc
     """
     from wandb import Settings, init
 
-    choices = config.get("choices", {})
+    choices, studies = config.get("choices", {}), studies_of(run)
+    study, arm = next(iter(studies.items()))
+    chosen = {group: choices[group] for group in _TAGGED if choices.get(group)}.items()
     started = init(
         mode=None if online else "offline",  # None: WANDB_MODE may still say otherwise
         **how,
         dir=run.path,
         id=None if _of_an_agent() else own_id(run),  # the agent gives one
-        name=_name(run, config),
-        group=config["study"],
-        job_type=config["arm"],
-        tags=[*(f"{group}={choices[group]}"[:64] for group in _TAGGED if choices.get(group)), *tags],
+        name=_name(run, config, arm),
+        group=study,
+        job_type=arm,
+        tags=[*(f"{key}={value}"[:_TAG] for key, value in [*chosen, *(("study", one) for one in studies)]), *tags],
         resume="allow",
         settings=Settings(
             x_transaction_log_flush_interval=1,
@@ -156,15 +159,15 @@ def _started(run: RunDir, config: dict[str, Any], *, online: bool, tags: Sequenc
             console="off",
         ),
     )
-    whole = _whole({"overrides": run.overrides()} | config, run.environment_file, started.config)
+    whole = _whole({"overrides": run.overrides(), "studies": studies} | config, run.environment_file, started.config)
     started.config.update(whole, allow_val_change=True)
     _define_axes(started)
     return started
 
 
-def _name(run: RunDir, config: Mapping[str, Any]) -> str:
+def _name(run: RunDir, config: Mapping[str, Any], arm: str) -> str:
     """Arm and seed, and what else was typed, which tells apart the trials of a search and what is no arm of a study."""
-    name = " ".join([f"{config['arm']}-seed{config['seed']}", *distinguishing_overrides(run.overrides())])
+    name = " ".join([f"{arm}-seed{config['seed']}", *distinguishing_overrides(run.overrides())])
     return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
 
 

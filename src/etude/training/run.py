@@ -25,17 +25,19 @@ from etude.config.check import check
 from etude.config.explain import explain
 from etude.data.store import TokenStore
 from etude.errors import UserError
-from etude.files import remove_leftovers, replacing, write_json
+from etude.files import read_json, remove_leftovers, replacing, write_json
 from etude.logs import logging_to, quiet_libraries
 from etude.model.transformer import Transformer
 from etude.paths import import_from_here
 from etude.runs.divergence import EXIT_STATUS, divergence
-from etude.runs.environment import environment
-from etude.runs.lock import hold_lock
+from etude.runs.environment import environment, libraries_of
+from etude.runs.lock import hold_lock, hold_training
 from etude.runs.provenance import code_changed
 from etude.runs.run_dir import RunDir
+from etude.runs.shared_training import take_over
 from etude.tasks import build
 from etude.tasks.flops import flops_to_train
+from etude.tasks.metrics import add_missing_metrics
 from etude.training.allocator import keep_large_blocks
 from etude.training.averaging import averaged_checkpoints, final_checkpoints, final_weights
 from etude.training.build import make_parts, training_module
@@ -83,7 +85,23 @@ def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
             if run.finished and not TorchElasticEnvironment.detect():  # the others of several would wait for this one
                 return run.result()
             remove_leftovers(run.path)
-            return _train(run, first=True)
+            with hold_training(run, patience):
+                if other := take_over(run, result=not TorchElasticEnvironment.detect()):
+                    log.info("what decides the weights is the same as of %s, whose training is taken over", other.path)
+                return _finished_elsewhere(run) if run.finished else _train(run, first=True)
+
+
+def _finished_elsewhere(run: RunDir) -> dict[str, Any]:
+    """Tell the loggers of a run whose result was taken over, and score it by the metrics that it was not asked for."""
+    config = run.config()
+    loggers = _make_loggers(run, config)
+    record(loggers, run, result := add_missing_metrics(run, config), final_checkpoints(run, config))
+    finish(loggers, exit_code=0)
+    return result
+
+
+def _make_loggers(run: RunDir, config: dict[str, Any]) -> list[Logger]:
+    return make_parts("logger", config["logger"], Logger, run=run, config=config, save_dir=run.path)
 
 
 def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
@@ -101,6 +119,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     build.check_budget(config, store)
     flops = flops_to_train(config)
     made = environment(config)  # now: the code on disk may have changed by the end
+    libraries = libraries_of(made, read_json(run.environment_file) or {})
     if first:
         with replacing(run.tokenizer_file) as temporary:
             shutil.copyfile(store.tokenizer.model_file, temporary)
@@ -112,15 +131,14 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     torch.manual_seed(config["seed"])
     transformer = build.model(config, store.vocab_size)
     module = training_module(config, transformer)
-    chosen = config["logger"] if first and not config["trainer"]["fast_dev_run"] else {}
-    loggers = make_parts("logger", chosen, Logger, run=run, config=config, save_dir=run.path)
+    loggers = _make_loggers(run, config) if first and not config["trainer"]["fast_dev_run"] else []
     done, result = False, {}
     try:
         found = _fit_and_score(run, config, module, store, loggers, averaged, callbacks, first)
         if first:
             result = _identity(run, config, transformer, store) | found
             result["flops"] = flops * (found["steps"] / config["budget"]["max_steps"])
-            result |= {"code": made["code"], "finished": True}
+            result |= {"code": made["code"], "libraries": libraries, "finished": True}
             run.write_result(result)
             record(loggers, run, result, final_checkpoints(run, config))
             previous(run.checkpoint).unlink(missing_ok=True)

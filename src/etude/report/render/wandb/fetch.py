@@ -42,12 +42,13 @@ def fetch(study: str, project: str, where: Mapping[str, str] | None = None) -> R
     with connect() as api:
         entity, name = project_of(api, project)
         try:
-            theirs = list(api.runs(f"{entity}/{name}", filters={"group": study}, lazy=False))
+            asks = {"$or": [{"group": study}, {"tags": {"$in": [f"study={study}"]}}]}
+            theirs = list(api.runs(f"{entity}/{name}", filters=asks, lazy=False))
         except ValueError as error:
             raise UserError(f"W&B has no project {entity}/{name}, or does not show it to this key") from error
     rows, strangers = [], []
     for run in theirs:
-        place, arm = Path(*run.path), str(run.config.get("arm"))
+        place, arm = Path(*run.path), str(run.config.get("studies", {}).get(study) or run.config.get("arm"))
         if arm not in known.arms:
             strangers.append(f"Left out: {place}, for the study has no arm {arm}.")
             continue
@@ -64,7 +65,7 @@ def fetch(study: str, project: str, where: Mapping[str, str] | None = None) -> R
 
 def _row(study: Study, run: "WandbRun", there: RunDir, arm: str, asked: Iterable[str]) -> Run:
     """Make of what W&B has of a run the row that its directory would give."""
-    config = config_of(run.config)
+    config = config_of(run.config) | {"study": study.name, "arm": arm}
     chosen = {
         key: config.get("choices", {}).get(key, value_at(config, key)) for key in asked if key not in study.changed
     }

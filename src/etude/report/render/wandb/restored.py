@@ -5,7 +5,7 @@ from typing import Any
 
 from etude.terminal import told
 
-_BESIDE = ("environment", "code", "overrides")  # what the logger puts beside the config
+_BESIDE = ("environment", "code", "overrides", "studies")  # what the logger puts beside the config
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")  # JSON has no numbers for them
 
 

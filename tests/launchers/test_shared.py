@@ -1,0 +1,66 @@
+"""A sweep whose jobs are one run says so, and one whose runs share a training trains once."""
+
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from etude.launchers.shared import notes_on_shared
+from etude.runs.run_dir import RunDir
+
+
+@pytest.fixture
+def run_dirs(tmp_path: Path) -> dict[str, RunDir]:
+    """Three runs: two of one training, and one that nobody has recorded a training of."""
+    for name, training in {"one": "t1", "two": "t1", "old": ""}.items():
+        (tmp_path / name).mkdir()
+        if training:
+            (tmp_path / name / "training.txt").write_text(training)
+    return {name: RunDir(tmp_path / name) for name in ("one", "two", "old")}
+
+
+def test_jobs_that_are_one_run_are_told_with_the_keys_that_change_nothing(run_dirs: dict[str, RunDir]) -> None:
+    jobs = [["seed=1", "trainer.micro_batches=1"], ["seed=1", "trainer.micro_batches=2"], ["seed=2"]]
+    notes = [*notes_on_shared(jobs, [run_dirs["one"], run_dirs["one"], run_dirs["old"]])]
+    assert notes == ["3 jobs are 2 runs, for trainer.micro_batches tells no runs apart"]
+
+
+def test_runs_that_share_a_training_are_told_with_the_keys_that_change_no_weight(run_dirs: dict[str, RunDir]) -> None:
+    jobs = [["decoding.beam=1"], ["decoding.beam=4"], ["seed=2"]]
+    assert [*notes_on_shared(jobs, [*run_dirs.values()])] == [
+        "3 runs share 2 trainings, for decoding.beam changes no weight"
+    ]
+
+
+def test_nothing_is_said_of_runs_that_share_nothing(run_dirs: dict[str, RunDir]) -> None:
+    assert not [*notes_on_shared([["seed=1"], ["seed=2"]], [run_dirs["one"], run_dirs["old"]])]
+
+
+@pytest.mark.slow
+def test_a_sweep_over_beams_and_micro_batches_trains_once(tmp_path: Path) -> None:
+    letters = "abcdefgh"
+    rows = [" ".join(letters[(k * j + k // 8) % 8] for j in range(1, 3 + k % 6)) for k in range(1, 200)]
+    (tmp_path / "pairs.tsv").write_text("".join(f"{row} {k % 8}\t{row} {k % 8}\n" for k, row in enumerate(rows)))
+    words = [
+        *("train", "-m", "decoding.beam=1,2,3", "trainer.micro_batches=1,2", "study=single,other", "logger=none"),
+        *("data=files", "data.tsv=pairs.tsv", "data.holdout=4", "tokenizer.vocab_size=30", "budget=smoke"),
+        *("model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "decoding.max_len_offset=2"),
+        *("trainer=cpu", "hydra.launcher.workers=2", "cache_dir=cache"),
+    ]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "etude", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert "12 jobs are 6 runs, for trainer.micro_batches tells no runs apart" in done.stderr
+    assert "6 runs share 1 training, for decoding.beam, study changes no weight" in done.stderr
+    runs = [RunDir(file.parent) for file in sorted(tmp_path.glob("runs/*/base/seed1-*/result.json"))]
+    assert len(runs) == 6
+    assert len({run.checkpoint.stat().st_ino for run in runs}) == 1, "the weights lie there once"
+    for run in runs:
+        with run.metrics_file.open(newline="") as file:
+            steps = [int(row["step"]) for row in csv.DictReader(file) if row["loss"]]
+        assert steps == sorted(set(steps)), "no step was trained twice"
+    assert sum("whose training is taken over" not in run.log_file.read_text() for run in runs) == 1

@@ -1,0 +1,162 @@
+"""One training serves all runs whose weights are decided by the same, whichever study or decoding asks for it."""
+
+import logging
+import re
+import shutil
+from typing import Any
+
+import pytest
+from filelock import FileLock
+from tests.training.conftest import Freeze, found, in_processes
+
+from etude.runs.lock import Busy
+from etude.runs.run_dir import RunDir
+from etude.runs.siblings import studies_of
+from etude.training import run as training
+from etude.training.run import train
+
+BEAM = ["decoding=beam", "decoding.beam=2"]
+A1 = ["experiment=table3/A1", "model.heads=1"]
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[RunDir]:
+    """The runs for which a step was trained, or none was left to train."""
+    asked, real = [], training.fit
+
+    def fit(run: RunDir, *more: Any) -> Any:
+        asked.append(run)
+        return real(run, *more)
+
+    monkeypatch.setattr(training, "fit", fit)
+    return asked
+
+
+def log_of(caplog: pytest.LogCaptureFixture) -> str:
+    return "\n".join(record.getMessage() for record in caplog.records if record.name.startswith("etude"))
+
+
+def same(one: RunDir, other: RunDir) -> bool:
+    """Whether two runs found the same to the last bit; the names of study and arm are left out."""
+    left, right = ({**found(run), "result": None} for run in (one, other))
+    names = ("study", "arm", "seconds", "decoding_seconds", "tokens_per_second")
+    results = [{key: value for key, value in run.result().items() if key not in names} for run in (one, other)]
+    return left == right and results[0] == results[1]
+
+
+def test_another_beam_scores_the_same_weights_and_trains_nothing(
+    runs: Freeze, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="etude")
+    greedy, beam, alone = runs("beams"), runs("beams", *BEAM), runs("beam_alone", *BEAM)
+    train(greedy)
+    caplog.clear()
+    train(beam)
+    assert f"what decides the weights is the same as of {greedy.path}, whose training is taken over" in log_of(caplog)
+    assert re.search(r"going on from step 10 of 10", log_of(caplog))
+    assert beam.checkpoint.samefile(greedy.checkpoint), "no byte of it lies there twice"
+    train(alone)
+    assert same(beam, alone)
+    assert beam.result()["id"] != greedy.result()["id"]
+
+
+def test_a_run_of_another_study_is_taken_over_with_its_result(runs: Freeze, trained: list[RunDir]) -> None:
+    first, second = runs("studies", *A1), runs("studies", "study=mine", "arm=narrow", *A1[1:])
+    assert first.id == second.id
+    train(first)
+    result = train(second)
+    assert (result["study"], result["arm"]) == ("mine", "narrow")
+    assert result == second.result()
+    assert same(first, second)
+    assert studies_of(second) == {"table3": "A1", "mine": "narrow"}
+    assert trained == [first]
+
+
+def test_what_another_run_has_begun_is_gone_on_with(runs: Freeze, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, other, alone = runs("begun"), runs("begun", *BEAM), runs("begun_alone", *BEAM)
+    with monkeypatch.context() as patched:
+        patched.setattr("etude.training.module.TranslationModule.on_train_batch_end", _stop_at(6), raising=False)
+        with pytest.raises(KeyboardInterrupt):
+            train(begun)
+    assert not begun.finished
+    train(other)
+    train(alone)
+    assert same(other, alone)
+    train(begun)
+    assert begun.checkpoint.samefile(other.checkpoint)
+
+
+def _stop_at(step: int) -> Any:
+    def stop(self: Any, *args: Any) -> None:
+        if self.trainer.global_step == step:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+def test_what_lies_in_one_directory_is_whole_without_the_others(runs: Freeze) -> None:
+    first, second = runs("whole"), runs("whole", *BEAM)
+    train(first), train(second)
+    before = found(second)
+    shutil.rmtree(first.path)
+    assert found(second) == before
+
+
+def test_what_other_code_has_trained_is_not_taken_over(runs: Freeze) -> None:
+    first, second = runs("code"), runs("code", *BEAM)
+    train(first)
+    first.write_result(first.result() | {"code": "0123456789"})
+    train(second)
+    assert not second.checkpoint.samefile(first.checkpoint)
+
+
+def test_another_seed_or_model_shares_nothing(runs: Freeze) -> None:
+    first = runs("nothing")
+    train(first)
+    for change in ("seed=2", "model.dropout=0.2", "averaging.checkpoints=2"):
+        other = runs("nothing", change, *BEAM)
+        assert other.training != first.training, change
+        train(other)
+        assert not other.checkpoint.samefile(first.checkpoint), change
+
+
+def test_two_runs_do_not_train_the_same_at_once(runs: Freeze) -> None:
+    first, second = runs("at_once"), runs("at_once", *BEAM)
+    locks = first.path.parents[2] / ".trainings"
+    locks.mkdir()
+    with FileLock(locks / f"{first.training}.lock"), pytest.raises(Busy, match="trains for another run what"):
+        train(second, patience=0)
+    train(first)
+    with FileLock(locks / f"{first.training}.lock"):
+        train(second, patience=0)
+    assert second.finished
+
+
+def test_how_often_it_is_validated_changes_no_weight_and_so_no_run(runs: Freeze) -> None:
+    often, seldom = runs("often", "budget.val_every=2"), runs("seldom", "budget.val_every=5")
+    assert often.id == seldom.id
+    train(often), train(seldom)
+    ours, theirs = found(often), found(seldom)
+    for what in ("weights", "moments", "hypotheses"):
+        assert ours[what] == theirs[what], what
+    assert often.result()["test"] == seldom.result()["test"]
+
+
+def test_where_a_callback_acts_on_validations_their_number_counts(runs: Freeze) -> None:
+    stopping = ["callbacks=early_stopping"]
+    one, other = (runs("stopping", *stopping, f"budget.val_every={every}") for every in (2, 5))
+    assert one.id != other.id
+
+
+@pytest.mark.slow
+def test_several_processes_take_a_training_over_together(runs: Freeze) -> None:
+    first, devices = runs("processes", *A1), ["trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2"]
+    train(first)
+    for second in (
+        runs("processes", *A1, *BEAM, *devices),
+        runs("processes", "study=mine", "arm=narrow", *A1[1:], *devices),
+    ):
+        done = in_processes(second)
+        assert done.returncode == 0, done.stderr
+        assert second.checkpoint.samefile(first.checkpoint)
+    assert same(first, second)
