@@ -29,6 +29,7 @@ WORDS = ["experiment=table3/A1", *TINY, *TEXT, *BUDGET]
         ({}, None),
         ({"test": {"perplexity": math.inf, "bleu": 0.0}}, "the test perplexity is inf"),
         ({"test": {"perplexity": 3.5, "bleu": math.nan}}, "the test bleu is nan"),
+        ({"test": {"perplexity": 3.5, "bleu": 40.0, "chrf": math.inf}}, "the test chrf is inf"),
         ({"test": {"perplexity": math.nan}, "diverged": "the loss is nan at step 7"}, "the loss is nan at step 7"),
     ],
 )

@@ -22,7 +22,7 @@ from etude.training.checkpoints import model_weights, read_checkpoint
 from etude.training.metrics_writers import read_metrics
 from etude.training.run import train
 
-from .conftest import Freeze, found, in_processes
+from .conftest import Freeze, distance, found, in_processes, update, with_plain_descent
 
 SETTING = ["model.dropout=0.3", "budget.max_steps=12", "budget.val_every=3"]
 STOPPING = ["callbacks=early_stopping", "callbacks.early_stopping.patience=1", "callbacks.early_stopping.min_delta=100"]
@@ -179,6 +179,23 @@ def test_a_callback_that_raises_fails_its_run_with_its_last_lines(runs: Freeze) 
     assert done.returncode == 1
     assert done.stderr.endswith("RuntimeError: the callback's own mistake\n")
     assert not run.finished
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "callback", sorted(file.stem for file in (Path(__file__).parents[2] / "conf" / "callbacks").glob("*.yaml"))
+)
+def test_two_processes_with_a_callback_end_as_one_does(runs: Freeze, callback: str) -> None:
+    setting = ["model.dropout=0", "budget.max_steps=12", "budget.val_every=3", f"callbacks={callback}"]
+    setting += {"ema": EMA, "early_stopping": STOPPING, "best_checkpoint": BEST}.get(callback, [])
+    one, two = (runs(f"{callback}-{n}", *setting, f"trainer.devices={n}") for n in (1, 2))
+    for run in (one, two):
+        with_plain_descent(run)
+    train(one)
+    done = in_processes(two)
+    assert two.finished, done.stderr
+    assert two.result()["steps"] == one.result()["steps"]
+    assert distance(update(one), update(two)) < 1e-5
 
 
 class Odd:

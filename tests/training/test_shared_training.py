@@ -124,7 +124,7 @@ def test_two_runs_do_not_train_the_same_at_once(runs: Freeze) -> None:
     first, second = runs("at_once"), runs("at_once", *BEAM)
     locks = first.path.parents[2] / ".trainings"
     locks.mkdir()
-    with FileLock(locks / f"{first.training}.lock"), pytest.raises(Busy, match="trains for another run what"):
+    with FileLock(locks / f"{first.training}.lock"), pytest.raises(Busy, match="is training for another run what"):
         train(second, patience=0)
     train(first)
     with FileLock(locks / f"{first.training}.lock"):

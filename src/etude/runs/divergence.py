@@ -17,8 +17,7 @@ def divergence(result: Mapping[str, Any]) -> str | None:
     if "diverged" in result:
         return str(result["diverged"])
     test = result.get("test") or {}
-    for name in ("perplexity", "bleu"):
-        score = test.get(name)
+    for name, score in test.items():
         no_perplexity = name == "perplexity" and score == 0  # which has no logarithm
         if isinstance(score, int | float) and (no_perplexity or not isfinite(score)):
             return f"the test {name} is {score}"

@@ -53,7 +53,7 @@ def hold_training(run: RunDir, patience: float) -> Iterator[None]:
                 held.enter_context(FileLock(file, timeout=patience))
             yield
     except Timeout as error:
-        raise Busy(f"another process trains for another run what {run.path} needs too: wait for it") from error
+        raise Busy(f"another process is training for another run what {run.path} needs too: wait for it") from error
 
 
 def claim(run: RunDir) -> ExitStack | None:

@@ -6,7 +6,8 @@ runs/<study>/<arm>/seed<k>-<hash>/
     text.txt             the fingerprint that the corpus had when the run was launched
     training.txt         what identifies its training, which runs that differ in decoding or study share
     result.json          written last: its presence means that the run is finished
-    checkpoints/         last.ckpt, step-*.ckpt where they are averaged, previous.ckpt until the run is finished
+    checkpoints/         last.ckpt, step-*.ckpt where they are averaged, previous.ckpt until the run is finished;
+                         cleaned.txt where `etude clean` has taken them away
     metrics.csv          one row a logged step
     progress.json        where a live run stands, rewritten every few seconds
     hypotheses.test.txt  the translations, one line a source line
@@ -17,6 +18,8 @@ runs/<study>/<arm>/seed<k>-<hash>/
     log.txt              what the run printed
     analysis.json        what `etude analyze` found, where it was asked
     job.json             the SLURM job that the run was last given to, if any
+    .lock                whoever works on the run holds it
+    .claim               whoever starts a process for the run holds it, from before that until it has ended
 """
 
 import json
@@ -34,11 +37,37 @@ from etude.studies.renames import with_new_names
 _NAME = re.compile(r"seed-?\d+-[0-9a-f]+")
 
 
+class _Inside:
+    """A path inside the directory."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, run: "RunDir", owner: type["RunDir"]) -> Path:
+        return run.path / self.name
+
+
 @dataclass(frozen=True)
 class RunDir:
     """Paths and records of one run."""
 
     path: Path
+
+    config_file = _Inside("config.yaml")
+    overrides_file = _Inside("overrides.txt")
+    text_file = _Inside("text.txt")
+    training_file = _Inside("training.txt")
+    result_file = _Inside("result.json")
+    checkpoint = _Inside("checkpoints/last.ckpt")
+    cleaned_file = _Inside("checkpoints/cleaned.txt")
+    metrics_file = _Inside("metrics.csv")
+    progress_file = _Inside("progress.json")
+    tokenizer_file = _Inside("tokenizer.model")
+    environment_file = _Inside("environment.json")
+    log_file = _Inside("log.txt")
+    analysis_file = _Inside("analysis.json")
+    lock_file = _Inside(".lock")
+    claim_file = _Inside(".claim")
 
     @classmethod
     def at(cls, path: str) -> "RunDir":
@@ -53,85 +82,10 @@ class RunDir:
         return found[0] if found else ""
 
     @property
-    def config_file(self) -> Path:
-        """The frozen config."""
-        return self.path / "config.yaml"
-
-    @property
-    def lock_file(self) -> Path:
-        """Whoever works on the run holds it."""
-        return self.path / ".lock"
-
-    @property
-    def claim_file(self) -> Path:
-        """Whoever starts a process for the run holds it, from before that until it has ended."""
-        return self.path / ".claim"
-
-    @property
-    def overrides_file(self) -> Path:
-        """What was typed."""
-        return self.path / "overrides.txt"
-
-    @property
-    def text_file(self) -> Path:
-        """The fingerprint of the corpus."""
-        return self.path / "text.txt"
-
-    @property
-    def training_file(self) -> Path:
-        """What identifies the training."""
-        return self.path / "training.txt"
-
-    @property
     def training(self) -> str:
         """What identifies the training; empty where nobody has recorded it, and of a run that was put aside."""
         recorded = self.training_file.is_file() and not self.path.parent.name.startswith(".")
         return self.training_file.read_text(encoding="utf-8").strip() if recorded else ""
-
-    @property
-    def result_file(self) -> Path:
-        """Written last."""
-        return self.path / "result.json"
-
-    @property
-    def checkpoint(self) -> Path:
-        """The weights and all that training needs to go on."""
-        return self.path / "checkpoints" / "last.ckpt"
-
-    @property
-    def cleaned_file(self) -> Path:
-        """Says that `etude clean` has taken the checkpoints away."""
-        return self.path / "checkpoints" / "cleaned.txt"
-
-    @property
-    def metrics_file(self) -> Path:
-        """Curves."""
-        return self.path / "metrics.csv"
-
-    @property
-    def progress_file(self) -> Path:
-        """Where a live run stands."""
-        return self.path / "progress.json"
-
-    @property
-    def tokenizer_file(self) -> Path:
-        """The sentencepiece model."""
-        return self.path / "tokenizer.model"
-
-    @property
-    def environment_file(self) -> Path:
-        """Versions, git state, hardware."""
-        return self.path / "environment.json"
-
-    @property
-    def log_file(self) -> Path:
-        """What the run printed."""
-        return self.path / "log.txt"
-
-    @property
-    def analysis_file(self) -> Path:
-        """What `etude analyze` found."""
-        return self.path / "analysis.json"
 
     def hypotheses_file(self, split: str) -> Path:
         """The translations of `split`, one line a source line."""

@@ -1,19 +1,15 @@
 """Noticing at once that a training has come to what is no number, from where it does not return."""
 
 import logging
+from collections.abc import Iterable
 from math import isfinite, nan
+from typing import Any
 
 from torch import nn
 
 from etude.training.metrics_writers import Row
 
 log = logging.getLogger(__name__)
-
-NO_SCORES = {
-    "valid": {"perplexity": nan, "tokens": 0},
-    "test": {"perplexity": nan, "tokens": 0, "bleu": nan, "paper_bleu": nan, "sentences": 0},
-}
-"""Of a run that was stopped because it diverged."""
 
 _LOSSES = {"loss": "loss", "valid_loss": "validation loss"}  # columns, and how they are told
 
@@ -24,6 +20,12 @@ class Diverged(Exception):  # noqa: N818
     def __init__(self, what: str, *, step: int, seconds: float) -> None:
         super().__init__(f"{what} at step {step}")
         self.step, self.seconds = step, seconds
+
+
+def no_scores(metrics: Iterable[str]) -> dict[str, Any]:
+    """What a run scored that was stopped because it diverged."""
+    nothing = {"perplexity": nan, "tokens": 0}
+    return {"valid": nothing, "test": nothing | dict.fromkeys(metrics, nan) | {"sentences": 0}}
 
 
 class DivergenceWatch:

@@ -42,7 +42,7 @@ from etude.training.allocator import keep_large_blocks
 from etude.training.averaging import averaged_checkpoints, final_checkpoints, final_weights
 from etude.training.build import make_parts, training_module
 from etude.training.checkpoints import previous
-from etude.training.divergence import NO_SCORES, Diverged
+from etude.training.divergence import Diverged, no_scores
 from etude.training.loggers import finish, record
 from etude.training.metrics_writers import ProgressFile
 from etude.training.module import TranslationModule
@@ -210,7 +210,7 @@ def _fit_and_score(
     cost = {"tokens": module.tokens, "seconds": round(seconds, 1)}
     if diverged:
         log.error("diverged: %s; trainer.stop_when_diverged=false would have gone on", diverged)
-        return NO_SCORES | cost | {"steps": diverged.step, "diverged": str(diverged)}
+        return no_scores(config["metrics"]) | cost | {"steps": diverged.step, "diverged": str(diverged)}
     module.model.load_state_dict(final_weights(run, config))
     progress.evaluating(steps)
     scores = evaluate(run, config, module.model.to(device), store)  # type: ignore[arg-type]
