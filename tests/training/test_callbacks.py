@@ -181,10 +181,11 @@ def test_a_callback_that_raises_fails_its_run_with_its_last_lines(runs: Freeze) 
     assert not run.finished
 
 
+CALLBACKS = sorted(file.stem for file in (Path(__file__).parents[2] / "conf" / "callbacks").glob("*.yaml"))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "callback", sorted(file.stem for file in (Path(__file__).parents[2] / "conf" / "callbacks").glob("*.yaml"))
-)
+@pytest.mark.parametrize("callback", CALLBACKS)
 def test_two_processes_with_a_callback_end_as_one_does(runs: Freeze, callback: str) -> None:
     setting = ["model.dropout=0", "budget.max_steps=12", "budget.val_every=3", f"callbacks={callback}"]
     setting += {"ema": EMA, "early_stopping": STOPPING, "best_checkpoint": BEST}.get(callback, [])
