@@ -55,7 +55,7 @@ def _optimizers(module: Any) -> tuple[list[Any], list[Any]]:
 def ours(run: RunDir, config: dict[str, Any], store: TokenStore) -> float:
     module = training_module(config, build.model(config, store.vocab_size))
     progress = ProgressFile(run.progress_file, STEPS)
-    seconds, _ = fit(run, config, module, store, [], progress, {})
+    seconds, *_ = fit(run, config, module, store, [], progress, {}, [])
     run.checkpoint.unlink()
     return seconds
 

@@ -21,6 +21,18 @@ def test_a_benchmark_can_be_loaded_and_builds_its_models(file: Path) -> None:
 
 
 @pytest.mark.slow
+def test_what_the_harness_adds_to_a_step_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = runpy.run_path(str(BENCHMARKS / "steps.py"), run_name="loaded")
+    small = ["model.d_model=16", "model.heads=2", "model.n_layers=1", "budget.pairs=2000"]
+    monkeypatch.setattr(sys, "argv", ["steps.py", *small])
+    names["main"].__globals__.update(STEPS=3, TURNS=1)
+    names["main"]()
+    assert re.search(r"ratio +\d+\.\d{3}", capsys.readouterr().out)
+
+
+@pytest.mark.slow
 def test_what_measures_a_gpu_runs_on_a_processor_too() -> None:
     small = ["--models", "base", "--scale=pocket", "--tokens=50", "--sentences=1", "--rounds=1", "--matrix=64"]
     command = [sys.executable, str(BENCHMARKS / "gpu.py"), "--device=cpu", *small, "--together=1", "--window=0.5"]

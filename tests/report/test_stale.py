@@ -36,7 +36,9 @@ def test_runs_of_several_versions_of_a_library_are_said_to_be(runs_dir: Path, ma
         run = make_run(arm)
         run.write_result(run.result() | {"libraries": {"torch": torch}})
     [note] = [note for note in report("heads", runs_dir, {}).rows.notes if "torch" in note]
-    assert note == "Several versions of torch have made these runs: 2.12.0 (1), 2.13.0 (1); they may round differently."
+    assert (
+        note == "These runs were not all made with the same torch: 2.12.0 (1), 2.13.0 (1); they may differ by rounding."
+    )
 
 
 def test_nothing_is_said_of_runs_of_this_code(runs_dir: Path, make_run: Make) -> None:

@@ -121,7 +121,7 @@ def test_a_run_whose_class_is_not_to_be_had_here_cannot_be_checked(job, tmp_path
 
 def test_versions_of_libraries_that_are_mixed_are_told_with_how_many_runs_each_has_made():
     made = [{"libraries": {"torch": torch, "lightning": "2.5"}} for torch in ("2.12.0", "2.13.0", "2.12.0")]
-    told = "Several versions of torch have made these runs: 2.12.0 (2), 2.13.0 (1); they may round differently."
+    told = "These runs were not all made with the same torch: 2.12.0 (2), 2.13.0 (1); they may differ by rounding."
     assert notes_on_libraries([*made, {}]) == [told]
     assert notes_on_libraries(made[:1]) == []
 

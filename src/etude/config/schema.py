@@ -106,6 +106,7 @@ class Trainer:
     accelerator: Literal["auto", "cpu", "gpu", "cuda", "mps"]
     devices: int
     micro_batches: int
+    matmul: Literal["auto", "default", "onednn"]
     deterministic: bool
     stop_when_diverged: bool
     gradient_clip_val: float | None

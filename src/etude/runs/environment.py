@@ -25,7 +25,7 @@ _LIBRARIES = (
     "numpy",
     "wandb",
 )
-_DECISIVE = ("torch", "lightning", "sentencepiece", "sacrebleu")
+_DECISIVE = ("torch", "matmul", "lightning", "sentencepiece", "sacrebleu")
 
 
 def environment(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,14 +49,16 @@ def environment(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def libraries_of(made: Mapping[str, Any], begun: Mapping[str, Any]) -> dict[str, str]:
-    """The versions of the libraries that a result's last digits depend on, in the order in which it met them.
+    """The libraries that a result's last digits depend on, each with its versions in the order in which it met them.
+
+    `matmul` is what multiplied matrices on a processor: see `trainer.matmul`.
 
     Args:
         made: the environment that it was finished in.
         begun: the one that its training was begun in; empty where that is the same.
     """
-    met = [environment.get("packages") or {} for environment in (begun, made)]
-    versions = {name: dict.fromkeys(packages.get(name) for packages in met) for name in _DECISIVE}
+    met = [(one.get("packages") or {}) | {"matmul": one.get("matmul")} for one in (begun, made)]
+    versions = {name: dict.fromkeys(libraries.get(name) for libraries in met) for name in _DECISIVE}
     return {name: ", ".join(filter(None, found)) for name, found in versions.items()}
 
 

@@ -44,14 +44,14 @@ def notes_on_code(codes: Iterable[Code | None]) -> list[str]:
 
 
 def notes_on_libraries(results: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A sentence for each library of which some finished runs have met several versions."""
+    """A sentence for each library that is not the same for some finished runs."""
     met: dict[str, Counter[str]] = {}
     for result in results:
         for name, versions in (result.get("libraries") or {}).items():
-            met.setdefault(name, Counter())[versions] += 1
+            met.setdefault(name, Counter()).update([versions] if versions else [])
     told = {name: ", ".join(f"{one} ({number})" for one, number in sorted(of.items())) for name, of in met.items()}
     return [
-        f"Several versions of {name} have made these runs: {told[name]}; they may round differently."
+        f"These runs were not all made with the same {name}: {told[name]}; they may differ by rounding."
         for name, versions in met.items()
         if len(versions) > 1
     ]

@@ -12,6 +12,7 @@ from etude.data.datamodule import TranslationData
 from etude.data.store import TokenStore
 from etude.data.tokenizer import PAD, Tokenizer
 from etude.errors import UserError
+from etude.files import read_json
 from etude.model.transformer import Transformer
 from etude.runs.divergence import divergence
 from etude.runs.run_dir import RunDir
@@ -19,6 +20,7 @@ from etude.tasks import build
 from etude.tasks.build import batch_sizes
 from etude.training.averaging import final_weights
 from etude.training.loss import LabelSmoothing
+from etude.training.matmul import DEFAULT, choose_matmul
 from etude.training.module import TranslationModule
 from etude.training.optimizer import make_optimizer
 from etude.training.schedule import as_scheduler
@@ -109,6 +111,7 @@ def load_trained(run: RunDir) -> tuple[Config, Transformer, Tokenizer]:
     if never_saved and run.finished and (how := divergence(run.result())):
         raise UserError(f"{run.path} diverged before its first checkpoint ({how}): there are no weights")
     weights = final_weights(run, config)
+    choose_matmul(DEFAULT, (read_json(run.environment_file) or {}).get("matmul"))  # what it was measured with
     tokenizer = Tokenizer(run.tokenizer_file)
     transformer = build.model(config, len(tokenizer))
     try:

@@ -44,9 +44,11 @@ from etude.training.build import make_parts, training_module
 from etude.training.checkpoints import previous
 from etude.training.divergence import Diverged, no_scores
 from etude.training.loggers import finish, record
+from etude.training.matmul import choose_matmul
 from etude.training.metrics_writers import ProgressFile
 from etude.training.module import TranslationModule
 from etude.training.optimizer import make_optimizer
+from etude.training.processes import broadcast_from_rank0
 from etude.training.score import evaluate
 from etude.training.stopping import Stopped, end_on_sigterm
 from etude.training.trainer import fit, rank
@@ -119,7 +121,9 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     build.check_budget(config, store)
     flops = flops_to_train(config)
     made = environment(config)  # now: the code on disk may have changed by the end
-    libraries = libraries_of(made, read_json(run.environment_file) or {})
+    begun_in = read_json(run.environment_file) or {}
+    chosen = choose_matmul(config["trainer"]["matmul"], begun_in.get("matmul"))
+    made["matmul"] = choose_matmul(chosen, broadcast_from_rank0(chosen))  # one for all processes
     if first:
         with replacing(run.tokenizer_file) as temporary:
             shutil.copyfile(store.tokenizer.model_file, temporary)
@@ -138,7 +142,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
         if first:
             result = _identity(run, config, transformer, store) | found
             result["flops"] = flops * (found["steps"] / config["budget"]["max_steps"])
-            result |= {"code": made["code"], "libraries": libraries, "finished": True}
+            result |= {"code": made["code"], "libraries": libraries_of(made, begun_in), "finished": True}
             run.write_result(result)
             record(loggers, run, result, final_checkpoints(run, config))
             previous(run.checkpoint).unlink(missing_ok=True)

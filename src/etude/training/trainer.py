@@ -32,7 +32,7 @@ from etude.training.stopping import StopWhenAsked
 
 log = logging.getLogger(__name__)
 
-_NOT_LIGHTNINGS = ("micro_batches", "stop_when_diverged", "limit_train_batches", "fast_dev_run")
+_NOT_LIGHTNINGS = ("micro_batches", "matmul", "stop_when_diverged", "limit_train_batches", "fast_dev_run")
 
 
 def rank() -> int:

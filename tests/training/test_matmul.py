@@ -1,0 +1,115 @@
+"""Products of matrices come from the faster library, never from one that rounds more."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from etude.files import read_json, write_json
+from etude.training import matmul
+from etude.training.build import load_trained
+from etude.training.matmul import DEFAULT, ONEDNN, choose_matmul
+from etude.training.run import train
+
+from .conftest import Freeze, found
+
+needs_setting = pytest.mark.skipif(matmul._settings() is None, reason="this PyTorch has no such setting")
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    """PyTorch multiplies as it did, and what was tried out is forgotten."""
+    yield
+    matmul._tell(DEFAULT)
+    for remembered in (matmul._is_exact, matmul._is_faster):
+        remembered.cache_clear()
+
+
+def in_use() -> str:
+    [library] = [name for name, said in matmul._SETTINGS.items() if said == matmul._settings().fp32_precision]
+    return library
+
+
+@needs_setting
+@pytest.mark.parametrize(
+    ("exact", "faster", "asked", "begun_with", "chosen"),
+    [
+        (True, True, "auto", None, ONEDNN),
+        (True, False, "auto", None, DEFAULT),
+        (True, False, "onednn", None, ONEDNN),
+        (True, True, "default", None, DEFAULT),
+        (False, True, "auto", None, DEFAULT),
+        (False, True, "onednn", None, DEFAULT),
+        (True, True, "auto", DEFAULT, DEFAULT),
+        (True, False, "default", ONEDNN, ONEDNN),
+        (False, True, "auto", ONEDNN, DEFAULT),
+    ],
+)
+def test_the_faster_is_taken_if_it_is_as_exact_and_a_run_goes_on_with_its_own(
+    exact: bool, faster: bool, asked: str, begun_with: str | None, chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matmul, "_is_exact", lambda: exact)
+    monkeypatch.setattr(matmul, "_is_faster", lambda: faster)
+    assert choose_matmul(asked, begun_with) == in_use() == chosen
+
+
+@needs_setting
+@pytest.mark.parametrize("shape", [(300, 64, 256), (33, 512, 2000), (2000, 256, 64)])
+def test_what_is_chosen_is_as_near_to_double_precision_as_pytorchs_default(shape: tuple[int, int, int]) -> None:
+    m, k, n = shape
+    left, right = torch.randn(m, k), torch.randn(k, n)
+    exact = left.double() @ right.double()
+    errors = []
+    for asked in ("default", "auto"):
+        choose_matmul(asked)
+        errors.append(float((left @ right - exact).norm() / exact.norm()))
+    assert errors[1] <= 4 * errors[0] < 1e-5
+
+
+@needs_setting
+def test_a_library_that_rounds_to_bfloat16_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = matmul._error
+
+    def rounding(library: str, left: torch.Tensor, right: torch.Tensor) -> float:
+        if library == DEFAULT:
+            return real(library, left, right)
+        return real(DEFAULT, left, right) + float((left.bfloat16().double() - left).norm() / left.norm())
+
+    monkeypatch.setattr(matmul, "_error", rounding)
+    assert choose_matmul("onednn") == in_use() == DEFAULT
+
+
+def test_trying_out_changes_nothing_by_itself() -> None:
+    before = matmul._settings() and in_use()
+    matmul._is_exact()
+    assert (matmul._settings() and in_use()) == before
+
+
+@needs_setting
+@pytest.mark.parametrize("library", [DEFAULT, ONEDNN])
+def test_a_run_says_with_what_it_was_made_and_is_evaluated_with_that(
+    runs: Freeze, library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matmul, "_is_exact", lambda: True)
+    run = runs(f"made-with-{library}", f"trainer.matmul={library}")
+    result = train(run)
+    assert result["libraries"]["matmul"] == read_json(run.environment_file)["matmul"] == library
+    matmul._tell(DEFAULT if library == ONEDNN else ONEDNN)
+    load_trained(run)
+    assert in_use() == library
+
+
+@needs_setting
+def test_a_run_goes_on_with_what_it_was_begun_with(runs: Freeze, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matmul, "_is_exact", lambda: True)
+    alone, begun = runs("matmul-alone", "trainer.matmul=onednn"), runs("matmul-begun", "trainer.matmul=default")
+    train(alone)
+    write_json(begun.environment_file, read_json(alone.environment_file))
+    train(begun)
+    assert found(begun)["weights"] == found(alone)["weights"]
+    assert begun.result()["libraries"]["matmul"] == ONEDNN
+
+
+def test_where_pytorch_cannot_be_told_it_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matmul, "_settings", lambda: None)
+    assert choose_matmul("auto") == choose_matmul("onednn") == DEFAULT
