@@ -3,7 +3,7 @@
     python benchmarks/decoding.py [--beam 4] [--batch 64] [--rounds 3]
 
 A Transformer with random weights (3+3 layers, d_model 256, d_ff 1024, 4 heads, vocabulary 8000) translates 200 sources
-of about 14 random word pieces. Random weights do not know when to end: every translation is made to have 14 pieces and
+of about 14 random subwords. Random weights do not know when to end: every translation is made to have 14 pieces and
 its end token, so both ways of decoding do the same work and give the same answers. "From scratch" runs the whole
 model on every prefix again, as one would without a cache. The two take turns; the medians count.
 """

@@ -2,7 +2,7 @@
 
     python benchmarks/gpu.py [--models base big] [--scale full] [--together 1 2 4]
 
-Batches are random word pieces, 25,000 source and target tokens as in the paper, in rows of 25. The peak is what the
+Batches are random subwords, 25,000 source and target tokens as in the paper, in rows of 25. The peak is what the
 same GPU makes of a large product of matrices in bfloat16; the share counts the operations that the model asks for
 (`etude plan`), not those that kernels do besides. Runs at once are processes of the pocket base model, as a sweep with
 `hydra.launcher.runs_per_gpu` starts them.
@@ -25,7 +25,6 @@ from etude.data.tokenizer import EOS, UNK
 from etude.decoding.beam import BeamSearch
 from etude.model.transformer import DecoderState, Transformer
 from etude.tasks import build
-from etude.tasks.flops import training_flops
 from etude.tasks.size import measure_size
 from etude.training.build import training_module
 
@@ -92,7 +91,7 @@ def training(name: str, scale: str, tokens: int, device: str, rounds: int, best:
     config = configured(name, scale)
     took = seconds(training_step(config, tokens, device), device, rounds)
     rows = tokens // LENGTH
-    share = rows * training_flops(measure_size(config), LENGTH, LENGTH) / took / best
+    share = rows * measure_size(config).training_flops(LENGTH, LENGTH) / took / best
     print(f"{name}: {rows * LENGTH / took:,.0f} target tokens/s in training, {share:.0%} of the peak", flush=True)
 
 

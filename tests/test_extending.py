@@ -78,7 +78,8 @@ def test_the_tutorial_works_as_typed(done, typed):
     assert len((typed.folder / "work" / "signs.csv").read_text().splitlines()) == 3
     assert "gate_bias" in done["etude diff mine/base mine/gated"]
     assert "gated" in done["etude show model/attention=gated"]
-    assert len(list((typed.folder / "work" / "runs").glob("*/*/*/result.json"))) == 3 + 2 + 2 + 1
+    assert "GRU" in done["etude show model=gru"]
+    assert len(list((typed.folder / "work" / "runs").glob("*/*/*/result.json"))) == 3 + 2 + 2 + 2
 
 
 @pytest.mark.slow

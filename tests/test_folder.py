@@ -11,12 +11,12 @@ import pytest
 
 from etude.cli.main import main
 from etude.config.compose import compose
-from etude.config.compose_cache import Composed, Composer, expand
+from etude.config.compose_cache import ConfigCache, expand
 from etude.config.resolve import resolve_valid
 from etude.config.signature import signature
 from etude.errors import UserError
 from etude.launchers.remote import RemoteRun
-from etude.paths import CONFIG_DIR, find, found, shipped
+from etude.paths import CONFIG_DIR, find_file, folders_of, shipped
 from etude.runs.run_dir import RunDir
 from etude.studies import study
 from etude.studies.axes import axes
@@ -69,7 +69,7 @@ def etude(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ("plan axes", "attention-gated"),
         ("show model/attention=gated", "Gated"),
         ("diff mine/base mine/open", "gate_bias"),
-        ("prepare data=reversal data.train_pairs=60 data.valid_pairs=8 data.test_pairs=8", "20 word pieces"),
+        ("prepare data=reversal data.train_pairs=60 data.valid_pairs=8 data.test_pairs=8", "20 subwords"),
         ("evaluate --cfg job run=x decoding=wide", "beam: 91"),
         ("translate --cfg job run=x decoding=wide", "beam: 91"),
         ("translate --help", "mine to ask"),
@@ -106,7 +106,7 @@ def test_a_folder_behind_cd_comes_first_for_every_verb(words, flag, folder, caps
     named = [f"{flag[0]}elsewhere"] if flag[0].endswith("=") else [*flag, "elsewhere"]
     verb, *rest = words.split()
     assert re.search(r"\b77\b", etude(capsys, verb, *named, *rest))
-    assert found("conf")[0] == folder / "elsewhere"
+    assert folders_of("conf")[0] == folder / "elsewhere"
     assert re.search(r"\b91\b", etude(capsys, verb, *rest))
 
 
@@ -120,8 +120,8 @@ def test_a_folder_behind_cd_that_is_not_there_is_told(folder, capsys):
 def test_a_file_of_the_folder_stands_in_for_the_shipped_one_of_its_name(folder):
     write(folder / "conf/decoding/beam.yaml", (shipped("conf") / "decoding/beam.yaml").read_text() + "# mine\n")
     write(folder / "conf/budget/smoke.yaml", "# Mine.\ndefaults: [pocket, _self_]\nmax_steps: 3\n")
-    assert find("conf", "decoding/beam.yaml").is_relative_to(folder)
-    assert find("conf", "train.yaml") == shipped("conf") / "train.yaml"
+    assert find_file("conf", "decoding/beam.yaml").is_relative_to(folder)
+    assert find_file("conf", "train.yaml") == shipped("conf") / "train.yaml"
     assert compose(["budget=smoke"]).budget.max_steps == 3
 
 
@@ -138,10 +138,10 @@ def test_arms_of_the_folder_share_a_composition_that_is_the_same_config(folder):
         asked.append(overrides)
         return compose(overrides)
 
-    composed = Composer(counting)
+    configs = ConfigCache(counting)
     for seed in ("1", "2"):
         overrides = ["experiment=mine/gated", f"seed={seed}"]
-        assert composed(overrides) == Composed.of(compose(overrides))
+        assert configs.resolve(overrides).config == resolve_valid(compose(overrides))
     assert len(asked) == 1
 
 

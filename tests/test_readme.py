@@ -143,7 +143,7 @@ PROMISED = {  # of what is printed
     "evaluate": r"^test perplexity \d.* BLEU \d",
     "report": r"^base .*\d\.\d(?s:.*)^A1 .*\d\.\d|^Expected best of n trials",
     "translate": r"\A.*\n\Z",  # one line, blank from a model that has learned nothing yet
-    "prepare": r"^300 word pieces\ntrain +29,?000 pairs",
+    "prepare": r"^300 subwords\ntrain +29,?000 pairs",
     "status": "finished",
     "plan": r"params(?s:.*)^ base ",
     "show": "parameters",

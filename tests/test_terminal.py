@@ -16,16 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etude.cli import diff
-from etude.cli.report import report
+from etude.cli.report import main as report
 from etude.cli.status import main as status
 from etude.config.difference import difference
 from etude.inspect.analyze.summary import render_summary
 from etude.inspect.plan import table as plan_table
-from etude.inspect.plan.proportions import Proportions
-from etude.inspect.plan.runs import RunPlan
+from etude.inspect.plan.runs import PROPORTIONS, RunPlan
 from etude.inspect.show.anatomy import Node
 from etude.inspect.show.drawing import render_tree
-from etude.launchers.dashboard import screen
+from etude.launchers.dashboard import dashboard
 from etude.launchers.job import Job
 from etude.report.render.rows import Column, Row, Rows
 from etude.report.render.terminal import RenderedTable
@@ -85,13 +84,13 @@ def of_picture(words: str) -> str:
 def of_plan(words: str) -> str:
     config = {"seed": 1, "study": "single", "arm": words}
     text = TextSize(None, source=1, target=1, sentences=1, vocabulary=1, tokens=1, prepared=True)
-    run = RunPlan(config, 1, 1, 1, 1, 1, 1, 1, 1, state="to do", text=text)
+    run = RunPlan(config, text, 1, 1, 1, 1, 1, 1, 1, 1, state="to do")
     where: Any = SimpleNamespace(name="cpu")
     return shown(plan_table.render_plan([run], [{"model/position": words}], [None], where))
 
 
 def of_proportions(words: str) -> str:
-    return shown(plan_table.render_proportions([(words, Proportions(1, 1, 1, 1, 1, 1))], {}))
+    return shown(plan_table.render_proportions([(words, dict.fromkeys(PROPORTIONS, 1.0))], {}))
 
 
 def of_show(words: str) -> str:
@@ -109,7 +108,7 @@ def of_live(words: str) -> str:
     with TemporaryDirectory() as folder, redirect_stdout(io.StringIO()) as out:
         run = run_of_a_study(Path(folder), "single", words.replace("/", "|"))
         out.isatty = lambda: True  # type: ignore[method-assign]
-        with screen([Job(run)]):
+        with dashboard([Job(run)]):
             pass
     return out.getvalue().replace("|", "/")
 

@@ -17,16 +17,16 @@ def shipped(name: str) -> Path:
     return packaged if packaged.is_dir() else _CHECKOUT / name
 
 
-def found(name: str) -> list[Path]:
+def folders_of(name: str) -> list[Path]:
     """Every folder `name` that counts, the first first: for `conf` that of -cd, the user's, the shipped one."""
     ours, typed = shipped(name), os.environ.get(CONFIG_DIR) if name == "conf" else None
     own = [*([Path(typed)] if typed else []), Path.cwd() / name]
     return [*(folder for folder in own if folder.is_dir() and folder.resolve() != ours.resolve()), ours]
 
 
-def find(name: str, file: str) -> Path:
+def find_file(name: str, file: str) -> Path:
     """The file in the first folder `name` that has it; where none has, its place in the shipped one."""
-    folders = found(name)
+    folders = folders_of(name)
     return next((path for folder in folders if (path := folder / file).is_file()), folders[-1] / file)
 
 

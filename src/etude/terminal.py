@@ -22,7 +22,7 @@ def console(**options: Any) -> Console:
     return made
 
 
-def told(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value of a config as a person would type it."""
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 

@@ -1,13 +1,18 @@
 """Hydra's view of `experiments/`: every arm of every study is an option of the config group `experiment`."""
 
+from typing import Any
+
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.object_type import ObjectType
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSource
 from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import DictConfig, OmegaConf
 
-from etude.config.config_source import arm_config
-from etude.paths import found
-from etude.studies.study import arm_names
+from etude.config.compose_cache import is_group
+from etude.errors import UserError
+from etude.paths import folders_of
+from etude.studies.study import arm_names, load_study
 
 GROUP = "experiment"
 
@@ -17,7 +22,7 @@ class StudySearchPath(SearchPathPlugin):
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         """Called by Hydra once the main config directory is known."""
-        *own, ours = map(str, found("conf"))
+        *own, ours = map(str, folders_of("conf"))
         if any((element.path or "").removeprefix("file://") == ours for element in search_path.get_path()):
             for folder in own:
                 search_path.prepend(provider="etude-folder", path=f"file://{folder}", anchor="main")
@@ -69,3 +74,25 @@ class StudySource(ConfigSource):
     @staticmethod
     def _name(config_path: str) -> str:
         return config_path.strip("/").removeprefix(GROUP).strip("/").removesuffix(".yaml")
+
+
+def arm_config(name: str) -> DictConfig:
+    """The overrides of the arm `<study>/<arm>` as a Hydra config: groups become its defaults list, values its body.
+
+    Raises:
+        UserError: an override of the arm is not one that a study can hold.
+    """
+    study, _, arm = name.partition("/")
+    defaults: list[dict[str, Any] | str] = []
+    body = OmegaConf.create({"study": study, "arm": arm})
+    for override in OverridesParser.create().parse_overrides(load_study(study).arms[arm]):
+        key = override.get_key_element()
+        if override.is_sweep_override() or override.is_delete():
+            raise UserError(f"study {study}, arm {arm}: {override.input_line} is no plain key=value")
+        if is_group(override):
+            chosen = override.value()  # of callbacks and loggers several
+            names = [*map(str, chosen)] if isinstance(chosen, list) else str(chosen)
+            defaults.append({f"override /{key.lstrip('+')}": names})
+        else:
+            OmegaConf.update(body, key.lstrip("+"), override.value(), force_add=True)
+    return OmegaConf.merge({"defaults": [*defaults, "_self_"]}, body)  # type: ignore[return-value]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from etude.cli import arguments, diff, plan, show, sweep
+from etude.cli import arguments, diff, plan, report, show, status, sweep
 from etude.errors import UserError
 
 
@@ -24,12 +24,12 @@ def test_every_option_in_the_usage_line_is_taken_and_no_other(verb, flags) -> No
             assert f"[{flag}]" in verb.HELP.partition("\n\n")[0]
             assert arguments.parse(name, verb.HELP, [flag]).options == {flag: ""}
         else:
-            with pytest.raises(UserError, match=rf"etude {name} takes key=value and no {flag}; "):
+            with pytest.raises(UserError, match=rf"etude {name} takes no {flag}; "):
                 arguments.parse(name, verb.HELP, [flag])
 
 
 def test_a_flag_takes_no_value_and_overrides_are_left_as_they_are() -> None:
-    with pytest.raises(UserError, match=r"takes key=value and no --json=1; did you mean --json\?"):
+    with pytest.raises(UserError, match=r"takes no --json=1; did you mean --json\?"):
         arguments.parse("show", show.HELP, ["--json=1"])
     words = ["+model.x=-1", "~model/norm", "device.x=1", "", "model.heads=1,2"]
     assert arguments.parse("plan", plan.HELP, words) == arguments.Arguments(words, {})
@@ -40,3 +40,17 @@ def test_the_help_is_printed_wherever_it_is_asked_for(word: str, capsys: pytest.
     with pytest.raises(SystemExit) as ended:
         arguments.parse("show", show.HELP, ["table3/A1", word, "--nonsense"])
     assert (ended.value.code, capsys.readouterr().out) == (0, show.HELP)
+
+
+def test_an_option_without_its_value_is_told_by_its_own_line_of_the_help() -> None:
+    with pytest.raises(UserError, match=r"--latex needs FILE: write it for a paper"):
+        arguments.parse("report", report.HELP, ["table3", "--latex"])
+    asked = arguments.parse("report", report.HELP, ["table3", "--serve", "scale=small", "--latex=x", "runs_dir=here"])
+    assert asked.options == {"--serve": "", "--latex": "x", "runs_dir": "here"}
+    assert (asked.study, asked.where, str(asked.runs_dir)) == ("table3", {"scale": "small"}, "here")
+    assert arguments.parse("report", report.HELP, ["--serve=8000"]).options == {"--serve": "8000"}
+
+
+def test_a_key_that_a_verb_without_overrides_does_not_have_is_refused() -> None:
+    with pytest.raises(UserError, match=r"etude status takes no run_dir=x; did you mean runs_dir="):
+        arguments.parse("status", status.HELP, ["run_dir=x"])

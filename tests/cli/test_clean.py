@@ -168,8 +168,8 @@ def test_where_there_is_nothing_to_clean_that_is_said(make_run: Make, capsys: py
     [
         (["tabel3"], "runs holds no runs of a study 'tabel3': did you mean table3"),
         (["runs_dir=nowhere"], "there is no folder of runs nowhere"),
-        (["--yess"], "takes key=value and no --yess; did you mean --yes"),
-        (["study=table3"], "holds no runs of a study 'study=table3'"),
+        (["--yess"], "takes no --yess; did you mean --yes"),
+        (["study=table3"], "etude clean takes no study=table3"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_nothing_is_deleted(words: list[str], told: str, make_run: Make) -> None:

@@ -8,8 +8,8 @@ from etude.cli.diff import main as diff
 from etude.config.compose import compose
 from etude.config.identity import freeze
 from etude.errors import UserError
+from etude.inspect.show.anatomy import count_parameters
 from etude.inspect.show.named import find_config
-from etude.inspect.show.shapes import count_parameters
 
 
 @pytest.fixture

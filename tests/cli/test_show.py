@@ -16,10 +16,9 @@ from etude.cli.show import main as show
 from etude.config.compose import compose
 from etude.config.identity import freeze
 from etude.errors import UserError
-from etude.inspect.show.anatomy import Node, describe_modules
+from etude.inspect.show.anatomy import Node, choices_by_module, count_parameters, describe_modules
 from etude.inspect.show.drawing import render_tree
 from etude.inspect.show.named import find_config
-from etude.inspect.show.shapes import choices_by_module, count_parameters
 from etude.studies.study import load_study
 from etude.tasks import build
 
@@ -134,7 +133,7 @@ def test_a_run_is_shown_as_it_was_frozen(shown):
 
 
 def test_the_count_is_the_papers_at_full_size(shown):
-    """Table 3 prints 65 M and, for row (C) with six layers taken to two, 36 M; both with 37,000 word pieces."""
+    """Table 3 prints 65 M and, for row (C) with six layers taken to two, 36 M; both with 37,000 subwords."""
     for arm, paper in (("base", 65), ("C1", 36)):
         count = count_parameters(find_config([f"table3/{arm}", "scale=full", "data.vocab_size=37000"]).config) / 1e6
         assert abs(count - paper) < 2.5, arm
@@ -169,7 +168,10 @@ def test_a_run_older_than_a_key_and_a_torn_config_are_one_sentence(shown):
     run = freeze(compose())
     whole = run.config_file.read_text()
     for text, sentence in (
-        (whole.replace("\n  dropout: 0.1\n", "\n"), "the model of this run has no 'dropout'"),
+        (
+            whole.replace("\n  dropout: 0.1\n", "\n"),
+            "the config of this run is of other code than today's \\(model\\.dropout is missing",
+        ),
         (whole.replace("\n  dropout: 0.1\n", "\n  dropout: [0.1\n"), r"config\.yaml, line \d+: this is not YAML"),
         ("", "is not the config of a run"),
     ):

@@ -1,13 +1,19 @@
-"""Composing many configs at once gives what composing each by itself gives."""
+"""Configs that share their composition are those that each would be by itself, refusals included."""
+
+import json
 
 import pytest
-from omegaconf import OmegaConf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from etude.config import compose_cache
 from etude.config.compose import compose
-from etude.config.compose_cache import Composed, Composer
+from etude.config.compose_cache import ConfigCache
+from etude.config.resolve import as_written, resolve_valid, typed_overrides
 from etude.errors import UserError
 from etude.studies.study import arm_names
 
+BASE = resolve_valid(compose())
 ARMS = sorted(arm_names())
 TYPED = [
     [],
@@ -15,6 +21,7 @@ TYPED = [
     ["model=big", "model.dropout=0.2"],
     ["experiment=table3/A1", "model.heads=2"],
     ["experiment=table3/E1", "model/position=none", "seed=3"],
+    ["experiment=table3/E1", "debug=fast"],
     ["experiment=table3/big", "model=tiny"],
     ["+data.extra=1"],
     ["model.d_k=${width:32}", "scale.width=0.25"],
@@ -24,64 +31,166 @@ TYPED = [
     ["experiment=table3/A1", "experiment=table3/B1"],
     ["arm=mine", "study=mine", "experiment=table3/C4"],
 ]
+WRONG = [
+    ["model.headz=4"],
+    ["experiment=table3/A9"],
+    ["model/position=rop"],
+    ["scale.width.x=1"],
+    ["seed=1", "seed=2", "nothing=1"],
+    ["model.heads=[1"],
+    ["model.heads"],
+    ["model=3"],
+]
+
+
+def alone(overrides: list[str]) -> str:
+    """What becomes of a run whose config is composed by itself, to the order of the keys."""
+    try:
+        config = compose(overrides)
+        return json.dumps([resolve_valid(config), as_written(config), typed_overrides(config)])
+    except UserError as refusal:
+        return str(refusal)
+
+
+def together(configs: ConfigCache, overrides: list[str]) -> str:
+    try:
+        found = configs.resolve(overrides)
+        return json.dumps([found.config, found.written, found.typed])
+    except UserError as refusal:
+        return str(refusal)
 
 
 @pytest.fixture(scope="module")
-def composed() -> Composer:
+def configs() -> ConfigCache:
     """One for all tests: what is shared must not mix."""
-    return Composer()
+    return ConfigCache()
 
 
-def same(ours: Composed, theirs: Composed) -> bool:
-    """Also in the order of the keys, which the frozen file keeps."""
-    texts = [OmegaConf.to_yaml(composed.own) for composed in (ours, theirs)]
-    return texts[0] == texts[1] and (ours.choices, ours.typed) == (theirs.choices, theirs.typed)
+@pytest.mark.parametrize("overrides", [*TYPED, *WRONG], ids=str)
+def test_whatever_is_typed_is_the_same_config_and_keeps_what_was_typed(configs, overrides):
+    assert together(configs, overrides) == alone(overrides)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arm", ARMS)
-def test_every_arm_of_every_study_is_the_same_config(composed, arm):
-    overrides = [f"experiment={arm}", "scale=full"]
-    assert same(composed(overrides), Composed.of(compose(overrides)))
+def test_seeds_of_every_arm_of_every_study_are_what_each_would_be_alone(configs, arm):
+    for seed in (1, 2, 31):
+        shared = together(configs, [f"experiment={arm}", "scale=full", f"seed={seed}"])
+    assert shared == alone([f"experiment={arm}", "scale=full", "seed=31"])
 
 
-@pytest.mark.parametrize("overrides", TYPED, ids=str)
-def test_whatever_is_typed_is_the_same_config_and_keeps_what_was_typed(composed, overrides):
-    assert same(composed(overrides), Composed.of(compose(overrides)))
+def numbers(node: dict, path: str = "") -> dict[str, int | float]:
+    """Every number of a config by its dotted key."""
+    found = {}
+    for name, value in node.items():
+        if isinstance(value, dict):
+            found |= numbers(value, f"{path}{name}.")
+        elif type(value) in (int, float):
+            found[f"{path}{name}"] = value
+    return found
 
 
-def test_arms_that_only_set_values_share_a_composition():
+@pytest.mark.slow
+@pytest.mark.parametrize("key", sorted(numbers(BASE)))
+def test_any_number_of_the_config_may_vary(key):
+    configs = ConfigCache()
+    value = numbers(BASE)[key]
+    for number in (value, value * 2):
+        shared = together(configs, [f"{key}={number}", "model.d_ff=64"])
+    assert shared == alone([f"{key}={value * 2}", "model.d_ff=64"])
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        [["seed=1"], ["seed=-1"], ["seed=2"]],
+        [["seed=1"], ["seed=x"], ["seed=1.5"], ["seed=true"], ["seed=null"], ["seed=[1,2]"]],
+        [["model.d_ff=${seed}", "seed=8"], ["model.d_ff=${seed}", "seed=16"]],
+        [["model.d_k=8", "model.dropout=0.1"], ["model.d_k=16", "model.dropout=0.2"]],
+        [["model.dropout=0.1"], ["model.dropout=1.5"], ["model.dropout=0"]],
+        [["budget.max_steps=20", "seed=1"], ["budget.max_steps=20", "seed=2"], ["budget.max_steps=0", "seed=2"]],
+        [["averaging.checkpoints=2", "averaging.every=10"], ["averaging.checkpoints=900", "averaging.every=10"]],
+        [["+model.x=1", "seed=1"], ["+model.x=1", "seed=2"]],
+        [["seed=1", "seed=2"], ["seed=1", "seed=3"]],
+        [["model/position=rope", "model.position.base=100"], ["model/position=rope", "model.position.base=0"]],
+        [["cache_dir=${oc.env:HOME}/x", "seed=1"], ["cache_dir=${oc.env:HOME}/x", "seed=2"]],
+        [["scale.width=0.5"], ["scale.width=0.25"]],
+        [
+            ["study=seed", "averaging.checkpoints=${${study}}", "seed=1"],
+            ["study=seed", "averaging.checkpoints=${${study}}", "seed=2"],
+        ],
+        [["averaging.checkpoints=${oc.select:seed}", "seed=1"], ["averaging.checkpoints=${oc.select:seed}", "seed=2"]],
+        [["averaging.checkpoints=${..seed}", "seed=1"], ["averaging.checkpoints=${..seed}", "seed=2"]],
+        [["model.d_ff=${hydra.job.num}", "seed=1"], ["model.d_ff=${hydra.job.num}", "seed=2"]],
+        [["data.languages=[en,fr]", "data=files", "seed=1"], ["data.languages=[en,fr]", "data=files", "seed=2"]],
+    ],
+    ids=str,
+)
+def test_jobs_that_differ_in_values_are_what_each_would_be_alone(jobs):
+    configs = ConfigCache()
+    assert [together(configs, job) for job in jobs] == [alone(job) for job in jobs]
+
+
+LINES = [
+    "experiment=table3/B1",
+    "experiment=table3/E1",
+    "model=tiny",
+    "scale=small",
+    "model.d_k=null",
+    "model.d_v=${model.d_k}",
+    "model.d_ff=${width:64}",
+    "schedule.factor=${loss.smoothing}",
+    "+model.x=1",
+    "~model.d_ff",
+    "stale=rerun",
+]
+KEYS = ["seed", "model.heads", "model.d_k", "loss.smoothing", "budget.max_steps", "scale.width", "trainer.devices"]
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.sampled_from(LINES), max_size=3, unique=True),
+    st.lists(st.sampled_from(KEYS), min_size=1, max_size=3, unique=True),
+    st.data(),
+)
+def test_whatever_is_typed_sharing_changes_nothing(lines, keys, data):
+    values = st.sampled_from([0, 1, 2, 4, 0.1, 0.5])
+    configs = ConfigCache()
+    for _ in range(2):
+        job = [*lines, *(f"{key}={data.draw(values)}" for key in keys)]
+        shared = together(configs, job)
+    assert shared == alone(job)
+
+
+def test_what_reads_hydras_node_is_composed_for_each_run(monkeypatch):
     asked = []
+    monkeypatch.setattr(compose_cache, "check_and_resolve", lambda own, choices: {"seed": 0})
 
     def counting(overrides):
         asked.append(list(overrides))
         return compose(overrides)
 
-    composed = Composer(counting)
+    configs = ConfigCache(counting)
+    jobs = [["runs_dir=${hydra:job.name}", f"seed={seed}"] for seed in (1, 2)]
+    for job in jobs:
+        configs.resolve(job)
+    assert [job for job in asked if job] == jobs
+
+
+def test_arms_and_seeds_share_what_is_alike(monkeypatch):
+    asked, resolved = [], []
+
+    def counting(overrides):
+        asked.append(list(overrides))
+        return compose(overrides)
+
+    real = compose_cache.check_and_resolve
+    monkeypatch.setattr(compose_cache, "check_and_resolve", lambda *known: (resolved.append(1), real(*known))[1])
+    configs = ConfigCache(counting)
     for arm in ("base", "A1", "B1", "C4", "D3"):
-        composed([f"experiment=table3/{arm}", "seed=1"])
-    assert asked == [[]]
-    composed(["experiment=table3/E1"])
-    assert asked == [[], ["experiment=table3/E1"]]
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        ["model.headz=4"],
-        ["experiment=table3/A9"],
-        ["model/position=rop"],
-        ["scale.width.x=1"],
-        ["seed=1", "seed=2", "nothing=1"],
-        ["model.heads=[1"],
-        ["model.heads"],
-        ["model=3"],
-    ],
-    ids=str,
-)
-def test_a_mistake_is_told_as_composing_alone_tells_it(composed, wrong):
-    with pytest.raises(UserError) as alone:
-        compose(wrong)
-    with pytest.raises(UserError) as together:
-        composed(wrong)
-    assert str(together.value) == str(alone.value)
+        for seed in range(5):
+            configs.resolve([f"experiment=table3/{arm}", f"seed={seed}"])
+    assert (asked, len(resolved)) == ([[]], 5)
+    configs.resolve(["experiment=table3/E1"])
+    assert asked == [[], ["model/position=learned"]]

@@ -1,3 +1,5 @@
+from array import array
+from itertools import accumulate, chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -6,15 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etude.data.token_array import TokenArray, TokenArrayWriter
+from etude.data.splits import TokenArray
 from etude.data.tokenizer import PAD
 
 
 def written(folder: Path, lines: list[list[int]], vocab_size: int) -> TokenArray:
-    writer = TokenArrayWriter()
-    for line in lines:
-        writer.append(line)
-    writer.write(folder / "side", vocab_size)
+    flat, ends = array("i", chain(*lines)), array("q", accumulate(map(len, lines)))
+    TokenArray.write(folder / "side", flat, ends, vocab_size)
     return TokenArray(folder / "side")
 
 

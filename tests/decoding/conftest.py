@@ -95,7 +95,8 @@ def transformer() -> Transformer:
         residual=partial(PostNorm, dropout=0.1),
         feedforward=partial(ReluFeedForward, d_model=d_model, d_ff=32),
         tying=partial(TiedAll, d_model=d_model),
-        init=partial(Glorot(), seed=1),
+        init=Glorot(),
+        seed=1,
     )
     with torch.no_grad():
         model.embedding.output_table.weight.mul_(2.0)  # so that the model prefers some words to others

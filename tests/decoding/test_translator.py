@@ -100,7 +100,7 @@ def test_a_line_too_long_is_cut_and_counted(tokenizer: Tokenizer, caplog: pytest
     with caplog.at_level(logging.WARNING):
         answers = translator(tokenizer, max_source_tokens=10).translate(["ein", long, "frau"])
     assert answers == ["ein", tokenizer.decode(tokenizer.encode(long)[:10]), "frau"]
-    assert "1 of 3 lines had more than 10 word pieces" in caplog.text
+    assert "1 of 3 lines had more than 10 subwords" in caplog.text
 
 
 def test_a_stream_answers_before_its_input_ends(tokenizer: Tokenizer) -> None:

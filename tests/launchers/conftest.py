@@ -9,7 +9,10 @@ import pytest
 
 from etude.runs.run_dir import RunDir
 
-FINISH = "import json, pathlib, sys; pathlib.Path(sys.argv[1], 'result.json').write_text(json.dumps({result}))"
+FINISH = (
+    "import json, pathlib, sys; part = pathlib.Path(sys.argv[1], 'result.part'); "
+    "part.write_text(json.dumps({result})); part.rename(part.with_suffix('.json'))"
+)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from etude.config.compose import compose
 from etude.config.identity import resolve
-from etude.launchers.cost import planned_hours
+from etude.launchers.slots import planned_hours
 
 
 def test_what_runs_take_is_what_their_plan_says() -> None:

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from etude.files import write_json
-from etude.launchers.dashboard import screen, sweep_table
+from etude.launchers.dashboard import dashboard, sweep_table
 from etude.launchers.job import Job
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
@@ -60,7 +60,7 @@ def test_a_run_that_diverged_is_shown_as_such_and_told_at_once_and_later_too(mak
     job, console = running(run), terminal()
     run.write_result(RESULT | {"steps": 40, "diverged": "the loss is nan at step 40"})
     job.state = job.outcome
-    with screen([job], console) as show:
+    with dashboard([job], console) as show:
         show.ended(job)
     assert isinstance(console.file, io.StringIO)
     assert "table3/A1 seed 1 diverged: the loss is nan at step 40" in console.file.getvalue()
@@ -84,7 +84,7 @@ def test_where_rows_do_not_fit_the_running_and_the_failed_are_shown(make_run: Ma
 def test_a_failure_is_told_above_the_live_table_at_once(make_run: Make) -> None:
     console = terminal()
     job = running(make_run("A1"))
-    with screen([job], console) as show:
+    with dashboard([job], console) as show:
         job.run_dir.log_file.write_text("it went wrong\n")
         job.state, job.reason = State.FAILED, "exit status 1"
         show.ended(job)
@@ -97,7 +97,7 @@ def test_without_a_terminal_each_run_has_one_line_at_its_start_and_one_at_its_en
 ) -> None:
     caplog.set_level(logging.INFO, logger="etude")
     job = running(make_run("A1"))
-    with screen([job], Console(file=io.StringIO())) as show:
+    with dashboard([job], Console(file=io.StringIO())) as show:
         show.started(job)
         show.refresh()
         job.run_dir.write_result(RESULT)
@@ -115,10 +115,10 @@ def test_retries_are_counted_where_a_run_stands_and_where_it_fails(
 ) -> None:
     caplog.set_level(logging.INFO, logger="etude")
     job = running(make_run("A1"), retries=2)
-    with screen([job], Console(file=io.StringIO())) as show:
+    with dashboard([job], Console(file=io.StringIO())) as show:
         job.state, job.reason = State.FAILED, "killed by SIGKILL"
         show.ended(job)
-        job.wait_again()
+        job.state = State.WAITING
         assert "waiting, retry 1/2" in drawn([job])[1]
         job.state, job.attempts = State.RUNNING, 2
         show.started(job)
@@ -139,7 +139,7 @@ def test_the_gpus_of_the_running_are_shown_where_gpus_are_used(
         "table3/A1 seed 1 starting 1,GPU-5c2d81f0 0/100",
         "table3/A2 seed 1 waiting",
     ]
-    with screen(jobs, Console(file=io.StringIO())) as show:
+    with dashboard(jobs, Console(file=io.StringIO())) as show:
         show.started(jobs[0])
     assert caplog.messages[-1] == "table3/A1 seed 1: started on GPU 1,GPU-5c2d81f0"
 
@@ -147,7 +147,7 @@ def test_the_gpus_of_the_running_are_shown_where_gpus_are_used(
 def test_a_sweep_that_is_stopping_says_how_long_and_how_to_end_it_now(make_run: Make) -> None:
     console = terminal()
     job = running(make_run("A1"))
-    with screen([job], console) as show:
+    with dashboard([job], console) as show:
         show.stopping(1, 60.0)
         job.signal(signal.SIGTERM)
         assert "stopping" in drawn([job])[1]
@@ -169,7 +169,7 @@ class Gone(io.StringIO):
 def test_a_terminal_that_has_gone_ends_no_sweep(make_run: Make) -> None:
     window = Gone()
     job = running(make_run("A1"))
-    with screen([job], Console(file=window, force_terminal=True)) as show:
+    with dashboard([job], Console(file=window, force_terminal=True)) as show:
         show.started(job)
         show.refresh()
         window.closed_window = True

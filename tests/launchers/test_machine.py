@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from etude.launchers.machine import listed_gpus, usable_cores, visible_gpus
+from etude.launchers.options import listed_gpus, usable_cores, visible_gpus
 
 LISTING = """\
 GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-4a1b)
@@ -61,7 +61,7 @@ def test_a_machine_without_a_driver_has_no_gpu(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs affinity")
 def test_the_cores_are_those_this_process_may_use() -> None:
     core = min(os.sched_getaffinity(0))
-    program = "from etude.launchers.machine import usable_cores; print(usable_cores())"
+    program = "from etude.launchers.options import usable_cores; print(usable_cores())"
     pinned = subprocess.run(
         [sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{core}]); {program}"],
         capture_output=True,

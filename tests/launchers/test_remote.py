@@ -1,4 +1,4 @@
-"""What is told of runs on other machines, as their endings come, and which are launched again."""
+"""What is told of runs on other machines, as their outcomes come, and which are launched again."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -8,13 +8,13 @@ from filelock import FileLock
 
 from etude.launchers import remote
 from etude.launchers.job import Job, State
-from etude.launchers.remote import Ending, Endings, follow
+from etude.launchers.remote import Launch, Outcome, Outcomes, follow
 from etude.launchers.slots import SweepFailed
 from etude.runs.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 
-ELSEWHERE = Ending(0.0, 1.0, "another process is training it", elsewhere=True)
+ELSEWHERE = Outcome(0.0, 1.0, "another process is training it", elsewhere=True)
 
 
 @pytest.fixture(autouse=True)
@@ -22,12 +22,18 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "_LOOKS", 0.01)
 
 
-def ended(jobs: Sequence[Job], ending: Ending) -> Endings:
-    yield from ((job, ending) for job in jobs)
+def ended(jobs: Sequence[Job], outcome: Outcome) -> Outcomes:
+    yield from ((job, outcome) for job in jobs)
 
 
-def nothing_again(jobs: Sequence[Job]) -> Endings:
+def nothing_again(jobs: Sequence[Job]) -> Outcomes:
     raise AssertionError("nothing is left to launch")
+
+
+def launching(first: Outcomes, again: Launch = nothing_again) -> Launch:
+    """Gives `first` when it is called first, and then what `again` gives."""
+    launches = iter([first])
+    return lambda left: next(launches, None) or again(left)
 
 
 def test_a_run_that_another_process_trains_is_launched_again_when_that_has_gone(
@@ -38,20 +44,20 @@ def test_a_run_that_another_process_trains_is_launched_again_when_that_has_gone(
     other.acquire()
     launched = []
 
-    def first() -> Endings:
+    def first() -> Outcomes:
         yield jobs[0], ELSEWHERE
         jobs[1].run_dir.write_result({"test": {}})
-        yield jobs[1], Ending(0.0, 1.0, "")
+        yield jobs[1], Outcome(0.0, 1.0, "")
         threading.Timer(0.2, other.release).start()
 
-    def again(left: Sequence[Job]) -> Endings:
+    def again(left: Sequence[Job]) -> Outcomes:
         launched.append([job.name for job in left])
         assert not other.is_locked
         left[0].run_dir.write_result({"test": {}})
-        return ended(left, Ending(1.0, 2.0, ""))
+        return ended(left, Outcome(1.0, 2.0, ""))
 
     with caplog.at_level("INFO", "etude"):
-        follow(jobs, first(), again)
+        follow(jobs, launching(first(), again))
     assert launched == [["table3/A1 seed 1"]]
     assert [job.state for job in jobs] == [State.FINISHED] * 2
     said = [message for message in caplog.messages if "A1" in message]
@@ -64,12 +70,12 @@ def test_a_run_that_another_process_has_finished_is_not_launched_again_and_fails
 ) -> None:
     job = Job(make_run("A1"))
 
-    def first() -> Endings:
+    def first() -> Outcomes:
         yield job, ELSEWHERE
         job.run_dir.write_result({"test": {}})
 
     with caplog.at_level("INFO", "etude"):
-        follow([job], first(), nothing_again)
+        follow([job], launching(first()))
     assert job.state is State.FINISHED
     assert "table3/A1 seed 1: finished by another process" in caplog.text
 
@@ -78,14 +84,14 @@ def test_a_run_that_is_taken_again_and_again_is_come_back_to_every_time(make_run
     job = Job(make_run("A1"))
     launches: list[int] = []
 
-    def again(left: Sequence[Job]) -> Endings:
+    def again(left: Sequence[Job]) -> Outcomes:
         launches.append(len(left))
         if len(launches) < 3:
             return ended(left, ELSEWHERE)
         job.run_dir.write_result({"test": {}})
-        return ended(left, Ending(0.0, 1.0, ""))
+        return ended(left, Outcome(0.0, 1.0, ""))
 
-    follow([job], ended([job], ELSEWHERE), again)
+    follow([job], launching(ended([job], ELSEWHERE), again))
     assert launches == [1, 1, 1]
 
 
@@ -93,12 +99,12 @@ def test_fail_fast_ends_at_the_first_failure_and_lets_go_of_what_was_launched(ma
     jobs = [Job(make_run("A1")), Job(make_run("A2"))]
     closed = []
 
-    def launched() -> Endings:
+    def launched() -> Outcomes:
         try:
-            yield from ended(jobs, Ending(0.0, 1.0, "exit status 1, without a result"))
+            yield from ended(jobs, Outcome(0.0, 1.0, "exit status 1, without a result"))
         finally:
             closed.append(True)
 
     with pytest.raises(SweepFailed, match=r"(?s)1 of 2 runs failed.*1 were stopped or not begun"):
-        follow(jobs, launched(), nothing_again, fail_fast=True)
+        follow(jobs, launching(launched()), fail_fast=True)
     assert closed

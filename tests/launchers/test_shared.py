@@ -2,14 +2,19 @@
 
 import csv
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from etude.launchers.dashboard import Dashboard
+from etude.launchers.job import Job
 from etude.launchers.shared import notes_on_shared
 from etude.runs.run_dir import RunDir
+from etude.runs.run_state import State
 
 
 @pytest.fixture
@@ -37,6 +42,26 @@ def test_runs_that_share_a_training_are_told_with_the_keys_that_change_no_weight
 
 def test_nothing_is_said_of_runs_that_share_nothing(run_dirs: dict[str, RunDir]) -> None:
     assert not [*notes_on_shared([["seed=1"], ["seed=2"]], [run_dirs["one"], run_dirs["old"]])]
+
+
+def test_a_run_that_waits_for_the_training_of_another_says_so(
+    make_run: Callable[..., RunDir], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    first = make_run("A1")
+    second = RunDir(first.path.with_name("seed1-0123456789"))
+    shutil.copytree(first.path, second.path)
+    for run in (first, second):
+        run.training_file.write_text("fedcba9876\n")
+    jobs = [Job(first), Job(second)]
+    assert (jobs[0].claim(), jobs[1].claim()) == (True, False)
+    Dashboard(jobs).elsewhere(jobs[1])
+    assert "table3/A1 seed 1: waits for the run that trains the same" in caplog.text
+    jobs[1].look()
+    assert jobs[1].state is State.ELSEWHERE
+    jobs[0].stop()
+    jobs[1].look()
+    assert jobs[1].state is State.WAITING
 
 
 @pytest.mark.slow

@@ -11,9 +11,8 @@ import pytest
 from filelock import FileLock
 
 from etude.errors import UserError
-from etude.launchers.job import jobs_of
 from etude.launchers.resources import Slots
-from etude.launchers.slots import SweepFailed, run_side_by_side
+from etude.launchers.slots import SweepFailed, jobs_of, run_side_by_side
 from etude.runs.lock import Busy
 from etude.runs.run_dir import RunDir
 
@@ -183,7 +182,6 @@ SWEEP = """
 import signal, sys
 from pathlib import Path
 from etude.runs.run_dir import RunDir
-from etude.launchers.job import jobs_of
 from etude.launchers.resources import Slots
 from etude.launchers.slots import run_side_by_side
 

@@ -27,7 +27,7 @@ import etude.launchers.remote  # noqa: E402
 import etude.launchers.slurm  # noqa: E402
 from etude.launchers.job import Job  # noqa: E402
 from etude.launchers.remote import follow  # noqa: E402
-from etude.launchers.slurm import endings, run_as_jobs, submit  # noqa: E402
+from etude.launchers.slurm import outcomes, run_as_jobs, submit  # noqa: E402
 
 Make = Callable[..., RunDir]
 Programs = Callable[[dict[str, str]], Callable[[RunDir], Sequence[str]]]
@@ -205,7 +205,7 @@ def test_a_run_that_is_out_of_time_too_often_has_failed(
     for job in submitted:
         preempt(job)
     with pytest.raises(SweepFailed, match=r"job \d+ ended without a word \(FINISHED\), see \S+log\.err"):
-        follow(jobs, endings(submitted), lambda left: endings({}))
+        follow(jobs, lambda left: outcomes(submitted))
     assert (run.path / "checkpoint").exists()
 
 
@@ -234,7 +234,7 @@ def test_a_preempted_run_goes_on_when_slurm_brings_its_job_back_and_its_neighbou
     assert [job.job_id for job in submitted] == ["4700_0", "4700_1"]
     assert soon((runs[0].path / "started").exists)
     os.kill(int((slurm / "4700_0.pid").read_text()), signal.SIGUSR2)
-    assert {ending.reason for _, ending in endings(submitted)} == {""}
+    assert {outcome.reason for _, outcome in outcomes(submitted)} == {""}
     assert [run.finished for run in runs] == [True, True]
     assert (runs[0].path / "checkpoint").exists()
     assert runs[1].log_file.read_text() == "once\n"

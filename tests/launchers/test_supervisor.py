@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import etude.launchers
-from etude.launchers.worker import Worker
+from etude.launchers.job import start_supervised
 
 KEEPER = Path(etude.launchers.__file__).with_name("supervisor.py")
 
@@ -38,7 +38,7 @@ def test_it_ends_by_the_signal_that_killed_its_command(number: signal.Signals) -
 
 def test_a_command_that_does_not_exist_is_told(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    process = Worker(["./no-such-program"], log=log, environment={}, grace=1)
+    process = start_supervised(["./no-such-program"], log=log, environment={}, grace=1)
     process.wait()
     assert process.poll() == 127
     assert log.read_text() == "./no-such-program cannot be run: No such file or directory\n"
@@ -127,10 +127,10 @@ def test_a_sweep_that_is_killed_takes_all_along(
     family: str, tmp_path: Path, pids: Pids, alive: Alive, soon: Soon
 ) -> None:
     sweep = (
-        "import sys, time; from pathlib import Path; from etude.launchers.worker import Worker\n"
+        "import sys, time; from pathlib import Path; from etude.launchers.job import start_supervised\n"
         "program, folder = sys.argv[1:]\n"
         "command = [sys.executable, '-c', program, folder, 'stubborn']\n"
-        "Worker(command, log=Path(folder, 'log'), environment={}, grace=0.5)\n"
+        "start_supervised(command, log=Path(folder, 'log'), environment={}, grace=0.5)\n"
         "time.sleep(120)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", sweep, family, str(tmp_path)])

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
 from etude.model.position import T5, Alibi, Position, Shaw
-from etude.model.positions.relative import alibi_slopes
+from etude.model.position.relative import alibi_slopes
 from etude.model.scale import SqrtDk
 
 SCHEMES = {

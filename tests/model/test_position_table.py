@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from etude.model.positions.table import GrowingTable
+from etude.model.position.base import GrowingTable
 
 
 @pytest.mark.parametrize("lengths", [(127, 130), (130, 127), (129, 131)])

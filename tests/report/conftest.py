@@ -85,7 +85,7 @@ def make_run(runs_dir: Path) -> Callable[..., RunDir]:
         position = change.get("position", "sinusoidal")
         config = {
             "arm": arm,
-            "model": {"heads": change.get("heads", 8), "position": {"_target_": f"etude.model.positions.{position}"}},
+            "model": {"heads": change.get("heads", 8), "position": {"_target_": f"etude.model.position.{position}"}},
             "budget": {"steps": 0.1, "max_steps": steps, "target_tokens": 2000},
             "schedule": {"factor": rate},
             "seed": seed,

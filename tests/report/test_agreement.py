@@ -9,7 +9,7 @@ import yaml
 from scipy import stats
 
 from etude.report import report, results
-from etude.report.agreement import Agreement
+from etude.report.comparison import Agreement
 from etude.runs.run_dir import RunDir
 
 Make = Callable[..., RunDir]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from etude.config.resolve_cache import ConfigCache
+from etude.config.compose_cache import ConfigCache
 from etude.report import report
 from etude.report.compare import compare
 from etude.report.confounds import find_confounds

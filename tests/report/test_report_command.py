@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from etude.cli.report import report
+from etude.cli.report import main as report
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
 
@@ -81,12 +81,13 @@ def test_any_arm_may_be_held_up_as_the_baseline(
     assert "−0.405" in shown
     with pytest.raises(UserError, match="heads has no arm 'A3'"):
         report(["heads", "--baseline=A3"])
-    with pytest.raises(UserError, match="--baseline needs an arm of the study"):
+    with pytest.raises(UserError, match="--baseline needs ARM: hold the other arms"):
         report(["heads", "--baseline"])
 
 
 def test_help_names_the_studies(runs_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report(["--help"])
+    with pytest.raises(SystemExit):
+        report(["--help"])
     studies = capsys.readouterr().out.partition("Studies: ")[2].strip().split(", ")
     assert {"heads", "table3"} <= set(studies)
 
@@ -96,8 +97,8 @@ def test_help_names_the_studies(runs_dir: Path, capsys: pytest.CaptureFixture[st
     [
         (["heads", "--markdwn", "x"], "did you mean --markdown"),
         (["heads", "pocket"], "'pocket' is not key=value"),
-        (["heads", "--markdown"], "--markdown needs the name of a file"),
-        (["heads", "--latex-notes"], "--latex-notes needs none, short or full"),
+        (["heads", "--markdown"], "--markdown needs FILE: write the table"),
+        (["heads", "--latex-notes"], "--latex-notes needs N: below that table: none, short"),
         (["heads", "--latex=t.tex", "--latex-notes=shrot"], "--latex-notes=shrot: did you mean short"),
         (["heads", "--latex=t.tex", "--latex-columns=3"], "--latex-columns=3: choose one of 1, 2"),
         (["heads", "--latex-columns=1"], "--latex-columns is for a table in LaTeX: say --latex FILE, too"),

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from etude.cli.report import report_search
+from etude.cli.report import main as report
 from etude.errors import UserError
 from etude.report.search import search
 from etude.runs.run_dir import RunDir
+from etude.search import sweep_file
 
 Make = Callable[..., RunDir]
 Planned = tuple[list[str], RunDir]
@@ -95,7 +96,7 @@ def test_what_was_not_drawn_has_no_luck_to_be_reckoned(tried: Callable[..., Plan
 
 
 def test_perplexities_over_other_word_pieces_are_not_ranked(tried: Callable[..., Planned], runs_dir: Path) -> None:
-    with pytest.raises(UserError, match=r"^my\.yaml: its runs met different texts or word pieces"):
+    with pytest.raises(UserError, match=r"^my\.yaml: its runs met different texts or subwords"):
         search("my.yaml", [tried(0.1, valid=3, store="a"), tried(0.2, valid=6, store="b")], drawn=())
 
 
@@ -122,7 +123,10 @@ def test_a_search_without_a_finished_run_says_how_to_make_them(runs_dir: Path) -
 
 
 def test_what_was_typed_behind_the_sweep_is_typed_behind_its_report(
-    tried: Callable[..., Planned], runs_dir: Path, capsys: pytest.CaptureFixture[str]
+    tried: Callable[..., Planned],
+    runs_dir: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     runs = [tried(0.25, valid=4), tried(0.5, valid=3.5)]
     asked: list[tuple[str, list[str]]] = []
@@ -134,10 +138,12 @@ def test_what_was_typed_behind_the_sweep_is_typed_behind_its_report(
     def drawn(name: str, words: Sequence[str]) -> set[str]:
         return {"budget.lr_factor"}
 
-    report_search(["my.yaml", "run_cap=2", "scale=pocket", "--markdown", "out.md"], plans, drawn)
+    monkeypatch.setattr(sweep_file, "runs_of", plans)
+    monkeypatch.setattr(sweep_file, "drawn_keys", drawn)
+    report(["my.yaml", "run_cap=2", "scale=pocket", "--markdown", "out.md"])
     assert asked == [("my.yaml", ["run_cap=2", "scale=pocket"])]
     assert "| 0.25 | 4.00 |" in Path("out.md").read_text()
-    report_search(["my.yaml", "run_cap=2", "scale=pocket"], plans, drawn)
+    report(["my.yaml", "run_cap=2", "scale=pocket"])
     assert "etude sweep my.yaml run_cap=2 scale=pocket" in capsys.readouterr().out
     with pytest.raises(UserError, match="--html is for a study"):
-        report_search(["my.yaml", "--html", "page.html"], plans, drawn)
+        report(["my.yaml", "--html", "page.html"])

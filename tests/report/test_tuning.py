@@ -54,7 +54,10 @@ def test_the_table_holds_the_shared_value_and_each_arm_at_its_own_best(runs_dir:
     assert found["A1"]["tuned"] == f"+{math.log(1.5):.3f}"
     compared = results("heads", runs_dir).compare()
     assert compared.tuned is not None
-    assert (compared.tuned.values, compared.tuned.trials) == ({"base": (1.0,), "A1": (0.5,)}, {"base": 2, "A1": 2})
+    assert (compared.readings.values, compared.readings.trials) == (
+        {"base": (1.0,), "A1": (0.5,)},
+        {"base": 2, "A1": 2},
+    )
     assert [run.seed for arm in compared.arms for run in arm.runs] == [11, 11], "a pilot is in no table"
     told = "tuned: each arm with the best of 2 values, by validation loss on seed 101, which the table does not hold"
     assert f"{told}: budget.lr_factor=1.0: base; budget.lr_factor=0.5: A1." in report("heads", runs_dir, {}).rows.notes
@@ -90,7 +93,7 @@ def test_a_trial_that_diverged_was_tried_and_is_no_best(runs_dir: Path, tried: M
     tried("base", 11, 0.5)
     compared = results("heads", runs_dir).compare()
     assert compared.tuned is not None
-    assert (compared.tuned.values, compared.tuned.trials) == ({"base": (0.5,)}, {"base": 2})
+    assert (compared.readings.values, compared.readings.trials) == ({"base": (0.5,)}, {"base": 2})
 
 
 def test_without_trials_there_is_one_reading(runs_dir: Path, tried: Make) -> None:

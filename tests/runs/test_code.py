@@ -70,16 +70,16 @@ CHANGES: dict[str, tuple[Callable[[Path], None], tuple[bool, bool, bool]]] = {
         (False, False, False),
     ),
     "a variation in a new file": (
-        lambda src: (src / "etude/model/positions/new.py").write_text(f"from .base import NoPosition{NEW}"),
+        lambda src: (src / "etude/model/position/new.py").write_text(f"from .base import NoPosition{NEW}"),
         (False, False, False),
     ),
     "a variation in the file of its axis": (
-        lambda src: appended(src / "etude/model/positions/base.py", NEW),
+        lambda src: appended(src / "etude/model/position/base.py", NEW),
         (False, False, False),
     ),
     "a variation that the base run does not use": (
         lambda src: edited(
-            src / "etude/model/positions/rotary.py", r"\n    def (\w+)\(", r"\n    extra = 1\n\n    def \1("
+            src / "etude/model/position/relative.py", r"\n    def (\w+)\(", r"\n    extra = 1\n\n    def \1("
         ),
         (False, True, False),
     ),
@@ -104,7 +104,13 @@ CHANGES: dict[str, tuple[Callable[[Path], None], tuple[bool, bool, bool]]] = {
     "how runs are shown, configured and reported": (
         lambda src: [
             appended(src / "etude" / file, "\nEXTRA = 1\n")
-            for file in ("cli/main.py", "report/render/rows.py", "tasks/flops.py", "config/check.py", "runs/run_dir.py")
+            for file in (
+                "cli/main.py",
+                "report/render/rows.py",
+                "tasks/counted.py",
+                "config/check.py",
+                "runs/run_dir.py",
+            )
         ],
         (False, False, False),
     ),

@@ -10,10 +10,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etude.config.config_source import arm_config
 from etude.errors import UserError
 from etude.studies.arms import combine, leave_one_out
 from etude.studies.study import load_study
+from hydra_plugins.etude_studies import arm_config
 
 FILE = Path("study.yaml")
 ALL = ["model/residual=pre", "model/norm=rms", "model/position=rope"]

@@ -10,7 +10,6 @@ from etude.config.compose import compose
 from etude.config.identity import resolve
 from etude.decoding.beam import BeamSearch
 from etude.tasks import build
-from etude.tasks.flops import decoding_flops, training_flops
 from etude.tasks.size import measure_size
 
 PIECES, B, S, T = 200, 2, 5, 3
@@ -38,13 +37,13 @@ def counted(config: dict) -> int:
 
 def test_a_training_step_of_every_variation_takes_what_the_formula_says(variation):
     config = config_of(*variation)
-    assert B * training_flops(measure_size(config), S, T) == pytest.approx(counted(plain(*variation)), rel=0.001)
+    assert B * measure_size(config).training_flops(S, T) == pytest.approx(counted(plain(*variation)), rel=0.001)
 
 
 @pytest.mark.parametrize("overrides", [["model.d_k=3"], ["model.d_v=5"], ["model.n_layers=1"], ["model.n_layers=5"]])
 def test_and_so_does_one_of_every_size(overrides):
     config = config_of(*overrides)
-    assert B * training_flops(measure_size(config), S, T) == pytest.approx(counted(config), rel=0.001)
+    assert B * measure_size(config).training_flops(S, T) == pytest.approx(counted(config), rel=0.001)
 
 
 class Endless(torch.nn.Module):
@@ -71,7 +70,7 @@ def test_decoding_every_variation_takes_what_the_formula_says(variation, beam):
     search = BeamSearch(beam=beam, alpha=0.6, max_len_offset=T)
     with FlopCounterMode(display=False) as counter:
         search(Endless(model), source, torch.ones_like(source, dtype=torch.bool))
-    formula = B * decoding_flops(measure_size(config), S, S + T, beam)
+    formula = B * measure_size(config).decoding_flops(S, S + T, beam)
     assert formula == pytest.approx(counter.get_total_flops(), rel=0.001)
 
 
@@ -79,4 +78,4 @@ def test_the_base_model_at_full_scale_takes_six_operations_a_weight_and_token_an
     config = resolve(compose(["scale=full", "data.vocab_size=37000"]))
     of_model = measure_size(config)
     rule = 6 * 25 * (of_model.source_weights + of_model.target_weights)
-    assert rule < training_flops(of_model, 25, 25) < 1.02 * rule
+    assert rule < of_model.training_flops(25, 25) < 1.02 * rule

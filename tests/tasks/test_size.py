@@ -1,6 +1,7 @@
 """What a plan knows of a model without building it."""
 
 import pytest
+import torch
 
 from etude.config.compose import compose
 from etude.config.identity import resolve
@@ -60,3 +61,72 @@ def test_the_pieces_are_those_that_the_tokenizer_gets_whatever_suits_the_text():
     said, meant = config_of("tokenizer.vocab_size=40"), config_of("data.vocab_size=40")
     assert said["data"]["vocab_size"] == 60
     assert measure_size(said).parameters == measure_size(meant).parameters < measure_size(config_of()).parameters
+
+
+class Recurrent(torch.nn.Module):
+    """A model that étude does not know."""
+
+    def __init__(self, vocab_size: int, *, d_model: int) -> None:
+        super().__init__()
+        self.table = torch.nn.Embedding(vocab_size, d_model)
+        self.encoder = torch.nn.GRU(d_model, d_model, batch_first=True)
+        self.decoder = torch.nn.GRU(d_model, d_model, batch_first=True)
+        self.output = torch.nn.Linear(d_model, vocab_size, bias=False)
+
+    def forward(self, source, source_mask, target_in):
+        _, hidden = self.encoder(self.table(source))
+        return self.output(self.decoder(self.table(target_in), hidden)[0])
+
+    def start(self, source, source_mask):
+        raise NotImplementedError
+
+    step = start
+
+
+def test_what_a_model_of_anybodys_costs_is_counted():
+    d, v, source, target = 16, 60, 5, 3
+    size = measure_size(config_of(f"model._target_={__name__}.Recurrent", "tokenizer.vocab_size=60"))
+    assert size.parameters == 2 * (6 * d * d + 6 * d) + 2 * v * d
+    forward = 2 * 6 * d * d * (source + target) + 2 * v * d * target
+    assert size.training_flops(source, target) == 3 * forward
+    assert size.decoding_flops(source, target, beam=4) == 4 * forward
+    assert size.saved_bytes(source, 2 * target) > size.saved_bytes(source, target) > 4 * d * (source + target)
+
+
+class Looking(Recurrent):
+    """One that looks at what it is given, and has an even number of layers."""
+
+    def __init__(self, vocab_size: int, *, d_model: int, n_layers: int) -> None:
+        super().__init__(vocab_size, d_model=d_model)
+        if n_layers % 2:
+            raise ValueError("n_layers must be even")
+
+    def forward(self, source, source_mask, target_in):
+        lengths = source_mask.sum(dim=1).cpu()
+        assert lengths.min() > 0
+        return super().forward(source, source_mask, target_in)
+
+
+class Failing(Recurrent):
+    """One with a mistake in it."""
+
+    def forward(self, source, source_mask, target_in):
+        raise ValueError("what a pity")
+
+
+def test_a_model_that_looks_at_what_it_is_given_is_counted_with_numbers():
+    asked = ["tokenizer.vocab_size=60", "model.n_layers=4"]
+    plain, looking = (config_of(f"model._target_={__name__}.{name}", *asked) for name in ("Recurrent", "Looking"))
+    assert measure_size(looking).training_flops(5, 3) == measure_size(plain).training_flops(5, 3)
+
+
+def test_a_model_that_fails_is_told_by_name_before_anything_is_trained():
+    config = config_of(f"model._target_={__name__}.Failing")
+    with pytest.raises(UserError, match=r"model: Failing fails when it is called with .*: what a pity"):
+        measure_size(config).training_flops(5, 3)
+
+
+def test_the_class_of_a_model_is_refused_where_it_lacks_what_decoding_calls():
+    config = config_of("model._target_=torch.nn.Identity")
+    with pytest.raises(UserError, match=r"model: torch\.nn\.Identity has no start and no step"):
+        build.shapes(config)

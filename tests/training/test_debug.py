@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from etude.config.compose import compose
+from etude.config.compose_cache import ConfigCache
 from etude.config.identity import freeze
-from etude.config.resolve_cache import ConfigCache
 from etude.runs.run_dir import RunDir
 from etude.training.metrics_writers import read_metrics
 from etude.training.run import train

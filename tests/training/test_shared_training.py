@@ -3,14 +3,21 @@
 import logging
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread, Timer
 from typing import Any
 
 import pytest
 from filelock import FileLock
 from tests.training.conftest import Freeze, found, in_processes
 
-from etude.runs.lock import Busy
+from etude.runs.lock import claim, is_training_locked
+from etude.runs.provenance import Code
+from etude.runs.records import read_run
 from etude.runs.run_dir import RunDir
+from etude.runs.shared_training import take_over
 from etude.runs.siblings import studies_of
 from etude.training import run as training
 from etude.training.run import train
@@ -120,16 +127,79 @@ def test_another_seed_or_model_shares_nothing(runs: Freeze) -> None:
         assert not other.checkpoint.samefile(first.checkpoint), change
 
 
-def test_two_runs_do_not_train_the_same_at_once(runs: Freeze) -> None:
+def test_two_runs_do_not_train_the_same_at_once(runs: Freeze, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="etude")
     first, second = runs("at_once"), runs("at_once", *BEAM)
-    locks = first.path.parents[2] / ".trainings"
+    locks = first.runs_dir / ".trainings"
     locks.mkdir()
-    with FileLock(locks / f"{first.training}.lock"), pytest.raises(Busy, match="is training for another run what"):
-        train(second, patience=0)
+    with held_elsewhere(locks / f"{first.training}.lock") as release:
+        Timer(0.5, release.set).start()
+        train(second)
+    assert "another run is trained whose weights are the same: waiting for it" in log_of(caplog)
+    with held_elsewhere(locks / f"{first.training}.lock"):
+        train(first)
+    assert first.finished, "where nothing is left to train nobody waits"
+
+
+@contextmanager
+def held_elsewhere(file: Path) -> Iterator[Event]:
+    """Meanwhile another thread has a lock, until it is told to release it."""
+    held, release = Event(), Event()
+
+    def hold() -> None:
+        with FileLock(file):
+            held.set()
+            release.wait(60)
+
+    thread = Thread(target=hold)
+    thread.start()
+    held.wait(60)
+    yield release
+    release.set()
+    thread.join()
+
+
+@pytest.mark.parametrize("why", ["other code", "cleaned", "damaged"])
+def test_what_cannot_be_taken_over_spares_nobody_the_training_nor_the_lock(runs: Freeze, why: str) -> None:
+    first, second = runs(f"spares-{why[:3]}"), runs(f"spares-{why[:3]}", *BEAM)
+    third = runs(f"spares-{why[:3]}", "decoding=beam", "decoding.beam=3")
     train(first)
-    with FileLock(locks / f"{first.training}.lock"):
-        train(second, patience=0)
-    assert second.finished
+    if why == "other code":
+        first.write_result(first.result() | {"code": "0123456789"})
+    elif why == "cleaned":
+        first.checkpoint.unlink()
+    else:
+        damaged = bytearray(first.checkpoint.read_bytes())
+        damaged[len(damaged) // 2] ^= 255
+        first.checkpoint.write_bytes(damaged)
+    with claim(second) as claimed:
+        assert claimed
+        assert is_training_locked(third)
+    train(second)
+    assert not (first.checkpoint.exists() and second.checkpoint.samefile(first.checkpoint))
+    assert not [*second.checkpoint.parent.glob("previous.ckpt")]
+
+
+def test_a_run_that_was_overtaken_goes_on_from_where_the_other_is(
+    runs: Freeze, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = runs("overtaken"), runs("overtaken", *BEAM)
+    for run, step in ((first, 4), (second, 8)):
+        with monkeypatch.context() as patched:
+            patched.setattr("etude.training.module.TranslationModule.on_train_batch_end", _stop_at(step), raising=False)
+            with pytest.raises(KeyboardInterrupt):
+                train(run)
+    assert take_over(first, first.config()) == second
+    assert first.checkpoint.samefile(second.checkpoint)
+
+
+@pytest.mark.parametrize("other", [["study=mine"], ["study=mine", *BEAM]])
+def test_other_metrics_are_no_other_code(runs: Freeze, other: list[str]) -> None:
+    name = f"metrics-{len(other)}"
+    first, second = runs(name, "metrics=bleu"), runs(name, "metrics=[bleu,chrf]", *other)
+    train(first)
+    assert train(second)["test"]["chrf"] >= 0
+    assert read_run(second).code is Code.SAME
 
 
 def test_how_often_it_is_validated_changes_no_weight_and_so_no_run(runs: Freeze) -> None:

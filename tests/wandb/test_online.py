@@ -154,7 +154,7 @@ def test_a_run_that_two_studies_have_is_one_run_with_one_curve_and_a_tag_for_eac
     go_on(run, "online", 1, 3)
     run.write_result(RESULT | {"code": code_fingerprint(run.config())})
     other = in_another_study(run)
-    assert take_over(other) == run
+    assert take_over(other, other.config()) == run
     loggers = wandb(other, other.config(), mode="online", project="etude", entity=None)
     record(loggers, other, other.result())
     finish(loggers, exit_code=0)

@@ -105,7 +105,7 @@ def test_a_run_that_two_studies_share_is_read_back_for_either(server: Any, logge
     other.config_file.write_text(yaml.safe_dump(first.config() | {"study": "modern"}))
     for one in (first, other):
         one.training_file.write_text("fedcba9876\n")
-    take_over(other)
+    take_over(other, other.config())
     loggers = wandb(other, other.config(), mode="online", project="etude", entity=None)
     record(loggers, other, other.result())
     finish(loggers, exit_code=0)

@@ -3,7 +3,6 @@
 import json
 import math
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from etude.cli.hydra_app import run_task_on_a_run
@@ -22,7 +21,7 @@ def main(words: list[str]) -> None:
 
     def task(config: "DictConfig") -> None:
         from etude.config.check import check
-        from etude.config.identity import resolve
+        from etude.config.resolve import resolve
         from etude.config.schema import Analyze
 
         check(config, Analyze)
@@ -33,10 +32,6 @@ def main(words: list[str]) -> None:
 
 def analyze(config: dict[str, Any], *, as_json: bool) -> None:
     """Write `analysis.json` into the run's directory, and its summary, or all of it, to standard output.
-
-    Args:
-        config: of `etude analyze`.
-        as_json: print what the file holds instead of the summary.
 
     Raises:
         UserError: a value is out of its range; there is no such run, it is not finished, or it cannot be read.
@@ -54,18 +49,12 @@ def analyze(config: dict[str, Any], *, as_json: bool) -> None:
         sys.stdout.write(f"{text}\n")
     else:
         console().print(render_summary(found))
-    _keep(run.analysis_file, text, told=not as_json)
-
-
-def _keep(file: Path, text: str, *, told: bool) -> None:
-    """Write what was found beside the run; one that may only be read is analysed all the same."""
     try:
-        write_text(file, f"{text}\n")
-    except UserError as error:
+        write_text(run.analysis_file, f"{text}\n")
+    except UserError as error:  # a run that may only be read is analysed all the same
         sys.stderr.write(f"etude: {error.__cause__ or error}: the answers above are not kept, and no page shows them\n")
-        return
-    if told:
-        sys.stdout.write(f"{file}\n")  # whole, however narrow the terminal is
+    else:
+        sys.stdout.write("" if as_json else f"{run.analysis_file}\n")  # whole, however narrow the terminal is
 
 
 def _check(config: dict[str, Any]) -> None:

@@ -4,10 +4,14 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from etude.errors import UserError, did_you_mean
+from etude.paths import find_file
+from etude.studies.study import study_names
+from etude.yaml_file import read_yaml
 
-_OPTION = re.compile(r"^  (?:(--[\w-]+)(?: ([A-Z]+))?|(\w+)=[A-Z]+)  ", re.MULTILINE)
+_OPTION = re.compile(r"^  (?:(--[\w-]+)(?:( |\[=)([A-Z]+)\]?)?|(\w+)=[A-Z]+)  +(.*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,33 @@ class Arguments:
     words: list[str]
     options: dict[str, str]
 
+    @property
+    def study(self) -> str:
+        """The first word.
+
+        Raises:
+            UserError: there is none.
+        """
+        if not self.words:
+            raise UserError(f"no study is named; {did_you_mean('', study_names())}")
+        return self.words[0]
+
+    @property
+    def where(self) -> dict[str, str]:
+        """Which runs of the study, as key=value.
+
+        Raises:
+            UserError: one of the other words is no such pair.
+        """
+        if other := next((word for word in self.words[1:] if "=" not in word), None):
+            raise UserError(f"{other!r} is not key=value, such as scale=small")
+        return dict(word.split("=", 1) for word in self.words[1:])
+
+    @property
+    def runs_dir(self) -> Path:
+        """Where the runs lie: the folder that was named, or the config's."""
+        return Path(self.options.get("runs_dir") or read_yaml(find_file("conf", "train.yaml"))["runs_dir"]).expanduser()
+
 
 def parse(verb: str, usage: str, words: Sequence[str]) -> Arguments:
     """Part the options of a verb from its other words; print the usage and leave where that is asked for.
@@ -29,31 +60,35 @@ def parse(verb: str, usage: str, words: Sequence[str]) -> Arguments:
     Args:
         verb: its name.
         usage: its help, in which a line `  --json  ...` makes a flag, `  --tolerance SHARE  ...` an option with a value
-            (`--tolerance 0.1`, `--tolerance=0.1`), and `  device=NAME  ...` a key of the verb's own.
+            (`--tolerance 0.1`, `--tolerance=0.1`), `  --serve[=PORT]  ...` one that may have a value, and
+            `  device=NAME  ...` a key of the verb's own. Other keys are taken where it says `key=value`.
         words: behind the verb.
 
     Raises:
-        UserError: a word begins as an option and is none.
+        UserError: a word is none of these, or an option lacks its value.
         SystemExit: the usage was asked for, and is printed.
     """
     if {"-h", "--help"} & set(words):
         sys.stdout.write(usage)
         sys.exit(0)
-    flags = {flag: bool(metavar) for flag, metavar, _ in _OPTION.findall(usage) if flag}
-    keys = {key for _, _, key in _OPTION.findall(usage) if key}
+    lines = _OPTION.findall(usage)
+    takes = {flag: (mark, metavar, told) for flag, mark, metavar, _, told in lines if flag}
+    keys = {key for *_, key, _ in lines if key}
     plain: list[str] = []
     options: dict[str, str] = {}
     rest = iter(words)
     for word in rest:
         name, equals, value = word.partition("=")
+        mark, metavar, told = takes.get(name, ("", "", ""))
         if name in keys and equals:
             options[name] = value
-        elif word in flags:
-            options[word] = next(rest, "") if flags[word] else ""
-        elif flags.get(name):
-            options[name] = value
-        elif word.startswith("-"):
-            raise UserError(f"etude {verb} takes key=value and no {word}; {did_you_mean(name, [*flags, '--help'])}")
+        elif name in takes and (metavar or not equals):
+            options[name] = value or (next(rest, "") if mark == " " and not equals else "")
+            if mark == " " and not options[name]:
+                raise UserError(f"{name} needs {metavar}: {told}")
+        elif word.startswith("-") or (equals and keys and "key=value" not in usage):
+            known = [*takes, *(f"{key}=" for key in keys), "--help"]
+            raise UserError(f"etude {verb} takes no {word}; {did_you_mean(name, known)}")
         else:
             plain.append(word)
     return Arguments(plain, options)

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.filesize import decimal
 from rich.table import Table
@@ -10,10 +9,8 @@ from rich.text import Text
 
 from etude.cli.arguments import parse
 from etude.errors import UserError, did_you_mean
-from etude.paths import shipped
 from etude.runs.cleaning import Kind, Removable, find_removable, remove
 from etude.terminal import console
-from etude.yaml_file import read_yaml
 
 HELP = """usage: etude clean [STUDY ...] [runs_dir=DIR] [--yes]
 
@@ -32,13 +29,9 @@ A run without its checkpoint still reports; to evaluate, analyze or translate wi
 
 
 def main(words: Sequence[str]) -> None:
-    """Show what may go, and delete it where that is asked for.
-
-    Raises:
-        UserError: a word is not understood, or there is no such folder of runs, or nothing of that study in it.
-    """
+    """Show what may go, and delete it where that is asked for."""
     asked = parse("clean", HELP, words)
-    runs_dir = Path(asked.options.get("runs_dir") or read_yaml(shipped("conf") / "train.yaml")["runs_dir"]).expanduser()
+    runs_dir = asked.runs_dir
     if not runs_dir.is_dir():
         raise UserError(f"there is no folder of runs {runs_dir}: say where they lie with runs_dir=DIR")
     studies = sorted({path.parent.parent.name for path in runs_dir.glob("*/*/seed*/")})
@@ -80,7 +73,5 @@ def _sum(removable: Sequence[Removable]) -> str:
 
 
 def _confirmed() -> bool:
-    """Whether somebody at a terminal says yes."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return False
-    return input("delete all this? yes or no: ").strip().lower() in ("y", "yes")
+    at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    return at_terminal and input("delete all this? yes or no: ").strip().lower() in ("y", "yes")

@@ -13,7 +13,7 @@ from etude.cli.arguments import parse
 from etude.config.difference import ABSENT, Difference, difference
 from etude.errors import UserError
 from etude.inspect.show.named import NamedConfig, find_config
-from etude.terminal import console, told
+from etude.terminal import console, format_value
 
 HELP = """usage: etude diff A B
 
@@ -26,11 +26,7 @@ What B does differently from A. Each is a run directory, an arm of a study, or o
 
 
 def main(words: Sequence[str]) -> None:
-    """Print the difference of two configs.
-
-    Raises:
-        UserError: there are not two, or one of them names no config.
-    """
+    """Print the difference of two configs."""
     words = parse("diff", HELP, words).words
     if len(words) != 2:
         raise UserError(f'diff takes two configs, not {len(words)}; quote overrides: etude diff "" "model.heads=4"')
@@ -55,7 +51,7 @@ def _side(word: str) -> NamedConfig:
 
 def _parameters(side: NamedConfig) -> int | None:
     """How many there are, or None where today's code no longer builds the model of a run."""
-    from etude.inspect.show.shapes import count_parameters  # torch, now that both configs are known
+    from etude.inspect.show.anatomy import count_parameters  # torch, now that both configs are known
 
     try:
         return count_parameters(side.config)
@@ -88,4 +84,4 @@ def _section(table: Table, title: str, pairs: dict[str, tuple[Any, Any]], style:
 
 
 def _shown(value: Any) -> str:
-    return f"{len(value)} keys" if isinstance(value, dict) else "–" if value is ABSENT else told(value)
+    return f"{len(value)} keys" if isinstance(value, dict) else "–" if value is ABSENT else format_value(value)

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -57,11 +57,25 @@ def run_task_on_a_run(verb: str, task: Task, words: list[str]) -> None:
 
 def _help(verb: str) -> str:
     """The verb's own config file, comments and all, but for what is Hydra's."""
-    from etude.paths import find
+    from etude.paths import find_file
 
-    title, *lines = find("conf", f"{verb}.yaml").read_text(encoding="utf-8").splitlines()
+    title, *lines = find_file("conf", f"{verb}.yaml").read_text(encoding="utf-8").splitlines()
     own = [line.removeprefix("  - ") for line in lines if not re.match(r"defaults|hydra|  - (_self_|override)", line)]
     return "\n".join([title.removeprefix("# "), "", *filter(None, own), ""])
+
+
+def complete(words: list[str], verbs: Collection[str]) -> None:
+    """Install tab completion or answer the shell's question, as Hydra does, with the verb taken out of the line."""
+    line, point = os.environ.get("COMP_LINE", ""), int(os.environ.get("COMP_POINT", "0") or 0)
+    program, _, rest = line.partition(" ")
+    verb, space, behind = rest.lstrip().partition(" ")
+    if "query" in "".join(words) and not space:
+        sys.stdout.write("\n".join(name for name in verbs if name.startswith(verb)))
+        return
+    os.environ["COMP_LINE"] = f"{program} {behind}"
+    os.environ["COMP_POINT"] = str(max(0, point - len(verb) - 1))
+    config_name = verb if verb in ("evaluate", "analyze", "translate") else "train"
+    run_task(verb or "train", config_name, lambda config: None, words)
 
 
 def _with_hydra_node(config: "DictConfig") -> "DictConfig":

@@ -4,6 +4,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from etude.cli.arguments import parse
 from etude.errors import UserError
 from etude.paths import shipped
 
@@ -15,15 +16,9 @@ already stays as it is.
 
 
 def main(words: list[str]) -> None:
-    """Write the folder, and say what was written.
-
-    Raises:
-        UserError: no folder is named, or it cannot be one.
-    """
-    if {"-h", "--help"} & set(words):
-        sys.stdout.write(HELP)
-        return
-    if len(words) != 1 or words[0].startswith("-"):
+    """Write the folder, and say what was written."""
+    words = parse("init", HELP, words).words
+    if len(words) != 1:
         raise UserError("etude init takes one folder, such as: etude init mine")
     folder, template = Path(words[0]), shipped("template")
     if blocked := next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None):

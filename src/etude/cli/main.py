@@ -87,7 +87,7 @@ def _dispatch(words: list[str]) -> None:
 
         sys.stdout.write(f"etude {__version__}\n")
     elif words[0] in ("-sc", "--shell-completion"):
-        from etude.cli.completion import complete
+        from etude.cli.hydra_app import complete
 
         complete(words, VERBS)
     elif words[0] in VERBS:

@@ -5,19 +5,15 @@ import signal
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from etude.cli.arguments import parse
-from etude.config.compose_cache import expand
+from etude.config.compose_cache import ConfigCache, ValidConfig, expand
 from etude.config.difference import Difference, difference
-from etude.config.resolve_cache import ConfigCache, ValidConfig
 from etude.errors import UserError
 from etude.search.sweep_file import planned_runs
-from etude.studies.study import load_study, study_names
+from etude.studies.study import Paper, load_study, study_names
 from etude.terminal import console
-
-if TYPE_CHECKING:
-    from etude.inspect.plan.runs import RunPlan
 
 HELP = """usage: etude plan [FILE|STUDY] [key=value ...] [device=NAME] [--measure] [--tolerance SHARE] [--json]
 
@@ -40,11 +36,7 @@ _WHOLE = 110  # columns: a line that the terminal breaks can be read, a figure t
 
 
 def main(words: Sequence[str]) -> None:
-    """Plan a study, a sweep file, or the runs of some overrides.
-
-    Raises:
-        UserError: a config cannot run, or a word is not understood.
-    """
+    """Plan a study, a sweep file, or the runs of some overrides."""
     asked = parse("plan", HELP, words)
     tolerance = _share(asked.options.get("--tolerance", "0.1"))
     named = bool(asked.words) and "=" not in asked.words[0]
@@ -70,7 +62,7 @@ def main(words: Sequence[str]) -> None:
         _differing(difference(configs[base], configs[run], (sound[base].written, sound[run].written)), _typed_keys(run))
         for base, run in zip(bases, runs, strict=True)
     ]
-    paper = [_printed(one.config["study"], one.config["arm"]) for one in ours]
+    paper = [_paper_of(one.config["study"]).arms.get(one.config["arm"], {}).get("params_M") for one in ours]
     unequal = [
         gap
         for base in dict.fromkeys(bases)
@@ -83,10 +75,11 @@ def main(words: Sequence[str]) -> None:
     out.width = max(out.width, _WHOLE)
     out.print(render_plan(ours, differs, paper, where))
     shown = [plans[base] for base in dict.fromkeys(bases)] if len(runs) > 1 else ours
-    printed = {key: value for one in shown for key, value in _papers_proportions(one).items()}
+    printed = {key: value for one in shown for key, value in _paper_of(one.config["study"]).proportions.items()}
     out.print(render_proportions([(one.name, one.proportions) for one in shown], printed))
     lines = plan_notes(ours, unequal, tolerance)
-    if any(paper) and not all(_as_printed(one.config) for one in ours):
+    counted = {(one.config["choices"]["model/conventions"], one.config["choices"]["scale"]) for one in ours}
+    if any(paper) and counted != {("t2t_2017", "full")}:
         lines.insert(0, "The paper's column is counted as model/conventions=t2t_2017 scale=full counts.")
     for line in lines:
         out.print(line)
@@ -115,15 +108,13 @@ def _composed_beside_torch(runs: Sequence[Run], alone: bool) -> dict[Run, ValidC
 
 def _composed(runs: Sequence[Run], alone: bool) -> dict[Run, ValidConfig]:
     """The config of each run, after every check; a mistake says in which, unless one was asked for alone."""
-    configs = ConfigCache()
-    return {run: _resolve(run, configs, alone) for run in runs}
-
-
-def _resolve(run: Run, configs: ConfigCache, alone: bool) -> ValidConfig:
-    try:
-        return configs.resolve(run)
-    except UserError as error:
-        raise error if alone else UserError(f"{' '.join(run)}: {error}") from error
+    configs, composed = ConfigCache(), {}
+    for run in runs:
+        try:
+            composed[run] = configs.resolve(run)
+        except UserError as error:
+            raise error if alone else UserError(f"{' '.join(run)}: {error}") from error
+    return composed
 
 
 def _baseline_of(run: Run) -> Run:
@@ -133,12 +124,6 @@ def _baseline_of(run: Run) -> Run:
         return ()
     base = f"experiment={study}/{load_study(study).baseline}"
     return tuple(base if override.startswith("experiment=") else override for override in run)
-
-
-def _as_printed(config: dict[str, Any]) -> bool:
-    """Whether the parameters can be held against the paper's."""
-    choices = config["choices"]
-    return choices["model/conventions"] == "t2t_2017" and choices["scale"] == "full"
 
 
 def _typed_keys(run: Run) -> set[str]:
@@ -164,12 +149,6 @@ def _differing(found: Difference, said: set[str]) -> dict[str, Any]:
     return {key: after for key, (_, after) in {**found.choices, **values}.items()}
 
 
-def _papers_proportions(run: "RunPlan") -> dict[str, float]:
-    """What the paper of a run's study trained with, without units."""
-    study = run.config["study"]
-    return load_study(study).paper.proportions if study in study_names() else {}
-
-
-def _printed(study: str, arm: str) -> float | None:
-    """The paper's parameters, in millions."""
-    return load_study(study).paper.arms.get(arm, {}).get("params_M") if study in study_names() else None
+def _paper_of(study: str) -> Paper:
+    """What the paper of a study printed; nothing where it reproduces none."""
+    return load_study(study).paper if study in study_names() else Paper()

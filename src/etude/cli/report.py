@@ -3,21 +3,20 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import cast, get_args
 
+from etude.cli.arguments import Arguments, parse
 from etude.errors import UserError, did_you_mean
 from etude.files import write_or_print
-from etude.report import Report
 from etude.report import report as make_report
-from etude.report.arguments import BASELINE, LATEX_COLUMNS, LATEX_NOTES, WANDB, Arguments, parse_arguments
 from etude.report.render.latex import Notes, latex
 from etude.report.render.rows import Rows
 from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import search
-from etude.runs.run_dir import RunDir
+from etude.search import sweep_file
 from etude.studies.study import load_study, study_names
 from etude.terminal import PIPE_WIDTH, console
 
@@ -33,84 +32,63 @@ more than the luck of seeds, and in BLEU also by more than that of the test sent
 Of a sweep file: what it tried, the best on the validation set first, and for a random search what so many trials may be
 expected to find. What was typed behind `etude sweep` is typed here too.
 
-  --baseline ARM    hold the other arms against this one
-  runs_dir=DIR      where the runs lie
-  --html FILE       write one page that holds all it shows: table, curves, differences, costs, translations
-  --serve[=PORT]    show that page in a browser of this machine, written anew while runs go on
-  --markdown FILE   write the table as Markdown instead of printing it
-  --latex FILE      write it for a paper: \\input it; the preamble needs booktabs and graphicx
-  --latex-notes=N   below that table: none, short (what its marks mean) or full, as if nothing is said
-  --latex-columns=1 fit it into one column of a paper in two, with BLEU below perplexity
-  --svg FILE        write a picture of what the terminal would show
-                    - in the place of a file is standard output
-  --wandb PROJECT   write a report on Weights & Biases, with plots of the runs that it has; needs wandb-workspaces
+  --baseline ARM     hold the other arms against this one
+  runs_dir=DIR       where the runs lie
+  --html FILE        write one page that holds all it shows: table, curves, differences, costs, translations
+  --serve[=PORT]     show that page in a browser of this machine, written anew while runs go on
+  --markdown FILE    write the table as Markdown instead of printing it
+  --latex FILE       write it for a paper: \\input it; the preamble needs booktabs and graphicx
+  --latex-notes N    below that table: none, short (what its marks mean) or full, as if nothing is said
+  --latex-columns N  1 fits it into one column of a paper in two, with BLEU below perplexity; 2 if nothing is said
+  --svg FILE         write a picture of what the terminal would show
+                     - in the place of a file is standard output
+  --wandb PROJECT    write a report on Weights & Biases, with plots of the runs that it has; needs wandb-workspaces
 """
+_LATEX: dict[str, tuple[str, ...]] = {"--latex-notes": get_args(Notes), "--latex-columns": ("1", "2")}
 _WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # a picture should not ask a server for its letters
 
 
 def main(words: Sequence[str]) -> None:
     """Report on a study or on a sweep file."""
-    if words and not {"-h", "--help"} & set(words):
-        from etude.search.sweep_file import drawn_keys, names_file, runs_of
-
-        if names_file(words[0]):
-            report_search(words, runs_of, drawn_keys)
-            return
-    report(words)
-
-
-def report(words: Sequence[str]) -> None:
-    """Report on a study.
-
-    Raises:
-        UserError: a word is not understood, or there is nothing to report.
-    """
-    if not words or {"-h", "--help"} & set(words):
-        sys.stdout.write(HELP + f"\nStudies: {', '.join(study_names())}\n")
+    asked = parse("report", f"{HELP}\nStudies: {', '.join(study_names())}\n", words or ["--help"])
+    draw = _drawings(asked.options)
+    files = {option: file for option, file in asked.options.items() if option in draw}
+    if sweep_file.names_file(asked.study):
+        _show(_search(asked), files, draw)
         return
-    served = [word for word in words if word.partition("=")[0] == "--serve"]
-    wanted = parse_arguments(
-        "report", [word for word in words if word not in served], ("--html", *_OPTIONS, WANDB, BASELINE)
-    )
-    draw = _drawings(wanted.files)
-    if served:
-        _serve(wanted, served[-1].partition("=")[2])
+    if "--serve" in asked.options:
+        _serve(asked, files)
         return
-    made = make_report(wanted.study, Path(wanted.runs_dir), wanted.where, wanted.baseline)
-    if page := wanted.files.pop("--html", ""):
-        _page(made, page)
-    if wanted.wandb:
+    page, project = asked.options.get("--html"), asked.options.get("--wandb")
+    baseline = asked.options.get("--baseline", "")
+    made = make_report(asked.study, asked.runs_dir, asked.where, baseline)
+    if page:
+        from etude.report.render.html.document import document
+
+        write_or_print(page, document(made.compared))
+        if page != "-":
+            sys.stdout.write(f"{Path(page).resolve().as_uri()}  open it in a browser\n")
+    if project:
         from etude.report.render.wandb.publish import publish
 
-        lines = publish(made, Path(wanted.runs_dir), wanted.wandb, wanted.where, wanted.baseline)
+        lines = publish(made, asked.runs_dir, project, asked.where, baseline)
         sys.stdout.write("".join(f"{line}\n" for line in lines))
-    if wanted.files or not (page or wanted.wandb):
-        _show(made.rows, wanted.files, draw)
+    if files or not (page or project):
+        _show(made.rows, files, draw)
 
 
-def report_search(
-    words: Sequence[str],
-    planned: Callable[[str, Sequence[str]], list[tuple[list[str], RunDir]]],
-    drawn: Callable[[str, Sequence[str]], Collection[str]],
-) -> None:
-    """The same of a sweep file.
-
-    Args:
-        words: the file, and what was typed behind it.
-        planned: gives the overrides and the directory of each run of the sweep so called.
-        drawn: gives the keys whose values it draws.
+def _search(asked: Arguments) -> Rows:
+    """The table of a sweep file: what it tried.
 
     Raises:
         UserError: a word is not understood, or no run of the sweep is finished.
     """
-    for word in words[1:]:
-        if word.partition("=")[0] in ("--html", "--serve", WANDB, BASELINE):
-            raise UserError(f"{word} is for a study; of a sweep file there are {', '.join(_DRAWINGS)}")
-    files = parse_arguments("report", words, _OPTIONS).files
-    draw = _drawings(files)
-    typed = [word for word in words[1:] if "=" in word and not word.startswith("-")]
-    name = " ".join([words[0], *typed])
-    _show(search(name, planned(words[0], typed), drawn(words[0], typed)), files, draw)
+    for option in ("--html", "--serve", "--wandb", "--baseline"):
+        if option in asked.options:
+            raise UserError(f"{option} is for a study; of a sweep file there are {', '.join(_DRAWINGS)}")
+    name, typed = asked.words[0], [f"{key}={value}" for key, value in asked.where.items()]
+    typed += [f"runs_dir={asked.options['runs_dir']}"] if "runs_dir" in asked.options else []
+    return search(" ".join([name, *typed]), sweep_file.runs_of(name, typed), sweep_file.drawn_keys(name, typed))
 
 
 def _show(rows: Rows, files: Mapping[str, str], draw: Mapping[str, Callable[[Rows], str]]) -> None:
@@ -121,44 +99,32 @@ def _show(rows: Rows, files: Mapping[str, str], draw: Mapping[str, Callable[[Row
         console().print(RenderedTable(rows))
 
 
-def _drawings(files: dict[str, str]) -> dict[str, Callable[[Rows], str]]:
-    """What draws each kind of file; the options of LaTeX are taken out of `files`.
+def _drawings(options: Mapping[str, str]) -> dict[str, Callable[[Rows], str]]:
+    """What draws each kind of file.
 
     Raises:
-        UserError: an option has another value, or there is no table in LaTeX to have it.
+        UserError: an option of LaTeX has another value, or there is no table in LaTeX to have it.
     """
-    asked_for = {option: files.pop(option) for option in _LATEX if option in files}
-    for option, value in asked_for.items():
-        if value not in _LATEX[option]:
-            raise UserError(f"{option}={value}: {did_you_mean(value, _LATEX[option])}")
-        if "--latex" not in files:
+    for option in _LATEX.keys() & options.keys():
+        if options[option] not in _LATEX[option]:
+            raise UserError(f"{option}={options[option]}: {did_you_mean(options[option], _LATEX[option])}")
+        if "--latex" not in options:
             raise UserError(f"{option} is for a table in LaTeX: say --latex FILE, too")
-    notes, columns = asked_for.get(LATEX_NOTES, "full"), int(asked_for.get(LATEX_COLUMNS, "2"))
-    return _DRAWINGS | {"--latex": partial(latex, notes=cast(Notes, notes), columns=columns)}
+    notes, columns = cast(Notes, options.get("--latex-notes", "full")), int(options.get("--latex-columns", "2"))
+    return _DRAWINGS | {"--latex": partial(latex, notes=notes, columns=columns)}
 
 
-def _page(made: Report, file: str) -> None:
-    from etude.report.render.html.document import document
-
-    write_or_print(file, document(made.compared))
-    if file != "-":
-        sys.stdout.write(f"{Path(file).resolve().as_uri()}  open it in a browser\n")
-
-
-def _serve(wanted: Arguments, port: str) -> None:
+def _serve(asked: Arguments, files: Mapping[str, str]) -> None:
     from etude.report.render.html.serve import serve
 
-    load_study(wanted.study)  # a study that does not exist will not come to be
-    if wanted.files or wanted.wandb:
-        raise UserError(f"--serve shows the page and writes nothing: leave out {', '.join([*wanted.files]) or WANDB}")
+    load_study(asked.study)  # a study that does not exist will not come to be
+    if other := [*files, *({"--html", "--wandb"} & asked.options.keys())]:
+        raise UserError(f"--serve shows the page and writes nothing: leave out {', '.join(other)}")
+    port = asked.options["--serve"]
     if port and not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
         raise UserError(f"--serve={port}: a port is a number below 65536, such as --serve=8000")
-    runs_dir = Path(wanted.runs_dir)
-    serve(
-        lambda: make_report(wanted.study, runs_dir, wanted.where, wanted.baseline).compared,
-        runs_dir / wanted.study,
-        int(port or 0),
-    )
+    runs_dir, where, baseline = asked.runs_dir, asked.where, asked.options.get("--baseline", "")
+    serve(lambda: make_report(asked.study, runs_dir, where, baseline).compared, runs_dir / asked.study, int(port or 0))
 
 
 def _picture(rows: Rows) -> str:
@@ -170,5 +136,3 @@ def _picture(rows: Rows) -> str:
 
 
 _DRAWINGS: dict[str, Callable[[Rows], str]] = {"--markdown": markdown, "--latex": latex, "--svg": _picture}
-_LATEX: dict[str, tuple[str, ...]] = {LATEX_NOTES: get_args(Notes), LATEX_COLUMNS: ("1", "2")}
-_OPTIONS = (*_DRAWINGS, *_LATEX)

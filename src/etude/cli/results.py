@@ -4,11 +4,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from etude.cli.arguments import parse
 from etude.errors import UserError
 from etude.files import write_or_print
 from etude.report import Results
 from etude.report import results as find_results
-from etude.report.arguments import WANDB, parse_arguments
 from etude.report.frame import as_csv, as_json, write_parquet
 from etude.studies.study import study_names
 
@@ -29,30 +29,24 @@ In Python: etude.report.results("table3").frame()
 
 
 def main(words: Sequence[str]) -> None:
-    """Write the runs of a study as a frame; those without a result are named with their state.
-
-    Raises:
-        UserError: a word is not understood, or there is nothing to show.
-    """
-    if not words or {"-h", "--help"} & set(words):
-        sys.stdout.write(HELP + f"\nStudies: {', '.join(study_names())}\n")
-        return
-    wanted = parse_arguments("results", words, ("--csv", "--json", "--parquet", WANDB))
-    if wanted.wandb:
+    """Write the runs of a study as a frame; those without a result are named with their state."""
+    asked = parse("results", f"{HELP}\nStudies: {', '.join(study_names())}\n", words or ["--help"])
+    if project := asked.options.get("--wandb"):
         from etude.report.render.wandb.fetch import fetch
 
-        found = fetch(wanted.study, wanted.wandb, wanted.where)
+        found = fetch(asked.study, project, asked.where)
     else:
-        found = find_results(wanted.study, wanted.runs_dir, wanted.where)
+        found = find_results(asked.study, asked.runs_dir, asked.where)
     rows = found.frame()
-    for option, file in (wanted.files or {"--csv": "-"}).items():
+    files = {option: file for option, file in asked.options.items() if option in ("--csv", "--json", "--parquet")}
+    for option, file in (files or {"--csv": "-"}).items():
         if option == "--parquet":
             if file == "-":
                 raise UserError("--parquet - would fill the terminal with bytes: name a file, or write --csv -")
             write_parquet(rows, Path(file))
         else:
             write_or_print(file, as_csv(rows) if option == "--csv" else as_json(rows))
-    sys.stderr.write("".join(f"{note}\n" for note in _left_out(found, bool(wanted.wandb))))
+    sys.stderr.write("".join(f"{note}\n" for note in _left_out(found, bool(project))))
 
 
 def _left_out(found: Results, at_wandb: bool) -> list[str]:

@@ -23,17 +23,15 @@ of the whole that is. Nothing is trained, and no memory is taken for the weights
 
 
 def main(words: Sequence[str]) -> None:
-    """Print the model of a config.
-
-    Raises:
-        UserError: the words name no config, or its model cannot be built.
-    """
+    """Print the model of a config."""
     arguments = parse("show", HELP, words)
     asked = find_config(arguments.words)
     config = asked.config
-    from etude.inspect.show.anatomy import describe_modules  # torch, now that the config is known to be sound
+    from etude.inspect.show.anatomy import (  # torch, now that the config is known to be sound
+        choices_by_module,
+        describe_modules,
+    )
     from etude.inspect.show.drawing import render_tree, sizes_of
-    from etude.inspect.show.shapes import choices_by_module
     from etude.tasks import build
 
     root = describe_modules(build.shapes(config), choices_by_module(config))

@@ -12,15 +12,14 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from etude.cli.arguments import parse
 from etude.errors import UserError, did_you_mean
-from etude.paths import find
 from etude.runs.provenance import MARKS, notes_on_code
 from etude.runs.records import Run, read_rows, studies_in
 from etude.runs.run_state import State
 from etude.studies.metrics import Metric
 from etude.studies.study import load_study, metrics_of, study_names
 from etude.terminal import console, format_duration, format_number
-from etude.yaml_file import read_yaml
 
 HELP = """usage: etude status [STUDY ...] [runs_dir=DIR] [--json]
 
@@ -52,24 +51,9 @@ class StudyRuns:
 
 
 def main(words: Sequence[str]) -> None:
-    """Print where the runs of all studies, or of some, stand.
-
-    Raises:
-        UserError: a word is not understood, or there is no such study or folder of runs.
-    """
-    if "-h" in words or "--help" in words:
-        sys.stdout.write(HELP)
-        return
-    asked: list[str] = []
-    where = ""
-    for word in words:
-        if word.startswith("runs_dir="):
-            where = word.removeprefix("runs_dir=")
-        elif "=" in word or (word.startswith("-") and word != "--json"):
-            raise UserError(f"status: {word!r}: {did_you_mean(word, ['runs_dir=DIR', '--json', '--help'])}")
-        elif word != "--json":
-            asked.append(word)
-    runs_dir = Path(where or read_yaml(find("conf", "train.yaml"))["runs_dir"]).expanduser()
+    """Print where the runs of all studies, or of some, stand."""
+    arguments = parse("status", HELP, words)
+    asked, runs_dir = arguments.words, arguments.runs_dir
     if not runs_dir.is_dir():
         raise UserError(f"there is no folder of runs {runs_dir}: train something first, or say where with runs_dir=DIR")
     found, notes = studies_in(runs_dir)
@@ -78,13 +62,14 @@ def main(words: Sequence[str]) -> None:
         if name not in known:
             raise UserError(f"there is no study {name!r}: {did_you_mean(name, known)}")
     studies = [_read(name, runs_dir) for name in dict.fromkeys(asked or found)]
+    metrics = list(dict.fromkeys(metric for study in studies for metric in metrics_of(study.study).values()))
     notes = [*([] if asked else notes), *(note for study in studies for note in study.notes)]
-    if "--json" in words:
-        sys.stdout.write(json.dumps(_as_json(runs_dir, studies, notes), indent=2, ensure_ascii=False) + "\n")
+    if "--json" in arguments.options:
+        sys.stdout.write(json.dumps(_as_json(runs_dir, studies, metrics, notes), indent=2, ensure_ascii=False) + "\n")
         return
     out = console()
     if any(study.runs for study in studies):
-        out.print(_table(studies))
+        out.print(_table(studies, metrics))
     for line in (*_lines(studies), *notes, _totals(studies)):
         out.print(line)
 
@@ -106,15 +91,9 @@ def _read(study: str, runs_dir: Path) -> StudyRuns:
     return StudyRuns(study, runs, [arm for arm in order if arm not in begun], notes)
 
 
-def _metrics(studies: Sequence[StudyRuns]) -> list[Metric]:
-    """Those of all studies, each once."""
-    return list(dict.fromkeys(metric for study in studies for metric in metrics_of(study.study).values()))
-
-
-def _table(studies: Sequence[StudyRuns]) -> Table:
+def _table(studies: Sequence[StudyRuns], metrics: Sequence[Metric]) -> Table:
     """A row a run; a figure that no run has takes no column."""
     runs = [run for study in studies for run in study.runs]
-    metrics = _metrics(studies)
     rows = [_figures(run, metrics) for run in runs]
     headers = [header for header in rows[0] if any(row[header] for row in rows)]
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
@@ -178,15 +157,19 @@ def _totals(studies: Sequence[StudyRuns]) -> str:
     counts = _counts(runs)
     parts = [f"{counts[state]} {state}" for state in _STATES if counts[state]]
     if counts[State.FINISHED]:
-        trained = sum(_seconds(run) or 0 for run in runs if run.state is State.FINISHED)
+        finished = [run for run in runs if run.state is State.FINISHED]
+        by_training = {run.run_dir.training or run.name: _seconds(run) or 0 for run in finished}
+        trained = sum(by_training.values())
         parts[0] += f" ({format_duration(trained)} of training)"
     if missing := sum(len(study.missing) for study in studies):
         parts.append(f"{missing} {'arm' if missing == 1 else 'arms'} missing")
     return ", ".join(parts) or "no runs"
 
 
-def _as_json(runs_dir: Path, studies: Sequence[StudyRuns], notes: Sequence[str]) -> dict[str, Any]:
-    runs, metrics = [run for study in studies for run in study.runs], _metrics(studies)
+def _as_json(
+    runs_dir: Path, studies: Sequence[StudyRuns], metrics: Sequence[Metric], notes: Sequence[str]
+) -> dict[str, Any]:
+    runs = [run for study in studies for run in study.runs]
     return {
         "runs_dir": str(runs_dir),
         "runs": [_plain(run, metrics) for run in runs],

@@ -29,7 +29,7 @@ def main(words: list[str]) -> None:
             from etude.tasks.metrics import add_missing_metrics
 
             result = add_missing_metrics(run, resolve(config))
-            finished = "already finished, nothing to do; to compute it again, delete its directory"
+            finished = f"already finished, nothing to do; to compute it again, delete {_directories(run)}"
             sys.stderr.write("\n".join([finished, *_notes_on_code(run, result), ""]))
             if "WANDB_SWEEP_ID" in os.environ:  # the agent that asked for it learns nothing from a skipped run
                 from etude.training.loggers import publish
@@ -55,6 +55,14 @@ def main(words: list[str]) -> None:
         sys.exit(EXIT_STATUS)
 
 
+def _directories(run: "RunDir") -> str:
+    """What holds the result: the run's directory, and those of the same run in other studies."""
+    from etude.runs.siblings import siblings
+
+    others = [str(other.path) for other in siblings(run) if other.id == run.id and other.finished]
+    return " and ".join(["its directory", *others])
+
+
 def _notes_on_code(run: "RunDir", result: dict[str, Any]) -> list[str]:
     from etude.runs.provenance import code_of, notes_on_code
 
@@ -68,7 +76,7 @@ def _trained(run: "RunDir", config: "DictConfig") -> dict[str, Any]:
     if config.trainer.devices > 1:
         from omegaconf import OmegaConf
 
-        from etude.launchers.foreground import train_on_several
+        from etude.launchers.slots import train_on_several
 
         logging_to(None)
         return train_on_several(run, OmegaConf.to_container(config.hydra.launcher))  # type: ignore[arg-type]

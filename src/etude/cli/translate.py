@@ -1,25 +1,66 @@
-"""`etude translate`: lines from standard input to standard output."""
+"""`etude translate`: a filter from lines of standard input to lines of standard output."""
 
 import sys
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from etude.cli.hydra_app import run_task_on_a_run
+from etude.errors import UserError
+from etude.logs import logging_to
+from etude.runs.run_dir import RunDir
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+_CHUNK = 512  # lines that are batched together
+
 
 def main(words: list[str]) -> None:
     """Translate what comes on standard input."""
+    run_task_on_a_run("translate", _translate, words)
 
-    def task(config: "DictConfig") -> None:
-        from etude.config.check import check
-        from etude.config.resolve import resolve, typed_overrides
-        from etude.config.schema import Translate
 
-        check(config, Translate)
-        from etude.inspect.translate import translate
+def _translate(config: "DictConfig") -> None:
+    """Write one translation for each line, as soon as a block of them is done.
 
-        translate(resolve(config), sys.stdin.buffer, sys.stdout, typed_overrides(config))
+    Raises:
+        UserError: there is no such run, its checkpoint is missing or torn, or a line is not UTF-8.
+    """
+    from etude.config.check import check
+    from etude.config.resolve import resolve, typed_overrides
+    from etude.config.schema import Translate
 
-    run_task_on_a_run("translate", task, words)
+    check(config, Translate)
+    logging_to(None)
+    from etude.tasks import build
+    from etude.training.build import load_trained
+
+    trained, transformer, tokenizer = load_trained(RunDir.at(config.run))
+    transformer.to(build.device(config.device))
+    search = build.search(trained, resolve(config), typed_overrides(config))
+    text = _Decoded(sys.stdin.buffer)
+    translator = build.translator(trained, transformer, tokenizer, search)
+    for translation in translator.translate_stream(text, chunk=1 if sys.stdin.isatty() else _CHUNK):
+        sys.stdout.write(f"{translation}\n")
+        sys.stdout.flush()
+    if text.failure:
+        raise text.failure
+
+
+class _Decoded:
+    """Lines of UTF-8 text, up to the first that is not; that one's sentence waits until the others are answered."""
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self.lines = lines
+        self.failure: UserError | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        for number, line in enumerate(self.lines, start=1):
+            try:
+                text = line.decode("utf-8")
+            except UnicodeDecodeError:
+                self.failure = UserError(
+                    f"standard input, line {number}: not UTF-8 text; convert it, with iconv for instance"
+                )
+                return
+            yield text.rstrip("\r\n")

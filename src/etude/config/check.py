@@ -7,13 +7,12 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import InterpolationKeyError, InterpolationResolutionError, MissingMandatoryValue
 
 from etude.config.explain import chain, no_such_key
-from etude.config.schema import Optimizer, Part, Parts, Run, Trainer
+from etude.config.schema import GIVEN, Model, Optimizer, Part, Parts, Run, Trainer, flag_mistake
 from etude.config.signature import signature
-from etude.config.trainer_flags import flag_mistake
 from etude.errors import UserError
 
 _OWN_KEYS = {"_target_", "_partial_", "_convert_", "_recursive_", "_args_"}
@@ -36,18 +35,38 @@ def check(config: Node, schema: type = Run) -> None:
 
 
 def _check_section(node: Any, schema: type, path: str) -> None:
-    if not isinstance(node, Mapping):
-        raise UserError(f"{path} must be a section of keys, not {node!r}; {_slash_hint(path, node)}")
+    _require_section(node, path, "a section of keys")
     hints = _hints(schema)
+    if schema is Model:
+        hints = hints | _hints_of_class(node, path)
     if schema is Trainer:
         _check_flags(node, hints)
     else:
         _no_others(node, hints, path)
     for name, hint in hints.items():
-        where = f"{path}.{name}" if path else name
+        where = _join(path, name)
         if not _has(node, name):
             raise UserError(f"{where} is missing: the config must say it, for instance {where}=...")
         _check_value(node, name, hint, where)
+
+
+def check_model(node: Node) -> None:
+    """The same of the section `model` alone."""
+    _check_section(node, Model, "model")
+
+
+def _hints_of_class(node: Node, path: str) -> dict[str, Any]:
+    """What the class of a model takes beside étude's sizes and axes: all that it needs, and what else is given."""
+    if not _has(node, "_target_"):
+        return {}
+    expected = signature(_value(node, "_target_", f"{path}._target_"))
+    needed = expected.required.union(expected.leading).difference(GIVEN["model"])
+    own = {name: hint for name, hint in expected.keywords.items() if name not in _hints(Model)}
+    return {name: hint for name, hint in own.items() if name in needed or (name in node and name not in GIVEN["model"])}
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
 
 
 @cache
@@ -66,12 +85,12 @@ def _check_value(parent: Node, name: str, hint: Any, where: str) -> None:
     value = _value(parent, name, where)
     if value is None and NoneType in get_args(hint):
         return
-    if hint is Optimizer:
+    if hint == Parts:
+        _check_parts(value, where, GIVEN[name])
+    elif hint is Optimizer:
         check_part(_without_groups(value, where), where)
-    elif hint is Part or Part in get_args(hint):
+    elif hint is Part:
         check_part(value, where)
-    elif isinstance(hint, type) and issubclass(hint, Parts):
-        _check_parts(value, where, hint.given)
     elif is_dataclass(hint):
         _check_section(value, hint, where)  # type: ignore[arg-type]
     elif not _conforms(value, hint):
@@ -80,8 +99,7 @@ def _check_value(parent: Node, name: str, hint: Any, where: str) -> None:
 
 def _check_parts(node: Any, path: str, given: tuple[str, ...]) -> None:
     """The same of a dictionary of parts."""
-    if not isinstance(node, Mapping):
-        raise UserError(f"{path} must be a dictionary of parts, not {_show(node)}; {_slash_hint(path, node)}")
+    _require_section(node, path, "a dictionary of parts")
     if "_target_" in node:
         raise UserError(f"{path} holds its parts by name: put _target_ and what follows it under {path}.NAME")
     for name in node:
@@ -114,8 +132,7 @@ def _without_groups(node: Any, path: str) -> Any:
 
 def check_part(node: Any, path: str, given: tuple[str, ...] = ()) -> None:
     """The same of a single part, which is called `path`; what is `given` the config need not say."""
-    if not isinstance(node, Mapping):
-        raise UserError(f"{path} must be one of its variations, not {_show(node)}; {_slash_hint(path, node)}")
+    _require_section(node, path, "one of its variations")
     if not _has(node, "_target_"):
         raise UserError(f"{path} names no _target_: its YAML file must say which class it configures")
     expected = signature(_value(node, "_target_", f"{path}._target_")).for_config(bool(node.get("_partial_")))
@@ -147,13 +164,14 @@ def _value(parent: Node, name: str, where: str) -> Any:
 def _no_others(node: Node, names: Any, path: str) -> None:
     for key in node:
         if key not in names and key not in _OWN_KEYS and not (path == "" and key in _LEFT_TO_OTHERS):
-            where = f"{path}.{key!s}" if path else str(key)
-            raise no_such_key(where, path or "the config", names)
+            raise no_such_key(_join(path, str(key)), path or "the config", names)
 
 
-def _slash_hint(path: str, value: Any) -> str:
-    """`model.position=rope` was typed where the group `model/position=rope` was meant."""
-    return f"to choose a variation write {path.replace('.', '/')}={value}"
+def _require_section(node: Any, path: str, what: str) -> None:
+    """See to it that there are keys: `model.position=rope` may be typed for the group `model/position=rope`."""
+    if not isinstance(node, Mapping):
+        choice = f"{path.replace('.', '/')}={node}"
+        raise UserError(f"{path} must be {what}, not {_show(node)}; to choose a variation write {choice}")
 
 
 def _conforms(value: Any, hint: Any) -> bool:
@@ -163,17 +181,13 @@ def _conforms(value: Any, hint: Any) -> bool:
         return any(_conforms(value, option) for option in get_args(hint))
     if get_origin(hint) is Literal:
         return value in get_args(hint)
-    if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    if hint in (list, tuple):
-        return isinstance(value, list) or OmegaConf.is_list(value)
-    if hint is dict:
-        return isinstance(value, Mapping)
-    return isinstance(value, hint)
+    if isinstance(value, bool) and hint in (int, float):
+        return False
+    hint = get_origin(hint) or hint  # list[str], whose items nobody looks at
+    return isinstance(value, _ALSO.get(hint, hint))
 
 
+_ALSO: dict[Any, Any] = {float: int | float, list: list | ListConfig, tuple: list | ListConfig, dict: Mapping}
 _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word", NoneType: "null"}
 
 

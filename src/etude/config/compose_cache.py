@@ -1,10 +1,11 @@
-"""Composing many configs that differ little, such as the arms of a study: one composition for each set of choices.
+"""Composing, resolving and checking many configs that differ little, such as the arms of a study with their seeds.
 
 Hydra takes a tenth of a second to compose a config. Most arms of a study choose no other file than the baseline does
-and only set values, so that they can share its composition.
+and only set values, so that they share its composition; the seeds of an arm share all but the seed.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
@@ -18,77 +19,104 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from etude.config.compose import compose
-from etude.config.config_source import is_group
 from etude.config.explain import explain
 from etude.config.quoting import make_readable
-from etude.config.references import is_read, references
-from etude.config.resolve import typed_overrides, without_hydra
-from etude.paths import found
+from etude.config.resolve import check_and_resolve, typed_overrides, without_hydra
+from etude.config.resolvers import RESOLVERS
+from etude.config.rules import check_rules
+from etude.paths import folders_of
 from etude.studies.study import arm_names, load_study
 
 Compose = Callable[[Sequence[str]], DictConfig]
 """What makes a config of overrides, with Hydra's own node."""
 
+_INTERPOLATION = re.compile(r"\$\{\s*([\w.]*)\s*(.?)")
+
 
 @dataclass(frozen=True)
-class Composed:
-    """A config, and of Hydra's own node what a run needs: choosing is quick to copy, the rest is not."""
+class ValidConfig:
+    """A config that can run: resolved, as it is written with its interpolations, and what was typed."""
 
-    own: DictConfig
-    choices: dict[str, str | None]  # config group -> file
+    config: dict[str, Any]
+    written: dict[str, Any]
     typed: list[str]
 
-    @classmethod
-    def of(cls, config: DictConfig) -> "Composed":
-        """The same of a config with Hydra's own node."""
-        return cls(without_hydra(config), dict(config.hydra.runtime.choices), typed_overrides(config))
 
-
-class Composer:
-    """Composes configs as `compose` does, and shares compositions.
+class ConfigCache:
+    """Composes, resolves and checks configs, and shares what several of them have in common.
 
     Args:
-        compose: what makes a config of overrides.
+        compose: what makes a config of overrides, Hydra's own node included.
     """
 
     def __init__(self, compose: Compose = compose) -> None:
         self._compose = compose
-        self._shared: dict[tuple[str, ...], Composed | None] = {}
+        self._templates: dict[tuple[str, ...], tuple[DictConfig, dict[str, Any]]] = {}  # by the choices
+        self._seeded: dict[tuple[str, ...], ValidConfig] = {}  # by what was typed beside the seed
 
-    def __call__(self, overrides: Sequence[str]) -> Composed:
-        """The config of some overrides.
+    def resolve(self, overrides: Sequence[str]) -> ValidConfig:
+        """The config of a run, after every check.
 
         Raises:
-            UserError: an override names what does not exist.
+            UserError: the config cannot run.
         """
-        parsed = plain_overrides(overrides)
-        if parsed is None:
-            return Composed.of(self._compose(overrides))
-        arm = _arm_of_values(parsed)
-        values = arm | _values_of_arm(arm) | _values(parsed)
-        shared = self._template(tuple(str(o.input_line) for o in parsed if _is_choice(o) and not (arm and _is_arm(o))))
-        if shared is None or references(values) is None or any(is_read(key, values.keys() - {key}) for key in values):
-            return Composed.of(self._compose(overrides))
-        own = deepcopy(shared.own)
-        try:
-            for key, value in values.items():
-                OmegaConf.update(own, key, value)
-        except OmegaConfBaseException:
-            return Composed.of(self._compose(overrides))  # which tells the mistake in full
-        named = {"experiment": "/".join(arm.values())} if arm else {}
-        return Composed(own, {**shared.choices, **named}, list(overrides))
+        typed = plain_overrides(overrides)
+        if typed is None:
+            return self._valid(*self._alone(overrides))
+        seed = next((o.value() for o in typed if o.key_or_group == "seed" and type(o.value()) is int), None)
+        beside = tuple(str(o.input_line) for o in typed if o.key_or_group != "seed")
+        if seed is not None and beside in self._seeded:
+            alike = self._seeded[beside]
+            config = alike.config | {"seed": seed}
+            check_rules(config)
+            return ValidConfig(config, alike.written | {"seed": seed}, list(overrides))
+        valid = self._valid(*(self._set_values(overrides, typed) or self._alone(overrides)))
+        if seed is not None and not _may_read(valid.written, "seed", "hydra"):
+            self._seeded[beside] = valid
+        return valid
 
-    def _template(self, choices: tuple[str, ...]) -> Composed | None:
-        """The config of these choices, or None where values cannot be set in it as Hydra would set them."""
-        if choices not in self._shared:
-            config = self._compose(choices)
-            composed = Composed.of(config)
-            OmegaConf.set_struct(composed.own, True)  # a key that is not there is a mistake
-            sources = {f"{source.schema}://{source.path}" for source in config.hydra.runtime.config_sources}
-            ours = composed.typed == list(choices) and sources <= _sources()
-            known = references(OmegaConf.to_container(composed.own)) is not None
-            self._shared[choices] = composed if ours and known else None
-        return self._shared[choices]
+    @staticmethod
+    def _valid(own: DictConfig, choices: dict[str, Any], typed: list[str]) -> ValidConfig:
+        written: dict[str, Any] = OmegaConf.to_container(own)  # type: ignore[assignment]
+        return ValidConfig(check_and_resolve(own, choices), written, typed)
+
+    def _alone(self, overrides: Sequence[str]) -> tuple[DictConfig, dict[str, Any], list[str]]:
+        config = self._compose(overrides)
+        return without_hydra(config), dict(config.hydra.runtime.choices), typed_overrides(config)
+
+    def _set_values(
+        self, overrides: Sequence[str], typed: Sequence[Override]
+    ) -> tuple[DictConfig, dict[str, Any], list[str]] | None:
+        """The config of the choices among the overrides, with their values in it; None where that is a mistake."""
+        arm = next((str(o.value()) for o in typed if o.key_or_group == "experiment"), "")
+        if arm and any(o.key_or_group == "debug" for o in typed):
+            return None  # it says more than the arm
+        said = _spell_out(arm, typed)
+        chosen = {o.key_or_group: str(o.input_line) for o in said if is_group(o)}
+        key = tuple(sorted(chosen.values()))
+        if key not in self._templates:
+            template, choices, _ = self._alone(key)
+            OmegaConf.set_struct(template, True)  # a key that is not there is a mistake
+            self._templates[key] = template, choices
+        template, choices = self._templates[key]
+        own = deepcopy(template)
+        try:
+            for override in said:
+                if not is_group(override):
+                    OmegaConf.update(own, override.key_or_group, override.value())
+        except OmegaConfBaseException:
+            return None  # composing alone tells it in full
+        if _may_read(OmegaConf.to_container(own), "hydra"):
+            return None  # which is another for each run
+        return own, choices | ({"experiment": arm} if arm else {}), list(overrides)
+
+
+def _may_read(node: Any, *keys: str) -> bool:
+    """Whether an interpolation may read one of these; of a computed name or an unknown resolver nobody can say."""
+    return any(
+        name not in RESOLVERS if mark == ":" else mark != "}" or name.partition(".")[0] in ("", *keys)
+        for name, mark in _INTERPOLATION.findall(str(node))
+    )
 
 
 def expand(overrides: Sequence[str]) -> list[list[str]]:
@@ -104,16 +132,6 @@ def expand(overrides: Sequence[str]) -> list[list[str]]:
     return [list(combination) for combination in product(*map(_alternatives, parsed))]
 
 
-def plain_overrides(overrides: Sequence[str]) -> list[Override] | None:
-    """The overrides as Hydra reads them, where each is a plain `key=value` of its own; else None."""
-    try:
-        parsed = [_parsed(override) for override in overrides]
-    except HydraException:
-        return None
-    different = len({override.key_or_group for override in parsed}) == len(parsed)
-    return parsed if different and all(map(_is_plain, parsed)) else None
-
-
 def _alternatives(override: Override) -> list[str]:
     if not override.is_sweep_override():
         return [str(override.input_line)]
@@ -126,31 +144,17 @@ def _alternatives(override: Override) -> list[str]:
 def _options(group: str) -> list[str]:
     if group == "experiment":
         return sorted(arm_names())
-    return sorted({file.stem for folder in found("conf") for file in (folder / group).glob("*.yaml")})
+    return sorted({file.stem for folder in folders_of("conf") for file in (folder / group).glob("*.yaml")})
 
 
-def _sources() -> set[str]:
-    """Where Hydra finds our files and the user's."""
-    return {"pkg://hydra.conf", "study://", "structured://", *(f"file://{folder}" for folder in found("conf"))}
-
-
-def _arm_of_values(overrides: Sequence[Override]) -> dict[str, str]:
-    """Study and arm, where an arm is asked for that sets values and chooses no files; else nothing."""
-    asked = next((str(override.value()) for override in overrides if _is_arm(override)), None)
-    debugging = any(override.key_or_group == "debug" for override in overrides)  # which says more than the arm
-    if asked is None or asked not in arm_names() or debugging:
-        return {}
-    study, _, arm = asked.partition("/")
-    parsed = plain_overrides(load_study(study).arms[arm])
-    return {} if parsed is None or any(map(_is_choice, parsed)) else {"study": study, "arm": arm}
-
-
-def _values_of_arm(arm: dict[str, str]) -> dict[str, Any]:
-    return _values(map(_parsed, load_study(arm["study"]).arms[arm["arm"]])) if arm else {}
-
-
-def _values(overrides: Iterable[Override]) -> dict[str, Any]:
-    return {override.key_or_group: override.value() for override in overrides if not _is_choice(override)}
+def plain_overrides(overrides: Sequence[str]) -> list[Override] | None:
+    """The overrides as Hydra reads them, where each is a plain `key=value` of its own; else None."""
+    try:
+        parsed = [_parsed(override) for override in overrides]
+    except HydraException:
+        return None
+    different = len({override.key_or_group for override in parsed}) == len(parsed)
+    return parsed if different and all(map(_is_plain, parsed)) else None
 
 
 @cache
@@ -165,9 +169,17 @@ def _is_plain(override: Override) -> bool:
     return not (changes or override.is_sweep_override() or override.is_hydra_override() or override.package)
 
 
-def _is_choice(override: Override) -> bool:
-    return _is_arm(override) or is_group(override)
+def _spell_out(arm: str, typed: Sequence[Override]) -> list[Override]:
+    """What was typed, with an arm's own overrides before it in the place of its name."""
+    if arm not in arm_names():
+        return [*typed]
+    study, _, name = arm.partition("/")
+    own = plain_overrides([f"study={study}", f"arm={name}", *load_study(study).arms[name]])
+    return [*typed] if own is None else [*own, *(o for o in typed if o.key_or_group != "experiment")]
 
 
-def _is_arm(override: Override) -> bool:
-    return override.key_or_group == "experiment"
+def is_group(override: Override) -> bool:
+    """`model/position=learned` and `model=big` choose a file; `model.heads=1` sets a value."""
+    return "." not in override.key_or_group and any(
+        (folder / override.key_or_group).is_dir() for folder in folders_of("conf")
+    )

@@ -11,10 +11,10 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import MarkedYAMLError
 
 from etude.config.quoting import quote
+from etude.config.schema import flag_mistake
 from etude.config.signature import signature
-from etude.config.trainer_flags import flag_mistake
 from etude.errors import UserError, did_you_mean
-from etude.paths import found
+from etude.paths import folders_of
 from etude.studies.renames import renamed
 from etude.studies.study import arm_names, load_study, study_names
 from etude.yaml_file import not_yaml
@@ -173,7 +173,7 @@ def _unknown_group(error: HydraException) -> UserError:
             "each, and [a,b] is one value, a list"
         )
     if (missing := _NOT_LOADED.search(first)) and missing[1] in _groups():
-        files = (file for root in found("conf") for file in (root / missing[1]).glob("*.yaml"))
+        files = (file for root in folders_of("conf") for file in (root / missing[1]).glob("*.yaml"))
         return _no_such_option(missing[1], missing[2], sorted({file.stem for file in files}))
     if twice := _TWICE.match(first):
         return UserError(f"{twice[1]} is chosen already: write {twice[1]}=NAME, once and without a +")
@@ -203,5 +203,5 @@ def _keys(config: DictConfig, path: str = "") -> Iterator[str]:
 def _groups() -> list[str]:
     """Every config group that a person can override."""
     return sorted(
-        {path.relative_to(root).as_posix() for root in found("conf") for path in root.rglob("*") if path.is_dir()}
+        {path.relative_to(root).as_posix() for root in folders_of("conf") for path in root.rglob("*") if path.is_dir()}
     )

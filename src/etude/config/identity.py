@@ -9,13 +9,12 @@ from typing import Any
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from etude.config.compose_cache import Compose
+from etude.config.compose_cache import Compose, ConfigCache
 from etude.config.resolve import as_written, resolve, resolve_valid, typed_overrides
-from etude.config.resolve_cache import ConfigCache
 from etude.files import write_text
 from etude.runs.material import identify
-from etude.runs.provenance import put_aside
 from etude.runs.run_dir import RunDir
+from etude.runs.stale import put_aside
 
 __all__ = ["as_written", "fingerprint", "freeze", "freeze_all", "resolve", "resolve_valid", "run_dir"]
 

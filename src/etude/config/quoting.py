@@ -15,7 +15,7 @@ def make_readable(overrides: Iterable[str]) -> list[str]:
     What has brackets, commas or quotes is left as it is: it may be a list.
 
     Example:
-        >>> readable(["data.root=/home/rené/x", "seed=1,2"])
+        >>> make_readable(["data.root=/home/rené/x", "seed=1,2"])
         ["data.root='/home/rené/x'", 'seed=1,2']
     """
     return [_readable(override) for override in overrides]
@@ -32,7 +32,7 @@ def quote(value: Any) -> str:
     """`value` as Hydra's override grammar writes it, so that it is read back as one value and nothing else.
 
     Example:
-        >>> [quoted(value) for value in ("table3/A1", 1e-9, None, True, "a, b", [1, 2])]
+        >>> [quote(value) for value in ("table3/A1", 1e-9, None, True, "a, b", [1, 2])]
         ['table3/A1', '1e-09', 'null', 'true', "'a, b'", '[1,2]']
     """
     if value is None:

@@ -17,9 +17,7 @@ def resolve_valid(config: DictConfig) -> dict[str, Any]:
     Raises:
         UserError: the config cannot run.
     """
-    plain = resolve_checked(without_hydra(config), config.hydra.runtime.choices)
-    check_rules(OmegaConf.create(plain))
-    return plain
+    return check_and_resolve(without_hydra(config), config.hydra.runtime.choices)
 
 
 def resolve(config: DictConfig) -> dict[str, Any]:
@@ -42,15 +40,15 @@ def without_hydra(config: DictConfig) -> DictConfig:
     return OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
 
 
-def resolve_checked(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]:
-    """The resolved config, names and types checked.
+def check_and_resolve(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]:
+    """The resolved config, after every check.
 
     Args:
         own: the config without Hydra's own node.
         choices: config group -> the file that was chosen, as Hydra's node has them.
 
     Raises:
-        UserError: a name or a type is wrong.
+        UserError: the config cannot run.
     """
     try:
         plain = _resolved(own, choices)
@@ -58,6 +56,7 @@ def resolve_checked(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, An
         check(own)  # key by key, which finds the one that cannot be worked out
         raise
     check(plain)
+    check_rules(plain)
     return plain
 
 

@@ -1,36 +1,30 @@
 """What `${width:512}` and its kin mean in a YAML file."""
 
+from functools import partial
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from etude.errors import UserError
 
+_FACTORS = {"width": "scale.width", "depth": "scale.depth", "heads": "scale.head_count", "steps": "budget.steps"}
+"""`${width:512}`, `${depth:6}`, `${heads:8}`, `${steps:4000}`: a number as the paper prints it, times this key."""
+
+
+RESOLVERS = {*_FACTORS, "head_dim", "head_size", "noam_peak", "oc.env"}
+"""Those of which it is known that they read sizes and budgets alone, or nothing of the config."""
+
 
 def register() -> None:
     """Teach OmegaConf the resolvers of `conf/`; may be called again."""
-    OmegaConf.register_new_resolver("width", _width, replace=True)
-    OmegaConf.register_new_resolver("depth", _depth, replace=True)
-    OmegaConf.register_new_resolver("heads", _heads, replace=True)
-    OmegaConf.register_new_resolver("head_dim", _head_dim, replace=True)
-    OmegaConf.register_new_resolver("steps", _steps, replace=True)
-    OmegaConf.register_new_resolver("head_size", _head_size, replace=True)
-    OmegaConf.register_new_resolver("noam_peak", _noam_peak, replace=True)
+    for name, key in _FACTORS.items():
+        OmegaConf.register_new_resolver(name, partial(_scaled, key=key), replace=True)
+    for resolver in (_head_dim, _head_size, _noam_peak):
+        OmegaConf.register_new_resolver(resolver.__name__.removeprefix("_"), resolver, replace=True)
 
 
-def _width(size: int, *, _root_: DictConfig) -> int:
-    """A size as the paper prints it, times `scale.width`."""
-    return _scaled(size, _root_, "scale.width")
-
-
-def _depth(layers: int, *, _root_: DictConfig) -> int:
-    """A number of layers as the paper prints it, times `scale.depth`."""
-    return _scaled(layers, _root_, "scale.depth")
-
-
-def _heads(heads: int, *, _root_: DictConfig) -> int:
-    """A number of attention heads as the paper prints it, times `scale.head_count`."""
-    return _scaled(heads, _root_, "scale.head_count")
+def _scaled(number: int, *, key: str, _root_: DictConfig) -> int:
+    return max(1, round(number * _factor(_root_, key)))
 
 
 def _head_dim(size: int, *, _root_: DictConfig) -> int:
@@ -41,19 +35,10 @@ def _head_dim(size: int, *, _root_: DictConfig) -> int:
     return max(1, round(size * _factor(_root_, "scale.width") / heads))
 
 
-def _steps(steps: int, *, _root_: DictConfig) -> int:
-    """A number of optimizer steps as the paper prints it, times `budget.steps`."""
-    return _scaled(steps, _root_, "budget.steps")
-
-
 def _noam_peak(*, _root_: DictConfig) -> float:
     """The highest learning rate of equation (3): `budget.lr_factor * (d_model * warmup_steps)^-0.5`."""
     product = _root_.model.d_model * _root_.budget.warmup_steps
     return _factor(_root_, "budget.lr_factor") * max(1, product) ** -0.5
-
-
-def _scaled(size: int, root: DictConfig, key: str) -> int:
-    return max(1, round(size * _factor(root, key)))
 
 
 def _factor(root: DictConfig, key: str) -> float:

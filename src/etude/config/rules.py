@@ -1,99 +1,57 @@
-"""What types cannot say: ranges, names, and parts that must fit each other. Each rule names the key and the way out."""
+"""What types cannot say: ranges, names, and parts that must fit each other. Each rule names the key and the way out.
+
+A class refuses its sizes by itself when it is built; here they are found before torch is imported. What a class of your
+own cannot take, let its constructor say with a ValueError.
+"""
 
 import re
+from collections.abc import Callable, Mapping
+from functools import partial
 from math import inf
+from operator import le
+from typing import Any
 
-from omegaconf import DictConfig
-
-from etude.config.constraints import at, check_combinations
 from etude.config.signature import signature
 from etude.errors import UserError, did_you_mean
 
+Config = Mapping[str, Any]
+
 _AT_LEAST = {
-    "seed": 0,
-    "tokenizer.vocab_size": 5,  # four of them stand for no text
-    "data.train_pairs": 1,
-    "data.valid_pairs": 1,
-    "data.test_pairs": 1,
-    "data.holdout": 1,
-    "model.n_layers": 1,
-    "model.d_model": 1,
-    "model.d_ff": 1,
-    "model.heads": 1,
-    "model.d_k": 1,
-    "model.d_v": 1,
-    "averaging.checkpoints": 0,
-    "averaging.every": 1,
-    "budget.max_steps": 1,
-    "budget.warmup_steps": 1,
-    "budget.source_tokens": 1,
-    "budget.target_tokens": 1,
-    "budget.length_noise": 0,
-    "budget.max_tokens": 1,
-    "budget.val_every": 1,
-    "budget.bleu_sentences": 1,
-    "budget.pairs": 1,
-    "trainer.devices": 1,
-    "trainer.micro_batches": 1,
-    "trainer.num_nodes": 1,
-    "trainer.limit_train_batches": 1,
-    "trainer.fast_dev_run": 0,
-    "model.vocabulary": 1,
-    "model.attention.kv_heads": 1,
-    "model.attention.window": 0,
-    "model.position.base": 1,
-    "model.position.clip": 1,
-    "model.position.buckets": 4,
-    "model.scale.length": 2,
-    "decoding.beam": 1,
-    "decoding.alpha": 0,
-    "decoding.max_len_offset": 0,
+    0: """
+        seed averaging.checkpoints budget.length_noise decoding.alpha decoding.max_len_offset model.attention.window
+        trainer.fast_dev_run
+    """,
+    1: """
+        averaging.every budget.max_steps budget.warmup_steps budget.source_tokens budget.target_tokens budget.max_tokens
+        budget.val_every budget.bleu_sentences budget.pairs data.train_pairs data.valid_pairs data.test_pairs
+        data.holdout decoding.beam model.vocabulary model.n_layers model.d_model model.d_ff model.heads model.d_k
+        model.d_v model.attention.kv_heads model.position.base model.position.clip trainer.devices
+        trainer.micro_batches trainer.num_nodes trainer.limit_train_batches
+    """,
+    2: "model.scale.length",
+    4: "model.position.buckets",
+    5: "tokenizer.vocab_size",  # four of them stand for no text
 }
-_AT_MOST = {"seed": 2**32 - 1}  # what every generator of random numbers takes
-_ABOVE_ZERO = (
-    "budget.lr_factor",
-    "budget.steps",
-    "optimizer.eps",
-    "model.norm.eps",
-    "scale.width",
-    "scale.depth",
-    "scale.head_count",
-    "schedule.factor",
-    "schedule.peak",
-    "trainer.gradient_clip_val",
-)
-_SHARES = (  # from 0 up to, but not, 1
-    "model.dropout",
-    "model.attention_dropout",
-    "loss.smoothing",
-    "budget.cooldown",
-    "optimizer.beta1",
-    "optimizer.beta2",
-)
+_ABOVE_ZERO = """
+    budget.lr_factor budget.steps model.norm.eps optimizer.eps scale.width scale.depth scale.head_count schedule.factor
+    schedule.peak trainer.gradient_clip_val
+"""
+_SHARES = "model.dropout model.attention_dropout loss.smoothing budget.cooldown optimizer.beta1 optimizer.beta2"
+_LARGEST_SEED = 2**32 - 1  # that every generator of random numbers takes
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
-def check_rules(config: DictConfig) -> None:
+def check_rules(config: Config) -> None:
     """The rules of a training run whose names and types are right.
 
     Raises:
         UserError: the first rule that is broken.
     """
-    for key, least in _AT_LEAST.items():
-        value = _number(config, key)
-        if value is not None and not value >= least:
-            raise UserError(f"{key} must be at least {least}, not {value}")
-    for key, most in _AT_MOST.items():
-        if at(config, key) > most:
-            raise UserError(f"{key} must be at most {most}, not {at(config, key)}")
-    for key in _ABOVE_ZERO:
-        value = _number(config, key)
-        if value is not None and not 0 < value < inf:
-            raise UserError(f"{key} must be above 0 and finite, not {value}")
-    for key in _SHARES:
-        value = _number(config, key)
-        if value is not None and not 0 <= value < 1:
-            raise UserError(f"{key} must lie in [0, 1), not {value}")
+    for least, keys in _AT_LEAST.items():
+        _require(config, keys, partial(le, least), f"be at least {least}")
+    _require(config, "seed", lambda seed: seed <= _LARGEST_SEED, f"be at most {_LARGEST_SEED}")
+    _require(config, _ABOVE_ZERO, lambda value: 0 < value < inf, "be above 0 and finite")
+    _require(config, _SHARES, lambda value: 0 <= value < 1, "lie in [0, 1)")
     if config["runs_dir"] == "":
         raise UserError("runs_dir is empty: name a folder, such as runs_dir=runs")
     for key in ("study", "arm"):
@@ -101,19 +59,23 @@ def check_rules(config: DictConfig) -> None:
             raise UserError(f"{key}={config[key]} cannot name a folder; use letters, digits, '_', '-' and '.'")
     _wandb_takes_it(config)
     _schedule_gives_the_rate(config)
-    _positions_suffice(config)
     _average_fits(config)
     _callbacks_find_what_they_need(config)
-    check_combinations(config)
+    _positions_fit(config)
+    _key_heads_are_shared_evenly(config)
+    _norms_are_used(config)
+    _vocabulary_has_room(config)
 
 
-def _number(config: DictConfig, key: str) -> float | None:
-    """What stands under `key`, where it is a number: another part may mean something else by it."""
-    value = at(config, key)
-    return value if isinstance(value, int | float) else None
+def _require(config: Config, keys: str, holds: Callable[[float], bool], told: str) -> None:
+    """See to it that the numbers under some keys are in range; another part may mean something else by the name."""
+    for key in keys.split():
+        value = at(config, key)
+        if isinstance(value, int | float) and not holds(value):
+            raise UserError(f"{key} must {told}, not {value}")
 
 
-def _wandb_takes_it(config: DictConfig) -> None:
+def _wandb_takes_it(config: Config) -> None:
     """W&B refuses some characters, and only when the run begins; and nobody misses an artifact until it has ended."""
     project = at(config, "logger.wandb.project")
     wrong = re.search(r"[/\\#?%:]", project) if isinstance(project, str) else None
@@ -128,7 +90,7 @@ def _wandb_takes_it(config: DictConfig) -> None:
             raise UserError(f"logger.wandb.artifacts: no {artifact!r}; {did_you_mean(str(artifact), known)}")
 
 
-def _schedule_gives_the_rate(config: DictConfig) -> None:
+def _schedule_gives_the_rate(config: Config) -> None:
     """An optimizer multiplies what the schedule gives by its own rate, which torch's have unless they are told.
 
     A scheduler of torch's, which is made for the optimizer, is meant to, and needs one.
@@ -149,9 +111,10 @@ def _schedule_gives_the_rate(config: DictConfig) -> None:
         )
 
 
-def _average_fits(config: DictConfig) -> None:
+def _average_fits(config: Config) -> None:
     """The checkpoints to be averaged must lie in the run."""
-    checkpoints, every, steps = (at(config, key) for key in _AVERAGE)
+    checkpoints, every = config["averaging"]["checkpoints"], config["averaging"]["every"]
+    steps = config["budget"]["max_steps"]
     if checkpoints and steps - (checkpoints - 1) * every < 1:
         raise UserError(
             f"averaging.checkpoints={checkpoints}, {every} steps apart, reach back before the first of "
@@ -159,7 +122,7 @@ def _average_fits(config: DictConfig) -> None:
         )
 
 
-def _callbacks_find_what_they_need(config: DictConfig) -> None:
+def _callbacks_find_what_they_need(config: Config) -> None:
     """The metric that one monitors, a validation to choose from, and nobody else who decides how the run ends."""
     parts = {name: str(part["_target_"]) for name, part in (config.get("callbacks") or {}).items()}
     ours = all(target.startswith(("etude.", "lightning.")) for target in parts.values())  # a user's may log more
@@ -184,18 +147,66 @@ def _callbacks_find_what_they_need(config: DictConfig) -> None:
 
 
 _MONITORED = ("val_loss", "val_perplexity")
-_AVERAGE = ("averaging.checkpoints", "averaging.every", "budget.max_steps")
 
 
-def _positions_suffice(config: DictConfig) -> None:
-    """A table of positions must hold the longest source with its end, and the longest translation of it."""
-    table, pieces, extra = (at(config, key) for key in _LENGTHS)
+def _positions_fit(config: Config) -> None:
+    """Pairs of dimensions must be whole; a table must hold the longest source with its end, and its translation."""
+    d_k, d_model = at(config, "model.attention.d_k"), at(config, "model.position.d_model")
+    if _is(config, "model.position", "Rotary") and d_k % 2:
+        raise UserError(f"model/position=rope turns pairs of dimensions, and d_k={d_k} is odd: say model.d_k={d_k + 1}")
+    if _is(config, "model.position", "Sinusoidal", "SinusoidalT2T") and d_model % 2:
+        raise UserError(
+            f"sinusoidal positions are pairs of sine and cosine, and d_model={d_model} is odd: "
+            f"say model.d_model={d_model + 1}"
+        )
+    buckets = at(config, "model.position.buckets")
+    if _is(config, "model.position", "T5") and buckets % 4:
+        raise UserError(
+            f"model/position=t5 halves its buckets twice, and {buckets} is no multiple of 4: "
+            f"say model.position.buckets={buckets - buckets % 4}"
+        )
+    table, pieces = at(config, "model.position.max_length"), at(config, "budget.max_tokens")
+    extra = at(config, "decoding.max_len_offset")
     if table is not None and extra is not None and table < pieces + 1 + extra:
-        needed = pieces + 1 + extra
         raise UserError(
             f"model.position.max_length={table} is shorter than a translation may become, budget.max_tokens={pieces} "
-            f"+ 1 + decoding.max_len_offset={extra}: say model.position.max_length={needed}, or lower the others"
+            f"+ 1 + decoding.max_len_offset={extra}: say model.position.max_length={pieces + 1 + extra}, "
+            "or lower the others"
         )
 
 
-_LENGTHS = ("model.position.max_length", "budget.max_tokens", "decoding.max_len_offset")
+def _key_heads_are_shared_evenly(config: Config) -> None:
+    heads, kv_heads = at(config, "model.attention.heads"), at(config, "model.attention.kv_heads")
+    if kv_heads is not None and heads % kv_heads:
+        nearest = max(number for number in range(1, min(heads, kv_heads) + 1) if heads % number == 0)
+        raise UserError(
+            f"model.attention.kv_heads={kv_heads} does not divide model.heads={heads}, so that each key head would "
+            f"serve as many query heads: say model.attention.kv_heads={nearest}"
+        )
+
+
+def _norms_are_used(config: Config) -> None:
+    if _is(config, "model.residual", "ReZero") and not _is(config, "model.norm", "NoNorm"):
+        raise UserError("model/residual=rezero stands in for every norm, and none would be used: say model/norm=none")
+
+
+def _vocabulary_has_room(config: Config) -> None:
+    rows, pieces = at(config, "model.vocabulary"), at(config, "tokenizer.vocab_size")
+    if rows is not None and pieces is not None and rows < pieces:
+        raise UserError(
+            f"model.vocabulary={rows} has no room for tokenizer.vocab_size={pieces}: say model.vocabulary={pieces}"
+        )
+
+
+def _is(config: Config, part: str, *names: str) -> bool:
+    """Whether the part is one of these classes of étude."""
+    target = str(at(config, f"{part}._target_"))
+    return target.startswith("etude.") and target.rpartition(".")[2] in names
+
+
+def at(config: Config, key: str) -> Any:
+    """The value under a dotted key, None where there is none."""
+    value: Any = config
+    for name in key.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value

@@ -3,8 +3,12 @@
 A `Part` is a node whose `_target_` names a class or function; its schema is that signature.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
+
+from etude.config.signature import signature
+from etude.errors import UserError, did_you_mean
 
 
 class Part:
@@ -15,28 +19,16 @@ class Optimizer(Part):
     """The same, with `groups` of parameters beside the arguments of its class."""
 
 
-class Parts:
-    """A dictionary of parts, each under a name of its own."""
+Parts = dict[str, Part]
+"""A dictionary of parts, each under a name of its own."""
 
-    given: tuple[str, ...] = ()  # what the code gives to a class that takes it
-
-
-class Callbacks(Parts):
-    """Lightning's callbacks, the user's or étude's."""
-
-    given = ("dirpath",)
-
-
-class Loggers(Parts):
-    """Lightning's loggers, the user's or étude's."""
-
-    given = ("run", "config", "save_dir")
-
-
-class Metrics(Parts):
-    """Metrics of translations, each called with hypotheses and references."""
-
-    given = ("hypotheses", "references")
+GIVEN = {
+    "callbacks": ("dirpath",),
+    "logger": ("run", "config", "save_dir"),
+    "metrics": ("hypotheses", "references"),
+    "model": ("vocab_size", "seed"),
+}
+"""What the code gives to a part of these sections that takes it, so that the config need not."""
 
 
 @dataclass
@@ -68,8 +60,9 @@ class Budget:
 
 @dataclass
 class Model:
-    """Sizes, then the scientific axes."""
+    """Sizes, then the scientific axes; what else the class of the model takes stands beside them."""
 
+    _target_: str
     vocabulary: int | None
     n_layers: int
     d_model: int
@@ -101,7 +94,7 @@ class Averaging:
 
 @dataclass
 class Trainer:
-    """Where and how to train; every other flag of Lightning's Trainer may stand here too (`trainer_flags.py`)."""
+    """Where and how to train; most other flags of Lightning's Trainer may stand here too."""
 
     accelerator: Literal["auto", "cpu", "gpu", "cuda", "mps"]
     devices: int
@@ -136,10 +129,10 @@ class Run:
     schedule: Part
     loss: Part
     decoding: Part
-    metrics: Metrics
+    metrics: Parts
     trainer: Trainer
-    callbacks: Callbacks
-    logger: Loggers
+    callbacks: Parts
+    logger: Parts
 
 
 @dataclass
@@ -150,7 +143,7 @@ class Evaluate:
     split: Literal["valid", "test"]
     device: str
     decoding: Part
-    metrics: Metrics
+    metrics: Parts
 
 
 @dataclass
@@ -174,3 +167,44 @@ class Translate:
     run: str
     device: str
     decoding: Part
+
+
+_STEPS, _VALIDATION, _TEST = "budget.max_steps", "budget.val_every", "budget.bleu_sentences"
+_INSTEAD = {
+    "accumulate_grad_batches": "trainer.micro_batches",
+    "barebones": None,
+    "callbacks": "callbacks",
+    "check_val_every_n_epoch": _VALIDATION,
+    "default_root_dir": "runs_dir",
+    "enable_checkpointing": "callbacks=best_checkpoint",
+    "enable_model_summary": "etude show",
+    "enable_progress_bar": None,
+    "limit_predict_batches": _TEST,
+    "limit_test_batches": _TEST,
+    "logger": "logger",
+    "max_epochs": _STEPS,
+    "max_steps": _STEPS,
+    "max_time": "hydra.launcher.timeout",
+    "min_epochs": _STEPS,
+    "min_steps": _STEPS,
+    "num_sanity_val_steps": _VALIDATION,
+    "overfit_batches": "trainer.limit_train_batches",
+    "plugins": None,
+    "precision": "precision",
+    "reload_dataloaders_every_n_epochs": None,
+    "strategy": "trainer.devices",
+    "use_distributed_sampler": None,
+    "val_check_interval": _VALIDATION,
+}
+"""Flags of Lightning's Trainer that étude sets, and what to say in their place."""
+
+
+def flag_mistake(key: str, own: Collection[str]) -> UserError | None:
+    """What is wrong with a key of `trainer`; None where it is one of étude's `own` or a flag that is handed on."""
+    others = signature("lightning.pytorch.trainer.trainer.Trainer").keywords.keys() - _INSTEAD.keys()
+    if key in own or key in others:
+        return None
+    if key in _INSTEAD:
+        way_out = f"say {_INSTEAD[key]} instead" if _INSTEAD[key] else "leave it out"
+        return UserError(f"trainer.{key} is set by étude itself: {way_out}")
+    return UserError(f"trainer.{key} is no flag of the trainer; {did_you_mean(key, [*own, *sorted(others)])}")

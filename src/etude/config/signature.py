@@ -6,6 +6,7 @@ Where the source does not tell, as of a class whose constructor is inherited fro
 import ast
 import importlib.util
 import inspect
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -16,7 +17,10 @@ from typing import Any, Literal
 from etude.errors import UserError, did_you_mean
 from etude.paths import hidden_module
 
-_NAMES = {"int": int, "float": float, "bool": bool, "str": str, "list": list, "dict": dict, "tuple": tuple}
+_NAMES = {kind.__name__: kind for kind in (int, float, bool, str, list, dict, tuple)} | {
+    "Any": object,
+    "Literal": Literal,
+}
 
 
 @dataclass(frozen=True)
@@ -132,12 +136,13 @@ def _may_hold(tree: ast.Module, name: str) -> bool:
 def _read(node: ast.ClassDef | ast.FunctionDef, module: dict[str, Any], passed_on: dict[str, str]) -> Signature | None:
     """The signature as it is written; None where the source does not tell."""
     if isinstance(node, ast.FunctionDef):
-        return _from_arguments(node.args, method=False)
+        return _from_arguments(node.args)
     for child in node.body:
         if isinstance(child, ast.FunctionDef) and child.name == "__init__":
             return _from_arguments(child.args, method=True)
-    if decorator := next((text for text in map(ast.unparse, node.decorator_list) if "dataclass" in text), None):
-        return _from_fields(node, by_name="kw_only=True" in decorator)
+    if any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list):
+        fields = _fields(node)
+        return None if fields is None else _from_arguments(fields)
     for base in node.bases:  # an inherited __init__
         if isinstance(base, ast.Name) and base.id in module and len(node.bases) == 1:
             return _read(module[base.id], module, passed_on)
@@ -146,39 +151,34 @@ def _read(node: ast.ClassDef | ast.FunctionDef, module: dict[str, Any], passed_o
     return None if node.bases else Signature({})
 
 
-def _from_fields(node: ast.ClassDef, *, by_name: bool) -> Signature | None:
-    """The signature of a dataclass; None where it has fields of other classes too, or `field()` says what they are."""
-    annotated = [child for child in node.body if isinstance(child, ast.AnnAssign)]
-    own = [child for child in annotated if "ClassVar" not in ast.unparse(child.annotation)]
-    if node.bases or any("KW_ONLY" in ast.unparse(one.annotation) or _is_field(one.value) for one in own):
+def _fields(node: ast.ClassDef) -> ast.arguments | None:
+    """The fields of a dataclass as parameters; None where its bases or `field()` say more about them."""
+    written = [ast.unparse(child) for child in node.body if isinstance(child, ast.AnnAssign)]
+    own = [field for field in written if "ClassVar" not in field]
+    if node.bases or any("KW_ONLY" in field or re.search(r"= (\w+\.)?field\(", field) for field in own):
         return None
-    bare = [ast.unparse(one.target) for one in own if one.value is None]
-    return Signature(
-        {ast.unparse(one.target): _type(one.annotation) for one in own},
-        frozenset(bare if by_name else ()),
-        () if by_name else tuple(bare),
-        {ast.unparse(one.target): one.value.value for one in own if isinstance(one.value, ast.Constant)},
-        by_name_alone=by_name,
-    )
+    by_name = ["*"] if any("kw_only=True" in ast.unparse(decorator) for decorator in node.decorator_list) else []
+    try:
+        [function] = ast.parse(f"def part({', '.join([*by_name, *own])}): ...").body
+    except SyntaxError:  # in an order that `dataclass` refuses, too
+        return None
+    return function.args  # type: ignore[attr-defined]
 
 
-def _is_field(value: ast.expr | None) -> bool:
-    return isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] == "field"
+def _from_arguments(arguments: ast.arguments, *, method: bool = False) -> Signature:
+    """The signature of a function with these arguments, less `self`.
+
+    Python reads them; annotations stay text, and a default that only the module itself could work out is `...`.
+    """
+    arguments.defaults = [_plain(default) for default in arguments.defaults]
+    arguments.kw_defaults = [default and _plain(default) for default in arguments.kw_defaults]
+    scope: dict[str, Any] = {}
+    exec(f"from __future__ import annotations\ndef part({ast.unparse(arguments)}): ...", scope)
+    return _from_parameters([*inspect.signature(scope["part"]).parameters.values()][method:], typed=True)
 
 
-def _from_arguments(arguments: ast.arguments, *, method: bool) -> Signature:
-    by_place = [*arguments.posonlyargs, *arguments.args][method:]
-    defaults = dict(zip([argument.arg for argument in by_place[::-1]], arguments.defaults[::-1], strict=False))
-    by_name = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    defaults |= {argument.arg: default for argument, default in by_name if default is not None}
-    return Signature(
-        {argument.arg: _type(argument.annotation) for argument in (*arguments.args[method:], *arguments.kwonlyargs)},
-        frozenset(argument.arg for argument in arguments.kwonlyargs if argument.arg not in defaults),
-        tuple(argument.arg for argument in by_place if argument.arg not in defaults),
-        {name: default.value for name, default in defaults.items() if isinstance(default, ast.Constant)},
-        arguments.kwarg is not None,
-        bool(arguments.kwonlyargs),
-    )
+def _plain(default: ast.expr) -> ast.expr:
+    return default if isinstance(default, ast.Constant) else ast.Constant(...)
 
 
 def _imported(module: str, name: str) -> Signature:
@@ -198,36 +198,24 @@ def _imported(module: str, name: str) -> Signature:
     return _from_parameters(parameters)
 
 
-def _from_parameters(parameters: Iterable[inspect.Parameter]) -> Signature:
+def _from_parameters(parameters: Iterable[inspect.Parameter], *, typed: bool = False) -> Signature:
     parameters = [*parameters]
     named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
     bare = [one for one in named if one.default is one.empty]
     return Signature(
-        {one.name: Any for one in named},
+        {one.name: _type(one.annotation) if typed else Any for one in named},
         frozenset(one.name for one in bare if one.kind is one.KEYWORD_ONLY),
         tuple(one.name for one in bare if one.kind is one.POSITIONAL_OR_KEYWORD),
-        {one.name: one.default for one in named if one.default is not one.empty},
+        {one.name: one.default for one in named if one.default not in (one.empty, ...)},
         any(one.kind is one.VAR_KEYWORD for one in parameters),
         any(one.kind is one.KEYWORD_ONLY for one in named),
     )
 
 
-def _type(annotation: ast.expr | None) -> Any:
-    """The plain types `int`, `float | None`, `list[str]`, `Literal[...]`; anything else is Any."""
-    if isinstance(annotation, ast.Name):
-        return _NAMES.get(annotation.id, Any)
-    if isinstance(annotation, ast.Constant) and annotation.value is None:
-        return None
-    if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
-        left, right = _type(annotation.left), _type(annotation.right)
-        return Any if Any in (left, right) else left | right
-    if isinstance(annotation, ast.Subscript):
-        if isinstance(annotation.value, ast.Name) and annotation.value.id == "Literal":
-            try:
-                return Literal[ast.literal_eval(annotation.slice)]
-            except ValueError:  # of an enumeration, say
-                return Any
-        if isinstance(annotation.value, ast.Name) and annotation.value.id not in _NAMES:
-            return Any
-        return _type(annotation.value)
-    return Any
+def _type(annotation: str) -> Any:
+    """The plain types `int`, `float | None`, `list[str]`, `Literal["a", "b"]`; anything else is Any."""
+    try:
+        hint = eval(annotation, {"__builtins__": {}}, _NAMES)
+    except Exception:  # a name that is known in the module alone
+        return Any
+    return Any if isinstance(hint, str) else hint

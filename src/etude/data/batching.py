@@ -8,7 +8,9 @@ the same number of batches, and any batch can be made again without those before
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,38 +26,23 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Batch:
-    """Sentences to translate and their translations, padded to a rectangle on each side.
+    """Sentences to translate and their translations, padded to a rectangle on each side."""
 
-    Attributes:
-        source: (B, S) int64, pieces + EOS + PAD
-        source_mask: (B, S) bool, True where `source` is a token and not padding
-        target_in: (B, T) int64, BOS + pieces + PAD
-        target_out: (B, T) int64, pieces + EOS + PAD: at each place what follows `target_in`
-            (no EOS where a line was cut)
-        target_tokens: the tokens of `target_out` that are not padding, EOS counted
-        rows: (B,) the rows of the split, on the CPU
-        step_tokens: the target tokens of the whole batch that this may be a part of
-        micro_batch: which part of it this is
-    """
-
-    source: torch.Tensor
-    source_mask: torch.Tensor
-    target_in: torch.Tensor
-    target_out: torch.Tensor
-    target_tokens: int
-    rows: Rows
-    step_tokens: int
-    micro_batch: int = 0
+    source: torch.Tensor  # (B, S) int64, tokens + EOS + PAD
+    source_mask: torch.Tensor  # (B, S) bool, True where `source` is a token and not padding
+    target_in: torch.Tensor  # (B, T) int64, BOS + tokens + PAD
+    target_out: torch.Tensor  # (B, T) int64, what follows `target_in`: tokens + EOS (none in a line that was cut) + PAD
+    target_tokens: int  # those of `target_out` that are not padding, EOS counted
+    rows: Rows  # (B,) of the split, on the CPU
+    step_tokens: int  # the target tokens of the whole batch that this may be a part of
+    micro_batch: int = 0  # which part of it this is
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on `device`."""
-        return replace(
-            self,
-            source=self.source.to(device),
-            source_mask=self.source_mask.to(device),
-            target_in=self.target_in.to(device),
-            target_out=self.target_out.to(device),
-        )
+        moved: dict[str, Any] = {
+            name: one.to(device) for name, one in vars(self).items() if isinstance(one, torch.Tensor)
+        }
+        return replace(self, **moved)
 
 
 def collate(split: TokenSplit, rows: Rows) -> Batch:
@@ -109,8 +96,8 @@ def token_batches(
     """
     generator = np.random.default_rng([seed, epoch])
     shuffled = generator.permutation(len(source_lengths))
-    rows = _placed(shuffled, source_lengths, target_lengths, length_noise, seed)
-    batches = _packed(rows, source_lengths, target_lengths, source_tokens, target_tokens)
+    rows = _place_rows(shuffled, source_lengths, target_lengths, length_noise, seed)
+    batches = _pack(rows, source_lengths, target_lengths, source_tokens, target_tokens)
     return [batches[index] for index in generator.permutation(len(batches))]
 
 
@@ -122,7 +109,7 @@ def evaluation_batches(split: TokenSplit, *, source_tokens: int, target_tokens: 
     """
     check_budget(split, source_tokens=source_tokens, target_tokens=target_tokens)
     order = np.lexsort((split.source_lengths, split.target_lengths))
-    batches = _packed(order, split.source_lengths, split.target_lengths, source_tokens, target_tokens)
+    batches = _pack(order, split.source_lengths, split.target_lengths, source_tokens, target_tokens)
     return [collate(split, batch) for batch in batches]
 
 
@@ -176,13 +163,19 @@ class BatchStream(IterableDataset[Batch]):
     ) -> None:
         check_budget(split, source_tokens=source_tokens, target_tokens=target_tokens)
         self.split = split
-        self.source_tokens, self.target_tokens = source_tokens, target_tokens
-        self.length_noise, self.seed = length_noise, seed
         self.start, self.limit = start, limit
         self.micro_batches = world_size * micro_batches
         self.own = range(rank * micro_batches, (rank + 1) * micro_batches)
-        self._epoch = 0
-        self._batches = self._rows_of_epoch(0)
+        self._rows_of_epoch = partial(
+            token_batches,
+            split.source_lengths,
+            split.target_lengths,
+            source_tokens=source_tokens,
+            target_tokens=target_tokens,
+            length_noise=length_noise,
+            seed=seed,
+        )
+        self._epoch, self._batches = 0, self._rows_of_epoch(epoch=0)
 
     @property
     def batches_per_epoch(self) -> int:
@@ -196,22 +189,11 @@ class BatchStream(IterableDataset[Batch]):
         """One micro-batch of the batch of a step."""
         epoch, index = divmod(step % self.limit if self.limit else step, len(self._batches))
         if epoch != self._epoch:
-            self._epoch, self._batches = epoch, self._rows_of_epoch(epoch)
+            self._epoch, self._batches = epoch, self._rows_of_epoch(epoch=epoch)
         return collate_micro_batch(self.split, self._batches[index], n, self.micro_batches)
 
-    def _rows_of_epoch(self, epoch: int) -> list[Rows]:
-        return token_batches(
-            self.split.source_lengths,
-            self.split.target_lengths,
-            source_tokens=self.source_tokens,
-            target_tokens=self.target_tokens,
-            length_noise=self.length_noise,
-            seed=self.seed,
-            epoch=epoch,
-        )
 
-
-def _placed(shuffled: Rows, source_lengths: Rows, target_lengths: Rows, length_noise: float, seed: int) -> Rows:
+def _place_rows(shuffled: Rows, source_lengths: Rows, target_lengths: Rows, length_noise: float, seed: int) -> Rows:
     """The rows from short to long.
 
     Sorted by target length, give or take the noise; within that by source length, upwards and downwards in turn, so
@@ -233,9 +215,7 @@ def _by_lengths(rows: Rows, source_lengths: Rows, target_lengths: Rows) -> Rows:
     return np.lexsort((target_lengths[rows], source_lengths[rows]))
 
 
-def _packed(
-    rows: Rows, source_lengths: Rows, target_lengths: Rows, source_tokens: int, target_tokens: int
-) -> list[Rows]:
+def _pack(rows: Rows, source_lengths: Rows, target_lengths: Rows, source_tokens: int, target_tokens: int) -> list[Rows]:
     """Cut rows, in the order given, where a budget is full; each row fits it alone."""
     sources, targets = source_lengths[rows], target_lengths[rows]
     cuts = []

@@ -16,11 +16,8 @@ class TranslationData(LightningDataModule):
 
     Args:
         store: the prepared text
-        source_tokens, target_tokens: the budget of a batch, padding counted
-        length_noise: lengths that differ by up to so many tokens are not told apart
-        seed: what the order of the batches depends on
+        source_tokens, target_tokens, length_noise, seed, limit: as `BatchStream` has them
         start_step: the first training batch; set it before a run is resumed
-        limit: only the first so many batches, again and again
     """
 
     def __init__(

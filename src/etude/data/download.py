@@ -1,6 +1,5 @@
 """Fetching one file over the network: resumed where it broke off, and kept only if its checksum is right."""
 
-import hashlib
 import http.client
 import logging
 import urllib.error
@@ -11,6 +10,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from etude.errors import UserError
+from etude.files import checksum
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def download(url: str, path: Path, sha256: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_name(f".{path.name}.lock")):
-            if path.is_file() and file_checksum(path) == sha256:
+            if path.is_file() and checksum(path) == sha256:
                 return
             logger.info("downloading %s", url)
             _receive(url, part)
@@ -52,17 +52,11 @@ def verify_checksum(path: Path, sha256: str, name: str) -> None:
     Raises:
         UserError: it is another; the sentence calls it `name` and shows both sums.
     """
-    found = file_checksum(path)
+    found = checksum(path)
     if found != sha256:
         raise UserError(
             f"{name} is not the file it should be: expected SHA-256 {sha256}, got {found}; get it anew from its source"
         )
-
-
-def file_checksum(path: Path) -> str:
-    """The SHA-256 of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _receive(url: str, part: Path) -> None:

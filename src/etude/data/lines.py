@@ -23,7 +23,7 @@ def read_lines(path: Path) -> Iterator[str]:
         UserError: the file is missing, unreadable, empty, or not UTF-8 (with the line number).
     """
     number = 0
-    with _opened(path) as file:
+    with _open(path) as file:
         for number, raw in enumerate(file, start=1):
             try:
                 line = raw.decode("utf-8")
@@ -54,18 +54,39 @@ def parallel_lines(source: Path, target: Path) -> Iterator[Pair]:
         yield left.strip(), right.strip()
 
 
+def tsv_lines(file: Path) -> Iterator[Pair]:
+    """The pairs of a file whose first two columns are source and target; an empty line is a blank pair.
+
+    Raises:
+        UserError: as `read_lines`; or a line has another number of columns than the first, or fewer than two.
+    """
+    columns = 0
+    for number, line in enumerate(read_lines(file), start=1):
+        if not line.strip():
+            yield "", ""
+            continue
+        cells = line.split("\t")
+        columns = columns or len(cells)
+        if len(cells) != columns or columns < 2:
+            raise UserError(
+                f"{file}, line {number}: {len(cells)} column{'s' * (len(cells) != 1)} where "
+                f"{columns if columns > 1 else 'at least 2'} are due; write source, tab, target on each line"
+            )
+        yield cells[0].strip(), cells[1].strip()
+
+
 def content_sum(path: Path) -> str:
     """The SHA-256 of a file's content; gzipped or not, the same text has the same sum.
 
     Raises:
         UserError: the file is missing or unreadable.
     """
-    with _opened(path) as file:
+    with _open(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # GzipFile reads as well
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+def _open(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     try:
         with path.open("rb") as file:
             if file.peek(2)[:2] == b"\x1f\x8b":

@@ -1,7 +1,7 @@
 """Text turned into numbers once, and shared by every run that wants the same numbers.
 
 cache_dir/<16 hexadecimal digits>/       a hash of the corpus, the tokenizer's config and the limits
-    train.source.pieces.npy  …ends.npy   the word pieces, memory-mapped (the same for target, valid, test)
+    train.source.pieces.npy  …ends.npy   the tokens, memory-mapped (the same for target, valid, test)
     valid.source.txt  valid.target.txt   the text that valid was made from (the same for test)
     tokenizer.model
     meta.json                            counts, file sizes and checksums; written last
@@ -11,15 +11,14 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
+from filelock import AcquireReturnProxy, FileLock, Timeout
 
 from etude.data.corpus import SPLITS, Corpus, digest
 from etude.data.splits import Limits, TokenSplit, describe_counts, read_text, write_split
@@ -39,12 +38,12 @@ class TokenStore:
     """A finished store, opened for reading.
 
     What is read is held against its checksums once: a split when it is first asked for, which takes about two seconds a
-    gigabyte, a millisecond for the embedded corpus.
+    gigabyte, a millisecond for the embedded corpus. What reads a damaged file raises a UserError.
 
     Attributes:
         path: its folder
         meta: what `meta.json` says
-        vocab_size: V, the number of pieces
+        vocab_size: V, the size of the vocabulary
     """
 
     def __init__(self, path: Path) -> None:
@@ -56,36 +55,23 @@ class TokenStore:
         meta = _meta(path)
         if meta is None:
             raise UserError(f"there is no complete token store in {path}; run `etude prepare`")
-        self.path = path
-        self.meta = meta
+        self.path, self.meta = path, meta
         self.vocab_size: int = meta["vocab_size"]
         self._verified: set[str] = set()
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The vocabulary that the text was cut with.
-
-        Raises:
-            UserError: a file of it is damaged.
-        """
+        """The vocabulary that the text was cut with."""
         self.verify("tokenizer.")
         return Tokenizer(self.path / "tokenizer.model")
 
     def split(self, name: str) -> TokenSplit:
-        """The pieces of "train", "valid" or "test".
-
-        Raises:
-            UserError: a file of it is damaged.
-        """
+        """The tokens of "train", "valid" or "test"."""
         self.verify(f"{name}.")
         return TokenSplit(self.path, name)
 
     def text(self, name: str) -> tuple[list[str], list[str]]:
-        """The source lines and the references of "valid" or "test", row by row, as they were written.
-
-        Raises:
-            UserError: a file of it is damaged.
-        """
+        """The source lines and the references of "valid" or "test", row by row, as they were written."""
         self.verify(f"{name}.")
         return read_text(self.path, name)
 
@@ -116,11 +102,15 @@ def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: L
     """
     key, path = _place(corpus, tokenizer, cache_dir, limits)
     if _meta(path) is None:
-        with _explaining_disk_errors(path):
+        try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with _waiting(_lock(path)):
+            with _acquire(_lock(path)):
                 if _meta(path) is None:
                     _make(path, corpus, tokenizer, limits, key)
+        except OSError as error:
+            raise UserError(
+                f"cannot prepare {path}: {error}; free some space or set cache_dir to another place, then start again"
+            ) from error
     return TokenStore(path)
 
 
@@ -145,18 +135,19 @@ def _make(path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits, 
     _remove_leftovers(path)
     began = time.monotonic()
     corpus.fetch()
-    building = _building(path)
+    building = path.with_name(f".{path.name}.building")
     building.mkdir()
     try:
-        logger.info("learning %d word pieces", tokenizer.vocab_size)
+        logger.info("learning %d subwords", tokenizer.vocab_size)
         model = building / "tokenizer.model"
         model.write_bytes(tokenizer.train(chain.from_iterable(filter(all, corpus.pairs("train")))))
-        pieces = Tokenizer(model)
+        learned = Tokenizer(model)
         logger.info("tokenising %s", ", ".join(SPLITS))
-        splits = {name: write_split(building, name, corpus.pairs(name), pieces, limits) for name in SPLITS}
+        splits = {name: write_split(building, name, corpus.pairs(name), learned, limits) for name in SPLITS}
         files = sorted(building.iterdir())
-        sizes, sums = ({file.name: of(file) for file in files} for of in (_size, checksum))
-        meta = {**key, "vocab_size": len(pieces), "splits": splits, "files": sizes, "sums": sums}
+        sizes = {file.name: file.stat().st_size for file in files}
+        sums = {file.name: checksum(file) for file in files}
+        meta = {**key, "vocab_size": len(learned), "splits": splits, "files": sizes, "sums": sums}
         write_json(building / "meta.json", meta | {"sum": digest(meta)})
         if corpus.fingerprint() != key["corpus"]:
             raise UserError("the text was changed while it was being prepared: start again when it is complete")
@@ -165,7 +156,7 @@ def _make(path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits, 
     finally:
         shutil.rmtree(building, ignore_errors=True)
     summary = "; ".join(f"{name} {describe_counts(counts)}" for name, counts in splits.items())
-    logger.info("prepared in %.1f s: %s; %d pieces; %s", time.monotonic() - began, summary, len(pieces), path)
+    logger.info("prepared in %.1f s: %s; %d subwords; %s", time.monotonic() - began, summary, len(learned), path)
 
 
 def _meta(path: Path) -> dict[str, Any] | None:
@@ -173,22 +164,14 @@ def _meta(path: Path) -> dict[str, Any] | None:
     try:
         meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
         whole = meta.pop("sum") == digest(meta)
-        whole = whole and all(_size(path / name) == size for name, size in meta["files"].items())
+        whole = whole and all((path / name).stat().st_size == size for name, size in meta["files"].items())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return meta if whole else None
 
 
-def _size(file: Path) -> int:
-    return file.stat().st_size
-
-
 def _lock(path: Path) -> FileLock:
     return FileLock(path.with_name(f".{path.name}.lock"))
-
-
-def _building(path: Path) -> Path:
-    return path.with_name(f".{path.name}.building")
 
 
 def _remove_leftovers(path: Path) -> None:
@@ -202,25 +185,10 @@ def _remove_leftovers(path: Path) -> None:
             logger.debug("%s is being built by another process", final)
 
 
-@contextmanager
-def _waiting(lock: FileLock) -> Iterator[None]:
-    """Hold `lock`, saying so where another process has it."""
+def _acquire(lock: FileLock) -> AcquireReturnProxy:
+    """Take `lock` until the `with` ends, saying so where another process has it."""
     try:
-        lock.acquire(timeout=0)
+        return lock.acquire(timeout=0)
     except Timeout:
         logger.info("waiting for another process that prepares the same data")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-@contextmanager
-def _explaining_disk_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise UserError(
-            f"cannot prepare {path}: {error}; free some space or set cache_dir to another place, then start again"
-        ) from error
+        return lock.acquire()

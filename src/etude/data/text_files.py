@@ -12,62 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import nsmallest
 from pathlib import Path
-from typing import NamedTuple
 
 from etude.data.corpus import Corpus, Pair, digest
-from etude.data.lines import content_sum, parallel_lines, read_lines
+from etude.data.lines import content_sum, parallel_lines, tsv_lines
 from etude.errors import UserError
 
 logger = logging.getLogger(__name__)
 
 
-class Parallel(NamedTuple):
-    """Two files, line k of one the translation of line k of the other."""
-
-    source: Path
-    target: Path
-
-    def pairs(self) -> Iterator[Pair]:
-        """Every pair, in the order of the files."""
-        return parallel_lines(self.source, self.target)
-
-
-class Tsv(NamedTuple):
-    """One file whose first two columns are source and target; further columns are not read."""
-
-    file: Path
-
-    def pairs(self) -> Iterator[Pair]:
-        """Every pair, in the order of the file; an empty line is a blank pair.
-
-        Raises:
-            UserError: a line has another number of columns than the first, or fewer than two.
-        """
-        columns = 0
-        for number, line in enumerate(read_lines(self.file), start=1):
-            if not line.strip():
-                yield "", ""
-                continue
-            cells = line.split("\t")
-            columns = columns or len(cells)
-            if len(cells) != columns or columns < 2:
-                raise UserError(
-                    f"{self.file}, line {number}: {len(cells)} column{'s' * (len(cells) != 1)} where "
-                    f"{columns if columns > 1 else 'at least 2'} are due; write source, tab, target on each line"
-                )
-            yield cells[0].strip(), cells[1].strip()
-
-
 class FilesCorpus(Corpus):
-    """Text files of the user's own.
+    """Text files of the user's own, as `conf/data/files.yaml` explains them.
 
-    Args:
-        source, target: two parallel training files, or null
-        tsv: one training file with source and target in two columns, or null
-        valid, test: the same three keys for the other splits; all null means: hold pairs out of the training text
-        holdout: how many pairs to hold out for each split that has no files
-        languages: the codes of source and target
-        vocab_size: pieces in the shared vocabulary
+    Where all three keys of `valid` or `test` are null, pairs are held out of the training text.
     """
 
     def __init__(
@@ -92,35 +48,37 @@ class FilesCorpus(Corpus):
 
     def fingerprint(self) -> str:
         """A hash of what the files hold, read as a stream, and of the languages, which the paper's BLEU depends on."""
-        sums = {split: [content_sum(path) for path in text] for split, text in self._texts.items()}
+        sums = {split: [content_sum(path) for path in files] for split, files in self._texts.items()}
         return digest([sums, self.holdout if len(sums) < 3 else 0, list(self.languages)])
 
     def pairs(self, split: str) -> Iterator[Pair]:
         """The pairs of `split`, in the order of the files that they come from."""
         if split in self._texts and (split != "train" or len(self._texts) == 3):
-            return self._texts[split].pairs()
-        return self._divided(split)
+            return self._read(split)
+        return self._divide(split)
 
     @cached_property
-    def _texts(self) -> dict[str, Parallel | Tsv]:
-        """The files of each split that has some."""
-        texts: dict[str, Parallel | Tsv] = {}
+    def _texts(self) -> dict[str, list[Path]]:
+        """The files of each split that has some: source and target, or one TSV."""
+        texts: dict[str, list[Path]] = {}
         for split, named in self._files.items():
             given = {key: Path(name).expanduser() for key, name in named.items() if name is not None}
-            if given.keys() == {"tsv"}:
-                texts[split] = Tsv(given["tsv"])
-            elif given.keys() == {"source", "target"}:
-                texts[split] = Parallel(given["source"], given["target"])
+            if given.keys() in ({"tsv"}, {"source", "target"}):
+                texts[split] = [given[key] for key in ("source", "target", "tsv") if key in given]
             elif given or split == "train":
                 key = "data" if split == "train" else f"data.{split}"
                 raise UserError(f"data=files needs {key}.source and {key}.target, two files, or {key}.tsv alone")
         return texts
 
-    def _divided(self, split: str) -> Iterator[Pair]:
+    def _read(self, split: str) -> Iterator[Pair]:
+        source, *target = self._texts[split]
+        return parallel_lines(source, target[0]) if target else tsv_lines(source)
+
+    def _divide(self, split: str) -> Iterator[Pair]:
         """The pairs of the training files that belong to `split` once some are held out."""
         held_out = self._held_out
         met: set[int] = set()
-        for source, target in self._texts["train"].pairs():
+        for source, target in self._read("train"):
             key = _hash(source)
             if split == "train":
                 if key not in held_out:
@@ -134,7 +92,7 @@ class FilesCorpus(Corpus):
         """Which source sentences, by hash, belong to a split that has no files."""
         lacking = [split for split in self._files if split not in self._texts]
         wanted = self.holdout * len(lacking)
-        sentences = {_hash(source) for source, target in self._texts["train"].pairs() if source and target}
+        sentences = {_hash(source) for source, target in self._read("train") if source and target}
         if not 0 < 2 * wanted <= len(sentences):
             raise UserError(
                 f"data.holdout={self.holdout} takes {wanted} pairs for {' and '.join(lacking)} out of the "

@@ -1,4 +1,4 @@
-"""Word pieces: learning a shared vocabulary, and turning text into pieces and back (paper, section 5.1).
+"""Subwords: learning a shared vocabulary, and turning text into tokens and back (paper, section 5.1).
 
 Pieces are learned from the text of both languages together, so that one embedding matrix serves both (section 3.4).
 White space of any kind and length counts as one space. Beyond that the text is taken as it is written
@@ -22,24 +22,16 @@ NORMALIZATIONS = ("identity", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf")
 
 @dataclass(frozen=True, kw_only=True)
 class SentencePiece:
-    """How to learn a vocabulary with sentencepiece (Kudo and Richardson 2018).
+    """How to learn a vocabulary with sentencepiece (Kudo and Richardson 2018)."""
 
-    Args:
-        model_type: "bpe" (Sennrich et al. 2016), "unigram" (Kudo 2018), "char" or "word"
-        vocab_size: pieces in all, PAD, BOS, EOS and UNK included
-        hard_vocab_limit: whether the text must fill the vocabulary; else it may have fewer pieces
-        character_coverage: the share of all characters that get a piece of their own; the rest becomes UNK
-        normalization: sentencepiece's name for what is done to the text first
-    """
-
-    model_type: str
-    vocab_size: int
-    hard_vocab_limit: bool
-    character_coverage: float
-    normalization: str
+    model_type: str  # "bpe" (Sennrich et al. 2016), "unigram" (Kudo 2018), "char" or "word"
+    vocab_size: int  # subwords in all, PAD, BOS, EOS and UNK included
+    hard_vocab_limit: bool  # whether the text must fill the vocabulary; else it may have fewer
+    character_coverage: float  # the share of all characters that get a piece of their own; the rest becomes UNK
+    normalization: str  # sentencepiece's name for what is done to the text first
 
     def train(self, text: Iterable[str]) -> bytes:
-        """Learn the pieces of `text`; the same text gives the same bytes.
+        """Learn the subwords of `text`; the same text gives the same bytes.
 
         Returns:
             the sentencepiece model, as it is written to a file
@@ -56,7 +48,7 @@ class SentencePiece:
         failures: list[Exception] = []
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_guarded(text, failures),
+                sentence_iterator=_keep_failures(text, failures),
                 model_writer=model,
                 model_type=self.model_type,
                 vocab_size=self.vocab_size,
@@ -73,13 +65,12 @@ class SentencePiece:
             )
         except RuntimeError as error:
             if not failures:
-                raise self._explained(str(error)) from error
+                raise self._explain(str(error)) from error
         if failures:
             raise failures[0]
         return model.getvalue()
 
-    def _explained(self, message: str) -> UserError:
-        """What sentencepiece means."""
+    def _explain(self, message: str) -> UserError:
         size = f"tokenizer.vocab_size={self.vocab_size}"
         if most := re.search(r"size too high.*<= (\d+)", message):
             return UserError(
@@ -97,7 +88,7 @@ class SentencePiece:
 
 
 class Tokenizer:
-    """A learned vocabulary: text to pieces and back."""
+    """A learned vocabulary: text to tokens and back."""
 
     def __init__(self, model_file: Path) -> None:
         """Load a sentencepiece model.
@@ -115,35 +106,41 @@ class Tokenizer:
             raise UserError(f"{model_file} is not a tokenizer model ({error}); prepare the data again") from error
 
     def __len__(self) -> int:
-        """The number of pieces, V, the four special ones included."""
+        """The number of subwords, V, the four special ones included."""
         return self._processor.get_piece_size()
 
     def encode(self, text: str) -> list[int]:
-        """The pieces of one line, without BOS and EOS; an empty list for a blank one."""
-        return self._processor.encode(_spaced(text))
+        """The tokens of one line, without BOS and EOS; an empty list for a blank one."""
+        return self._processor.encode(_normalize_spaces(text))
 
     def encode_all(self, lines: Iterable[str]) -> list[list[int]]:
-        """The pieces of many lines, faster than one by one."""
-        return self._processor.encode([_spaced(line) for line in lines])
+        """The tokens of many lines, faster than one by one."""
+        return self._processor.encode([_normalize_spaces(line) for line in lines])
 
-    def pieces(self, pieces: Sequence[int]) -> list[str]:
-        """The pieces as they are written in the vocabulary, `▁` for the space before a word."""
-        return [self._processor.id_to_piece(int(piece) if piece < len(self) else UNK) for piece in pieces]
+    def pieces(self, tokens: Sequence[int]) -> list[str]:
+        """The tokens as they are written in the vocabulary, `▁` for the space before a word."""
+        return [self._processor.id_to_piece(token) for token in self._replace_unknown(tokens)]
 
-    def decode(self, pieces: Sequence[int]) -> str:
-        """The text of some pieces; PAD, BOS and EOS are nothing, UNK and numbers past the last piece are " ⁇ "."""
-        # A model may have more rows than there are pieces (`model.vocabulary`) and say one before it knows better.
-        return self._processor.decode([int(piece) if piece < len(self) else UNK for piece in pieces])
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of some tokens; PAD, BOS and EOS are nothing, UNK and numbers past the last one are " ⁇ "."""
+        return self._processor.decode(self._replace_unknown(tokens))
+
+    def _replace_unknown(self, tokens: Sequence[int]) -> list[int]:
+        """UNK for each that is past the vocabulary.
+
+        A model may have more rows than there are subwords (`model.vocabulary`) and say one before it knows better.
+        """
+        return [int(token) if token < len(self) else UNK for token in tokens]
 
 
-def _spaced(text: str) -> str:
+def _normalize_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
-def _guarded(text: Iterable[str], failures: list[Exception]) -> Iterator[str]:
+def _keep_failures(text: Iterable[str], failures: list[Exception]) -> Iterator[str]:
     """`text`, keeping what goes wrong in it: sentencepiece would report it as its own error, or not at all."""
     try:
         for line in text:
-            yield _spaced(line)
+            yield _normalize_spaces(line)
     except Exception as error:
         failures.append(error)

@@ -1,4 +1,4 @@
-"""Beam search (section 6.1): from source word pieces to the best translations a model can be found to hold.
+"""Beam search (section 6.1): from source subwords to the best translations a model can be found to hold.
 
 Everything runs on tensors, for all sentences of a batch at once. A batch shrinks while it is decoded: a hypothesis that
 can no longer win leaves it, and with its last hypothesis a sentence does.
@@ -38,17 +38,11 @@ class StepwiseModel(Protocol[State]):
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A finished translation.
+    """A finished translation."""
 
-    Attributes:
-        tokens: word pieces, without the end token.
-        log_probability: log P(tokens, end token | source), in nats.
-        score: log_probability divided by the length penalty.
-    """
-
-    tokens: tuple[int, ...]
-    log_probability: float
-    score: float
+    tokens: tuple[int, ...]  # without the end token
+    log_probability: float  # log P(tokens, end token | source), in nats
+    score: float  # log_probability divided by the length penalty
 
 
 class BeamSearch:
@@ -58,18 +52,18 @@ class BeamSearch:
 
     - In each step the best `beam` extensions of a sentence form its beam. Those that end go to its pool, and the next
       best take their places, so that `beam` hypotheses go on. `beam: 1` is greedy search: it takes the most probable
-      piece, and when that is the end token, it is done.
+      token, and when that is the end token, it is done.
     - An unfinished hypothesis is given up when it cannot beat the best of the pool. Its log P is negative and only
       falls, and alpha >= 0, so however it ends its score is at most log P / lp(longest length allowed). Whatever
       grows out of a hypothesis given up ranks behind every one that is kept: giving up never changes the best answer.
-    - A translation has at most as many pieces as the source and `max_len_offset` more, both counted with or both
+    - A translation has at most as many tokens as the source and `max_len_offset` more, both counted with or both
       without the end token. Hypotheses that get there must end: they pay for their end token and compete with the rest.
     - Padding and the start token are never generated. Their share of the probability is lost, not redistributed.
 
     Args:
         beam: hypotheses kept, at least 1.
         alpha: strength of the length penalty, at least 0; 0 compares plain log-probabilities.
-        max_len_offset: word pieces a translation may have more than its source, at least 0.
+        max_len_offset: subwords a translation may have more than its source, at least 0.
 
     Raises:
         UserError: an argument is out of its range.
@@ -91,7 +85,7 @@ class BeamSearch:
 
         Args:
             model: in evaluation mode.
-            source: (B, S) word pieces, the end token included.
+            source: (B, S) subwords, the end token included.
             source_mask: (B, S), True at real tokens.
 
         Returns:
@@ -115,7 +109,7 @@ class BeamSearch:
             ended = total.masked_fill(word != EOS, -torch.inf)[:, : self.beam]
             if ended.isfinite().any():
                 scores = ended / self.length_penalty(torch.tensor(length))
-                pool.add(sentence, ended, scores, _chosen(history, parent[:, : self.beam]))
+                pool.add(sentence, ended, scores, _choose(history, parent[:, : self.beam]))
 
             total, kept = total.masked_fill(word == EOS, -torch.inf).topk(min(self.beam, total.size(1)))
             word, parent = word.gather(1, kept), parent.gather(1, kept)
@@ -130,7 +124,7 @@ class BeamSearch:
                 break
             state.reorder(_rows(alive).gather(1, parent)[going])
             tokens = word[going]
-            history = _chosen(history, parent)
+            history = _choose(history, parent)
             history[:, :, length - 1] = word
             sentence, alive, history = sentence[running], total[running], history[running]
         return pool.hypotheses()
@@ -144,7 +138,7 @@ class BeamSearch:
             must_end: (A,), True where nothing is allowed but the end token.
 
         Returns:
-            log P of the extended hypothesis, -inf where there is none, best first; the piece it is extended with; and
+            log P of the extended hypothesis, -inf where there is none, best first; the token it is extended with; and
             which of the W it extends; all (A, C) with C at most 2 * beam.
         """
         live = alive.isfinite()
@@ -156,14 +150,9 @@ class BeamSearch:
         return total, words.flatten(1).gather(1, index), index // values.size(2)
 
     def _extensions(self, logits: Tensor, must_end: Tensor) -> tuple[Tensor, Tensor]:
-        """To end, and the `beam` best other pieces: no more than that can be among the candidates.
+        """To end, and the `beam` best other tokens: no more than that can be among the candidates.
 
-        Args:
-            logits: (R, V).
-            must_end: (R,), True where nothing is allowed but the end token.
-
-        Returns:
-            Log-probabilities and word pieces, both (R, 1 + beam), the end token first.
+        From logits (R, V) and `must_end` (R,) to log-probabilities and tokens, both (R, 1 + beam), the end token first.
         """
         log_probabilities = logits.float().log_softmax(dim=-1)
         end = log_probabilities[:, EOS, None].clone()
@@ -193,7 +182,7 @@ class _Pool:
         tokens = torch.cat([self._tokens[sentence], tokens], dim=1)
         self._scores[sentence], best = scores.topk(self._scores.size(1))
         self._log_probabilities[sentence] = log_probabilities.gather(1, best)
-        self._tokens[sentence] = _chosen(tokens, best)
+        self._tokens[sentence] = _choose(tokens, best)
 
     def hypotheses(self) -> list[list[Hypothesis]]:
         """Best first, at least one a sentence."""
@@ -208,7 +197,7 @@ class _Pool:
         ]
 
 
-def _chosen(tokens: Tensor, index: Tensor) -> Tensor:
+def _choose(tokens: Tensor, index: Tensor) -> Tensor:
     """The hypotheses `index` (A, W') of `tokens` (A, W, L): (A, W', L)."""
     return tokens.gather(1, index.unsqueeze(2).expand(-1, -1, tokens.size(2)))
 

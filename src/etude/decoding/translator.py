@@ -1,12 +1,11 @@
-"""From lines of text to lines of text: pieces, batches of like length, search, and the lines in their order again."""
+"""From lines of text to lines of text: tokens, batches of like length, search, and the lines in their order again."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 
 import torch
-from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from etude.data.tokenizer import EOS, PAD, Tokenizer
 from etude.decoding.beam import BeamSearch
@@ -16,14 +15,14 @@ logger = logging.getLogger(__name__)
 
 
 class Translator:
-    """A model, the word pieces it was trained with, and a way to search.
+    """A model, the subwords it was trained with, and a way to search.
 
     Args:
         model: translates on the device where it is.
-        tokenizer: text to pieces and back.
+        tokenizer: text to tokens and back.
         search: finds the translation of a batch.
         batch_tokens: source tokens that a batch may hold, padding and end tokens counted; a longer line is alone.
-        max_source_tokens: word pieces of a line that are read; the rest is cut off, and a warning says how often.
+        max_source_tokens: subwords of a line that are read; the rest is cut off, and a warning says how often.
     """
 
     def __init__(
@@ -42,11 +41,16 @@ class Translator:
         """One line for each line, in the same order; a blank line for a blank one."""
         sources = self._sources(lines)
         translations = [""] * len(sources)
-        with _evaluating(self.model):
+        device, training = next(self.model.parameters()).device, self.model.training
+        self.model.eval()
+        try:
             for rows in self._batches([len(source) for source in sources]):
-                found = self.search(self.model, *self._padded([sources[row] for row in rows]))
-                for row, hypotheses in zip(rows, found, strict=True):
+                tokens = [torch.tensor(sources[row]) for row in rows]
+                source = pad_sequence(tokens, batch_first=True, padding_value=PAD).to(device)
+                for row, hypotheses in zip(rows, self.search(self.model, source, source != PAD), strict=True):
                     translations[row] = " ".join(self.tokenizer.decode(hypotheses[0].tokens).split())
+        finally:
+            self.model.train(training)
         return translations
 
     def translate_stream(self, lines: Iterable[str], *, chunk: int = 512) -> Iterator[str]:
@@ -56,12 +60,12 @@ class Translator:
             yield from self.translate(block)
 
     def _sources(self, lines: Iterable[str]) -> list[list[int]]:
-        """Pieces and end token of every line; nothing for a blank one."""
-        pieces = self.tokenizer.encode_all(lines)
+        """Tokens and end token of every line; nothing for a blank one."""
+        tokens = self.tokenizer.encode_all(lines)
         most = self.max_source_tokens
-        if cut := sum(len(line) > most for line in pieces):
-            logger.warning("%d of %d lines had more than %d word pieces and were cut", cut, len(pieces), most)
-        return [[*line[:most], EOS] if line else [] for line in pieces]
+        if cut := sum(len(line) > most for line in tokens):
+            logger.warning("%d of %d lines had more than %d subwords and were cut", cut, len(tokens), most)
+        return [[*line[:most], EOS] if line else [] for line in tokens]
 
     def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         """Rows of like length, the longest first, so that a batch too large for the memory shows at once."""
@@ -70,21 +74,3 @@ class Translator:
             held = max(1, self.batch_tokens // lengths[rows[0]])
             yield rows[:held]
             rows = rows[held:]
-
-    def _padded(self, sources: list[list[int]]) -> tuple[Tensor, Tensor]:
-        """Source (B, S) and mask (B, S) where the model is."""
-        longest = max(len(source) for source in sources)
-        source = torch.tensor([line + [PAD] * (longest - len(line)) for line in sources])
-        source = source.to(next(self.model.parameters()).device)
-        return source, source != PAD
-
-
-@contextmanager
-def _evaluating(model: Transformer) -> Iterator[None]:
-    """No dropout inside; afterwards the mode that was."""
-    training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)

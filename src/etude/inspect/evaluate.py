@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
-    """Perplexity per word piece and every metric of one split, for the terminal.
+    """Perplexity per subword and every metric of one split, for the terminal.
 
     Args:
         config: of the verb.
@@ -39,9 +39,7 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
     transformer.to(build.device(config["device"]))
     store, split = build.token_store(trained), config["split"]
     if store.tokenizer.model_file.read_bytes() != tokenizer.model_file.read_bytes():
-        raise UserError(
-            f"the text has changed since {config['run']} was trained: its word pieces are no longer the same"
-        )
+        raise UserError(f"the text has changed since {config['run']} was trained: its subwords are no longer the same")
     batches = build.evaluation_batches(trained, store.split(split))
     nats, tokens = negative_log_likelihood(transformer, batches)
     sources, references = build.text_to_translate(trained, store, split)

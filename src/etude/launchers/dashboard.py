@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from etude.launchers.job import Job
+from etude.runs.lock import is_locked, is_training_locked
 from etude.runs.run_state import DONE, State
 from etude.studies.study import value_at
 from etude.terminal import console as make_console
@@ -18,57 +19,98 @@ from etude.terminal import format_duration, format_number
 logger = logging.getLogger(__name__)
 
 _STYLES = {
-    State.FINISHED: "green",
-    State.SKIPPED: "dim",
-    State.WAITING: "dim",
-    State.ELSEWHERE: "dim",
     State.RUNNING: "cyan",
-    State.DIVERGED: "bold magenta",
     State.FAILED: "bold red",
+    State.DIVERGED: "bold magenta",
     State.STOPPED: "yellow",
+    State.FINISHED: "green",
+    State.ELSEWHERE: "dim",
+    State.WAITING: "dim",
+    State.SKIPPED: "dim",
 }
-_IMPORTANCE = [
-    State.RUNNING,
-    State.FAILED,
-    State.DIVERGED,
-    State.STOPPED,
-    State.FINISHED,
-    State.ELSEWHERE,
-    State.WAITING,
-    State.SKIPPED,
-]
+"""The most important state first."""
 _FIGURES = ("step", "loss", "tokens/s", "left")
 _AROUND = 3  # lines that the table needs beside its rows
 
 
-class Screen:
-    """What a sweep tells whoever watches it; here it falls on deaf ears."""
+class Dashboard:
+    """What a sweep tells whoever watches it.
+
+    On a terminal that is a table with a row a run, and above it, as it happens, what failed or diverged; a terminal
+    that has gone ends no sweep. Elsewhere it is a line when a run starts and one when it ends.
+
+    Args:
+        jobs: the runs of the sweep.
+        live: where the table is drawn; None for lines.
+    """
+
+    def __init__(self, jobs: Sequence[Job], live: Live | None = None) -> None:
+        self._jobs, self._live = jobs, live
+        self._tell(logging.INFO, f"runs: {len(jobs)}, finished before: {self._done()}")
 
     def started(self, job: Job) -> None:
         """`job` has begun."""
+        again = f" again, retry {_retry(job, job.attempts - 1)}" if job.attempts > 1 else ""
+        on = f" on GPU {_gpus(job)}" if job.gpus else ""
+        self._tell(logging.INFO, f"{job.name}: started{again}{on}")
 
     def ended(self, job: Job) -> None:
-        """`job` is finished or has failed."""
+        """`job` is finished or has failed; for a failure the last lines of the log are told too."""
+        done = f" ({self._done()} of {len(self._jobs)})"
+        if job.state is State.FAILED:
+            again = f"\nit is tried again, behind those that wait: retry {_retry(job, job.attempts)}"
+            self._tell(logging.ERROR, job.failure() + (again if job.retriable else ""), "red")
+        elif job.state is State.DIVERGED:
+            self._tell(logging.WARNING, f"{job.name} diverged: {job.divergence}{done}", "magenta")
+        else:
+            scores = ", ".join(f"{label} {score}" for label, score in _scores(job).items() if score)
+            took = format_duration(job.ended - job.started)
+            self._tell(logging.INFO, f"{job.name}: finished in {took}, {scores}{done}")
 
     def elsewhere(self, job: Job) -> None:
-        """`job` is left to another process that works on it, or was finished by one."""
+        """`job` is left to another process that works on it or on its training, or was finished by one."""
+        if job.state in DONE:
+            told = "finished by another process"
+        elif is_training_locked(job.run_dir) and not is_locked(job.run_dir):
+            told = "waits for the run that trains the same"
+        else:
+            told = "left to another process"
+        self._tell(logging.INFO, f"{job.name}: {told}")
 
     def stopping(self, runs: int, grace: float) -> None:
         """The sweep is to stop, and so many runs have `grace` seconds to put themselves away."""
+        which = "1 run has" if runs == 1 else f"{runs} runs have"
+        way_out = "Ctrl-C again ends everything now"
+        self._tell(logging.WARNING, f"stopping: {which} {grace:g} s to write a checkpoint; {way_out}")
 
-    def refresh(self) -> None:
-        """Time has passed."""
+    def refresh(self, whole: bool = False) -> None:
+        """Draw the table anew: all of it if `whole`, else what fits on the screen."""
+        if self._live is not None:
+            room = len(self._jobs) if whole else self._live.console.height - _AROUND
+            with suppress(OSError):
+                self._live.update(sweep_table(self._jobs, room), refresh=True)
+
+    def _tell(self, level: int, text: str, style: str = "") -> None:
+        """Log it, or say it above the table, unless the table shows it anyway."""
+        if self._live is None:
+            logger.log(level, "%s", text)
+        elif level > logging.INFO:
+            with suppress(OSError):
+                self._live.console.print(Text(text, style=style))
+
+    def _done(self) -> int:
+        return sum(job.state in DONE for job in self._jobs)
 
 
 @contextmanager
-def screen(jobs: Sequence[Job], console: Console | None = None) -> Iterator[Screen]:
-    """The live table where `console` (standard output unless told) is a terminal, else one line for each event."""
+def dashboard(jobs: Sequence[Job], console: Console | None = None) -> Iterator[Dashboard]:
+    """A live table where `console` (standard output unless told) is a terminal, else one line for each event."""
     console = console or make_console()
     if not console.is_terminal:
-        yield Lines(jobs)
+        yield Dashboard(jobs)
         return
     live = Live(console=console, auto_refresh=False)
-    shown = LiveTable(jobs, live)
+    shown = Dashboard(jobs, live)
     live.start()
     try:
         yield shown
@@ -76,71 +118,6 @@ def screen(jobs: Sequence[Job], console: Console | None = None) -> Iterator[Scre
         shown.refresh(whole=True)
         with suppress(OSError):
             live.stop()
-
-
-class Lines(Screen):
-    """One line when a run starts and one when it ends."""
-
-    def __init__(self, jobs: Sequence[Job]) -> None:
-        self._jobs = jobs
-        logger.info("runs: %d, finished before: %d", len(jobs), sum(job.state in DONE for job in jobs))
-
-    def started(self, job: Job) -> None:
-        """One line."""
-        again = f" again, retry {_retry(job, job.attempts - 1)}" if job.attempts > 1 else ""
-        on = f" on GPU {_gpus(job)}" if job.gpus else ""
-        logger.info("%s: started%s%s", job.name, again, on)
-
-    def ended(self, job: Job) -> None:
-        """One line; for a failure the last lines of the log too."""
-        if job.state is State.FAILED:
-            logger.error("%s%s", job.failure(), _another(job))
-            return
-        done = sum(job.state in DONE for job in self._jobs)
-        if job.state is State.DIVERGED:
-            logger.warning("%s (%d of %d)", _diverged(job), done, len(self._jobs))
-            return
-        scores = ", ".join(f"{label} {score}" for label, score in _scores(job).items() if score)
-        took = format_duration(job.ended - job.started)
-        logger.info("%s: finished in %s, %s (%d of %d)", job.name, took, scores, done, len(self._jobs))
-
-    def elsewhere(self, job: Job) -> None:
-        """One line."""
-        by_another = "finished by" if job.state in DONE else "left to"
-        logger.info("%s: %s another process", job.name, by_another)
-
-    def stopping(self, runs: int, grace: float) -> None:
-        """One line."""
-        logger.warning("%s", _asked(runs, grace))
-
-
-class LiveTable(Screen):
-    """A row a run; what failed or diverged is told above it as it happens. A terminal that has gone ends no sweep."""
-
-    def __init__(self, jobs: Sequence[Job], live: Live) -> None:
-        self._jobs = jobs
-        self._live = live
-
-    def ended(self, job: Job) -> None:
-        """The table shows it; that it failed or diverged is told at once."""
-        if job.state is State.FAILED:
-            self._say(Text(job.failure() + _another(job), style="red"))
-        elif job.state is State.DIVERGED:
-            self._say(Text(_diverged(job), style="magenta"))
-
-    def stopping(self, runs: int, grace: float) -> None:
-        """Above the table."""
-        self._say(Text(_asked(runs, grace)))
-
-    def refresh(self, whole: bool = False) -> None:
-        """Draw the table anew: all of it if `whole`, else what fits on the screen."""
-        room = len(self._jobs) if whole else self._live.console.height - _AROUND
-        with suppress(OSError):
-            self._live.update(sweep_table(self._jobs, room), refresh=True)
-
-    def _say(self, text: Text) -> None:
-        with suppress(OSError):
-            self._live.console.print(text)
 
 
 def sweep_table(jobs: Sequence[Job], room: int) -> Table:
@@ -152,13 +129,14 @@ def sweep_table(jobs: Sequence[Job], room: int) -> Table:
     headers = [*(["GPU"] if any(job.gpus for job in jobs) else []), *_FIGURES, *labels, "params"]
     for header in headers:
         table.add_column(header, justify="right", no_wrap=True)
-    by_importance = sorted(jobs, key=lambda job: (_IMPORTANCE.index(job.state), -job.ended))
+    states = [*_STYLES]
+    by_importance = sorted(jobs, key=lambda job: (states.index(job.state), -job.ended))
     shown = set(by_importance[: max(room, 1)])
     for job in jobs:
         if job in shown:
             figures = _figures(job)
             table.add_row(job.name, _state(job), *(figures.get(header, "") for header in headers))
-    counts = {state: sum(job.state is state for job in jobs) for state in _IMPORTANCE}
+    counts = {state: sum(job.state is state for job in jobs) for state in states}
     table.caption = Text(", ".join(f"{count} {state}" for state, count in counts.items() if count), "dim")
     return table
 
@@ -204,17 +182,3 @@ def _gpus(job: Job) -> str:
 
 def _retry(job: Job, number: int) -> str:
     return f"{number}/{job.retries}"
-
-
-def _diverged(job: Job) -> str:
-    return f"{job.name} diverged: {job.divergence}"
-
-
-def _another(job: Job) -> str:
-    """What is added to the story of a failure that is not the end."""
-    return f"\nit is tried again, behind those that wait: retry {_retry(job, job.attempts)}" if job.retriable else ""
-
-
-def _asked(runs: int, grace: float) -> str:
-    which = "1 run has" if runs == 1 else f"{runs} runs have"
-    return f"stopping: {which} {grace:g} s to write a checkpoint; Ctrl-C again ends everything now"

@@ -2,23 +2,23 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
-from math import ceil
+from math import ceil, inf
+from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError
 from etude.files import write_text
-from etude.launchers.worker import Worker
 from etude.runs.divergence import divergence
 from etude.runs.lock import Busy, claim, is_locked, is_training_locked
 from etude.runs.log import last_lines
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import Progress, State, read_progress
-from etude.runs.typed import distinguishing_overrides
 from etude.studies.metrics import Metric
 from etude.studies.study import metrics_of, value_at
 
@@ -28,6 +28,7 @@ GRACE = 60.0  # seconds that a run which is asked to stop has for its checkpoint
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _MISTAKE = UserError.exit_status  # a mistake of the user's, which another attempt would make again
+_PATIENCE = 5.0  # seconds for the kernel to take away what was killed
 
 
 def train_command(run_dir: RunDir) -> list[str]:
@@ -35,6 +36,28 @@ def train_command(run_dir: RunDir) -> list[str]:
     devices = value_at(run_dir.config(), "trainer.devices") or 1
     torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"] if devices > 1 else []
     return [sys.executable, *torchrun, "-m", "etude.training.run", str(run_dir.path)]
+
+
+def start_supervised(
+    command: Sequence[str], *, log: Path, environment: Mapping[str, str], grace: float
+) -> subprocess.Popen[bytes]:
+    """Start a command under a supervisor, its output going to the end of a log; `grace` and signals as `supervisor.py`.
+
+    It has no input and sessions of its own: Ctrl-C reaches the sweep, and the sweep decides.
+
+    Raises:
+        OSError: the log cannot be written, or there is no room for another process.
+    """
+    supervisor = [sys.executable, "-I", "-S", str(Path(__file__).with_name("supervisor.py"))]
+    with log.open("ab") as file:
+        return subprocess.Popen(
+            [*supervisor, str(os.getpid()), str(grace), *command],
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
 
 
 class Job:
@@ -62,10 +85,11 @@ class Job:
         self.gpus: tuple[str, ...] = ()  # that it runs on
         self.stopping = False  # it has been asked to stop
         self.apart = ""  # what was typed for it, and not for others of the same study, arm and seed
-        self._worker: Worker | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._claim: ExitStack | None = None
         self._code: int | None = None
-        self._timeout, self._deadline = 0.0, float("inf")  # seconds; and by the monotonic clock
+        self._log_start = 0  # where in the log its process's words begin
+        self._timeout, self._deadline = inf, inf  # seconds; and by the monotonic clock
 
     @property
     def name(self) -> str:
@@ -103,6 +127,11 @@ class Job:
         """Whether it has failed, may be tried again, and could then do better."""
         return self.state is State.FAILED and self.attempts <= self.retries and self._code != _MISTAKE
 
+    @property
+    def alive(self) -> bool:
+        """Whether anything of it has not ended yet."""
+        return self._process is not None and self._process.poll() is None
+
     def look(self) -> None:
         """Of a run that waits or is elsewhere: whether another process works on it, or has finished it."""
         # Asked first: it may finish meanwhile.
@@ -129,44 +158,39 @@ class Job:
         timeout: float | None = None,
         grace: float = GRACE,
     ) -> None:
-        """Start the process of a run that is claimed.
+        """Start the process of a run that is claimed, with `threads` for each of its processes.
 
-        Args:
-            command: the program and arguments for its run.
-            threads: of each of its processes.
-            gpus: the ids of those it sees; None for those that this process sees.
-            timeout: seconds after which it is stopped, and has failed.
-            grace: seconds between asking it to stop and killing it.
+        It sees the GPUs that are named, or where None is given, those that this process sees.
         """
         if self._launched != self.run_dir.config_file.read_text(encoding="utf-8"):  # another command asked for others
             write_text(self.run_dir.config_file, self._launched)  # devices meanwhile; these are what the slot is for
         self.state, self.started, self.ended = State.RUNNING, time.time(), 0.0
-        self._worker, self._code, self.reason, self.stopping = None, None, "", False
+        self._process, self._code, self.reason, self.stopping = None, None, "", False
         self.gpus = tuple(gpus or ())
         self.attempts += 1
-        self._timeout = float("inf") if timeout is None else timeout
+        self._timeout = inf if timeout is None else timeout
         self._deadline = time.monotonic() + self._timeout
         environment = os.environ | dict.fromkeys(_THREADS, str(threads)) | {"PYTHONUNBUFFERED": "1"}
         environment["PYTHONSAFEPATH"] = "1"  # no file of the working directory stands in for a library
         environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = str(ceil(grace))  # what torchrun leaves its workers
         if gpus is not None:
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+        log = self.run_dir.log_file
         try:
-            self._worker = Worker(
-                command(self.run_dir), log=self.run_dir.log_file, environment=environment, grace=grace
-            )
+            self._log_start = log.stat().st_size if log.exists() else 0
+            self._process = start_supervised(command(self.run_dir), log=log, environment=environment, grace=grace)
         except OSError as error:
             self._end(State.FAILED, f"could not be started: {error}")
 
     def poll(self) -> None:
         """Look whether the process has ended, and how: only a result is success, a terminated trainer exits with 0."""
-        if self.state is not State.RUNNING or self._worker is None:
+        if self.state is not State.RUNNING or self._process is None:
             return
-        self._code = self._worker.poll()
+        self._code = self._process.poll()
         if self._code is not None and self.run_dir.finished:
             self._end(self.outcome)
         elif self._code is not None:
-            self._code = self._last_lines()[1] or self._code
+            self._code = last_lines(self.run_dir.log_file, self._log_start)[1] or self._code
             if self._code == Busy.exit_status:
                 self.attempts -= 1  # it was none
                 self._end(State.ELSEWHERE, "another process is training it")
@@ -179,24 +203,18 @@ class Job:
     def signal(self, number: signal.Signals) -> None:
         """SIGTERM asks it to stop, and kills what is there when the grace is over; SIGUSR1 kills it all now."""
         self.stopping = True
-        if self._worker is not None:
-            self._worker.signal(number)
-
-    @property
-    def alive(self) -> bool:
-        """Whether anything of it has not ended yet."""
-        return self._worker is not None and self._worker.poll() is None
+        if self._process is not None:
+            self._process.send_signal(number)
 
     def stop(self) -> None:
-        """End the process and all that it started, at once."""
+        """End the process and all that it started, at once; what not even the kernel can end is left to it."""
         self.signal(signal.SIGUSR1)
-        if self._worker is not None:
-            self._worker.wait()
+        if self._process is not None:
+            try:
+                self._process.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
         self._end(self.outcome if self.run_dir.finished else State.STOPPED)
-
-    def wait_again(self) -> None:
-        """It has failed, and is to be tried again."""
-        self.state = State.WAITING
 
     def progress(self) -> Progress:
         """What this process last said of itself."""
@@ -204,36 +222,15 @@ class Job:
 
     def failure(self) -> str:
         """What went wrong and where to read on, with the last lines of the log."""
-        lines, _ = self._last_lines()
+        lines, _ = last_lines(self.run_dir.log_file, self._log_start)
         said = "".join(f"\n    {line}" for line in lines or ["(it printed nothing)"])
         attempts = f" (attempt {self.attempts})" if self.attempts > 1 else ""
         return f"{self.name} failed{attempts}: {self.reason}; the end of {self.run_dir.log_file}:{said}"
-
-    def _last_lines(self) -> tuple[list[str], int | None]:
-        return last_lines(self.run_dir.log_file, self._worker.log_start if self._worker else 0)
 
     def _end(self, state: State, reason: str = "") -> None:
         if self._claim is not None:
             self._claim.close()
         self.state, self.reason, self.ended = state, reason, time.time()
-
-
-def jobs_of(run_dirs: Sequence[RunDir], retries: int = 0) -> list[Job]:
-    """The runs of a sweep, each once, under names that tell them apart.
-
-    Raises:
-        UserError, OSError: as `Job`.
-    """
-    jobs = [Job(run_dir, retries) for run_dir in dict.fromkeys(run_dirs)]
-    alike: dict[str, list[Job]] = {}
-    for job in jobs:
-        alike.setdefault(job.name, []).append(job)
-    for group in alike.values():
-        typed = {job: distinguishing_overrides(job.run_dir.overrides()) for job in group}
-        shared = set.intersection(*map(set, typed.values()))
-        for job, words in typed.items():
-            job.apart = " ".join(word for word in words if word not in shared)
-    return jobs
 
 
 def _how(code: int) -> str:

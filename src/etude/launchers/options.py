@@ -1,38 +1,38 @@
-"""The keys of `hydra.launcher`, checked, and the slots they make of this machine."""
+"""The keys of `hydra.launcher`, checked, and the slots that they make of the cores and GPUs of this machine.
+
+The machine is asked without torch, which takes seconds.
+"""
 
 import os
+import re
+import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from itertools import takewhile
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError
-from etude.launchers.machine import usable_cores, visible_gpus
 from etude.launchers.resources import Slots
 
+_GPU = re.compile(r"GPU (\d+): ")
+_SLICE = re.compile(r"\s+MIG .*\(UUID: (MIG-[^)]+)\)")
+_ID = re.compile(r"\d+|(GPU|MIG)-.+")
+_PATIENCE = 60.0  # seconds: a driver that nobody keeps awake takes a while per GPU
 
-def _whole(value: Any, least: int) -> bool:
-    return type(value) is int and value >= least
+
+def _whole(least: int, *others: object) -> Callable[[Any], bool]:
+    return lambda value: value in others or (type(value) is int and value >= least)
 
 
 def _seconds(value: Any) -> bool:
     return type(value) in (int, float) and value > 0 and isfinite(value)
 
 
-_NEEDED: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "workers": ("auto or a whole number, 1 or more", lambda value: value == "auto" or _whole(value, 1)),
-    "threads": ("auto or a whole number, 1 or more", lambda value: value == "auto" or _whole(value, 1)),
-    "gpus": (
-        "auto, a list of ids, or a whole number, 0 or more",
-        lambda value: value == "auto" or isinstance(value, list | tuple) or _whole(value, 0),
-    ),
-    "runs_per_gpu": ("a whole number, 1 or more", lambda value: _whole(value, 1)),
-    "devices_per_run": ("null or a whole number, 1 or more", lambda value: value is None or _whole(value, 1)),
-    "retries": ("a whole number, 0 or more", lambda value: _whole(value, 0)),
-    "timeout": ("null or a number of seconds above 0", lambda value: value is None or _seconds(value)),
-    "grace": ("a number of seconds above 0", _seconds),
-    "fail_fast": ("true or false", lambda value: type(value) is bool),
-}
+def _key(needed: str, fits: Callable[[Any], bool]) -> Any:
+    """A key without a default, what it must be, and whether a value is that."""
+    return field(metadata={"needed": needed, "fits": fits})
 
 
 @dataclass(frozen=True)
@@ -43,28 +43,30 @@ class Options:
         UserError: a value makes no sense.
     """
 
-    workers: int | str
-    threads: int | str
-    gpus: int | str | Sequence[int | str]
-    runs_per_gpu: int
-    devices_per_run: int | None
-    retries: int
-    timeout: float | None
-    grace: float
-    fail_fast: bool
+    workers: int | str = _key("auto or a whole number, 1 or more", _whole(1, "auto"))
+    threads: int | str = _key("auto or a whole number, 1 or more", _whole(1, "auto"))
+    gpus: int | str | Sequence[int | str] = _key(
+        "auto, a list of ids, or a whole number, 0 or more",
+        lambda value: isinstance(value, list | tuple) or _whole(0, "auto")(value),
+    )
+    runs_per_gpu: int = _key("a whole number, 1 or more", _whole(1))
+    devices_per_run: int | None = _key("null or a whole number, 1 or more", _whole(1, None))
+    retries: int = _key("a whole number, 0 or more", _whole(0))
+    timeout: float | None = _key("null or a number of seconds above 0", lambda it: it is None or _seconds(it))
+    grace: float = _key("a number of seconds above 0", _seconds)
+    fail_fast: bool = _key("true or false", lambda value: type(value) is bool)
 
     def __post_init__(self) -> None:
-        for key, (needed, fits) in _NEEDED.items():
-            value = getattr(self, key)
-            if not fits(value):
+        for key in fields(self):
+            value = getattr(self, key.name)
+            if not key.metadata["fits"](value):
                 told = "null" if value is None else value
-                raise UserError(f"hydra.launcher.{key}={told}: it must be {needed}")
+                raise UserError(f"hydra.launcher.{key.name}={told}: it must be {key.metadata['needed']}")
 
     @property
     def how(self) -> dict[str, Any]:
         """What is done with runs, by the arguments of `run_side_by_side`."""
-        names = ("retries", "timeout", "grace", "fail_fast")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in ("retries", "timeout", "grace", "fail_fast")}
 
     def slots(self) -> Slots:
         """What there is to hand out.
@@ -75,27 +77,24 @@ class Options:
         cores = usable_cores()
         threads = None if self.threads == "auto" else int(self.threads)
         workers = max(1, cores // (threads or 1)) if self.workers == "auto" else int(self.workers)
-        gpus = self._gpu_ids()
+        gpus = self._named_gpus(self.gpus) if isinstance(self.gpus, list | tuple) else self._counted_gpus()
         return Slots(workers=workers, threads=threads, gpus=gpus, runs_per_gpu=self.runs_per_gpu, cores=cores)
 
-    def _gpu_ids(self) -> tuple[str, ...]:
-        if isinstance(self.gpus, list | tuple):
-            ids = tuple(str(gpu) for gpu in self.gpus)
-            if len(set(ids)) < len(ids):
-                raise UserError(
-                    f"hydra.launcher.gpus={self.gpus} names a GPU twice: say runs_per_gpu=2 for two runs on each"
-                )
-            unseen = [gpu for gpu in ids if gpu not in visible_gpus()] if "CUDA_VISIBLE_DEVICES" in os.environ else []
-            if unseen:  # they are somebody else's
-                seen = ", ".join(visible_gpus()) or "none"
-                raise UserError(
-                    f"hydra.launcher.gpus: {unseen[0]} is not in CUDA_VISIBLE_DEVICES, which names {seen}: say auto"
-                )
-            return ids
-        if self.gpus == 0:
-            return ()
-        found = visible_gpus()
-        if type(self.gpus) is not int:
+    def _named_gpus(self, named: Sequence[int | str]) -> tuple[str, ...]:
+        ids = tuple(map(str, named))
+        if len(set(ids)) < len(ids):
+            raise UserError(f"hydra.launcher.gpus={named} names a GPU twice: say runs_per_gpu=2 for two runs on each")
+        seen = visible_gpus() if "CUDA_VISIBLE_DEVICES" in os.environ else ids
+        if unseen := [gpu for gpu in ids if gpu not in seen]:  # they are somebody else's
+            raise UserError(
+                f"hydra.launcher.gpus: {unseen[0]} is not in CUDA_VISIBLE_DEVICES, which names "
+                f"{', '.join(seen) or 'none'}: say auto"
+            )
+        return ids
+
+    def _counted_gpus(self) -> tuple[str, ...]:
+        found = visible_gpus() if self.gpus else ()
+        if not isinstance(self.gpus, int):
             return found
         if len(found) < self.gpus:
             raise UserError(
@@ -103,3 +102,42 @@ class Options:
                 "say gpus=auto, or name them: gpus=[0,1]"
             )
         return found[: self.gpus]
+
+
+def usable_cores() -> int:
+    """The cores this process may use: what the machine has, less what affinity and a container's quota take away."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
+        return min(cores, max(1, int(quota) // int(period)))
+    except (OSError, ValueError):  # no such file, or "max"
+        return cores
+
+
+def visible_gpus() -> tuple[str, ...]:
+    """The ids of the GPUs this process may use: those that CUDA_VISIBLE_DEVICES names, else all of the machine."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is not None:  # CUDA heeds what stands before the first id that cannot be
+        ids = (part.strip() for part in named.split(","))
+        return tuple(dict.fromkeys(takewhile(_ID.fullmatch, ids)))
+    try:
+        listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True, timeout=_PATIENCE)
+    except (OSError, subprocess.SubprocessError):  # no driver, no GPU
+        return ()
+    return listed_gpus(listing.stdout)
+
+
+def listed_gpus(listing: str) -> tuple[str, ...]:
+    """The ids in what `nvidia-smi -L` prints; of a GPU that is cut into slices (MIG), those of its slices.
+
+    Example:
+        >>> listed_gpus("GPU 0: A100 (UUID: GPU-5)\\n  MIG 1g.5gb Device 0: (UUID: MIG-7a)\\nGPU 1: A100 (UUID: GPU-6)")
+        ('MIG-7a', '1')
+    """
+    ids: dict[str, list[str]] = {}
+    for line in listing.splitlines():
+        if gpu := _GPU.match(line):
+            ids[gpu[1]] = []
+        elif ids and (part := _SLICE.match(line)):
+            ids[list(ids)[-1]].append(part[1])
+    return tuple(one for gpu, slices in ids.items() for one in slices or [gpu])

@@ -9,12 +9,11 @@ from typing import Any
 import ray
 
 from etude.errors import UserError
-from etude.launchers.job import Command, Job, jobs_of, train_command
-from etude.launchers.remote import Ending, Endings, RemoteRun, absolute, follow
+from etude.launchers.job import Command, Job, train_command
+from etude.launchers.remote import Outcome, Outcomes, RemoteRun, follow, remote_jobs
 from etude.launchers.resources import Need
 from etude.launchers.slots import conclude
 from etude.runs.run_dir import RunDir
-from etude.runs.run_state import State
 
 logger = logging.getLogger(__name__)
 
@@ -33,11 +32,7 @@ def run_as_tasks(
 
     Args:
         run_dirs: frozen runs; one that is named twice runs once.
-        init: what `ray.init` is called with.
-        num_cpus: cores of one run.
-        num_gpus: GPUs of one run, or a fraction of one; None for as many as its devices, where Ray has GPUs.
-        max_retries: how often a run is started again when its machine is lost.
-        fail_fast: whether the first failure stops all others.
+        init, num_cpus, num_gpus, max_retries, fail_fast: as `conf/hydra/launcher/ray.yaml` has them.
         command: the process that does one run.
 
     Raises:
@@ -46,22 +41,20 @@ def run_as_tasks(
         KeyboardInterrupt: Ctrl-C or SIGTERM; every run has stopped.
     """
 
-    def launch(left: Sequence[Job]) -> Endings:
-        return _endings({_task(job, num_cpus, num_gpus, max_retries, command): job for job in left})
+    def launch(left: Sequence[Job]) -> Outcomes:
+        try:
+            if not ray.is_initialized():
+                os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+                ray.init(**init)
+            tasks = {_task(job, num_cpus, num_gpus, max_retries, command): job for job in left}
+        except (ConnectionError, RuntimeError, TypeError, ValueError) as error:  # whatever Ray raises
+            why = str(error).strip().partition("\n")[0]
+            raise UserError(f"hydra.launcher: {why} (hydra/launcher=slots needs no Ray)") from error
+        return _outcomes(tasks)
 
-    jobs = jobs_of(absolute(run_dirs))
-    left = [job for job in jobs if job.state is State.WAITING]
+    jobs = remote_jobs(run_dirs)
     try:
-        if left:
-            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-            ray.init(**init)
-        endings = launch(left)
-    except (ConnectionError, RuntimeError, TypeError, ValueError) as error:  # whatever Ray raises
-        ray.shutdown()
-        why = str(error).strip().partition("\n")[0]
-        raise UserError(f"hydra.launcher: {why} (hydra/launcher=slots needs no Ray)") from error
-    try:
-        follow(jobs, endings, launch, fail_fast=fail_fast)
+        follow(jobs, launch, fail_fast=fail_fast)
     except KeyboardInterrupt:
         conclude(jobs, stopped=True)
     finally:
@@ -69,7 +62,7 @@ def run_as_tasks(
 
 
 def _task(job: Job, num_cpus: float, num_gpus: float | None, max_retries: int, command: Command) -> Any:
-    """Hand over one run, with what it asks for; the reference to its ending."""
+    """Hand over one run, with what it asks for; the reference to its outcome."""
     need = Need.of(job.config)
     gpus = _gpus(need, num_gpus)
     for kind, asked in (("CPU", num_cpus), ("GPU", gpus)):
@@ -82,7 +75,7 @@ def _task(job: Job, num_cpus: float, num_gpus: float | None, max_retries: int, c
     return asking(_train).options(name=job.name).remote(run)
 
 
-def _train(run: RemoteRun) -> Ending:
+def _train(run: RemoteRun) -> Outcome:
     return run()
 
 
@@ -95,7 +88,7 @@ def _gpus(need: Need, asked: float | None) -> float:
     return need.devices if need.devices > 1 or asked is None else asked
 
 
-def _endings(tasks: dict[Any, Job]) -> Endings:
+def _outcomes(tasks: dict[Any, Job]) -> Outcomes:
     """Each run as it ends; on the way out, those that have not are stopped and waited for."""
     began = time.time()
     left = dict(tasks)
@@ -103,10 +96,10 @@ def _endings(tasks: dict[Any, Job]) -> Endings:
         while left:
             (task,), _ = ray.wait([*left])
             try:
-                ending = ray.get(task)
+                outcome = ray.get(task)
             except ray.exceptions.RayError as error:
-                ending = Ending(began, time.time(), f"Ray gave it up: {str(error).strip().splitlines()[-1]}")
-            yield left.pop(task), ending
+                outcome = Outcome(began, time.time(), f"Ray gave it up: {str(error).strip().splitlines()[-1]}")
+            yield left.pop(task), outcome
     finally:
         if left:
             logger.warning("stopping %d runs, which write their checkpoints; Ctrl-C again ends them at once", len(left))

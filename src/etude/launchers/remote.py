@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from etude.launchers.dashboard import Lines
+from etude.launchers.dashboard import Dashboard
 from etude.launchers.job import GRACE, Command, Job, train_command
-from etude.launchers.slots import conclude, take_back
+from etude.launchers.slots import conclude, jobs_of, take_back
 from etude.runs.lock import Busy, hold_lock
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
@@ -23,7 +23,7 @@ _PAUSE = 0.1  # seconds between two looks at the process
 _LOOKS = 1.0  # seconds between two looks at runs that other processes work on
 
 
-class Ending(NamedTuple):
+class Outcome(NamedTuple):
     """How a run ended on its machine."""
 
     started: float  # seconds since the epoch
@@ -32,32 +32,23 @@ class Ending(NamedTuple):
     elsewhere: bool = False  # another process works on it
 
 
-Endings = Generator[tuple[Job, Ending], None, None]
-Launch = Callable[[Sequence[Job]], Endings]  # hands runs over, and gives each as it ends
+Outcomes = Generator[tuple[Job, Outcome], None, None]
+Launch = Callable[[Sequence[Job]], Outcomes]  # hands runs over, and gives each as it ends
 
 
 @dataclass
 class RemoteRun:
-    """Trains a frozen run, in a process of its own, on the machine where it is called.
+    """Trains a frozen run, in a process of its own, on the machine where it is called."""
 
-    Args:
-        run_dir: with an absolute path.
-        threads: of each of its processes.
-        gpus: ids of those it sees; None for those that the caller sees.
-        grace: seconds between asking it to stop and killing it.
-        command: the process that does one run.
-        folder: where the sweep was typed, whose modules and files the run uses.
-    """
-
-    run_dir: RunDir
-    threads: int
-    gpus: Sequence[str] | None = None
-    grace: float = GRACE
+    run_dir: RunDir  # with an absolute path
+    threads: int  # of each of its processes
+    gpus: Sequence[str] | None = None  # ids of those it sees; None for those that the caller sees
+    grace: float = GRACE  # seconds between asking it to stop and killing it
     command: Command = train_command
-    folder: Path = field(default_factory=Path.cwd)
+    folder: Path = field(default_factory=Path.cwd)  # where the sweep was typed, whose modules and files the run uses
     _job: Job | None = field(default=None, init=False, repr=False)
 
-    def __call__(self) -> Ending:
+    def __call__(self) -> Outcome:
         """Train until the run has ended; whatever cuts this short stops the run first."""
         os.chdir(self.folder)
         with suppress(Busy), hold_lock(self.run_dir, self.grace):
@@ -71,7 +62,7 @@ class RemoteRun:
                 job.poll()
         finally:
             self.stop()
-        return Ending(job.started, job.ended, job.reason, job.state is State.ELSEWHERE)
+        return Outcome(job.started, job.ended, job.reason, job.state is State.ELSEWHERE)
 
     @property
     def stopping(self) -> bool:
@@ -93,42 +84,39 @@ class RemoteRun:
         self._job.stop()
 
 
-def absolute(run_dirs: Sequence[RunDir]) -> list[RunDir]:
-    """The runs under paths that hold on other machines too."""
-    return [RunDir(run_dir.path.absolute()) for run_dir in run_dirs]
+def remote_jobs(run_dirs: Sequence[RunDir]) -> list[Job]:
+    """The runs of a sweep, under paths that hold on other machines too."""
+    return jobs_of([RunDir(run_dir.path.absolute()) for run_dir in run_dirs])
 
 
-def follow(jobs: Sequence[Job], endings: Endings, again: Launch, *, fail_fast: bool = False) -> None:
-    """Tell each ending as it comes, and all failures again after the last.
+def follow(jobs: Sequence[Job], launch: Launch, *, fail_fast: bool = False) -> None:
+    """Launch all runs that wait, tell how each ended as it does, and all failures again after the last.
 
     What another process works on is left to it meanwhile. When all others have ended, whatever that process has let go
     of unfinished is launched again; until then it waits here, where no core or GPU is kept for it.
 
     Args:
         jobs: all runs.
-        endings: of those that were launched.
-        again: launches runs.
-        fail_fast: whether the first failure ends it, and with `endings` what was launched.
+        launch: hands runs over.
+        fail_fast: whether the first failure ends it, and with the outcomes what was launched.
 
     Raises:
         SweepFailed: at least one run ended without a result.
     """
-    lines = Lines(jobs)
-    while True:
-        with closing(endings):
-            for job, ending in endings:
-                job.attempts, (job.started, job.ended, job.reason, taken) = 1, ending
+    show = Dashboard(jobs)
+    left = [job for job in jobs if job.state is State.WAITING]
+    while left:
+        with closing(launch(left)) as outcomes:
+            for job, outcome in outcomes:
+                job.attempts, (job.started, job.ended, job.reason, taken) = 1, outcome
                 if taken:
                     job.state = State.ELSEWHERE
-                    lines.elsewhere(job)
+                    show.elsewhere(job)
                     continue
-                job.state = State.FAILED if ending.reason else job.outcome
-                lines.ended(job)
+                job.state = State.FAILED if outcome.reason else job.outcome
+                show.ended(job)
                 if fail_fast and job.state is State.FAILED:
                     conclude(jobs, stopped=False)
-        while not (left := take_back(jobs, lines)) and any(job.state is State.ELSEWHERE for job in jobs):
+        while not (left := take_back(jobs, show)) and any(job.state is State.ELSEWHERE for job in jobs):
             time.sleep(_LOOKS)
-        if not left:
-            break
-        endings = again(left)
     conclude(jobs, stopped=False)

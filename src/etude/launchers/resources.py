@@ -12,15 +12,10 @@ from etude.studies.study import value_at
 
 @dataclass(frozen=True)
 class Need:
-    """What a run asks for.
+    """What a run asks for."""
 
-    Attributes:
-        devices: how many processes it has, each with a device of its own.
-        accelerator: "cpu" takes no GPU, "gpu" and "cuda" take nothing else, "auto" takes what there is.
-    """
-
-    devices: int = 1
-    accelerator: str = "auto"
+    devices: int = 1  # processes, each with a device of its own
+    accelerator: str = "auto"  # "cpu" takes no GPU, "gpu" and "cuda" take nothing else, "auto" takes what there is
 
     @classmethod
     def of(cls, config: dict[str, Any]) -> "Need":
@@ -30,19 +25,12 @@ class Need:
 
 @dataclass(frozen=True, eq=False)
 class Slot:
-    """What one run holds while it runs.
+    """What one run holds while it runs."""
 
-    Attributes:
-        threads: of each of its processes.
-        gpus: ids; empty on the processor.
-        shares: how many of each GPU's it holds.
-        workers: how many it holds on the processor.
-    """
-
-    threads: int
-    gpus: tuple[str, ...] = ()
-    shares: int = 0
-    workers: int = 0
+    threads: int  # of each of its processes
+    gpus: tuple[str, ...] = ()  # ids; none on the processor
+    shares: int = 0  # of each of those GPUs
+    workers: int = 0  # on the processor
 
 
 class Slots:
@@ -93,16 +81,10 @@ class Slots:
         )
 
     def admit(self, needs: Sequence[Need]) -> dict[int, Slot]:
-        """Give a slot to each that may start now.
+        """Give a slot to each that may start now, by its place in `needs`.
 
         First come, first served: one that has to wait holds back those behind it that want the same kind of place, so
         that a large run is not overtaken for ever by small ones.
-
-        Args:
-            needs: of the waiting runs, in the order in which they are to start.
-
-        Returns:
-            A slot for each that may start, by its place in `needs`.
         """
         admitted: dict[int, Slot] = {}
         held_back: set[bool] = set()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from etude.runs.run_dir import RunDir
+from etude.studies.arms import override_key
 
 Typed = Sequence[Sequence[str]]  # the overrides of some jobs
 
@@ -29,7 +30,7 @@ def _telling_apart(jobs: Typed, owners: Sequence[str]) -> str:
     for job, owner in zip(jobs, owners, strict=True):
         groups.setdefault(owner, []).append(set(job))
     apart = [set().union(*group) - group[0].intersection(*group) for group in groups.values() if len(group) > 1]
-    keys = sorted({override.lstrip("+~").partition("=")[0] for words in apart for override in words})
+    keys = sorted({override_key(override) for words in apart for override in words})
     return ", ".join(keys) or ("what was typed twice" if apart else "")
 
 

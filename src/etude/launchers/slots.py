@@ -3,25 +3,46 @@
 import logging
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from etude.errors import UserError
-from etude.launchers.cost import Cost, planned_hours
-from etude.launchers.dashboard import Screen, screen
+from etude.launchers.dashboard import Dashboard, dashboard
 from etude.launchers.interrupts import Interrupts, interrupts
-from etude.launchers.job import GRACE, Command, Job, jobs_of, train_command
+from etude.launchers.job import GRACE, Command, Job, train_command
+from etude.launchers.options import Options
 from etude.launchers.resources import Need, Slot, Slots
+from etude.runs.lock import hold_lock
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import DONE, State
+from etude.runs.typed import distinguishing_overrides
+
+Cost = Callable[[Sequence[dict[str, Any]]], Sequence[float]]  # frozen configs to hours
 
 logger = logging.getLogger(__name__)
 
 _REFRESH = 0.5  # seconds between two pictures of the sweep; the end of a process is noticed at once
 _SLACK = 10.0  # seconds beyond the grace, in which killed processes have to go
+_PATIENCE = 1.0  # seconds to wait for another process that works on a run
 
 
 class SweepFailed(Exception):  # noqa: N818
     """Some runs of a sweep failed; the message names them, each with the last lines of its log."""
+
+
+def planned_hours(configs: Sequence[dict[str, Any]]) -> Sequence[float]:
+    """Hours of each run by its plan, all on the same device: they are compared, not kept to.
+
+    Where a run cannot be planned, all count alike.
+    """
+    from etude.inspect.plan.device import load_device  # these need torch
+    from etude.inspect.plan.runs import plan_runs
+
+    try:
+        return [run.hours for run in plan_runs(configs, load_device("cpu"))]
+    except Exception as error:  # whatever is wrong with a run, it will say itself
+        logger.info("the runs start in the order given, for their plan cannot be made: %s", error or repr(error))
+        return [0.0] * len(configs)
 
 
 def run_side_by_side(
@@ -43,10 +64,7 @@ def run_side_by_side(
     Args:
         run_dirs: frozen runs; one that is named twice runs once.
         slots: what there is to run on.
-        retries: how often a failed run is tried again, behind those that wait.
-        timeout: seconds that an attempt at a run may take; then it is stopped, and has failed.
-        grace: seconds between asking a run to stop and killing it.
-        fail_fast: whether the first run that fails for good stops all others, as Ctrl-C does.
+        retries, timeout, grace, fail_fast: as `conf/hydra/launcher/slots.yaml` has them.
         cost: what runs will take, by their configs; asked where not all can run at once.
         command: the process that does one run.
 
@@ -64,7 +82,7 @@ def run_side_by_side(
             return True
         return not (waiting or running or any(job.state is State.ELSEWHERE for job in jobs))
 
-    with interrupts() as heard, screen(jobs) as show:
+    with interrupts() as heard, dashboard(jobs) as show:
         try:
             while not (heard.caught or is_over()):
                 waiting = [*take_back(jobs, show), *waiting]
@@ -91,14 +109,57 @@ def run_side_by_side(
                         continue
                     show.ended(job)
                     if job.retriable:
-                        job.wait_again()
+                        job.state = State.WAITING
                         waiting.append(job)
         finally:
             _stop([*running], heard, show, grace)
     conclude(jobs, stopped=bool(heard.caught))
 
 
-def take_back(jobs: Sequence[Job], show: Screen) -> list[Job]:
+def train_on_several(run: RunDir, launcher: Mapping[str, Any]) -> dict[str, Any]:
+    """Train a frozen run on several devices: a process for each, launched and watched like a sweep of one.
+
+    Returns what `result.json` holds. `launcher` is Hydra's node, which says what there is to run on.
+
+    Raises:
+        Busy: another process works on it.
+        UserError: the data cannot be had, or the config or this machine does not fit; nothing was started.
+        SweepFailed, KeyboardInterrupt: as `run_side_by_side`.
+    """
+    from etude.tasks import build
+
+    try:
+        asked = Options(**{key: value for key, value in launcher.items() if not key.startswith("_")})
+    except TypeError as error:
+        raise UserError("one run on several devices is launched on this machine: say hydra/launcher=slots") from error
+    with hold_lock(run, _PATIENCE):
+        pass  # a sweep would wait for the other process; whoever asks for one run is told
+    config = run.config()
+    build.shapes(config)
+    build.token_store(config)  # made here, where a mistake is one sentence and not one of each process
+    run_side_by_side([run], asked.slots(), **asked.how)
+    return run.result()
+
+
+def jobs_of(run_dirs: Sequence[RunDir], retries: int = 0) -> list[Job]:
+    """The runs of a sweep, each once, under names that tell them apart.
+
+    Raises:
+        UserError, OSError: as `Job`.
+    """
+    jobs = [Job(run_dir, retries) for run_dir in dict.fromkeys(run_dirs)]
+    alike: dict[str, list[Job]] = {}
+    for job in jobs:
+        alike.setdefault(job.name, []).append(job)
+    for group in alike.values():
+        typed = {job: distinguishing_overrides(job.run_dir.overrides()) for job in group}
+        shared = set.intersection(*map(set, typed.values()))
+        for job, words in typed.items():
+            job.apart = " ".join(word for word in words if word not in shared)
+    return jobs
+
+
+def take_back(jobs: Sequence[Job], show: Dashboard) -> list[Job]:
     """Of the runs that other processes worked on, those that are left unfinished; those that are finished are told."""
     elsewhere = [job for job in jobs if job.state is State.ELSEWHERE]
     for job in elsewhere:
@@ -124,7 +185,7 @@ def _in_order(jobs: list[Job], slots: Slots, cost: Cost) -> list[Job]:
     return sorted(jobs, key=lambda job: hours[job], reverse=True)
 
 
-def _stop(running: Sequence[Job], heard: Interrupts, show: Screen, grace: float) -> None:
+def _stop(running: Sequence[Job], heard: Interrupts, show: Dashboard, grace: float) -> None:
     """Ask every process to stop, and kill it when its time is over or the user grows impatient."""
     for job in running:
         job.signal(signal.SIGTERM)

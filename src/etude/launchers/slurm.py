@@ -17,16 +17,17 @@ from submitit.helpers import DelayedSubmission, as_completed
 
 from etude.errors import UserError
 from etude.files import write_json
-from etude.launchers.job import Command, Job, jobs_of, train_command
-from etude.launchers.remote import Ending, Endings, RemoteRun, absolute, follow
+from etude.launchers.job import Command, Job, train_command
+from etude.launchers.remote import Outcome, Outcomes, RemoteRun, follow, remote_jobs
 from etude.launchers.resources import Need
 from etude.launchers.slots import SweepFailed, conclude
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
+from etude.runs.siblings import is_trained
 
 logger = logging.getLogger(__name__)
 
-Submitted = dict[submitit.Job[Ending], Job]
+Submitted = dict[submitit.Job[Outcome], Job]
 
 _GENERAL = ("name", "timeout_min", "mem_gb")  # options that submitit has for every cluster; the others are SLURM's
 _REQUEUE = 30.0  # seconds that putting a job back into the queue may take
@@ -40,7 +41,7 @@ _ALIVE = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "PREEMPTED", "REQUEU
 class Preemptible(RemoteRun):
     """A run whose job may be taken away: it writes its checkpoint, and goes on from it when the job comes back."""
 
-    def __call__(self) -> Ending:
+    def __call__(self) -> Outcome:
         """Train until the run has ended.
 
         SLURM sends SIGTERM to a job that it takes away, be it for good (scancel) or to queue it again
@@ -48,10 +49,10 @@ class Preemptible(RemoteRun):
         that ended by itself, in the time of grace that a cluster may give, would be over and not come back.
         """
         signal.signal(signal.SIGTERM, lambda number, frame: self.ask_to_stop())
-        ending = super().__call__()
-        if ending.reason and self.stopping:
+        outcome = super().__call__()
+        if outcome.reason and self.stopping:
             time.sleep(_GRACE_TIME if os.environ.get("SUBMITIT_EXECUTOR") == "slurm" else self.grace)
-        return ending
+        return outcome
 
     def checkpoint(self) -> DelayedSubmission:
         """Called by submitit at its signal, before the time is over or on pre-emption: what is to be queued again."""
@@ -72,31 +73,34 @@ def run_as_jobs(
 
     Args:
         run_dirs: frozen runs; one that is named twice runs once.
-        cluster: "slurm", or "local" for processes of this machine.
-        wait_for_completion: whether to see them through, or to leave when they are submitted.
-        fail_fast: whether the first failure that is seen cancels all other jobs, which write their checkpoints.
+        cluster, wait_for_completion, fail_fast, options: as `conf/hydra/launcher/submitit_slurm.yaml` has them.
         command: the process that does one run.
-        options: the rest of `conf/hydra/launcher/submitit_slurm.yaml`.
 
     Raises:
         UserError: submitit or the cluster refuses.
         SweepFailed: at least one run ended without a result.
         KeyboardInterrupt: Ctrl-C while waiting; SLURM's jobs go on.
     """
-    jobs = jobs_of(absolute(run_dirs))
+    jobs = remote_jobs(run_dirs)
+    submitted: Submitted = {}
+
+    def launch(left: Sequence[Job]) -> Outcomes:
+        new = [job for job in left if job not in submitted.values()]
+        submitted.update(submit(new, cluster=cluster, command=command, **options))
+        return outcomes(submitted)
+
     left = [job for job in jobs if job.state is State.WAITING]
-    submitted = queued(left) if cluster == "slurm" else {}
-    new = [job for job in left if job not in submitted.values()]
-    submitted |= submit(new, cluster=cluster, command=command, **options)
+    if cluster == "slurm":
+        submitted.update(find_submitted(left))
     if not wait_for_completion:
+        alone = [job.name if is_trained(job.run_dir) else job.run_dir.training or job.name for job in left]
+        first = dict(zip(reversed(alone), reversed(left), strict=True))
+        launch([job for job in left if job in first.values()])
+        if shared := len(left) - len(first):
+            logger.warning("left out: %d runs that need what others train; type the same again after those", shared)
         return
-
-    def again(left: Sequence[Job]) -> Endings:
-        submitted.update(submit(left, cluster=cluster, command=command, **options))
-        return endings(submitted)
-
     try:
-        follow(jobs, endings(submitted), again, fail_fast=fail_fast)
+        follow(jobs, launch, fail_fast=fail_fast)
     except SweepFailed:
         for task in submitted:  # none but after fail_fast
             task.cancel()
@@ -107,7 +111,7 @@ def run_as_jobs(
         raise KeyboardInterrupt(f"the jobs go on: etude status shows them, {_cancel(submitted)} ends them") from None
 
 
-def queued(jobs: Sequence[Job]) -> Submitted:
+def find_submitted(jobs: Sequence[Job]) -> Submitted:
     """The runs that an earlier launch has submitted, and whose SLURM jobs wait or run."""
     noted: Submitted = {}
     for job in jobs:
@@ -131,18 +135,7 @@ def submit(
     command: Command,
     **options: Any,
 ) -> Submitted:
-    """Hand over the runs, those that ask for the same devices as one array.
-
-    Args:
-        jobs: the runs.
-        cluster: "slurm", or "local" for processes of this machine.
-        submitit_folder: for the scripts and outputs of the jobs.
-        gpus_per_node: of one run; None for as many as its devices, and none on the processor.
-        cpus_per_task: of one run.
-        signal_delay_s: seconds between submitit's signal and the end of the job's time.
-        max_num_timeout: how often a job that is out of time is queued again.
-        command: the process that does one run.
-        options: what else submitit or sbatch is to know; None leaves it to the cluster.
+    """Hand over the runs, those that ask for the same devices as one array; arguments as `run_as_jobs` has them.
 
     Raises:
         UserError: submitit or the cluster refuses.
@@ -175,16 +168,16 @@ def submit(
     return submitted
 
 
-def endings(submitted: Submitted) -> Endings:
+def outcomes(submitted: Submitted) -> Outcomes:
     """Each run as its job ends, and is `submitted` no more."""
     began = time.time()
     for task in as_completed([*submitted], poll_frequency=_LOOKS):
         try:
-            ending = task.result()
+            outcome = task.result()
         except UncompletedJobError:
             why = f"job {task.job_id} ended without a word ({task.state}), see {task.paths.stderr}"
-            ending = Ending(began, time.time(), why)
-        yield submitted.pop(task), ending
+            outcome = Outcome(began, time.time(), why)
+        yield submitted.pop(task), outcome
 
 
 def _cancel(submitted: Submitted) -> str:

@@ -1,6 +1,7 @@
 """One layer of the encoder and one of the decoder (section 3.1). Neither asks which variation it holds."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
@@ -25,11 +26,12 @@ class EncoderLayer(nn.Module):
         return self.feedforward_residual(x, self.feedforward)
 
 
+@dataclass
 class LayerCache:
     """What one decoder layer remembers between decoding steps."""
 
-    def __init__(self, self_attn: NoCache, cross_attn: NoCache) -> None:
-        self.self_attn, self.cross_attn = self_attn, cross_attn
+    self_attn: NoCache
+    cross_attn: NoCache
 
     @classmethod
     def empty(cls) -> "LayerCache":

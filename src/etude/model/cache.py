@@ -24,28 +24,6 @@ class NoCache:
         """Nothing to keep."""
 
 
-class SelfAttentionCache(NoCache):
-    """Decoder self-attention: earlier positions are kept, the new one is appended."""
-
-    def __init__(self) -> None:
-        self.length = 0
-        self._kept: KeysValues | None = None
-
-    def read(self, project: Callable[[], KeysValues]) -> KeysValues:
-        """Keys and values of all positions so far, the new ones included."""
-        keys, values = project()
-        if self._kept is not None:
-            keys, values = cat([self._kept[0], keys], dim=2), cat([self._kept[1], values], dim=2)
-        self._kept = keys, values
-        self.length = keys.size(2)
-        return self._kept
-
-    def reorder(self, rows: Tensor) -> None:
-        """Keep `rows` (R',) of the batch, in that order; a row may be repeated."""
-        if self._kept is not None:
-            self._kept = self._kept[0].index_select(0, rows), self._kept[1].index_select(0, rows)
-
-
 class CrossAttentionCache(NoCache):
     """Attention to the encoder: computed at the first step, the same ever after."""
 
@@ -62,6 +40,19 @@ class CrossAttentionCache(NoCache):
         """Keep `rows` (R',) of the batch, in that order; a row may be repeated."""
         if self._kept is not None:
             self._kept = self._kept[0].index_select(0, rows), self._kept[1].index_select(0, rows)
+
+
+class SelfAttentionCache(CrossAttentionCache):
+    """Decoder self-attention: earlier positions are kept, the new one is appended."""
+
+    def read(self, project: Callable[[], KeysValues]) -> KeysValues:
+        """Keys and values of all positions so far, the new ones included."""
+        keys, values = project()
+        if self._kept is not None:
+            keys, values = cat([self._kept[0], keys], dim=2), cat([self._kept[1], values], dim=2)
+        self._kept = keys, values
+        self.length = keys.size(2)
+        return self._kept
 
 
 NO_CACHE = NoCache()

@@ -79,7 +79,7 @@ class TiedAllT2T(TiedAll):
 
     Args:
         vocab_size: V.
-        silent: the pieces that enter as zero vectors: padding and start.
+        silent: the tokens that enter as zero vectors: padding and start.
     """
 
     def __init__(self, vocab_size: int, *, d_model: int, silent: list[int]) -> None:
@@ -96,6 +96,6 @@ class TiedAllT2T(TiedAll):
         return self._silence(tokens, super().target(tokens))
 
     def _silence(self, tokens: Tensor, x: Tensor) -> Tensor:
-        for piece in self.silent:
-            x = x.masked_fill((tokens == piece)[..., None], 0.0)
+        for token in self.silent:
+            x = x.masked_fill((tokens == token)[..., None], 0.0)
         return x

@@ -1,14 +1,17 @@
 """The position-wise feed-forward network (section 3.3)."""
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 
-class FeedForward(nn.Module, ABC):
+class FeedForward(nn.Module):
     """`activation(x W1 + b1) W2 + b2`, with `d_ff` inner units."""
+
+    activation: ClassVar[Callable[..., Tensor]]  # element by element
 
     def __init__(self, *, d_model: int, d_ff: int) -> None:
         super().__init__()
@@ -17,33 +20,29 @@ class FeedForward(nn.Module, ABC):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) to (B, T, D), each position by itself."""
-        return self.outer(self._activation(self.inner(x)))
-
-    @abstractmethod
-    def _activation(self, x: Tensor) -> Tensor:
-        """Element by element."""
+        return self.outer(self.activation(self.inner(x)))
 
 
 class ReluFeedForward(FeedForward):
     """`max(0, x W1 + b1) W2 + b2`, equation (2)."""
 
-    def _activation(self, x: Tensor) -> Tensor:
-        return F.relu(x)
+    activation = staticmethod(F.relu)
 
 
 class GeluFeedForward(FeedForward):
     """`GELU(x W1 + b1) W2 + b2`, GELU(z) = z Phi(z) with the normal distribution itself (Hendrycks and Gimpel 2016)."""
 
-    def _activation(self, x: Tensor) -> Tensor:
-        return F.gelu(x)
+    activation = staticmethod(F.gelu)
 
 
-class GatedFeedForward(nn.Module, ABC):
+class GatedFeedForward(nn.Module):
     """`(activation(x W) * x V) W2` without biases (Shazeer 2020).
 
     Three matrices stand where there were two. Inner units are therefore two thirds of `d_ff`, rounded, so that as many
     parameters and as much computation are compared.
     """
+
+    activation: ClassVar[Callable[..., Tensor]]  # element by element
 
     def __init__(self, *, d_model: int, d_ff: int) -> None:
         super().__init__()
@@ -54,25 +53,19 @@ class GatedFeedForward(nn.Module, ABC):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) to (B, T, D), each position by itself."""
-        return self.outer(self._activation(self.gate(x)) * self.inner(x))
-
-    @abstractmethod
-    def _activation(self, x: Tensor) -> Tensor:
-        """Element by element."""
+        return self.outer(self.activation(self.gate(x)) * self.inner(x))
 
 
 class SwigluFeedForward(GatedFeedForward):
     """`(Swish(x W) * x V) W2`, Swish(z) = z sigmoid(z) (Shazeer 2020)."""
 
-    def _activation(self, x: Tensor) -> Tensor:
-        return F.silu(x)
+    activation = staticmethod(F.silu)
 
 
 class GegluFeedForward(GatedFeedForward):
     """`(GELU(x W) * x V) W2` (Shazeer 2020)."""
 
-    def _activation(self, x: Tensor) -> Tensor:
-        return F.gelu(x)
+    activation = staticmethod(F.gelu)
 
 
 class NoFeedForward(nn.Module):

@@ -15,7 +15,7 @@ class Transformer(nn.Module):
     """Figure 1 of the paper. The parts come as factories, so that every layer gets its own.
 
     Args:
-        vocab_size: V, word pieces shared by source and target.
+        vocab_size: V, subwords shared by source and target.
         n_layers: N, layers in the encoder and again in the decoder.
         dropout: P_drop on the sum of embedding and position (section 5.4).
         position: called with `causal`, once for the encoder and once for the decoder.
@@ -26,7 +26,8 @@ class Transformer(nn.Module):
         residual: called with `norm`; wraps a sub-layer; its `final_norm()` stands after a stack.
         feedforward: the position-wise network.
         tying: called with `vocab_size`; the embeddings and the projection to logits.
-        init: fills the weights.
+        init: called with the model and the seed; fills the weights.
+        seed: of the run.
     """
 
     def __init__(
@@ -43,7 +44,8 @@ class Transformer(nn.Module):
         residual: Factory,
         feedforward: Factory,
         tying: Factory,
-        init: Callable[[nn.Module], None],
+        init: Callable[[nn.Module, int], None],
+        seed: int,
     ) -> None:
         super().__init__()
         parts: dict[str, Factory] = {
@@ -59,15 +61,15 @@ class Transformer(nn.Module):
         self.decoder = nn.ModuleList(DecoderLayer(**parts) for _ in range(n_layers))
         self.encoder_norm: nn.Module = residual(norm).final_norm()
         self.decoder_norm: nn.Module = residual(norm).final_norm()
-        init(self)
+        init(self, seed)
 
     def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor) -> Tensor:
         """Logits of the next target token at every position, given the true ones before it.
 
         Args:
-            source: (B, S) word pieces.
+            source: (B, S) subwords.
             source_mask: (B, S), True at real tokens.
-            target_in: (B, T) word pieces, shifted right. Padding stands at the end, where no real position looks.
+            target_in: (B, T) subwords, shifted right. Padding stands at the end, where no real position looks.
 
         Returns:
             (B, T, V).

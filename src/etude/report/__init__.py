@@ -19,7 +19,7 @@ from typing import Any
 from etude.errors import UserError, did_you_mean
 from etude.report import frame
 from etude.report.compare import compare
-from etude.report.comparison import Compared, Tuned
+from etude.report.comparison import Compared
 from etude.report.render import latex
 from etude.report.render.rows import Rows, make_rows
 from etude.report.render.terminal import RenderedTable, markdown
@@ -30,17 +30,15 @@ from etude.studies.study import Study, load_study
 
 @dataclass(frozen=True)
 class Results:
-    """The runs of a study that one table may hold.
-
-    Attributes:
-        study: what they are of.
-        selection: the runs, and those that have begun; of a study that tunes its arms, those with the shared value.
-        notes: sentences on what was left out.
-    """
+    """The runs of a study that one table may hold; of a study that tunes its arms, those with the shared value."""
 
     study: Study
     selection: Selection
-    notes: list[str]
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on what was left out."""
+        return self.selection.notes
 
     @property
     def runs(self) -> list[Run]:
@@ -66,11 +64,7 @@ class Results:
         if baseline and baseline not in self.study.arms:
             raise UserError(f"{self.study.name} has no arm {baseline!r}; {did_you_mean(baseline, self.study.arms)}")
         study = replace(self.study, baseline=baseline, against={}) if baseline else self.study
-        compared = compare(study, replace(self.selection, notes=self.notes))
-        if not self.selection.best:
-            return compared
-        suited = compare(study, replace(self.selection, runs=self.selection.best, notes=[]))
-        return replace(compared, tuned=Tuned(suited, self.selection.read.values, self.selection.read.trials))
+        return compare(study, self.selection)
 
 
 @dataclass(frozen=True)
@@ -93,22 +87,16 @@ class Report:
 
 
 def results(study: str, runs_dir: str | Path = "runs", where: Mapping[str, str] | None = None) -> Results:
-    """The runs of a study.
-
-    Args:
-        study: its name, such as "table3".
-        runs_dir: where the runs lie.
-        where: which runs, where there are several settings: {"scale": "pocket", "data": "grammar"}.
+    """The runs of a study, such as "table3"; `where` says which of several settings: {"scale": "pocket"}.
 
     Raises:
         UserError: there is no such study, or no finished run of it that is as `where` asks.
     """
-    told = load_study(study)
-    runs, unreadable = read_runs(told, Path(runs_dir))
+    found = load_study(study)
+    runs, unreadable = read_runs(found, Path(runs_dir))
     if not any(run.finished for run in runs):
         raise UserError(f"{runs_dir} holds no finished run of {study}; this makes them: etude sweep {study}")
-    selection = select(told, runs, where or {})
-    return Results(told, selection, [*selection.notes, *unreadable])
+    return Results(found, select(found, runs, where or {}, unreadable))
 
 
 def report(study: str, runs_dir: Path, where: Mapping[str, str], baseline: str = "") -> Report:

@@ -1,125 +1,87 @@
-"""Comparing the arms of a study.
-
-Every view of a report (terminal, Markdown, LaTeX, the page) shows what `compare` found; none computes for itself.
-"""
+"""Comparing the arms of a study: what all views of a report show is found here, and nowhere else."""
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
+from dataclasses import replace
+from math import isfinite, log
 from statistics import fmean
-from typing import Any
 
-from etude.report.agreement import agreement
-from etude.report.arm_scores import ArmScores, measure_arm, scores
-from etude.report.comparison import BUDGET, TOLERANCE, ArmResult, Compared, Ranks
-from etude.report.selection import Selection
-from etude.report.significance import Against, compare_arms, correct_for_many
-from etude.report.statistics import (
-    Scores,
-    kendall,
-    mean_interval,
-    moderate,
-    spearman,
-    variances,
+from etude.report import statistics as st
+from etude.report.comparison import (
+    BUDGET,
+    TOLERANCE,
+    Against,
+    Agreement,
+    ArmResult,
+    Compared,
+    Difference,
+    Point,
+    Ranks,
+    Spread,
 )
-from etude.report.test_set import test_set
-from etude.report.versions import TODAY
+from etude.report.measure import TestSet, measure_arm, scores, test_set
+from etude.report.selection import TODAY, Selection
+from etude.report.wording import name_arms
 from etude.runs.records import Run
-from etude.studies.study import Study, value_at
+from etude.studies.criteria import Criteria
+from etude.studies.study import Study
+
+_PERMUTATIONS = 10_000
+_COSTS = ("parameters", "steps", "tokens", "flops", "seconds")
 
 
 def compare(study: Study, selection: Selection) -> Compared:
     """All that can be said of the selected runs."""
     first = min(selection.runs, key=lambda run: (run.divergence is not None, run.arm != study.baseline))
-    base_set = test_set(first, selection.runs, study.metrics.values())
-    runs = {arm: [run for run in selection.runs if run.arm == arm and not run.divergence] for arm in study.arms}
-    measured = {arm: measure_arm(study.metrics.values(), arm, its, base_set) for arm, its in runs.items() if its}
-    tests = _tests(study, measured)
-    arms = [_arm(study, arm, selection, runs, measured.get(arm), tests.get(arm)) for arm in study.arms]
+    base_set = test_set(first, selection.runs)
+    found = {arm: _collect(study, arm, selection, base_set) for arm in study.arms}
+    tests = _test_arms(study, found)
+    base = found[study.baseline]
+    arms = [replace(arm, budget=_budget(arm, base), against=tests.get(arm.arm)) for arm in found.values()]
+    version = first.setting.get("text", TODAY)
     return Compared(
         study,
         baseline=next(arm for arm in arms if arm.arm == study.baseline),
         arms=arms,
-        setting={key: first.chosen(key) for key in ("data", "scale", "budget")} | first.typed | _text(first),
+        setting={key: first.chosen(key) for key in ("data", "scale", "budget")}
+        | first.typed
+        | ({} if version == TODAY else {"text": version}),
         test_set=base_set,
-        ranks=_ranks(study, arms),
-        agreement=agreement(study, tests),
-        notes=[*_diverged(arms), *_not_compared(measured)],
+        ranks={name: _ranks(name, arms) for name in study.printed},
+        agreement=_agreement(study, tests),
+        notes=[
+            *(
+                f"{run.arm}, seed {run.seed}, diverged ({run.divergence}): it enters no mean."
+                for arm in arms
+                for run in arm.diverged
+            ),
+            *_not_compared({arm.arm: arm.why_not for arm in arms if arm.runs}),
+        ],
         left_out=selection.notes,
+        readings=selection.readings,
+        tuned=compare(study, replace(selection, runs=selection.best, best=[], notes=[])) if selection.best else None,
     )
 
 
-def _text(run: Run) -> dict[str, str]:
-    """The version of the text, where it is not the one on disk."""
-    version = run.setting.get("text", TODAY)
-    return {} if version == TODAY else {"text": version}
-
-
-def _tests(study: Study, measured: Mapping[str, ArmScores]) -> dict[str, Against]:
-    """Each arm against the one that the study holds it against, where both have runs."""
-    priors = {name: moderate([its.of[name] for its in measured.values() if name in its.of]) for name in study.metrics}
-    margins = {study.lead.name: study.criteria.margin} if study.criteria and study.lead.is_log else {}
-    pairs = {arm: study.reference(arm) for arm in measured if arm != study.baseline}
-    return correct_for_many(
-        {
-            arm: compare_arms(other, measured[arm], measured[other], study.metrics, priors, margins)
-            for arm, other in pairs.items()
-            if other in measured
-        }
-    )
-
-
-def _arm(
-    study: Study,
-    arm: str,
-    selection: Selection,
-    finished: Mapping[str, Sequence[Run]],
-    measured: ArmScores | None,
-    found: Against | None,
-) -> ArmResult:
-    runs, base = list(finished[arm]), finished[study.baseline]
-    sentences = measured.sentences if measured else None
+def _collect(study: Study, arm: str, selection: Selection, base: TestSet) -> ArmResult:
+    """What is known of an arm by itself, and what of it may be held against what was tested on `base`."""
+    finished = [run for run in selection.runs if run.arm == arm]
+    runs = [run for run in finished if not run.divergence]
+    measured = {name: scores(runs, metric) for name, metric in study.metrics.items()}
+    comparable, sentences, why_not = measure_arm(study.metrics.values(), arm, runs, base)
     return ArmResult(
         arm,
         overrides=study.arms[arm],
-        differs=_differs(study, runs, base) if arm != study.baseline else {},
         runs=runs,
-        diverged=[run for run in selection.runs if run.arm == arm and run.divergence],
+        diverged=[run for run in finished if run.divergence],
         unfinished=[run for run in selection.unfinished if run.arm == arm],
-        means={
-            name: mean_interval(Scores(arm, values))
-            for name, metric in study.metrics.items()
-            if (values := scores(runs, metric))
-        },
-        comparable=frozenset(measured.of if measured else ()),
-        counts=sentences.counts if sentences else None,
-        variances=variances(sentences) if sentences and len(runs) > 1 else None,
-        parameters=runs[0].result["parameters"] if runs else None,
-        steps=runs[0].result["steps"] if runs else None,
-        tokens=_mean(runs, "tokens"),
-        flops=_mean(runs, "flops"),
-        seconds=_mean(runs, "seconds"),
+        means={name: st.mean_interval(st.Scores(arm, values)) for name, values in measured.items() if values},
+        scores=comparable,
+        sentences=sentences,
+        why_not=why_not,
+        costs={key: _mean(runs, key) for key in _COSTS},
         paper=study.paper.arms.get(arm, {}),
-        budget=_budget(runs, base),
-        against=found,
+        budget={},
     )
-
-
-def _differs(study: Study, runs: Sequence[Run], base: Sequence[Run]) -> dict[str, Any]:
-    """By printed header; against no baseline, everything."""
-    if not runs:
-        return {}
-    values = {header: value_at(runs[0].config, key) for header, key in study.columns.items()}
-    theirs = {header: value_at(base[0].config, key) for header, key in study.columns.items()} if base else {}
-    return {header: value for header, value in values.items() if not base or value != theirs[header]}
-
-
-def _budget(runs: Sequence[Run], base: Sequence[Run]) -> dict[str, float]:
-    found = {}
-    for key, told in BUDGET.items():
-        ours, theirs = _mean(runs, key), _mean(base, key)
-        if ours and theirs and abs(ours / theirs - 1) > TOLERANCE:
-            found[told] = ours / theirs
-    return found
 
 
 def _mean(runs: Sequence[Run], key: str) -> float | None:
@@ -127,29 +89,108 @@ def _mean(runs: Sequence[Run], key: str) -> float | None:
     return fmean(values) if values and all(map(isfinite, values)) else None
 
 
-def _ranks(study: Study, arms: Sequence[ArmResult]) -> dict[str, Ranks]:
-    """By each metric that the paper prints."""
-    ranks = {}
-    for name in study.printed:
-        ours = {arm.arm: arm.means[name].value for arm in arms if name in arm.comparable}
-        paper = {arm.arm: arm.paper.get(name) for arm in arms if name in arm.comparable}
-        ranks[name] = Ranks(spearman(ours, paper), kendall(ours, paper))
-    return ranks
+def _budget(arm: ArmResult, base: ArmResult) -> dict[str, float]:
+    found = {}
+    for key, told in BUDGET.items():
+        ours, theirs = arm.costs[key], base.costs[key]
+        if ours and theirs and abs(ours / theirs - 1) > TOLERANCE:
+            found[told] = ours / theirs
+    return found
 
 
-def _diverged(arms: Sequence[ArmResult]) -> list[str]:
-    return [
-        f"{arm.arm}, seed {run.seed}, diverged ({run.divergence}): it enters no mean."
-        for arm in arms
-        for run in arm.diverged
-    ]
+def _test_arms(study: Study, arms: Mapping[str, ArmResult]) -> dict[str, Against]:
+    """Test each arm that has runs against the one that the study holds it against, where that has some too."""
+    measured = {name: arm for name, arm in arms.items() if arm.runs}
+    priors = {m: st.moderate([arm.scores[m] for arm in measured.values() if m in arm.scores]) for m in study.metrics}
+    pairs = {name: study.reference(name) for name in measured if name != study.baseline}
+    found = {
+        name: Against(other, _test_metrics(study, measured[name], measured[other], priors))
+        for name, other in pairs.items()
+        if other in measured
+    }
+    for metric in study.metrics:
+        tests = {name: its.differences[metric].test for name, its in found.items() if metric in its.differences}
+        for name, p in st.holm({name: test.p for name, test in tests.items() if test.p is not None}).items():
+            found[name].differences[metric] = replace(found[name].differences[metric], holm=p)
+    return found
 
 
-def _not_compared(measured: Mapping[str, ArmScores]) -> list[str]:
+def _test_metrics(
+    study: Study, arm: ArmResult, base: ArmResult, priors: Mapping[str, st.Prior | None]
+) -> dict[str, Difference]:
+    """By metric, not yet corrected for how many arms are tested; `priors` say what the arms of the study vary by."""
+    found = {}
+    for name, metric in study.metrics.items():
+        if name in arm.scores and name in base.scores:
+            ours, theirs, prior = arm.scores[name], base.scores[name], priors[name]
+            if metric.sentences:
+                found[name] = _over_sentences(ours, theirs, arm.sentences, base.sentences)
+                continue
+            margin = study.criteria.margin if study.criteria and metric == study.lead and metric.is_log else None
+            tie = st.equivalence(ours, theirs, prior, margin) if prior and margin else None
+            found[name] = Difference(st.moderated_test(ours, theirs, prior), tie=tie)
+    return found
+
+
+def _over_sentences(
+    ours: st.Scores, theirs: st.Scores, arm: st.Resampled | None, base: st.Resampled | None
+) -> Difference:
+    g = st.hedges_g(ours, theirs)
+    if not (arm and base):
+        why = "without the translations of both nobody knows what other sentences would show"
+        return Difference(st.Comparison(ours.mean - theirs.mean, None, None, why), hedges_g=g)
+    alike = arm.counts.runs == base.counts.runs
+    of_run = st.pooled_deviation(ours, theirs) if min(ours.seeds, theirs.seeds) > 1 else 0.0
+    return Difference(
+        st.combined_test(arm, base),
+        bootstrap=st.paired_bootstrap(arm, base),
+        randomisation=st.approximate_randomisation(arm.counts, base.counts, _PERMUTATIONS) if alike else None,
+        hedges_g=g,
+        spread=Spread(of_run, st.sentence_deviation(arm, base)) if of_run else None,
+    )
+
+
+def _ranks(name: str, arms: Sequence[ArmResult]) -> Ranks:
+    ours = {arm.arm: arm.means[name].value for arm in arms if name in arm.scores}
+    paper = {arm.arm: arm.paper.get(name) for arm in arms if name in arm.scores}
+    return Ranks(st.spearman(ours, paper), st.kendall(ours, paper))
+
+
+def _agreement(study: Study, found: Mapping[str, Against]) -> Agreement | None:
+    """How far a study agrees with the paper that it reproduces: in sign, in ties, in order, and in size.
+
+    All of it in nats: what an arm's perplexity costs or gains against the baseline's, on the logarithmic scale, in
+    which perplexities of different texts may be set side by side. None where the study says no criteria, or nothing can
+    be set side by side.
+    """
+    printed, lead = study.paper.arms, study.lead
+    base = (printed.get(study.baseline) or {}).get(lead.name)
+    if study.criteria is None or not base or not lead.is_log:
+        return None
+    points = {}
+    for arm, held in found.items():
+        theirs = (printed.get(arm) or {}).get(lead.name)
+        if theirs and held.reference == study.baseline and lead.name in held.differences:
+            half = 0.5 * 10**-lead.digits  # of the last digit that the paper prints
+            points[arm] = _point(arm, theirs, base, half, held.differences[lead.name], study.criteria)
+    if not points:
+        return None
+    line = st.fit_line({arm: point.paper for arm, point in points.items()}, {arm: p.ours for arm, p in points.items()})
+    return Agreement(study.criteria, points, line)
+
+
+def _point(arm: str, theirs: float, base: float, half: float, held: Difference, criteria: Criteria) -> Point:
+    paper, ours = log(theirs / base), held.test.difference
+    rounding = st.Interval(log((theirs - half) / (base + half)), log((theirs + half) / (base - half)))
+    large = abs(paper) > criteria.large
+    agrees = ours * paper > 0 if large else abs(ours) < criteria.margin
+    return Point(arm, paper, ours, rounding, held.test.interval, large, agrees, agrees if large else held.tied)
+
+
+def _not_compared(reasons: Mapping[str, Sequence[str]]) -> list[str]:
     """Why some statistics are missing: a sentence for each reason, with the arms it holds for."""
-    reasons: dict[str, list[str]] = {}
-    for arm, its in measured.items():
-        for reason in its.why_not:
-            reasons.setdefault(reason, []).append(arm)
-    names = {why: "all arms" if len(arms) == len(measured) > 1 else ", ".join(arms) for why, arms in reasons.items()}
-    return [f"Not compared: {arms}: {why}." for why, arms in names.items()]
+    arms: dict[str, list[str]] = {}
+    for arm, whys in reasons.items():
+        for why in whys:
+            arms.setdefault(why, []).append(arm)
+    return [f"Not compared: {name_arms(names, len(reasons), 'all arms')}: {why}." for why, names in arms.items()]

@@ -1,20 +1,19 @@
-"""What a study found, arm by arm, with all that can be said of its differences from the baseline."""
+"""What a study found, arm by arm, with all that can be said of its differences from the baseline.
 
-from collections.abc import Mapping
+Every view of a report (terminal, Markdown, LaTeX, W&B) shows what stands here; the page is given it as JSON.
+"""
+
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
-from etude.report.agreement import Agreement
-from etude.report.significance import Against
-from etude.report.statistics import (
-    Counts,
-    Mean,
-    RankCorrelation,
-    Variances,
-)
-from etude.report.test_set import TestSet
+from etude.report import statistics as st
+from etude.report.measure import TestSet
+from etude.report.tuning import Readings
 from etude.runs.records import Run
+from etude.studies.criteria import Criteria
 from etude.studies.study import Study
+
+ALPHA = 0.05  # below it, after Holm, a difference gets its star, and a tie is shown
 
 BUDGET = {"parameters": "parameters", "tokens": "tokens", "flops": "FLOPs"}
 """What an arm is given: key of a result -> how it is told."""
@@ -22,55 +21,80 @@ BUDGET = {"parameters": "parameters", "tokens": "tokens", "flops": "FLOPs"}
 TOLERANCE = 0.1  # how far a budget may be from the baseline's before it is named, as a share; as in a plan
 
 
-@dataclass(frozen=True)
-class ArmResult:
-    """One arm.
+class Spread(NamedTuple):
+    """What hides a difference between two arms; standard deviations."""
 
-    Attributes:
-        arm: its name.
-        overrides: what is typed to get it.
-        differs: what the table shows of its config and is not as in the baseline: printed header -> value.
-        runs: the finished ones with finite metrics.
-        diverged: the finished ones without; they enter no mean.
-        unfinished: the runs that have begun.
-        means: by metric, each on its own scale; not there is what not all runs were measured by.
-        comparable: the metrics that were measured as the baseline's were, so that they may be set beside it.
-        counts: what each sentence brings to the BLEU of each run; None without translations that can be compared.
-        variances: of BLEU, over seeds and over test sets; None with one seed, or without counts.
-        parameters: of the model; None without runs, as all that follows.
-        steps: of the optimizer.
-        tokens: target tokens trained on, a run.
-        flops: of training, a run; None where it was not recorded.
-        seconds: of training, a run.
-        paper: what the paper printed: ppl, bleu, params_M.
-        budget: its parameters, tokens and FLOPs as multiples of the baseline's, those that are not about the same.
-        against: the arm held against the baseline, or another if the study says so; None for the baseline itself, and
-            where one of the two has no runs.
+    of_run: float  # of a single run over seeds, as if both arms varied alike
+    of_test_sets: float  # of the difference over test sets, with seeds without end
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What tells an arm from the one it is held against, by one metric; None stands for what is not known.
+
+    `test` is over seeds and sentences where there are sentences (`combined_test`), else over seeds (`moderated_test`);
+    of a metric on a logarithmic scale it is of logarithms, of perplexity in nats a token.
     """
 
+    test: st.Comparison
+    holm: float | None = None  # the p of `test` after Holm
+    tie: float | None = None  # p of the test that they differ by less than the study's margin (`equivalence`)
+    bootstrap: st.Comparison | None = None  # over sentences, these very runs given; never worth a star
+    randomisation: float | None = None  # p of the same question by exchanging translations
+    hedges_g: float | None = None  # in standard deviations of a single run
+    spread: Spread | None = None  # what the difference has to stand out from
+
+    @property
+    def star(self) -> bool:
+        """Whether it would show for other seeds, and with sentences also on other sentences."""
+        return self.holm is not None and self.holm < ALPHA
+
+    @property
+    def tied(self) -> bool:
+        """Whether the arms are shown to differ by less than the study's margin."""
+        return self.tie is not None and self.tie < ALPHA
+
+
+@dataclass(frozen=True)
+class Against:
+    """What tells an arm from `reference`, the one it is held against, by each metric that may be compared."""
+
+    reference: str
+    differences: dict[str, Difference]
+
+
+@dataclass(frozen=True)
+class ArmResult:
+    """One arm."""
+
     arm: str
-    overrides: list[str]
-    differs: dict[str, Any]
-    runs: list[Run]
-    diverged: list[Run]
-    unfinished: list[Run]
-    means: dict[str, Mean]
-    comparable: frozenset[str]
-    counts: Counts | None
-    variances: Variances | None
-    parameters: int | None
-    steps: int | None
-    tokens: float | None
-    flops: float | None
-    seconds: float | None
-    paper: dict[str, float | None]
-    budget: dict[str, float]
-    against: Against | None
+    overrides: list[str]  # what is typed to get it
+    runs: list[Run]  # the finished ones with finite metrics
+    diverged: list[Run]  # the finished ones without; they enter no mean
+    unfinished: list[Run]  # those that have begun
+    means: dict[str, st.Mean]  # by metric, each on its own scale, where all runs were measured by it
+    scores: dict[str, st.Scores]  # by metric that compares with the baseline's; of a perplexity the logarithms, in nats
+    sentences: st.Resampled | None  # translations on resampled test sets; None where they or a metric for them lack
+    why_not: list[str]  # why scores or sentences are missing; phrases
+    costs: dict[str, float | None]  # parameters, steps, target tokens, FLOPs and seconds of training, means of a run
+    paper: dict[str, float | None]  # what the paper printed: ppl, bleu, params_M
+    budget: dict[str, float]  # parameters, tokens and FLOPs as multiples of the baseline's, where not about the same
+    against: Against | None = None  # None for the baseline itself, and where one of the two has no runs
 
     @property
     def seeds(self) -> list[int]:
         """Of the runs that the means are made of."""
         return [run.seed for run in self.runs]
+
+    @property
+    def counts(self) -> st.Counts | None:
+        """What each sentence brings to the BLEU of each run."""
+        return self.sentences.counts if self.sentences else None
+
+    @property
+    def variances(self) -> st.Variances | None:
+        """Of BLEU, over seeds and over test sets; None with one seed."""
+        return st.variances(self.sentences) if self.sentences and len(self.runs) > 1 else None
 
     @property
     def budget_differs(self) -> list[str]:
@@ -82,52 +106,60 @@ class ArmResult:
 class Ranks:
     """How far the arms stand in the paper's order, by one column."""
 
-    spearman: RankCorrelation
-    kendall: RankCorrelation
+    spearman: st.RankCorrelation
+    kendall: st.RankCorrelation
 
 
 @dataclass(frozen=True)
-class Tuned:
-    """The second reading of a study that tunes its arms.
+class Point:
+    """An arm's difference from the baseline in ln PPL, nats a token."""
 
-    Attributes:
-        compared: the same table with each arm at its own best; of this one nothing is tuned again.
-        values: the best values of the keys that are tuned, by arm.
-        trials: how many were tried, by arm.
-    """
+    arm: str
+    paper: float
+    ours: float  # the mean over seeds
+    rounding: st.Interval  # where the paper's would lie before it was rounded
+    interval: st.Interval | None  # of ours
+    large: bool  # whether the paper's is large enough for its sign to count; else it is a tie
+    agrees: bool  # whether ours has its sign; of a tie, whether ours is within the margin
+    shown: bool  # of a tie, whether a test shows that it is; of a sign, the same as `agrees`
 
-    compared: "Compared"
-    values: Mapping[str, tuple[Any, ...]]
-    trials: Mapping[str, int]
+
+@dataclass(frozen=True)
+class Agreement:
+    """The points of all arms that have both, by which `criteria` they are judged, and the line of ours over theirs."""
+
+    criteria: Criteria
+    points: dict[str, Point]
+    line: st.Line
+
+    @property
+    def signs(self) -> tuple[int, int]:
+        """How many of the large differences have the paper's sign, of how many."""
+        large = [point for point in self.points.values() if point.large]
+        return sum(point.agrees for point in large), len(large)
+
+    @property
+    def ties(self) -> tuple[int, int, int]:
+        """How many of the ties are shown, how many lie within the margin, of how many."""
+        ties = [point for point in self.points.values() if not point.large]
+        return sum(point.shown for point in ties), sum(point.agrees for point in ties), len(ties)
 
 
 @dataclass(frozen=True)
 class Compared:
-    """The table of a study with everything behind it.
-
-    Attributes:
-        study: what was compared.
-        baseline: the arm that the others are held against; it may have no runs.
-        arms: all of them in the study's order, the baseline and those without runs among them.
-        setting: what a person may have chosen for all runs alike: {"data": "grammar", "scale": "pocket", ...}.
-        test_set: the baseline's, or where it has no runs the first arm's.
-        ranks: by each metric that the paper prints.
-        agreement: with the paper, by the study's own criteria; None where it has none.
-        notes: sentences on what diverged, or is not compared, and why.
-        left_out: sentences on the runs that were not selected.
-        tuned: the reading with each arm at its own best; None where nothing was tuned.
-    """
+    """The table of a study with everything behind it."""
 
     study: Study
-    baseline: ArmResult
-    arms: list[ArmResult]
-    setting: dict[str, str]
-    test_set: TestSet
-    ranks: dict[str, Ranks]
-    agreement: Agreement | None
-    notes: list[str]
-    left_out: list[str]
-    tuned: Tuned | None = None
+    baseline: ArmResult  # which the others are held against; it may have no runs
+    arms: list[ArmResult]  # all in the study's order, the baseline and those without runs among them
+    setting: dict[str, str]  # what may have been chosen for all runs alike: {"data": "grammar", "scale": "pocket", ...}
+    test_set: TestSet  # the baseline's, or where it has no runs the first arm's
+    ranks: dict[str, Ranks]  # by each metric that the paper prints
+    agreement: Agreement | None  # with the paper, by the study's own criteria
+    notes: list[str]  # sentences on what diverged, or is not compared, and why
+    left_out: list[str]  # sentences on the runs that were not selected
+    readings: Readings  # how the runs of a study that tunes its arms were read
+    tuned: "Compared | None" = None  # the same table with each arm at its own best, where anything was tuned
 
     @property
     def several_seeds(self) -> bool:

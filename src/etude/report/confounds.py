@@ -1,9 +1,9 @@
 """Whether an arm was trained and measured as the baseline was, but for what the arm is there to change."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from etude.config.difference import Pair, difference
-from etude.report.comparison import ArmResult, Compared
+from etude.report.comparison import Compared
 from etude.report.wording import format_value
 from etude.runs.records import Run
 from etude.studies.study import value_at
@@ -18,28 +18,18 @@ def find_confounds(compared: Compared) -> dict[str, list[str]]:
     signatures = [metric.signature for metric in compared.study.metrics.values() if metric.signature]
     measured = ("store", "test.sentences", "test.tokens", *signatures)
     for arm in compared.arms if base.runs else ():
+        meant = {override.partition("=")[0].lstrip("+~") for override in (*base.overrides, *arm.overrides)}
         differing: dict[str, Pair] = {}
         for run in arm.runs:
-            differing |= _between(base.runs[0], run, _names(base) | _names(arm), measured)
+            pairs = _sources(base.runs[0], run).items()
+            differing |= {key: pair for key, pair in pairs if key.split(".")[0] in _TOLD or not _follows(key, meant)}
+            results = {key: (value_at(base.runs[0].result, key), value_at(run.result, key)) for key in measured}
+            differing |= {key: (theirs, its) for key, (theirs, its) in results.items() if theirs != its}
         if differing:
-            told = (
-                f"{key} {format_value(its)} (baseline: {format_value(theirs)})"
-                for key, (theirs, its) in differing.items()
-            )
+            pairs = differing.items()
+            told = (f"{key} {format_value(its)} (baseline: {format_value(theirs)})" for key, (theirs, its) in pairs)
             found.setdefault(f"Not an equal comparison: {', '.join(told)}.", []).append(arm.arm)
     return found
-
-
-def _names(arm: ArmResult) -> set[str]:
-    """The config groups and the keys that the arm overrides."""
-    return {override.partition("=")[0].lstrip("+~") for override in arm.overrides}
-
-
-def _between(base: Run, run: Run, meant: Collection[str], measured: Iterable[str]) -> dict[str, Pair]:
-    """What differs between two runs and was not meant to: key -> (the baseline's, the run's)."""
-    configs = {key: pair for key, pair in _sources(base, run).items() if _is_told(key) or not _follows(key, meant)}
-    results = {key: (value_at(base.result, key), value_at(run.result, key)) for key in measured}
-    return configs | {key: (theirs, its) for key, (theirs, its) in results.items() if theirs != its}
 
 
 def _sources(base: Run, run: Run) -> dict[str, Pair]:
@@ -57,10 +47,6 @@ def _sources(base: Run, run: Run) -> dict[str, Pair]:
         if change not in sources.values():
             sources[key] = change
     return {key: pair for key, pair in pairs.items() if key in sources and not key.startswith("data.")}  # but its store
-
-
-def _is_told(key: str) -> bool:
-    return key.partition(".")[0] in _TOLD
 
 
 def _follows(key: str, meant: Collection[str]) -> bool:

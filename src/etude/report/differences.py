@@ -3,10 +3,11 @@
 import math
 import re
 from collections.abc import Sequence
+from statistics import fmean, median
 
-from etude.report.comparison import ArmResult, Compared
-from etude.report.significance import ALPHA, seeds_for
-from etude.report.wording import format_interval, join_words
+from etude.report.comparison import ALPHA, Compared, Difference, Spread
+from etude.report.statistics import seeds_needed
+from etude.report.wording import format_interval, join_words, name_arms
 from etude.studies.metrics import Metric
 
 _MANY = 100  # seeds; more than anyone will add
@@ -32,11 +33,9 @@ def on_differences(compared: Compared) -> list[str]:
         f"±: half the 95 % interval of the mean over seeds (Student's t). {nats} Bold with a star: p < {ALPHA} after "
         f"Holm's correction for all arms, for each metric by itself; {_tests(compared)}."
     )
-    told += _alone(compared)
-    told += _untested(compared)
-    for metric in (one for one in metrics if one.sentences):
-        told += _on_seeds_needed(compared, metric)
-    return told
+    told += [note for metric in metrics if not metric.sentences for note in _on_single_seeds(compared, metric)]
+    told += _on_missing_tests(compared)
+    return told + [note for metric in metrics if metric.sentences for note in _on_seeds_needed(compared, metric)]
 
 
 def _tests(compared: Compared) -> str:
@@ -56,20 +55,21 @@ def _tests(compared: Compared) -> str:
 def _on_seeds_needed(compared: Compared, metric: Metric) -> list[str]:
     """What the baseline varies by, and how many seeds would show a difference."""
     base, told = compared.baseline, []
-    if base.variances:
-        seeds, sentences = math.sqrt(base.variances.seeds), math.sqrt(base.variances.test_set)
+    if parts := base.variances:
         told.append(
-            f"Standard deviation of the {metric.label} of {base.arm}: {seeds:.2f} over seeds on this test set, "
-            f"{sentences:.2f} over test sets like this one."
+            f"Standard deviation of the {metric.label} of {base.arm}: {math.sqrt(parts.seeds):.2f} over seeds on this "
+            f"test set, {math.sqrt(parts.test_set):.2f} over test sets like this one."
         )
-    found = [arm.against.differences.get(metric.name) for arm in compared.arms if arm.against]
-    if spreads := [one.spread for one in found if one and one.spread]:
-        needed = {size: seeds_for(size, spreads) for size in _SIZES}
+    if spreads := [one.spread for one in _differences(compared, metric).values() if one.spread]:
+        needed = {size: _seeds_for(size, spreads) for size in _SIZES}
         numbers = (
-            f"{size:g} {metric.label} {_number(seeds) if seeds else 'no number'}" for size, seeds in needed.items()
+            f"{size:g} {metric.label} {('no number' if not seeds else seeds if seeds <= _MANY else f'over {_MANY}')}"
+            for size, seeds in needed.items()
         )
         told.append(f"Seeds an arm that would likely show a true difference of so much: {', '.join(numbers)}.")
-    elif _all_alike(compared.arms, metric):
+        return told
+    scored = [{run.score(metric.key) for run in arm.runs} for arm in compared.arms if len(arm.runs) > 1]
+    if scored and all(len(values) == 1 for values in scored):
         told.append(
             "How many seeds would show a difference is not known: the runs of each arm score alike, so that nothing "
             "tells how far another seed would fall."
@@ -77,44 +77,46 @@ def _on_seeds_needed(compared: Compared, metric: Metric) -> list[str]:
     return told
 
 
-def _alone(compared: Compared) -> list[str]:
+def _differences(compared: Compared, metric: Metric) -> dict[str, Difference]:
+    """By arm, what tells it from the one it is held against by a metric."""
+    held = {arm.arm: arm.against.differences for arm in compared.arms if arm.against}
+    return {arm: found[metric.name] for arm, found in held.items() if metric.name in found}
+
+
+def _on_single_seeds(compared: Compared, metric: Metric) -> list[str]:
     """Where the difference of an arm of one seed may lie, which no ± beside its mean can say."""
-    notes = []
-    for metric in (one for one in compared.study.metrics.values() if not one.sentences):
-        tests = {
-            arm.arm: arm.against.differences[metric.name].test
-            for arm in compared.arms
-            if len(arm.runs) == 1 and arm.against and metric.name in arm.against.differences
-        }
-        digits = metric.compared_digits
-        told = [f"{arm} {format_interval(test.interval, digits)}" for arm, test in tests.items() if test.interval]
-        what = f"Δ {metric.compared_label} of an arm with one seed, which is taken to vary as the others do"
-        notes += [f"95 % interval of {what}: {', '.join(told)}."] if told else []
-    return notes
+    alone = {arm.arm for arm in compared.arms if len(arm.runs) == 1}
+    told = [
+        f"{arm} {format_interval(found.test.interval, metric.compared_digits)}"
+        for arm, found in _differences(compared, metric).items()
+        if arm in alone and found.test.interval
+    ]
+    what = f"Δ {metric.compared_label} of an arm with one seed, which is taken to vary as the others do"
+    return [f"95 % interval of {what}: {', '.join(told)}."] * bool(told)
 
 
-def _all_alike(arms: Sequence[ArmResult], metric: Metric) -> bool:
-    """Whether no arm's score varies over its seeds, though some have several."""
-    scored = [{run.score(metric.key) for run in arm.runs} for arm in arms if len(arm.runs) > 1]
-    return bool(scored) and all(len(values) == 1 for values in scored)
-
-
-def _untested(compared: Compared) -> list[str]:
+def _on_missing_tests(compared: Compared) -> list[str]:
     """Why some have no test, hence no star; of the arms that share a reason at once."""
     reasons: dict[tuple[str, str], list[str]] = {}  # (metrics, why) -> arms
-    held = {arm.arm: arm.against for arm in compared.arms if arm.against}
-    for arm, against in held.items():
+    held = [arm.arm for arm in compared.arms if arm.against]
+    for arm in held:
         whys: dict[str, list[str]] = {}
         for metric in reversed(compared.study.metrics.values()):
-            found = against.differences.get(metric.name)
+            found = _differences(compared, metric).get(arm)
             if found and found.test.p is None:
-                told = re.sub(rf"(?<!\w){re.escape(arm)} has\b", "each has", found.test.why_not)
-                whys.setdefault(told, []).append(metric.label)
+                why = re.sub(rf"(?<!\w){re.escape(arm)} has\b", "each has", found.test.why_not)
+                whys.setdefault(why, []).append(metric.label)
         for why, metrics in whys.items():
             reasons.setdefault((" and ".join(metrics), why), []).append(arm)
-    named = {key: "all others" if len(names) == len(held) > 1 else ", ".join(names) for key, names in reasons.items()}
-    return [f"No test of {metrics}, hence no star: {why} ({names})." for (metrics, why), names in named.items()]
+    return [
+        f"No test of {metrics}, hence no star: {why} ({name_arms(names, len(held), 'all others')})."
+        for (metrics, why), names in reasons.items()
+    ]
 
 
-def _number(seeds: int) -> str:
-    return str(seeds) if seeds <= _MANY else f"over {_MANY}"
+def _seeds_for(difference: float, spreads: Sequence[Spread]) -> int | None:
+    """How many seeds would show a true difference of that size, with a chance of 80 % and among as many arms, if an arm
+    varies as these do; None where no number of them would."""
+    of_run = math.sqrt(fmean(spread.of_run**2 for spread in spreads))
+    of_test_sets = median(spread.of_test_sets for spread in spreads)
+    return seeds_needed(difference, of_run, alpha=ALPHA / len(spreads), test_set=of_test_sets)

@@ -6,14 +6,18 @@ from statistics import fmean
 from etude.report.comparison import BUDGET, TOLERANCE, ArmResult, Compared
 from etude.report.confounds import find_confounds
 from etude.report.differences import on_differences
-from etude.report.statistics import RankCorrelation
-from etude.report.wording import format_fixed, format_interval, format_range, format_value
+from etude.report.statistics import Interval
+from etude.report.wording import format_fixed, format_interval, format_range, format_value, name_arms
 from etude.runs.provenance import marks_on_code, notes_on_code, notes_on_libraries
 from etude.runs.records import Run
 from etude.studies.study import value_at
 
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _BUDGET = "§"
+_AFTER_A_LOOK = (
+    " Seeds added after a look at the table make false stars more likely: whoever looks after each seed from 3 to 10 "
+    "gives one in 14 % of comparisons, not in 5 %."
+)
 
 
 def marks(compared: Compared) -> dict[str, str]:
@@ -37,10 +41,10 @@ def notes(compared: Compared) -> list[str]:
     told += compared.notes
     told += _on_seeds(compared)
     told += on_differences(compared)
-    told += _conditions_of(compared, runs)
-    told += [_on_ranks(compared)] if compared.ranks else []
+    told += _on_conditions(compared, runs)
+    told += _on_ranks(compared)
     unfinished = [f"{arm.arm} (seed {_seeds(arm.unfinished)})" for arm in compared.arms if arm.unfinished]
-    return told + ([f"Not finished yet: {', '.join(unfinished)}."] if unfinished else [])
+    return told + [f"Not finished yet: {', '.join(unfinished)}."] * bool(unfinished)
 
 
 def _seeds(runs: Iterable[Run]) -> str:
@@ -49,31 +53,27 @@ def _seeds(runs: Iterable[Run]) -> str:
 
 def _on_tuning(compared: Compared) -> list[str]:
     """Which values suit each arm best, and how many were tried."""
-    tuned = compared.tuned
-    arms = {arm.arm for arm in tuned.compared.arms if arm.runs} if tuned else set()
+    tuned, readings = compared.tuned, compared.readings
+    arms = [arm.arm for arm in tuned.arms if arm.runs] if tuned else []
     if tuned is None or not arms:
         return []
-    keys = [*compared.study.tune]
     chosen: dict[str, list[str]] = {}
-    for arm, values in tuned.values.items():
-        if arm in arms:
-            told = ", ".join(f"{key}={format_value(value)}" for key, value in zip(keys, values, strict=True))
-            chosen.setdefault(told, []).append(arm)
-    numbers = sorted({tuned.trials[arm] for arm in arms if arm in tuned.trials})
-    trials = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+    for arm in (arm for arm in readings.values if arm in arms):
+        pairs = zip(compared.study.tune, readings.values[arm], strict=True)
+        chosen.setdefault(", ".join(f"{key}={format_value(value)}" for key, value in pairs), []).append(arm)
+    trials = format_range(readings.trials[arm] for arm in arms)
     best = "; ".join(f"{told}: {', '.join(names)}" for told, names in chosen.items())
     pilots = ", ".join(map(str, compared.study.pilots))
     return [
         f"tuned: each arm with the best of {trials} values, by validation loss on seed {pilots}, which the table does "
         f"not hold: {best}.",
-        *(sentence.replace("Agreement", "Tuned: agreement", 1) for sentence in _on_agreement(tuned.compared)[:1]),
+        *(sentence.replace("Agreement", "Tuned: agreement", 1) for sentence in _on_agreement(tuned)[:1]),
     ]
 
 
 def _on_agreement(compared: Compared) -> list[str]:
     """How far the study agrees with its paper: the line that a reader looks for first."""
-    lead = compared.study.lead
-    found, ranks = compared.agreement, compared.ranks.get(lead.name)
+    lead, found = compared.study.lead, compared.agreement
     if found is None:
         return []
     right, large = found.signs
@@ -85,48 +85,37 @@ def _on_agreement(compared: Compared) -> list[str]:
     elif within > shown:
         of_ties = f"ties {shown} of {ties} shown to be within {margin} ({within} by their means)"
     told = [f"signs {right} of {large}", of_ties]
-    if ranks and ranks.spearman.value is not None:
-        told.append(f"ρ {_correlation(ranks.spearman)}")
+    if (ranks := compared.ranks.get(lead.name)) and ranks.spearman.value is not None:
+        told.append(f"ρ {_correlation(ranks.spearman.value, ranks.spearman.interval)}")
     line = found.line
-    if line.r is not None and line.slope is not None and line.slope_interval:
-        interval = f" {format_interval(line.r_interval, 2)}" if line.r_interval else ""
-        told.append(f"r {format_fixed(line.r, 2)}{interval}")
-        told.append(f"slope {format_fixed(line.slope, 2)} {format_interval(line.slope_interval, 2)}")
-    against_paper = [point.arm for point in found.points.values() if point.large and not point.agrees]
-    apart = [point.arm for point in found.points.values() if not point.large and not point.agrees]
-    sentences = [f"Agreement with the paper in {lead.compared_label}: {', '.join(told)}."]
-    if against_paper or apart:
-        parts = [f"{', '.join(against_paper)} with another sign" if against_paper else ""]
-        parts += [f"{', '.join(apart)} no tie" if apart else ""]
-        sentences.append(f"Not as in the paper: {'; '.join(filter(None, parts))}.")
-    sentences.append(
+    if line.r is not None and line.slope is not None:
+        told += [f"r {_correlation(line.r, line.r_interval)}", f"slope {_correlation(line.slope, line.slope_interval)}"]
+    wrong = [point for point in found.points.values() if not point.agrees]
+    against_paper = ", ".join(point.arm for point in wrong if point.large)
+    apart = ", ".join(point.arm for point in wrong if not point.large)
+    parts = [*[f"{against_paper} with another sign"] * bool(against_paper), *[f"{apart} no tie"] * bool(apart)]
+    return [
+        f"Agreement with the paper in {lead.compared_label}: {', '.join(told)}.",
+        *[f"Not as in the paper: {'; '.join(parts)}."] * bool(parts),
         f"Signs: of the arms whose {lead.compared_label} differs from {compared.baseline.arm}'s by more than "
         f"{found.criteria.large:g} nats in the paper; the others are ties. r and slope: over {line.points} "
-        "differences; all intervals are of 95 %."
-    )
-    return sentences
+        "differences; all intervals are of 95 %.",
+    ]
 
 
 def _on_seeds(compared: Compared) -> list[str]:
     """Whether as many were run as the study fixed beforehand."""
     fixed_before = compared.study.seeds
+    if not fixed_before:
+        return []
     counts = {arm.arm: len(arm.runs) + len(arm.diverged) for arm in compared.arms if arm.runs or arm.diverged}
-    more = [arm for arm, seeds in counts.items() if fixed_before and seeds > fixed_before]
-    fewer = [arm for arm, seeds in counts.items() if fixed_before and seeds < fixed_before]
-
-    def names(arms: Sequence[str]) -> str:
-        return "all arms" if len(arms) == len(counts) > 1 else ", ".join(arms)
-
-    told = []
-    if more:
-        told.append(
-            f"More seeds than the {fixed_before} that the study fixes: {names(more)}. Seeds added after a look at the "
-            "table make false stars more likely: whoever looks after each seed from 3 to 10 gives one in 14 % of "
-            "comparisons, not in 5 %."
-        )
-    if fewer:
-        told.append(f"Fewer seeds than the {fixed_before} that the study fixes: {names(fewer)}.")
-    return told
+    more = [arm for arm, seeds in counts.items() if seeds > fixed_before]
+    fewer = [arm for arm, seeds in counts.items() if seeds < fixed_before]
+    return [
+        f"{word} seeds than the {fixed_before} that the study fixes: {name_arms(arms, len(counts), 'all arms')}.{why}"
+        for word, arms, why in (("More", more, _AFTER_A_LOOK), ("Fewer", fewer, ""))
+        if arms
+    ]
 
 
 def _budgets(arms: Sequence[ArmResult]) -> list[str]:
@@ -136,47 +125,40 @@ def _budgets(arms: Sequence[ArmResult]) -> list[str]:
         if multiples := [f"{arm.arm} {arm.budget[what]:.2f}" for arm in arms if what in arm.budget]:
             told.append(f"{what}: {', '.join(multiples)}")
     meaning = f"{_BUDGET} Not the baseline's budget, by more than {100 * TOLERANCE:.0f} %; as a multiple of it"
-    return [f"{meaning}: {'; '.join(told)}."] if told else []
+    return [f"{meaning}: {'; '.join(told)}."] * bool(told)
 
 
-def _conditions_of(compared: Compared, runs: Sequence[Run]) -> list[str]:
+def _on_conditions(compared: Compared, runs: Sequence[Run]) -> list[str]:
     """Under which conditions, measured on what and how."""
     if not runs:
         return []
-    metrics = compared.study.metrics.values()
-    signatures = {
-        m.scorer: sorted({str(told) for run in runs if (told := value_at(run.result, m.signature))}) for m in metrics
-    }
-    ours = (
+    metrics, paper = compared.study.metrics.values(), compared.study.paper
+    scores = ", ".join(metric.label for metric in metrics if metric.over == "text")
+    translated = [value_at(run.result, "test.sentences") for run in runs]
+    whole = [value_at(run.result, "test.pairs") or one for run, one in zip(runs, translated, strict=True)]
+    part = "" if whole == translated else f", {scores} on the first {format_range(translated)} of them"
+    conditions = (
         ", ".join(f"{key}={value}" for key, value in compared.setting.items()),
         f"{format_range(run.result['steps'] for run in runs)} steps",
         f"seed {_seeds(runs)}",
-        _tested_on(runs, ", ".join(metric.label for metric in metrics if metric.over == "text")),
-        *(f"{metric.label} per word piece" for metric in metrics if metric.over == "tokens"),
+        f"tested on {format_range(whole)} sentences{part}",
+        *(f"{metric.label} per subword" for metric in metrics if metric.over == "tokens"),
     )
-    paper = compared.study.paper
-    whose = "Ours" if paper.arms else "All arms"
-    told = [f"{whose}: {'; '.join(ours)}."]
+    told = [f"{'Ours' if paper.arms else 'All arms'}: {'; '.join(conditions)}."]
+    signatures = {
+        m.scorer: sorted({str(value) for run in runs if (value := value_at(run.result, m.signature))}) for m in metrics
+    }
     told += [f"{scorer}: {' or '.join(found)}" for scorer, found in signatures.items() if found]
-    told += [f"Paper: {paper.source}; {paper.test_set}."] if paper.arms else []
-    return told + _by_the_papers_recipe(compared)
+    told += [f"Paper: {paper.source}; {paper.test_set}."] * bool(paper.arms)
+    return told + _on_the_papers_recipe(compared)
 
 
-def _tested_on(runs: Sequence[Run], scores: str) -> str:
-    """How many sentences; `scores` of translations may be of the first of them only."""
-    translated = [value_at(run.result, "test.sentences") for run in runs]
-    whole = [value_at(run.result, "test.pairs") or one for run, one in zip(runs, translated, strict=True)]
-    told = f"tested on {format_range(whole)} sentences"
-    return told if whole == translated else f"{told}, {scores} on the first {format_range(translated)} of them"
-
-
-def _by_the_papers_recipe(compared: Compared) -> list[str]:
+def _on_the_papers_recipe(compared: Compared) -> list[str]:
     """How far sacreBLEU is from what Vaswani et al. call BLEU, by the example of the baseline."""
     base, metrics = compared.baseline, compared.study.metrics.values()
     metric = next((one for one in metrics if one.sentences and one.name in compared.study.printed), None)
-    scored = [value_at(run.result, "test.paper_bleu") for run in base.runs]
-    known = all(isinstance(score, int | float) for score in scored)
-    if metric is None or metric.name not in base.means or not known:
+    scored = [score for run in base.runs if (score := run.score("test.paper_bleu")) is not None]
+    if metric is None or metric.name not in base.means or len(scored) < len(base.runs):
         return []
     return [
         "BLEU is sacreBLEU here, and in Vaswani et al. 2017 that of tokenised text with German compounds split: the "
@@ -185,19 +167,23 @@ def _by_the_papers_recipe(compared: Compared) -> list[str]:
     ]
 
 
-def _on_ranks(compared: Compared) -> str:
+def _on_ranks(compared: Compared) -> list[str]:
     """Whether the arms stand in the paper's order."""
-    unknown = {ranks.spearman.why_not for ranks in compared.ranks.values() if ranks.spearman.value is None}
-    known = [
-        f"{compared.study.metrics[name].label} ρ {_correlation(ranks.spearman)}, τ {_correlation(ranks.kendall)}"
-        for name, ranks in compared.ranks.items()
-        if ranks.spearman.value is not None
-    ]
-    if not known:
-        return f"No rank correlation with the paper, for {'; '.join(sorted(unknown))}."
-    return f"Rank correlation with the paper, and its 95 % interval: {'; '.join(known)}."
+    known, unknown = [], set()
+    for name, ranks in compared.ranks.items():
+        rho, tau = ranks.spearman, ranks.kendall
+        if rho.value is None:
+            unknown.add(rho.why_not)
+        else:
+            label = compared.study.metrics[name].label
+            known.append(
+                f"{label} ρ {_correlation(rho.value, rho.interval)}, τ {_correlation(tau.value, tau.interval)}"
+            )
+    if known:
+        return [f"Rank correlation with the paper, and its 95 % interval: {'; '.join(known)}."]
+    return [f"No rank correlation with the paper, for {'; '.join(sorted(unknown))}."] * bool(unknown)
 
 
-def _correlation(found: RankCorrelation) -> str:
-    told = "–" if found.value is None else format_fixed(found.value, 2)
-    return f"{told} {format_interval(found.interval, 2)}" if found.interval else told
+def _correlation(value: float | None, interval: Interval | None) -> str:
+    told = "–" if value is None else format_fixed(value, 2)
+    return f"{told} {format_interval(interval, 2)}" if interval else told

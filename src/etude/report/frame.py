@@ -30,15 +30,37 @@ from etude.studies.study import Study, value_at
 
 Frame = list[dict[str, Any]]
 
-_BESIDE = ("test.paper_bleu", "valid.perplexity")
-_TESTED = ("test.sentences", "test.tokens")
+_BESIDE = ("test.paper_bleu", "valid.perplexity", "test.sentences", "test.tokens")
 _COSTS = ("parameters", "steps", "tokens", "flops", "seconds", "decoding_seconds")
 
 
 def frame(study: Study, runs: Sequence[Run]) -> Frame:
     """The runs in the order given."""
-    keys = _varied(study)
-    return [_row(study, run, keys) for run in runs]
+    shown = [key.removeprefix("choices.") for key in study.columns.values()]
+    keys = [*shown, *sorted(study.changed.difference(shown))]
+    metrics = study.metrics.values()
+    signatures = (*(metric.signature for metric in metrics if metric.signature), "test.paper_signature", "store")
+    results = (*(metric.key for metric in metrics), *_BESIDE, *signatures, *_COSTS)
+    return [
+        {
+            "study": study.name,
+            "arm": run.arm,
+            "seed": run.seed,
+            "id": run.result.get("id", run.run_dir.path.name.rpartition("-")[2]),  # at W&B a run has another name
+            **{key: _cell(run, key) for key in keys},
+            **{key.replace(".", "_"): value_at(run.result, key) for key in results},
+            "code": str(run.code),
+            "diverged": run.divergence,
+            "path": str(run.run_dir.path),
+        }
+        for run in runs
+    ]
+
+
+def _cell(run: Run, key: str) -> Any:
+    """The choice in a group, or the value of a key; lists and mappings as JSON, for a cell holds one value."""
+    value = run.choices.get(key, value_at(run.config, key))
+    return json.dumps(value) if isinstance(value, list | dict) else value
 
 
 def as_csv(rows: Frame) -> str:
@@ -52,7 +74,10 @@ def as_csv(rows: Frame) -> str:
 
 def as_json(rows: Frame) -> str:
     """A list of objects. JSON has no infinity: what diverged is null."""
-    finite = [{key: None if _endless(value) else value for key, value in row.items()} for row in rows]
+    finite = [
+        {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
+        for row in rows
+    ]
     return json.dumps(finite, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -66,48 +91,15 @@ def write_parquet(rows: Frame, file: Path) -> None:
         from pyarrow import Table, parquet
     except ImportError as error:
         raise UserError("--parquet needs pyarrow: pip install pyarrow, or write --csv instead") from error
-    columns = {key: _alike([row[key] for row in rows]) for key in rows[0]}
+    columns = {key: _convert([row[key] for row in rows]) for key in rows[0]}
     with replacing(file) as temporary:
         parquet.write_table(Table.from_pydict(columns), temporary)
 
 
-def _row(study: Study, run: Run, keys: Sequence[str]) -> dict[str, Any]:
-    metrics = study.metrics.values()
-    signatures = (*(metric.signature for metric in metrics if metric.signature), "test.paper_signature", "store")
-    shown = (*(metric.key for metric in metrics), *_BESIDE, *_TESTED, *signatures, *_COSTS)
-    found = {key: value_at(run.result, key) for key in shown}
-    return {
-        "study": study.name,
-        "arm": run.arm,
-        "seed": run.seed,
-        "id": run.result.get("id", run.run_dir.path.name.rpartition("-")[2]),  # at W&B a run lies under another name
-        **{key: _cell(run, key) for key in keys},
-        **{key.replace(".", "_"): value for key, value in found.items()},
-        "code": str(run.code),
-        "diverged": run.divergence,
-        "path": str(run.run_dir.path),
-    }
-
-
-def _varied(study: Study) -> list[str]:
-    """What the table shows of a config, and what else the arms change: config groups and dotted keys."""
-    shown = [key.removeprefix("choices.") for key in study.columns.values()]
-    return [*shown, *sorted(study.changed.difference(shown))]
-
-
-def _cell(run: Run, key: str) -> Any:
-    """The choice in a group, or the value of a key; lists and mappings as JSON, for a cell holds one value."""
-    value = run.config.get("choices", {}).get(key, value_at(run.config, key))
-    return json.dumps(value) if isinstance(value, list | dict) else value
-
-
-def _alike(values: list[Any]) -> list[Any]:
+def _convert(values: list[Any]) -> list[Any]:
     """Values of one type; whole numbers among fractions become fractions."""
     types = {type(value) for value in values if value is not None}
-    if types == {int, float}:
-        return [None if value is None else float(value) for value in values]
-    return values if len(types) < 2 else [None if value is None else str(value) for value in values]
-
-
-def _endless(value: Any) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
+    if len(types) < 2:
+        return values
+    convert = float if types == {int, float} else str
+    return [None if value is None else convert(value) for value in values]

@@ -6,7 +6,7 @@ set has trained on it; of the test set the best trial's score is shown, and no o
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, nan
 from pathlib import Path
@@ -29,17 +29,11 @@ _TOLD = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # trials for which the expec
 
 @dataclass(frozen=True)
 class Trial:
-    """One thing that was tried.
+    """One thing that was tried."""
 
-    Attributes:
-        words: key -> value, as typed; those that all trials share and the seed left out.
-        runs: its finished ones, one a seed.
-        drawn: how often the search drew it.
-    """
-
-    words: dict[str, str]
-    runs: list[Run]
-    drawn: int
+    words: dict[str, str]  # key -> value, as typed; those that all trials share and the seed left out
+    runs: list[Run]  # its finished ones, one a seed
+    drawn: int  # how often the search drew it
 
     @property
     def perplexity(self) -> float:
@@ -52,24 +46,24 @@ def search(name: str, planned: Sequence[tuple[Sequence[str], RunDir]], drawn: Co
 
     Args:
         name: what was typed to start it, such as "sweeps/learning_rate.yaml run_cap=40".
-        planned: each of its runs: its overrides, and its directory.
+        planned: of each run its overrides and its directory.
         drawn: the keys whose values were drawn at random; where all that varies was, luck can be reckoned.
 
     Raises:
-        UserError: none of its runs is finished, or their perplexities are not over the same word pieces.
+        UserError: none of its runs is finished, or their perplexities are not over the same subwords.
     """
     wanted = Counter(run for _, run in planned)
-    words = {run: _words(overrides) for overrides, run in planned}
-    there, unreadable = _finished(wanted)
+    pairs = {run: (override.strip().lstrip("+").partition("=") for override in words) for words, run in planned}
+    words = {run: {key: value for key, _, value in typed} for run, typed in pairs.items()}
+    there, unreadable = _read_finished(wanted)
     if not there:
         raise UserError(
             " ".join([f"no run of this search is finished; this makes them: etude sweep {name}", *unreadable])
         )
     if len({run.result.get("store", "") for run in there.values()}) > 1:
-        raise UserError(
-            f"{name}: its runs met different texts or word pieces, and perplexities of these cannot be ranked"
-        )
-    varied = _varied(words.values())
+        raise UserError(f"{name}: its runs met different texts or subwords, and perplexities of these cannot be ranked")
+    keys = sorted({key for typed in words.values() for key in typed} - {"seed"})
+    varied = [key for key in keys if len({typed.get(key, "") for typed in words.values()}) > 1]
     grouped: dict[tuple[str, ...], list[RunDir]] = {}
     for run in there:
         grouped.setdefault(tuple(words[run].get(key, "") for key in varied), []).append(run)
@@ -83,13 +77,7 @@ def search(name: str, planned: Sequence[tuple[Sequence[str], RunDir]], drawn: Co
     return _rows(name, trials, left_out, at_random=bool(varied) and set(varied) <= set(drawn))
 
 
-def _words(overrides: Iterable[str]) -> dict[str, str]:
-    """Key -> value, as typed."""
-    pairs = (override.strip().lstrip("+").partition("=") for override in overrides)
-    return {key: value for key, _, value in pairs}
-
-
-def _finished(wanted: Iterable[RunDir]) -> tuple[dict[RunDir, Run], list[str]]:
+def _read_finished(wanted: Iterable[RunDir]) -> tuple[dict[RunDir, Run], list[str]]:
     """Those that are, and a sentence for each that cannot be read."""
     found, unreadable = {}, []
     for run_dir in wanted:
@@ -106,37 +94,23 @@ def _finished(wanted: Iterable[RunDir]) -> tuple[dict[RunDir, Run], list[str]]:
     return found, unreadable
 
 
-def _varied(typed: Iterable[Mapping[str, str]]) -> list[str]:
-    """The keys that not all runs share, but for the seed."""
-    runs = [*typed]
-    keys = sorted({key for words in runs for key in words} - {"seed"})
-    return [key for key in keys if len({words.get(key, "") for words in runs}) > 1]
-
-
 def _rows(name: str, trials: Sequence[Trial], left_out: list[str], at_random: bool) -> Rows:
     several = any(len(trial.runs) > 1 for trial in trials)
+    numbers = {key: all(_NUMBER.fullmatch(trial.words[key]) for trial in trials) for key in trials[0].words}
+    columns = [*(Column(key, words=not number) for key, number in numbers.items()), Column("PPL", "validation")]
+    rows = []
+    for trial in trials:
+        score = format_fixed(trial.perplexity, 2) + marks_on_code(run.code for run in trial.runs)
+        rows.append([*map(_short, trial.words.values()), score, *([str(len(trial.runs))] * several)])
     file = name.split()[0]
     return Rows(
         file,
         Path(file).stem,
-        [
-            *(Column(key, words=not _numbers(key, trials)) for key in trials[0].words),
-            Column("PPL", "validation"),
-            *([Column("seeds")] if several else []),
-        ],
-        [Row("", [*_cells(trial), *([str(len(trial.runs))] if several else [])], run=True) for trial in trials],
+        [*columns, *([Column("seeds")] * several)],
+        [Row("", cells, run=True) for cells in rows],
         notes=[f"The runs of: etude sweep {name}", *_notes(trials, at_random)],
         left_out=left_out,
     )
-
-
-def _cells(trial: Trial) -> list[str]:
-    marks = marks_on_code(run.code for run in trial.runs)
-    return [*map(_short, trial.words.values()), format_fixed(trial.perplexity, 2) + marks]
-
-
-def _numbers(key: str, trials: Sequence[Trial]) -> bool:
-    return all(_NUMBER.fullmatch(trial.words[key]) for trial in trials)
 
 
 def _short(value: str) -> str:

@@ -19,68 +19,51 @@ Values = tuple[Any, ...]  # of the keys that a study tunes, in its order
 
 @dataclass(frozen=True)
 class Readings:
-    """The finished runs of a study in one setting, apart.
+    """The finished runs of a study in one setting, apart; where nothing was tuned, all are `shared`."""
 
-    Attributes:
-        shared: those judged with the value that all arms share; all runs, where nothing was tuned.
-        best: those judged with the value that suits their arm best; empty where nothing was tuned.
-        values: which value that is, by arm.
-        trials: how many values were tried, by arm.
-        pilots: the seeds that are in no table.
-        notes: sentences on what is in neither reading.
-    """
-
-    shared: list[Run] = field(default_factory=list)
-    best: list[Run] = field(default_factory=list)
-    values: dict[str, Values] = field(default_factory=dict)
-    trials: dict[str, int] = field(default_factory=dict)
-    pilots: frozenset[int] = frozenset()
-    notes: list[str] = field(default_factory=list)
+    shared: list[Run] = field(default_factory=list)  # those judged with the value that all arms share
+    best: list[Run] = field(default_factory=list)  # those judged with the value that suits their arm best
+    values: dict[str, Values] = field(default_factory=dict)  # which value that is, by arm
+    trials: dict[str, int] = field(default_factory=dict)  # how many values were tried, by arm
+    pilots: frozenset[int] = frozenset()  # the seeds that are in no table
+    notes: list[str] = field(default_factory=list)  # sentences on what is in neither reading
 
 
-def readings(study: Study, runs: Sequence[Run], asked: Mapping[str, str]) -> Readings:
-    """The finished runs of one setting as they are to be read.
+def separate_trials(study: Study, runs: Sequence[Run], asked: Mapping[str, str]) -> Readings:
+    """Separate the finished runs of one setting as they are to be read; `asked` is the shared value, if typed.
 
-    Args:
-        study: which may say what is tuned.
-        runs: where all are on pilot seeds, they are the table: who looks at pilots wants to see them.
-        asked: the shared value of a tuned key, where the reader chose it.
+    Where all are on pilot seeds, they are the table: who looks at pilots wants to see them.
     """
     judged = [run for run in runs if run.seed not in study.pilots] or list(runs)
     pilots = frozenset(study.pilots) - {run.seed for run in judged}
     trials = [run for run in runs if run.seed in pilots]
     fitting = [run for run in judged if all(run.chosen(key) == value for key, value in asked.items())]
-    shared = _shared(study, fitting)
-    tried = {arm: _losses(study, [run for run in trials if run.arm == arm]) for arm in study.arms}
+    shared = _shared_value(study, fitting)
+    tried: dict[str, dict[Values, dict[int, Any]]] = {}  # arm -> value -> seed -> validation perplexity
+    for run in trials:
+        perplexity = None if run.divergence else value_at(run.result, "valid.perplexity")
+        tried.setdefault(run.arm, {}).setdefault(tuned_values(study, run), {})[run.seed] = perplexity
     found = {arm: best_value(losses, study.pilots) for arm, losses in tried.items()}
-    values = {arm: value for arm, value in found.items() if value is not None}
-    of_all = [run for run in fitting if _values(study, run) == shared]
-    best = [run for run in judged if run.arm in values and _values(study, run) == values[run.arm]]
+    values = {arm: value for arm in study.arms if (value := found.get(arm)) is not None}
+    of_all = [run for run in fitting if tuned_values(study, run) == shared]
+    best = [run for run in judged if run.arm in values and tuned_values(study, run) == values[run.arm]]
     others = sum(run not in of_all and run not in best for run in judged)
     keys = ", ".join(study.tune)
     notes = [f"Left out: {format_count(others)} with another {keys}: say which to see them."] if others else []
     notes += [f"Left out: {format_count(len(trials))} on pilot seeds."] if trials else []
-    return Readings(of_all, best, values, {arm: len(losses) for arm, losses in tried.items() if losses}, pilots, notes)
+    return Readings(of_all, best, values, {arm: len(losses) for arm, losses in tried.items()}, pilots, notes)
 
 
-def _losses(study: Study, trials: Sequence[Run]) -> dict[Values, dict[int, Any]]:
-    """By value and seed, the validation perplexity; None of what diverged."""
-    found: dict[Values, dict[int, Any]] = {}
-    for run in trials:
-        perplexity = None if run.divergence else value_at(run.result, "valid.perplexity")
-        found.setdefault(_values(study, run), {})[run.seed] = perplexity
-    return found
+def tuned_values(study: Study, run: Run) -> Values:
+    """What a run has of the keys that its study tunes."""
+    return tuple(value_at(run.config, key) for key in study.tune)
 
 
-def _shared(study: Study, judged: Sequence[Run]) -> Values:
+def _shared_value(study: Study, judged: Sequence[Run]) -> Values:
     """The value that most arms have; of equals the one that was run first. Nothing where there are no runs."""
     first: dict[Values, float] = {}
     for run in judged:
-        values = _values(study, run)
+        values = tuned_values(study, run)
         first[values] = min(run.changed, first.get(values, run.changed))
-    arms = Counter(values for values, _ in {(_values(study, run), run.arm) for run in judged})
+    arms = Counter(values for values, _ in {(tuned_values(study, run), run.arm) for run in judged})
     return max(first, key=lambda values: (arms[values], -first[values]), default=())
-
-
-def _values(study: Study, run: Run) -> Values:
-    return tuple(value_at(run.config, key) for key in study.tune)

@@ -1,7 +1,7 @@
 """How numbers and values are written in a report."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from etude.report.statistics import Interval
@@ -23,6 +23,11 @@ def join_words(words: Iterable[str]) -> str:
     return f"{', '.join(rest)} and {last}" if rest else last
 
 
+def name_arms(arms: Sequence[str], of: int, all_of_them: str) -> str:
+    """The names, or one name for all where there are several and no others."""
+    return all_of_them if len(arms) == of > 1 else ", ".join(arms)
+
+
 def format_count(runs: int) -> str:
     """1 run, 3 runs."""
     return "1 run" if runs == 1 else f"{runs} runs"
@@ -34,8 +39,10 @@ def format_range(values: Iterable[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def format_millions(parameters: int) -> str:
+def format_millions(parameters: float | None) -> str:
     """Parameters in millions, three figures of them."""
+    if parameters is None:
+        return "–"
     found = parameters / 1e6
     return f"{found:.{max(0, 2 - math.floor(math.log10(found)))}f}" if 0 < found < 100 else f"{found:.0f}"
 

@@ -22,7 +22,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 # What asks, shows, tells and files: no number depends on it.
 _BESIDE = re.compile(
     r"etude\.(cli|config|errors|files|inspect|launchers|logs|paths|report|runs|search|studies|terminal|wandb_service"
-    r"|yaml_file|tasks\.(flops|size|text_size)|training\.(loggers|metrics_writers|stopping|wandb_logger))(\.|$)"
+    r"|yaml_file|tasks\.(counted|size|text_size)|training\.(loggers|metrics_writers|stopping|wandb_logger))(\.|$)"
 )
 # Libraries stand for themselves: `environment.json` has their versions.
 _LIBRARIES = {"torch", "lightning", "hydra", "omegaconf", "sentencepiece", "sacrebleu", "sacremoses", "numpy", "wandb"}

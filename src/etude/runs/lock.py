@@ -4,6 +4,7 @@ The locks die with their processes. `flock` holds them, on this machine and on a
 it on (docs/clusters.md). Those of a training that runs share lie in `runs/.trainings`.
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,6 +14,8 @@ from filelock import FileLock, Timeout
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
 from etude.runs.siblings import is_trained
+
+log = logging.getLogger(__name__)
 
 
 class Busy(UserError):  # noqa: N818
@@ -43,14 +46,22 @@ def hold_lock(run: RunDir, patience: float) -> Iterator[None]:
 def hold_training(run: RunDir, patience: float) -> Iterator[None]:
     """Meanwhile no other run trains the same; whoever has to do with a complete training alone waits for nobody.
 
+    Args:
+        run: a directory.
+        patience: seconds to wait for another run; below zero as long as it takes.
+
     Raises:
         Busy: another run trains the same.
     """
     file = _of_training(run, "lock")
+    if file is None or is_trained(run):
+        yield
+        return
+    file.parent.mkdir(exist_ok=True)
+    if _held(file):
+        log.info("another run is trained whose weights are the same: waiting for it")
     try:
-        with ExitStack() as held:
-            if file:
-                held.enter_context(FileLock(file, timeout=patience))
+        with FileLock(file, timeout=patience):
             yield
     except Timeout as error:
         raise Busy(f"another process is training for another run what {run.path} needs too: wait for it") from error
@@ -59,12 +70,16 @@ def hold_training(run: RunDir, patience: float) -> Iterator[None]:
 def claim(run: RunDir) -> ExitStack | None:
     """Keep other launchers from the run and its training until the stack is closed; None where somebody is at it."""
     with ExitStack() as claimed:
-        for file in filter(None, (run.claim_file, _of_training(run, "claim"))):
+        files = [run.claim_file]
+        if (shared := _of_training(run, "claim")) and not is_trained(run):
+            shared.parent.mkdir(exist_ok=True)
+            files.append(shared)
+        for file in files:
             try:
                 claimed.enter_context(FileLock(file, timeout=0, thread_local=False))
             except Timeout:
                 return None
-        if _held(run.lock_file) or _held(_of_training(run, "lock")):
+        if _held(run.lock_file) or (shared in files and _held(_of_training(run, "lock"))):
             return None
         return claimed.pop_all()
 
@@ -76,16 +91,14 @@ def is_locked(run: RunDir) -> bool:
 
 def is_training_locked(run: RunDir) -> bool:
     """Whether a process trains for this run or another what it needs, or a launcher is starting one."""
-    return _held(_of_training(run, "lock")) or _held(_of_training(run, "claim"))
+    held = _held(_of_training(run, "lock")) or _held(_of_training(run, "claim"))
+    return held and not is_trained(run)
 
 
 def _of_training(run: RunDir, kind: str) -> Path | None:
-    """The file to hold while the run's training is incomplete."""
-    if not run.training or is_trained(run):
-        return None
-    folder = run.path.parents[2] / ".trainings"
-    folder.mkdir(exist_ok=True)
-    return folder / f"{run.training}.{kind}"
+    """The file to hold while the run's training is incomplete; None where nobody has recorded which that is."""
+    training = run.training
+    return run.runs_dir / ".trainings" / f"{training}.{kind}" if training else None
 
 
 def _held(file: Path | None) -> bool:

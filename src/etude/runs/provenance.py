@@ -3,12 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from itertools import count
 from typing import Any
 
 from etude.files import read_json
 from etude.runs.code import code_fingerprint, unread_of
-from etude.runs.lock import Busy, hold_lock
 from etude.runs.run_dir import RunDir
 
 
@@ -69,29 +67,10 @@ def code_of(result: Mapping[str, Any], config: Mapping[str, Any]) -> Code:
 
 def code_changed(run: RunDir, config: Mapping[str, Any]) -> bool:
     """Whether a run that has begun was begun by other code than today's, or nobody knows by which."""
-    return run.environment_file.exists() and _recorded(run) != code_fingerprint(config)
+    return run.environment_file.exists() and recorded_code(run) != code_fingerprint(config)
 
 
-def put_aside(run: RunDir, config: Mapping[str, Any]) -> None:
-    """Move a run of other code, finished or not, to `.stale` beside it; one that somebody is training stays.
-
-    Nothing is deleted: `<arm>/.stale/<run>-<code>` is still the directory of a run.
-    """
-    code = _recorded(run)
-    if not (run.finished or run.environment_file.exists()) or code == code_fingerprint(config):
-        return
-    aside = run.path.parent / ".stale"
-    name = f"{run.path.name}-{code or Code.UNKNOWN}"
-    free = (path for number in count(1) if not (path := aside / (name if number == 1 else f"{name}-{number}")).exists())
-    try:
-        with hold_lock(run, 0):
-            aside.mkdir(exist_ok=True)
-            run.path.rename(next(free))
-    except Busy:
-        return
-
-
-def _recorded(run: RunDir) -> str | None:
+def recorded_code(run: RunDir) -> str | None:
     """The fingerprint of the code that finished the run, or of what works on it; None where there is none."""
     file = run.result_file if run.finished else run.environment_file
     code: str | None = (read_json(file) or {}).get("code")

@@ -20,7 +20,7 @@ from etude.runs.run_dir import RunDir
 from etude.runs.run_state import NO_PROGRESS, Progress, State, state_of_unfinished
 from etude.runs.typed import NOT_A_SETTING, typed_settings, with_settings
 from etude.studies.study import Study, value_at
-from etude.terminal import told
+from etude.terminal import format_value
 
 _RUN = re.compile(r"seed(-?\d+)-[0-9a-f]+")
 
@@ -94,7 +94,7 @@ class Run:
 
     def chosen(self, key: str) -> str:
         """What was chosen for a group or a config key, as it is typed."""
-        return self.setting.get(key, told(self.choices.get(key, value_at(self.config, key))))
+        return self.setting.get(key, format_value(self.choices.get(key, value_at(self.config, key))))
 
     def has(self, key: str, value: str) -> bool:
         """Whether that was chosen; a text goes by the first digits of its fingerprint too."""

@@ -13,7 +13,7 @@ runs/<study>/<arm>/seed<k>-<hash>/
     hypotheses.test.txt  the translations, one line a source line
     sources.test.txt     what was translated, and
     references.test.txt  what it was compared with
-    tokenizer.model      the word pieces the model was trained with
+    tokenizer.model      the subwords the model was trained with
     environment.json     versions, git state, hardware
     log.txt              what the run printed
     analysis.json        what `etude analyze` found, where it was asked
@@ -23,7 +23,9 @@ runs/<study>/<arm>/seed<k>-<hash>/
 """
 
 import json
+import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,8 +86,15 @@ class RunDir:
     @property
     def training(self) -> str:
         """What identifies the training; empty where nobody has recorded it, and of a run that was put aside."""
-        recorded = self.training_file.is_file() and not self.path.parent.name.startswith(".")
-        return self.training_file.read_text(encoding="utf-8").strip() if recorded else ""
+        with suppress(OSError):
+            if not self.path.parent.name.startswith("."):
+                return self.training_file.read_text(encoding="utf-8").strip()
+        return ""
+
+    @property
+    def runs_dir(self) -> Path:
+        """The folder in which it lies by study and arm."""
+        return Path(os.path.normpath(self.path / "../../.."))
 
     def hypotheses_file(self, split: str) -> Path:
         """The translations of `split`, one line a source line."""

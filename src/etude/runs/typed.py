@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from etude.runs.material import IMMATERIAL
 from etude.studies.study import value_at
-from etude.terminal import told
+from etude.terminal import format_value
 
 if TYPE_CHECKING:
     from etude.runs.records import Run
@@ -82,7 +82,7 @@ def _is_touched(changed: Collection[str], name: str) -> bool:
 def _free_choices(choices: Mapping[str, Any], changed: Collection[str]) -> dict[str, str]:
     """The choices in groups that no arm changes."""
     return {
-        group: told(choice)
+        group: format_value(choice)
         for group, choice in choices.items()
         if group not in NOT_A_SETTING and not any(f"{group}/".startswith(f"{key}/") for key in changed)
     }

@@ -1,7 +1,7 @@
 """Under which id W&B knows a run: drawn when the run is first logged, and kept in its directory.
 
 `wandb/<id>.rows` holds a byte for each row that was logged under the id. The run's hash alone would not do: two studies
-may hold the same run, and one that is deleted and trained again is another curve.
+may have trained the same run each for itself, and one that is deleted and trained again is another curve.
 """
 
 import secrets

@@ -12,7 +12,7 @@ from typing import Any
 
 from etude.config.quoting import quote
 from etude.errors import UserError, did_you_mean
-from etude.paths import found, shipped
+from etude.paths import folders_of, shipped
 from etude.runs.run_dir import RunDir
 from etude.search.distributions import draw, share
 from etude.search.tuning import grid, trials, tuned_study
@@ -82,7 +82,7 @@ def runs_of(name: str, extra: Sequence[str] = ()) -> list[tuple[list[str], RunDi
 def names_file(name: str) -> bool:
     """Whether `name` is meant as that of a sweep file, and not of a study."""
     return Path(name).suffix in (".yaml", ".yml") or (
-        name not in study_names() and any((folder / f"{name}.yaml").is_file() for folder in found("sweeps"))
+        name not in study_names() and any((folder / f"{name}.yaml").is_file() for folder in folders_of("sweeps"))
     )
 
 
@@ -93,7 +93,7 @@ def drawn_keys(name: str, extra: Sequence[str] = ()) -> set[str]:
         UserError: as `sweep_overrides`.
     """
     own, overrides = _read(name, extra)
-    return set(_drawn(Path(own["file"]), {_key(word) for word in overrides})) if "file" in own else set()
+    return set(_drawn_parameters(Path(own["file"]), {_key(word) for word in overrides})) if "file" in own else set()
 
 
 def sweep_runs(
@@ -116,11 +116,10 @@ def sweep_runs(
     from etude.config.compose_cache import expand  # brings Hydra, which `etude status` does without
 
     combinations = expand(overrides)
-    drawn = _drawn(Path(file), {_key(word) for word in overrides}) if file else {}
+    drawn = _drawn_parameters(Path(file), {_key(word) for word in overrides}) if file else {}
     if not drawn:
         return combinations[:run_cap]
-    if run_cap is None:
-        raise UserError(f"{file}: a random search has no end of its own: say run_cap=20, in the file or here")
+    _check_end(file, run_cap)
     logger.info("%s: %s runs drawn with search_seed=%d", file, run_cap, search_seed)
 
     def one(number: int) -> list[str]:
@@ -134,35 +133,34 @@ def sweep_runs(
 def _read(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """What is said of the sweep itself, in its file or behind its name, and the overrides of its runs."""
     file = find_file(name)
-    own: dict[str, Any] = {key: _number(word.partition("=")[2]) for word in extra if (key := _key(word)) in _OWN}
-    if "tuned" in own:
-        own["tuned"] = _yes(own["tuned"])
+    own = {key: _own_value(key, word.partition("=")[2]) for word in extra if (key := _key(word)) in _OWN}
     typed = [word for word in extra if _key(word) not in _OWN]
     if file is None:
         written = [f"experiment={','.join(f'{name}/{arm}' for arm in load_study(name).arms)}"]
     else:
         content = _content(file)
         own = {key: content[key] for key in ("run_cap",) if key in content} | own
-        written = [_override(key, parameter) for key, parameter in _told(file, content).items()]
+        written = [_override(key, parameter) for key, parameter in _fixed_parameters(file, content).items()]
         written += [part for part in content.get("command") or [] if "=" in str(part)]
         if content["method"] == "random":
             own = {"file": str(file), **own}
-            if own.get("run_cap") is None:
-                raise UserError(f"{file}: a random search has no end of its own: say run_cap=20, in the file or here")
+            _check_end(file, own.get("run_cap"))
     keys = {_key(word) for word in typed}
     return own, [override for override in written if _key(override) not in keys] + typed
 
 
-def _yes(word: Any) -> bool:
-    """What stands behind `tuned=`."""
-    if word not in ("true", "false"):
-        raise UserError(f"tuned={word}: say tuned=true, or leave it out")
-    return bool(word == "true")
+def _own_value(key: str, text: str) -> Any:
+    """What stands behind `tuned=` or `run_cap=`; there, what is no number is refused where it is used."""
+    if key != "tuned":
+        return int(text) if text.isdecimal() else text
+    if text not in ("true", "false"):
+        raise UserError(f"tuned={text}: say tuned=true, or leave it out")
+    return text == "true"
 
 
-def _number(text: str) -> int | str:
-    """What stands behind `run_cap=`; what is no number is refused where it is used."""
-    return int(text) if text.isdecimal() else text
+def _check_end(file: object, run_cap: Any) -> None:
+    if run_cap is None:
+        raise UserError(f"{file}: a random search has no end of its own: say run_cap=20, in the file or here")
 
 
 def _content(file: Path) -> dict[str, Any]:
@@ -181,18 +179,16 @@ def _content(file: Path) -> dict[str, Any]:
     return content
 
 
-def _told(file: Path, content: dict[str, Any]) -> Parameters:
+def _fixed_parameters(file: Path, content: dict[str, Any]) -> Parameters:
     """The parameters that are not drawn: all of a grid, the constant ones of a random search."""
     parameters: Parameters = content["parameters"]
-    if content["method"] == "random":
-        return {key: parameter for key, parameter in parameters.items() if "value" in parameter}
     for key, parameter in parameters.items():
-        if not {"value", "values"} & set(parameter):
+        if content["method"] == "grid" and not {"value", "values"} & set(parameter):
             raise UserError(f"{file}: parameters.{key} needs values: [...] or value: ...; only method: random draws")
-    return parameters
+    return {key: told for key, told in parameters.items() if content["method"] == "grid" or "value" in told}
 
 
-def _drawn(file: Path, typed: set[str]) -> Parameters:
+def _drawn_parameters(file: Path, typed: set[str]) -> Parameters:
     """The parameters that are drawn, but for those whose value was typed."""
     parameters: Parameters = _content(file)["parameters"]
     return {key: parameter for key, parameter in parameters.items() if "value" not in parameter and key not in typed}
@@ -216,14 +212,10 @@ def find_file(name: str) -> Path | None:
         UserError: it is neither.
     """
     named = Path(name)
-    candidates = [named] + [
-        folder / (named.name if named.suffix else f"{named.name}.yaml")
-        for folder in found("sweeps")
-        if named.parent in (Path(), Path("sweeps"))
-    ]
-    for candidate in candidates:
-        if candidate.is_file():
-            return candidate
+    folders = folders_of("sweeps") if named.parent in (Path(), Path("sweeps")) else []
+    in_folders = (folder / (named.name if named.suffix else f"{named.name}.yaml") for folder in folders)
+    if file := next((path for path in (named, *in_folders) if path.is_file()), None):
+        return file
     if name in study_names():
         return None
     if name in arm_names():
@@ -233,7 +225,7 @@ def find_file(name: str) -> Path | None:
         )
     if named.suffix and (ours := shipped("sweeps") / named.name).is_file():
         raise UserError(f"there is no {name}; the file of that name that comes with étude is {ours}")
-    known = {file.name for folder in found("sweeps") for file in folder.glob("*.yaml")}
+    known = {file.name for folder in folders_of("sweeps") for file in folder.glob("*.yaml")}
     studies = {study for study in study_names() if f"{study}.yaml" not in known}
     raise UserError(f"{name} is neither a sweep file nor a study: {did_you_mean(named.name, known | studies)}")
 

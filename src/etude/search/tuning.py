@@ -12,6 +12,7 @@ from etude.config.quoting import quote
 from etude.errors import UserError
 from etude.runs.divergence import divergence
 from etude.runs.run_dir import RunDir
+from etude.studies.arms import override_key
 from etude.studies.criteria import best_value
 from etude.studies.study import Study, load_study, value_at
 
@@ -25,7 +26,7 @@ def tuned_study(runs: Sequence[Sequence[str]]) -> Study:
     Raises:
         UserError: they are of no study or of several, or theirs says nothing.
     """
-    names = {_named(run, "experiment").partition("/")[0] for run in runs}
+    names = {_value_of(run, "experiment").partition("/")[0] for run in runs}
     if len(names) != 1 or not (name := names.pop()):
         raise UserError("tuned=true is for the arms of one study, such as: etude sweep table3 tuned=true seed=11,12,13")
     study = load_study(name)
@@ -55,12 +56,7 @@ def grid(study: Study) -> list[Values]:
 
 
 def at_their_best(study: Study, runs: Sequence[Sequence[str]], places: Mapping[Values, RunDir]) -> list[Overrides]:
-    """The runs again, each with the values that suit its arm best.
-
-    Args:
-        study: what is tuned.
-        runs: their overrides.
-        places: the directory of each trial, by its overrides.
+    """The overrides of the runs again, each with the values that suit its arm best; `places` are those of the trials.
 
     Raises:
         UserError: no trial of an arm has come to a finite end.
@@ -77,7 +73,7 @@ def _best(study: Study, arm: Sequence[str], places: Mapping[Values, RunDir]) -> 
     best = best_value(tried, study.pilots)
     if best is None:
         raise UserError(
-            f"{_named(arm, 'experiment')}: none of the {len(tried)} values that were tried came to a finite end on "
+            f"{_value_of(arm, 'experiment')}: none of the {len(tried)} values that were tried came to a finite end on "
             "every pilot seed, so that no best of them can be run"
         )
     return best
@@ -95,7 +91,7 @@ def _arms(study: Study, runs: Sequence[Sequence[str]]) -> list[Overrides]:
         raise UserError(
             f"seed={min(pilots)} is a pilot seed of study {study.name}: judge on others, such as seed=1,2,3"
         )
-    typed = {word.partition("=")[0].lstrip("+") for run in runs for word in run} & set(study.tune)
+    typed = {override_key(word) for run in runs for word in run} & set(study.tune)
     if typed:
         raise UserError(f"tuned=true tries values of {', '.join(sorted(typed))}: leave it out here")
     return [list(arm) for arm in dict.fromkeys(tuple(_without_seed(run)) for run in runs)]
@@ -105,5 +101,5 @@ def _without_seed(run: Sequence[str]) -> Overrides:
     return [word for word in run if not word.startswith("seed=")]
 
 
-def _named(run: Sequence[str], key: str) -> str:
+def _value_of(run: Sequence[str], key: str) -> str:
     return next((word.partition("=")[2] for word in run if word.startswith(f"{key}=")), "")

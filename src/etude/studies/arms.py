@@ -34,12 +34,12 @@ def read_arms(file: Path, content: Mapping[str, Any]) -> tuple[Arms, dict[str, s
     arms = {arm: _overrides(file, arm, one) for arm, one in listed.items() if not isinstance(one, dict)}
     arms = {arm: arms[arm] if arm in arms else _without(file, arm, one, arms) for arm, one in listed.items()}
     arms = one_for_each(file, content.get("each", []), written=arms)
-    arms = _joined(file, "grid", arms, combine(file, content["grid"]) if "grid" in content else {})
+    arms = _join(file, "grid", arms, combine(file, content["grid"]) if "grid" in content else {})
     named: Any = content.get("leave_one_out", [])
     against: dict[str, str] = {}
     for name in named if isinstance(named, list) else [named]:
         made = leave_one_out(file, name, arms)
-        arms = _joined(file, "leave_one_out", arms, made)
+        arms = _join(file, "leave_one_out", arms, made)
         against |= {arm: str(name) for arm in made}
     return arms, against
 
@@ -85,19 +85,19 @@ def combine(file: Path, grid: Any) -> Arms:
 
 def leave_one_out(file: Path, name: Any, written: Arms) -> Arms:
     """An arm for every override of the arm `name`, which lacks that one alone: `all-without-norm`."""
-    overrides = _named(file, "leave_one_out", name, written)
+    overrides = _find_arm(file, "leave_one_out", name, written)
     if len(overrides) < 2:
         raise UserError(f"{file}: leave_one_out: the arm {name} needs two overrides or more to leave one out")
-    short = Counter(_last(_key(override)) for override in overrides)
+    short = Counter(_last(override_key(override)) for override in overrides)
     arms: Arms = {}
     for place, override in enumerate(overrides):
-        key = _key(override)
+        key = override_key(override)
         what = _last(key) if short[_last(key)] == 1 else key.replace("/", ".")
         arms[f"{name}-without-{what}"] = overrides[:place] + overrides[place + 1 :]
     return arms
 
 
-def _joined(file: Path, key: str, arms: Arms, made: Arms) -> Arms:
+def _join(file: Path, key: str, arms: Arms, made: Arms) -> Arms:
     if taken := [name for name in made if name in arms]:
         raise UserError(f"{file}: {key} makes an arm {taken[0]}, and the study has one of that name: rename it")
     return arms | made
@@ -108,13 +108,13 @@ def _without(file: Path, arm: Any, given: Mapping[str, Any], written: Arms) -> l
     _check_name(file, arm)
     if set(given) != {"from", "without"} or not isinstance(given["without"], list):
         raise UserError(f"{file}: arms.{arm} must be a list of overrides, or {{from: ARM, without: [KEY, ...]}}")
-    overrides = _named(file, f"arms.{arm}.from", given["from"], written)
-    known = [*map(_key, overrides), *overrides]
+    overrides = _find_arm(file, f"arms.{arm}.from", given["from"], written)
+    known = [*map(override_key, overrides), *overrides]
     for word in given["without"]:
         if word not in known:
-            there = did_you_mean(str(word), map(_key, overrides))
+            there = did_you_mean(str(word), map(override_key, overrides))
             raise UserError(f"{file}: arms.{arm}.without: {given['from']} has no override {word!r}: {there}")
-    return [override for override in overrides if not {override, _key(override)} & set(given["without"])]
+    return [override for override in overrides if not {override, override_key(override)} & set(given["without"])]
 
 
 def _overrides(file: Path, arm: Any, listed: Any) -> list[str]:
@@ -124,7 +124,7 @@ def _overrides(file: Path, arm: Any, listed: Any) -> list[str]:
     for override in listed:
         if not isinstance(override, str) or not _OVERRIDE.fullmatch(override):
             raise UserError(f"{file}: arms.{arm}: {override!r} is no override; write key=value, as on the command line")
-        refuse_old_name(file, f"arms.{arm}", override.partition("=")[0].lstrip("+~"))
+        refuse_old_name(file, f"arms.{arm}", override_key(override))
     return list(listed)
 
 
@@ -133,7 +133,7 @@ def _check_name(file: Path, arm: Any) -> None:
         raise UserError(f"{file}: arms: {arm!r} cannot name an arm; use letters, digits, '_', '-' and '.'")
 
 
-def _named(file: Path, where: str, name: Any, written: Mapping[str, Sequence[str]]) -> list[str]:
+def _find_arm(file: Path, where: str, name: Any, written: Mapping[str, Sequence[str]]) -> list[str]:
     if not isinstance(name, str) or name not in written:
         raise UserError(f"{file}: {where}: no arm {name!r} is written out: {did_you_mean(str(name), written)}")
     return list(written[name])
@@ -151,7 +151,8 @@ def _typed(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _key(override: str) -> str:
+def override_key(override: str) -> str:
+    """The config group or key that an override is about: `model.heads` of `+model.heads=4`."""
     return override.partition("=")[0].lstrip("+~")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from etude.errors import UserError
 from etude.files import write_text
-from etude.paths import find, found
+from etude.paths import find_file, folders_of
 from etude.yaml_file import read_yaml
 
 _BLOCK = re.compile(r"(?<=<!-- axes -->\n).*?(?=<!-- /axes -->)", re.DOTALL)
@@ -44,7 +44,7 @@ def gloss(group: str, value: str, folders: Iterable[Traversable] = ()) -> str:
         value: such as "rope".
         folders: where configs are looked for, in this order; the user's `conf/` and the shipped one if nothing is said.
     """
-    files = (folder / group / f"{value}.yaml" for folder in folders or found("conf"))
+    files = (folder / group / f"{value}.yaml" for folder in folders or folders_of("conf"))
     first = next((file for file in files if file.is_file()), None)
     lines = first.read_text(encoding="utf-8").splitlines() if first else []
     comments = (line.lstrip("# ") for line in lines if line.startswith("#") and not line.startswith("# @package"))
@@ -73,7 +73,7 @@ def renew(document: str) -> str:
 
 def _defaults(group: str, option: str = "train") -> Iterator[tuple[str, str]]:
     """Group and value of each line in a defaults list, and of the lists of what it chooses."""
-    content = read_yaml(find("conf", f"{group}/{option}.yaml".lstrip("/")))
+    content = read_yaml(find_file("conf", f"{group}/{option}.yaml".lstrip("/")))
     for line in (content or {}).get("defaults", []):  # of a file that says nothing there is nothing
         for name, value in line.items() if isinstance(line, dict) else ():
             below = f"{group}/{name}".lstrip("/")
@@ -84,7 +84,7 @@ def _defaults(group: str, option: str = "train") -> Iterator[tuple[str, str]]:
 
 
 def _values(group: str, default: str) -> dict[str, str]:
-    names = {file.stem for folder in found("conf") for file in (folder / group).glob("*.yaml")}
+    names = {file.stem for folder in folders_of("conf") for file in (folder / group).glob("*.yaml")}
     return {name: gloss(group, name) for name in sorted(names, key=lambda name: (name != default, name))}
 
 

@@ -21,10 +21,8 @@ Value = TypeVar("Value", bound=Hashable)
 class Criteria:
     """What counts as agreement with the paper, in nats a token; fixed before the runs that are judged by it.
 
-    Attributes:
-        large: an arm whose perplexity differs from the baseline's by more than this in the paper must differ in the
-            same direction; any other is a tie.
-        margin: a tie agrees where the difference is shown to be smaller than this.
+    An arm whose perplexity differs from the baseline's by more than `large` in the paper must differ in the same
+    direction; any other is a tie, and agrees where the difference is shown to be smaller than `margin`.
     """
 
     large: float

@@ -12,30 +12,17 @@ _NAME = re.compile(r"[A-Za-z]\w*")
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric, as `metrics` of a study.yaml declares it.
+    """One metric, as `metrics` of a study.yaml declares it."""
 
-    Attributes:
-        name: under which a paper.yaml prints it.
-        key: where a result holds its score, dotted.
-        label: the header of its column.
-        better: "lower" or "higher".
-        scale: "linear", or "log": differences are of logarithms (of a perplexity: nats), and tested as such.
-        digits: behind the point.
-        over: "text", scores of the same references compare; or "tokens", only those over the same word pieces do.
-        sentences: "bleu" where a test may resample the sentences of the hypotheses, whose corpus BLEU this is; empty
-            where only seeds are compared.
-        signature: where a result says how the score was computed; scores of other signatures do not compare.
-    """
-
-    name: str
-    key: str
-    label: str
-    better: str = "higher"
-    scale: str = "linear"
-    digits: int = 1
-    over: str = "text"
-    sentences: str = ""
-    signature: str = ""
+    name: str  # under which a paper.yaml prints it
+    key: str  # where a result holds its score, dotted
+    label: str  # the header of its column
+    better: str = "higher"  # or "lower"
+    scale: str = "linear"  # "log": differences are of logarithms (of a perplexity: nats), and tested as such
+    digits: int = 1  # behind the point
+    over: str = "text"  # scores of the same references compare; "tokens": only those over the same subwords do
+    sentences: str = ""  # "bleu": a test may resample the sentences of the hypotheses; else only seeds are compared
+    signature: str = ""  # where a result says how the score was computed; those of other signatures do not compare
 
     @property
     def is_log(self) -> bool:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError, did_you_mean
-from etude.paths import found
-from etude.studies.arms import combine, read_arms
+from etude.paths import folders_of
+from etude.studies.arms import combine, override_key, read_arms
 from etude.studies.criteria import Criteria, read_against, read_criteria, read_seeds, read_tuning
 from etude.studies.metrics import DEFAULT, Metric, read_metrics
 from etude.studies.renames import refuse_old_name
@@ -23,52 +23,30 @@ _KEYS = _ARMS | {"title", "baseline", "columns", "against", "seeds", "agreement"
 
 @dataclass(frozen=True)
 class Paper:
-    """What the paper printed.
+    """What the paper printed."""
 
-    Attributes:
-        source: which paper, and where in it.
-        test_set: what it was tested on.
-        arms: numbers by arm and name (ppl, bleu, params_M), None where it printed none.
-        proportions: its baseline's training without units, under the names of `plan/proportions.py`.
-    """
-
-    source: str = ""
-    test_set: str = ""
-    arms: dict[str, dict[str, float | None]] = field(default_factory=dict)
-    proportions: dict[str, float] = field(default_factory=dict)
+    source: str = ""  # which paper, and where in it
+    test_set: str = ""  # what it was tested on
+    arms: dict[str, dict[str, float | None]] = field(default_factory=dict)  # by name: ppl, bleu, params_M
+    proportions: dict[str, float] = field(default_factory=dict)  # its baseline's training, see `PROPORTIONS`
 
 
 @dataclass(frozen=True)
 class Study:
-    """One study.
+    """One study."""
 
-    Attributes:
-        name: of its folder.
-        title: above its table.
-        baseline: the arm that the others are held against.
-        arms: the overrides of each.
-        columns: what the table shows of a run's config: printed header -> dotted key.
-        paper: what it reproduces, if anything.
-        against: the arms that are held against another one than the baseline, and which.
-        seeds: how many an arm shall have, fixed before the runs are looked at; None where nothing was fixed.
-        criteria: what counts as agreement with the paper; None where nothing was fixed.
-        tune: the config keys that suit each arm differently, and the values to try; empty where nothing is tuned.
-        pilots: the seeds on which they are tried, which no table of judged runs holds.
-        metrics: what its runs are scored by, in the order of the table.
-    """
-
-    name: str
-    title: str
-    baseline: str
-    arms: dict[str, list[str]]
-    columns: dict[str, str]
-    paper: Paper
-    against: dict[str, str] = field(default_factory=dict)
-    seeds: int | None = None
-    criteria: Criteria | None = None
-    tune: dict[str, list[Any]] = field(default_factory=dict)
-    pilots: list[int] = field(default_factory=list)
-    metrics: dict[str, Metric] = field(default_factory=lambda: DEFAULT)
+    name: str  # of its folder
+    title: str  # above its table
+    baseline: str  # the arm that the others are held against
+    arms: dict[str, list[str]]  # the overrides of each
+    columns: dict[str, str]  # what the table shows of a run's config: printed header -> dotted key
+    paper: Paper  # what it reproduces, if anything
+    against: dict[str, str] = field(default_factory=dict)  # the arms held against another one than the baseline
+    seeds: int | None = None  # how many an arm shall have, fixed before the runs are looked at
+    criteria: Criteria | None = None  # what counts as agreement with the paper, fixed like them
+    tune: dict[str, list[Any]] = field(default_factory=dict)  # the keys that suit each arm differently, values to try
+    pilots: list[int] = field(default_factory=list)  # the seeds on which they are tried, and no run is judged
+    metrics: dict[str, Metric] = field(default_factory=lambda: DEFAULT)  # in the order of the table
 
     @property
     def printed(self) -> list[str]:
@@ -92,12 +70,12 @@ class Study:
     @property
     def changed(self) -> set[str]:
         """The config groups and dotted keys that some arm changes."""
-        return {override.partition("=")[0].lstrip("+~") for overrides in self.arms.values() for override in overrides}
+        return {override_key(override) for overrides in self.arms.values() for override in overrides}
 
 
 def study_names() -> list[str]:
     """Every study there is, the user's own and the shipped ones."""
-    return sorted({file.parent.name for folder in found("experiments") for file in folder.glob("*/study.yaml")})
+    return sorted({file.parent.name for folder in folders_of("experiments") for file in folder.glob("*/study.yaml")})
 
 
 def load_study(name: str) -> Study:
@@ -111,7 +89,7 @@ def load_study(name: str) -> Study:
             "single is no study, for its runs were typed one by one: `etude diff RUN RUN` compares two configs, and "
             "experiments/NAME/study.yaml makes arms of them"
         )
-    folder = next((f / name for f in found("experiments") if (f / name / "study.yaml").is_file()), None)
+    folder = next((f / name for f in folders_of("experiments") if (f / name / "study.yaml").is_file()), None)
     if name not in study_names() or folder is None:
         raise UserError(f"there is no study {name!r}: {did_you_mean(name, study_names())}")
     files = (folder / "study.yaml", folder / "paper.yaml")
@@ -152,21 +130,20 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
         refuse_old_name(file, f"columns.{header}", key.removeprefix("choices."))
     for key in tune:
         refuse_old_name(file, "tune", key)
-    title = str(content.get("title", folder.name))
+    against = {arm: other for arm, other in full.items() if other != baseline}
     return Study(
-        folder.name,
-        title,
-        baseline,
-        arms,
-        columns,
-        _paper(folder / "paper.yaml", arms),
-        {arm: other for arm, other in full.items() if other != baseline}
-        | read_against(file, content.get("against"), arms, baseline),
-        read_seeds(file, content.get("seeds")),
-        read_criteria(file, content.get("agreement")),
-        tune,
-        pilots,
-        read_metrics(file, content.get("metrics")),
+        name=folder.name,
+        title=str(content.get("title", folder.name)),
+        baseline=baseline,
+        arms=arms,
+        columns=columns,
+        paper=_paper(folder / "paper.yaml", arms),
+        against=against | read_against(file, content.get("against"), arms, baseline),
+        seeds=read_seeds(file, content.get("seeds")),
+        criteria=read_criteria(file, content.get("agreement")),
+        tune=tune,
+        pilots=pilots,
+        metrics=read_metrics(file, content.get("metrics")),
     )
 
 

@@ -37,7 +37,7 @@ def sums(runs: Sequence[Sequence[str]], references: Sequence[str]) -> NDArray[np
     return np.array(rows, dtype=np.float64)
 
 
-def corpus_bleu(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+def corpus_bleu(sums: NDArray[np.float64], effective_order: bool = False) -> NDArray[np.float64]:
     """BLEU of corpora whose counts were added up, smoothed as sacreBLEU does by default.
 
     The k-th order without a match counts as 1 / 2^k matches (Chen & Cherry 2014, method 3); a corpus with no match at
@@ -45,14 +45,15 @@ def corpus_bleu(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Args:
         sums: (..., 10) as `sums` gives them, added up over sentences.
+        effective_order: only the orders of n-gram that there are take part, as sacreBLEU scores single sentences.
 
     Returns:
         (...) 0 to 100.
     """
     translated, referenced, matches, totals = sums[..., 0], sums[..., 1], sums[..., 2:6], sums[..., 6:]
-    missed = matches == 0
+    there, missed = totals > 0, matches == 0
     with np.errstate(divide="ignore", invalid="ignore"):
-        precisions = np.where(missed, 0.5 ** missed.cumsum(axis=-1), matches) / totals
-        brevity = np.exp(np.minimum(0, 1 - referenced / translated))
-        scores = 100 * brevity * np.exp(np.log(precisions).mean(axis=-1))
-    return np.where((totals > 0).all(axis=-1) & ~missed.all(axis=-1), scores, 0.0)
+        precisions = np.where(missed, 0.5 ** (missed & there).cumsum(axis=-1), matches) / totals
+        logs = np.where(there, np.log(precisions), 0).sum(axis=-1) / there.sum(axis=-1)
+        scores = 100 * np.exp(np.minimum(0, 1 - referenced / translated)) * np.exp(logs)
+    return np.where((effective_order | there.all(axis=-1)) & ~missed.all(axis=-1), scores, 0.0)

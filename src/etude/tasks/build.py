@@ -4,16 +4,16 @@ Lightning takes longer to import than a plan to make, so what needs it imports i
 """
 
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from hydra.utils import instantiate
 from torch.overrides import TorchFunctionMode
 
-from etude.config.check import check_part
+from etude.config.check import check_model
 from etude.config.parts import make, of_today
+from etude.config.signature import signature
 from etude.data import batching, store
 from etude.data.batching import Batch
 from etude.data.corpus import SPLITS, Corpus
@@ -24,12 +24,7 @@ from etude.decoding.translator import Translator
 from etude.errors import UserError
 from etude.model.transformer import Transformer
 
-if TYPE_CHECKING:
-    pass
-
 Config = dict[str, Any]
-
-_PARTS = ("position", "attention", "scale", "backend", "norm", "residual", "feedforward", "tying", "init")
 
 
 def token_store(config: Config) -> TokenStore:
@@ -49,7 +44,7 @@ def _text(config: Config) -> tuple[Corpus, SentencePiece, Path, Limits]:
 
 
 def model(config: Config, vocab_size: int) -> Transformer:
-    """The Transformer of the config, with the weights that it starts with: a function of the seed and their names.
+    """The model of the config, with its first weights: étude's Transformer, or any class of that protocol.
 
     Args:
         config: of the run.
@@ -58,27 +53,27 @@ def model(config: Config, vocab_size: int) -> Transformer:
     Raises:
         UserError: a part refuses its sizes, `model.vocabulary` is too small, or the config is older than the code.
     """
-    sizes = config["model"]
+    node = config["model"]
     try:
-        rows = sizes["vocabulary"] or vocab_size
+        rows = node["vocabulary"] or vocab_size
         if rows < vocab_size:
             raise UserError(
                 f"model.vocabulary={rows} has no room for the {vocab_size} pieces of the tokenizer: "
                 f"say model.vocabulary=null, or data.vocab_size={rows}"
             )
-        with of_today(lambda: _check_parts(sizes)):
-            parts = {name: instantiate(sizes[name], _convert_="all") for name in _PARTS}
-            parts["init"] = partial(parts["init"], seed=config["seed"])
-            return Transformer(rows, n_layers=sizes["n_layers"], dropout=sizes["dropout"], **parts)
+        with of_today(lambda: check_model(node)):
+            takes = signature(node["_target_"]).keywords
+            given = {key: value for key, value in (("vocab_size", rows), ("seed", config["seed"])) if key in takes}
+            taken = {key: value for key, value in node.items() if key in takes}
+            part = instantiate({"_target_": node["_target_"], "_partial_": True} | taken, _convert_="all")
+            made: Transformer = part(**given)
     except ValueError as error:
         raise UserError(f"this model cannot be built: {error}") from error
     except KeyError as error:
         raise UserError(f"the model of this run has no {error}, which today's code needs: train it again") from error
-
-
-def _check_parts(sizes: Config) -> None:
-    for name in _PARTS:
-        check_part(sizes[name], f"model.{name}")
+    if lacks := [name for name in ("forward", "start", "step") if not callable(getattr(made, name, None))]:
+        raise UserError(f"model: {node['_target_']} has no {' and no '.join(lacks)}, which training and decoding call")
+    return made
 
 
 def shapes(config: Config) -> Transformer:

@@ -1,4 +1,4 @@
-"""Perplexity per word piece, as in Table 3: exp of the mean negative log-likelihood of the real target tokens.
+"""Perplexity per subword, as in Table 3: exp of the mean negative log-likelihood of the real target tokens.
 
 Never smoothed, and never a mean of batch means: sums of nats and tokens are kept apart until the end, so that the
 figure is the same however the text was batched.

@@ -6,6 +6,7 @@ from typing import Any
 from etude.config.identity import fingerprint
 from etude.errors import UserError
 from etude.tasks import build
+from etude.tasks.size import measure_size
 
 Config = dict[str, Any]
 
@@ -21,7 +22,7 @@ class TextSize:
         source: mean pieces of a source, the end token counted.
         target: mean pieces of a target, the end token counted.
         sentences: to translate at the end; None where they have not been counted.
-        vocabulary: V, the word pieces that there are; None where they have not been learned.
+        vocabulary: V, the subwords that there are; None where they have not been learned.
         tokens: of all targets to train on, their end tokens counted; None where nobody knows.
         prepared: whether the figures were counted; else they are assumed.
     """
@@ -58,10 +59,18 @@ def _translated(sentences: int | None, config: Config) -> int | None:
 
 
 def with_vocabulary(config: Config, text: TextSize) -> Config:
-    """The config with as many word pieces as the text turned out to have."""
+    """The config with as many subwords as the text turned out to have."""
     if text.vocabulary is None:
         return config
     return config | {"tokenizer": config["tokenizer"] | {"vocab_size": text.vocabulary}}
+
+
+def flops_to_train(config: Config) -> float:
+    """Count the floating-point operations of all training steps of a run."""
+    text = measure_text(config)
+    sentences, source, target = batch_size(config, text)
+    step = float(sentences * measure_size(with_vocabulary(config, text)).training_flops(source, target))
+    return step * config["budget"]["max_steps"]
 
 
 def batch_size(config: Config, text: TextSize) -> tuple[int, int, int]:

@@ -98,7 +98,7 @@ def training_data(config: Config, text: TokenStore, *, start_step: int) -> Trans
 
 
 def load_trained(run: RunDir) -> tuple[Config, Transformer, Tokenizer]:
-    """What a run learned: its config, the model with its weights, in evaluation mode, and its word pieces.
+    """What a run learned: its config, the model with its weights, in evaluation mode, and its subwords.
 
     Raises:
         UserError: the directory holds no run, or its checkpoint is missing or torn, as that of a run which diverged

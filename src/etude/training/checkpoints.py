@@ -8,7 +8,6 @@ import logging
 import shlex
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import torch
 from lightning import LightningModule, Trainer
@@ -16,7 +15,7 @@ from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.plugins import TorchCheckpointIO
 
 from etude.errors import UserError
-from etude.files import replacing
+from etude.files import is_whole_archive, replacing
 from etude.runs.run_dir import RunDir
 
 log = logging.getLogger(__name__)
@@ -93,21 +92,12 @@ def newest_checkpoint(path: Path) -> tuple[int, bool, Path | None]:
         UserError: it is another run's, or no checkpoint of étude.
     """
     for file in (path, previous(path)):
-        if is_whole(file):
+        if is_whole_archive(file):
             checkpoint = read_checkpoint(file)
             return checkpoint["global_step"], checkpoint.get("ended", False), file
         if file.exists():
             log.warning("%s is torn or damaged, and left aside", file)
     return 0, False, None
-
-
-def is_whole(path: Path) -> bool:
-    """Whether there is a checkpoint, and nothing in it has changed since it was written: half a second a gigabyte."""
-    try:
-        with ZipFile(path) as archive:
-            return archive.testzip() is None
-    except Exception:  # whatever a torn or foreign file makes it raise
-        return False
 
 
 def count_batches(checkpoint: dict[str, Any], batches: int) -> None:
@@ -136,7 +126,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise UserError(f"there is no checkpoint at {path}: train the run first, or name the directory of another")
     way_out = "delete it, or where the run is finished its directory, and train again"
     not_whole = UserError(f"{path} is not a whole checkpoint of étude: {way_out}")
-    if not is_whole(path):
+    if not is_whole_archive(path):
         raise not_whole
     try:
         checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)

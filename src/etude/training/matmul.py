@@ -41,7 +41,8 @@ def choose_matmul(asked: str, begun_with: str | None = None) -> str:
     else:
         chosen = ONEDNN if wanted == ONEDNN or _is_faster() else DEFAULT
     if wanted == ONEDNN != chosen:
-        log.warning("oneDNN does not multiply matrices in single precision on this processor: PyTorch's default does")
+        why = "rounds more on this processor" if _settings() else "cannot be chosen here (a GPU, or PyTorch before 2.9)"
+        log.warning("oneDNN %s: PyTorch's default multiplies matrices, and the last digits may differ", why)
     _tell(chosen)
     return chosen
 

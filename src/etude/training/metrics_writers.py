@@ -21,7 +21,7 @@ COLUMNS = (
     "loss",  # nats a target token, as trained (smoothed), mean since the last row
     "learning_rate",
     "tokens_per_second",  # real target tokens, validation not counted
-    "valid_loss",  # nats a word piece, unsmoothed
+    "valid_loss",  # nats a subword, unsmoothed
     "valid_perplexity",
 )
 

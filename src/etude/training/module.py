@@ -82,18 +82,18 @@ class TranslationModule(LightningModule):
         self._counted += batch.target_tokens
 
     def on_validation_epoch_end(self) -> None:
-        """Log what callbacks may monitor: `val_loss`, nats a word piece, unsmoothed, and `val_perplexity`."""
+        """Log what callbacks may monitor: `val_loss`, nats a subword, unsmoothed, and `val_perplexity`."""
         found = {"val_loss": self.validation_loss, "val_perplexity": self.validation_perplexity}
         self.log_dict(found, logger=False)  # the loggers get the rows of metrics.csv
 
     @property
     def validation_loss(self) -> float:
-        """Unsmoothed nats a word piece in the last validation."""
+        """Unsmoothed nats a subword in the last validation."""
         return self._nats / self._counted
 
     @property
     def validation_perplexity(self) -> float:
-        """Of a word piece, in the last validation."""
+        """Of a subword, in the last validation."""
         return perplexity(self._nats, self._counted)
 
     def configure_optimizers(self) -> Any:

@@ -36,8 +36,8 @@ from etude.runs.provenance import code_changed
 from etude.runs.run_dir import RunDir
 from etude.runs.shared_training import take_over
 from etude.tasks import build
-from etude.tasks.flops import flops_to_train
 from etude.tasks.metrics import add_missing_metrics
+from etude.tasks.text_size import flops_to_train
 from etude.training.allocator import keep_large_blocks
 from etude.training.averaging import averaged_checkpoints, final_checkpoints, final_weights
 from etude.training.build import make_parts, training_module
@@ -87,10 +87,17 @@ def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
             if run.finished and not TorchElasticEnvironment.detect():  # the others of several would wait for this one
                 return run.result()
             remove_leftovers(run.path)
-            with hold_training(run, patience):
-                if other := take_over(run, result=not TorchElasticEnvironment.detect()):
-                    log.info("what decides the weights is the same as of %s, whose training is taken over", other.path)
+            several = TorchElasticEnvironment.detect()  # whose others would give up waiting
+            with hold_training(run, patience if several else -1):
+                _take_over(run, result=not several)
                 return _finished_elsewhere(run) if run.finished else _train(run, first=True)
+
+
+def _take_over(run: RunDir, *, result: bool) -> None:
+    """What another run of the same training has learned; a fast dev run is there to try it out."""
+    config = run.config()
+    if not config["trainer"]["fast_dev_run"] and (other := take_over(run, config, result=result)):
+        log.info("what decides the weights is the same as of %s, whose training is taken over", other.path)
 
 
 def _finished_elsewhere(run: RunDir) -> dict[str, Any]:

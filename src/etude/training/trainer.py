@@ -19,10 +19,11 @@ from rich.console import Console
 from etude.config.parts import make
 from etude.data.store import TokenStore
 from etude.errors import UserError
+from etude.files import is_whole_archive
 from etude.runs.run_dir import RunDir
 from etude.training.averaging import KeepWeights
 from etude.training.build import training_data
-from etude.training.checkpoints import Checkpoints, DirectIO, is_whole, newest_checkpoint
+from etude.training.checkpoints import Checkpoints, DirectIO, newest_checkpoint
 from etude.training.divergence import Diverged, DivergenceWatch, all_finite
 from etude.training.metrics_callback import Records
 from etude.training.metrics_writers import Bar, LoggerSink, LogSink, MetricsFile, ProgressFile, Sink, missing_steps
@@ -154,7 +155,7 @@ def _gpus_answer(accelerator: str) -> None:
 def _start(run: RunDir, averaged: dict[int, Path]) -> tuple[int, bool, Path | None]:
     """See `newest_checkpoint`: none where one to be averaged with later ones is lost."""
     step, ended, checkpoint = newest_checkpoint(run.checkpoint)
-    gone = [file for kept, file in averaged.items() if kept <= step and not is_whole(file)]
+    gone = [file for kept, file in averaged.items() if kept <= step and not is_whole_archive(file)]
     if gone:
         log.warning(
             "%s, which is to be averaged with later ones, %s: starting from the beginning",

@@ -5,9 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from etude.data.grammar.lexicon import Lexicon, shipped
-from etude.data.grammar.phrases import NounPhrase, Personal
 from etude.data.grammar.selection import Selection
-from etude.data.grammar.words import Verb
+from etude.data.grammar.words import NounPhrase, Phrase, Verb
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +42,6 @@ def np(lexicon: Lexicon) -> Callable[..., NounPhrase]:
 
 
 @pytest.fixture(scope="session")
-def pronoun(lexicon: Lexicon) -> Callable[[str], Personal]:
+def pronoun(lexicon: Lexicon) -> Callable[[str], Phrase]:
     """A personal pronoun by its German nominative."""
-    return lambda form: Personal(next(word for word in lexicon.pronouns if word.german["nominative"] == form))
+    return lambda form: next(word for word in lexicon.pronouns if word.german["nominative"] == form)

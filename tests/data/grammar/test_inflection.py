@@ -7,7 +7,7 @@ import pytest
 from etude.data.grammar import english, german
 from etude.data.grammar.german import CASES
 from etude.data.grammar.lexicon import Lexicon
-from etude.data.grammar.phrases import NounPhrase
+from etude.data.grammar.words import NounPhrase
 
 Build = Callable[..., NounPhrase]
 
@@ -59,7 +59,7 @@ def test_articles_adjectives_and_nouns_agree_in_gender_number_and_case(np: Build
     given, *expected = (cell.strip() for cell in row.split("|"))
     determiner, noun, adjective = given.split()
     phrase = np(noun, determiner, adjective, plural)
-    assert [phrase.german(case) for case in CASES] == expected
+    assert [phrase.german[case] for case in CASES] == expected
 
 
 @pytest.mark.parametrize("row", VERBS)
@@ -107,8 +107,8 @@ def test_no_two_numbers_share_a_word() -> None:
 
 def test_a_number_takes_the_strong_plural(np: Build) -> None:
     phrase = np("Buch", "-", "old", plural=True, number=21)
-    assert phrase.english("nominative") == "twenty-one old books"
-    assert [phrase.german(case) for case in ("nominative", "dative")] == [
+    assert phrase.english["nominative"] == "twenty-one old books"
+    assert [phrase.german[case] for case in ("nominative", "dative")] == [
         "einundzwanzig alte Bücher",
         "einundzwanzig alten Büchern",
     ]
@@ -147,6 +147,6 @@ def test_plurals_are_formed_by_rule_or_given(lexicon: Lexicon) -> None:
 
 
 def test_an_stands_before_a_vowel(np: Build) -> None:
-    assert np("Haus", "a", "old").english("nominative") == "an old house"
-    assert np("Haus", "a").english("nominative") == "a house"
-    assert np("Wasser", "a").english("nominative") == "water"
+    assert np("Haus", "a", "old").english["nominative"] == "an old house"
+    assert np("Haus", "a").english["nominative"] == "a house"
+    assert np("Wasser", "a").english["nominative"] == "water"

@@ -11,11 +11,9 @@ import pytest
 from etude.data.grammar import GrammarCorpus
 from etude.data.grammar.clauses import Clause, Tense
 from etude.data.grammar.draw_clauses import ClauseDrawer
-from etude.data.grammar.draw_phrases import PhraseDrawer
 from etude.data.grammar.lexicon import Lexicon
-from etude.data.grammar.phrases import NounPhrase
 from etude.data.grammar.selection import Selection
-from etude.data.grammar.words import Classes, Noun, Verb
+from etude.data.grammar.words import Classes, Noun, NounPhrase, Verb
 
 PLACES: Classes = frozenset({"room", "building", "town", "nature", "street"})
 
@@ -129,7 +127,7 @@ def test_there_are_more_than_a_billion_distinct_pairs(lexicon: Lexicon, selectio
     A verb with two senses is counted once, for the sense that can say more.
     """
     transitive = sum(size for _, size in family(lexicon, selection).values())
-    places = described(selection, list(selection.locations(PLACES, PLACES).items))
+    places = described(selection, list(selection.locations(PLACES).items))
     times = sum("past" in time.goes_with for time in lexicon.plain["times"])
     assert transitive * places * times > 1_000_000_000
 
@@ -150,8 +148,7 @@ def test_the_family_is_counted_right_where_it_can_be_listed(lexicon: Lexicon, se
 
 def test_the_family_is_really_drawn(lexicon: Lexicon, selection: Selection) -> None:
     """Clauses of its shape come up, and each of their nouns with any of its adjectives."""
-    phrases = PhraseDrawer(lexicon, selection, Random(1))
-    drawer = ClauseDrawer(phrases)
+    drawer = ClauseDrawer(selection, Random(1))
     verbs = {verb.english.past for verb, _ in family(lexicon, selection).values()}
     shapes = Counter(
         (isinstance(clause.subject, NounPhrase), isinstance(clause.object, NounPhrase), clause.place is not None)
@@ -160,7 +157,7 @@ def test_the_family_is_really_drawn(lexicon: Lexicon, selection: Selection) -> N
     )
     assert shapes[True, True, True] > 0
     book = next(noun for noun in lexicon.nouns if noun.english == "book")
-    drawn = [phrases.noun_phrase(book) for _ in range(5_000)]
+    drawn = [drawer.noun_phrase(book) for _ in range(5_000)]
     found = {phrase.adjective for phrase in drawn if phrase.determiner is lexicon.the and not phrase.plural} - {None}
     assert found == set(selection.adjectives[book.classes].items)
 

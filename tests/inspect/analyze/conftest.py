@@ -1,4 +1,4 @@
-"""Models with random weights and the word pieces of a small text, to be analysed as if they were trained."""
+"""Models with random weights and the subwords of a small text, to be analysed as if they were trained."""
 
 from collections.abc import Callable
 from pathlib import Path

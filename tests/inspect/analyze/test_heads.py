@@ -1,4 +1,4 @@
-"""What is hung on to a model to analyse it says and does exactly what it claims, and leaves nothing behind."""
+"""What is hung on to a model to analyse it does exactly what it claims, and leaves nothing behind; heads by removal."""
 
 from copy import deepcopy
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from etude.inspect.analyze.heads import KINDS, places, silence_head, watch_heads
+from etude.inspect.analyze.heads import KINDS, places, score_removals, silence_head, watch_heads
 
 VARIATIONS = [
     ("model/attention=multi_head",),
@@ -102,3 +102,43 @@ def test_nobody_looks_at_padding_or_ahead(analysed):
             assert weights.triu(diagonal=1).eq(0).all()
         else:
             assert weights.masked_select(~batch.source_mask[:, None, None, :]).eq(0).all()
+
+
+def asked(subject, text, **how):
+    return list(score_removals(subject, text, subject.likelihoods(text), **{"with_bleu": False, "seed": 1} | how))
+
+
+@pytest.mark.parametrize("attention", ["multi_head", "grouped_query", "local"])
+def test_every_head_is_asked_about_once(analysed, attention):
+    subject, text = analysed(f"model/attention={attention}")
+    found = [(row["attention"], row["layer"], row["head"]) for row in asked(subject, text)]
+    kinds = ("encoder", "decoder", "cross")
+    assert found == [(kind, layer, head) for kind in kinds for layer in (1, 2) for head in (1, 2, 3, 4)]
+
+
+def test_removal_costs_what_zero_rows_of_w_o_cost(analysed):
+    subject, text = analysed()
+    intact = subject.likelihoods(text).score
+    row = next(r for r in asked(subject, text) if (r["attention"], r["layer"], r["head"]) == ("cross", 2, 3))
+    d_v = 16 // 4
+    subject.model.decoder[1].cross_attention.out_proj.weight.data[:, 2 * d_v : 3 * d_v] = 0.0
+    expected = subject.likelihoods(text).score
+    assert row["perplexity"] == pytest.approx(expected)
+    assert row["change"] == pytest.approx(expected - intact)
+    low, high = row["interval"]
+    assert low < row["change"] < high
+
+
+def test_a_head_that_says_nothing_is_not_missed(analysed):
+    subject, text = analysed()
+    subject.model.encoder[0].attention.v_proj.weight.data[:4] = 0.0  # d_v = 4: the first head
+    first, second = asked(subject, text)[:2]
+    assert (first["change"], first["interval"]) == (0.0, (0.0, 0.0))
+    assert second["change"] != 0.0
+
+
+def test_bleu_is_told_where_it_is_asked_for(analysed, pairs):
+    subject, _ = analysed("model.n_layers=1", "model.heads=1", "decoding=greedy")
+    text = subject.text(pairs[:4])
+    assert all(row["bleu"] is None for row in asked(subject, text))
+    assert all(0 <= row["bleu"] <= 100 for row in asked(subject, text, with_bleu=True))

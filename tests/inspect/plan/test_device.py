@@ -10,7 +10,6 @@ from etude.errors import UserError
 from etude.inspect.plan import device as module
 from etude.inspect.plan.device import load_device, measure_device
 from etude.paths import shipped
-from etude.tasks.flops import training_flops
 from etude.tasks.size import measure_size
 from etude.yaml_file import read_yaml
 
@@ -52,13 +51,13 @@ def config():
 
 def test_where_steps_are_quick_the_rate_is_that_of_whole_batches(clock, config):
     clock(0.25)
-    a_step = 12 * training_flops(measure_size(config), 25, 25)  # 12 sentences of 25 pieces fill 300
+    a_step = 12 * measure_size(config).training_flops(25, 25)  # 12 sentences of 25 pieces fill 300
     assert measure_device(config).full == pytest.approx(a_step / 0.25)
 
 
 def test_where_a_step_takes_long_one_sentence_has_to_do(clock, config):
     clock(30.0)
-    assert measure_device(config).full == pytest.approx(training_flops(measure_size(config), 25, 25) / 30.0)
+    assert measure_device(config).full == pytest.approx(measure_size(config).training_flops(25, 25) / 30.0)
 
 
 def test_what_was_measured_costs_nothing_and_says_so(clock, config):

@@ -6,7 +6,6 @@ from torch import Tensor
 
 from etude.config.compose import compose
 from etude.config.identity import resolve
-from etude.inspect.plan.memory import saved_bytes
 from etude.tasks import build
 from etude.tasks.size import measure_size
 
@@ -47,5 +46,5 @@ def kept(config: dict, sentences: int, source: int, target: int) -> int:
 @pytest.mark.parametrize("lengths", [(25, 25), (40, 15)])
 def test_what_the_layers_keep_is_what_the_formula_says_within_fifteen_percent(overrides, lengths):
     config = resolve(compose(overrides))
-    formula = 8 * saved_bytes(config, measure_size(config), *lengths)
+    formula = 8 * measure_size(config).saved_bytes(*lengths)
     assert formula == pytest.approx(kept(config, 8, *lengths), rel=0.15)

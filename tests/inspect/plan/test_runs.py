@@ -1,13 +1,21 @@
 """What a plan says of a run, and what it rests on."""
 
+from zipfile import ZipFile
+
 import pytest
+import yaml
 
 from etude.config.compose import compose
 from etude.config.identity import fingerprint, resolve, run_dir
+from etude.files import write_json
 from etude.inspect.plan.device import Device
-from etude.inspect.plan.runs import RunPlan, plan_runs
+from etude.inspect.plan.runs import PROPORTIONS, Proportions, RunPlan, compute_proportions, plan_runs
+from etude.inspect.plan.table import as_json
+from etude.runs.code import code_fingerprint
+from etude.runs.material import identify
+from etude.runs.run_dir import RunDir
+from etude.studies.study import load_study
 from etude.tasks import build
-from etude.tasks.flops import decoding_flops, training_flops
 from etude.tasks.size import measure_size
 
 SOMEWHERE = Device("somewhere", full=2e12, half=2e12, price=3.0)
@@ -52,17 +60,52 @@ def test_the_vocabulary_is_the_one_that_was_learned_where_it_has_been(config_of,
 def test_a_batch_holds_as_many_sentences_as_the_budget_of_tokens(config_of):
     config = config_of("budget.source_tokens=1000", "budget.target_tokens=500")
     planned = only(config)
-    assert planned.tokens == 7 * 500  # 20 sentences of 25 pieces
-    assert planned.step_flops == 20 * training_flops(measure_size(config), 25, 25)
-    assert planned.training_flops == 7 * planned.step_flops
+    assert planned.target_tokens == 7 * 500  # 20 sentences of 25 pieces
+    assert planned.flops_per_step == 20 * measure_size(config).training_flops(25, 25)
+    assert planned.training_flops == 7 * planned.flops_per_step
+
+
+def test_of_runs_that_share_a_training_the_first_trains_and_the_others_only_translate(config_of):
+    configs = [config_of("data.test_pairs=40", f"decoding.beam={beam}") for beam in (1, 4)]
+    other = config_of("data.test_pairs=40", "seed=2")
+    first, second, third = plan_runs([*configs, other], SOMEWHERE)
+    assert [one.state for one in (first, second, third)] == ["to do", "shared", "to do"]
+    assert second.hours == pytest.approx(second.decoding_flops / 2e12 / 3600)
+    told = as_json([first, second, third], [{}] * 3, [None] * 3, [], SOMEWHERE)["to_do"]
+    assert told["runs"] == 3
+    assert told["training_flops"] == first.training_flops + third.training_flops
+    assert told["hours"] == first.hours + second.hours + third.hours
+
+
+def test_what_another_study_has_trained_is_not_trained_again(config_of):
+    config = config_of(*SMALL_TEXT)
+    build.token_store(config)
+    done, asked = compose_run(config), config | {"study": "mine"}
+    done.checkpoint.parent.mkdir(parents=True)
+    with ZipFile(done.checkpoint, "w") as archive:
+        archive.writestr("weights", "")
+    write_json(done.environment_file, {})
+    assert only(asked).state == "to do"
+    done.write_result({"code": code_fingerprint(config)})
+    assert only(asked).state == "shared"
+
+
+def compose_run(config) -> RunDir:
+    """Its directory, with what identifies its training."""
+    text = fingerprint(config)
+    run = run_dir(config, text)
+    run.path.mkdir(parents=True)
+    run.config_file.write_text(yaml.safe_dump(config))
+    run.training_file.write_text(identify(config, text)[1])
+    return run
 
 
 def test_hours_and_price_are_those_of_training_and_of_translating_the_test_set(config_of):
     config = config_of("data.test_pairs=40")
     planned = only(config)
-    assert planned.decoding_flops == 40 * decoding_flops(measure_size(config), 25, 25, beam=4)
+    assert planned.decoding_flops == 40 * measure_size(config).decoding_flops(25, 25, beam=4)
     assert planned.hours == pytest.approx((planned.training_flops + planned.decoding_flops) / 2e12 / 3600)
-    assert planned.price == pytest.approx(3 * planned.hours)
+    assert planned.us_dollars == pytest.approx(3 * planned.hours)
 
 
 def test_lengths_are_counted_where_the_text_has_been_prepared_and_assumed_where_not(config_of):
@@ -115,15 +158,54 @@ def test_more_sentences_and_more_weights_take_more_memory(config_of):
         [config_of(), config_of("budget.source_tokens=9000", "budget.target_tokens=9000"), config_of("model.d_ff=999")],
         SOMEWHERE,
     )
-    assert base.memory < long.memory
-    assert base.memory < wide.memory
+    assert base.peak_memory_bytes < long.peak_memory_bytes
+    assert base.peak_memory_bytes < wide.peak_memory_bytes
 
 
 def test_devices_share_the_hours_and_devices_and_micro_batches_the_memory(config_of):
     alone, four = only(config_of()), only(config_of("trainer.devices=4"))
-    assert (four.tokens, four.training_flops) == (alone.tokens, alone.training_flops)
+    assert (four.target_tokens, four.training_flops) == (alone.target_tokens, alone.training_flops)
     decoding = alone.decoding_flops / 2e12 / 3600
     assert four.hours - decoding == pytest.approx((alone.hours - decoding) / 4)
-    assert four.price == pytest.approx(4 * 3 * four.hours)
-    assert four.memory < alone.memory
-    assert only(config_of("trainer.micro_batches=4")).memory == four.memory
+    assert four.us_dollars == pytest.approx(4 * 3 * four.hours)
+    assert four.peak_memory_bytes < alone.peak_memory_bytes
+    assert only(config_of("trainer.micro_batches=4")).peak_memory_bytes == four.peak_memory_bytes
+
+
+def of(*overrides: str, **given: float) -> Proportions:
+    known = {"parameters": 1000, "tokens": 8000, "text_tokens": 2000.0, "length": 10.0} | given
+    return compute_proportions(resolve(compose(overrides)), **known)  # type: ignore[arg-type]
+
+
+def test_each_number_is_the_ratio_that_its_name_says():
+    found = of("model.d_model=64", "model.heads=4", "budget.max_steps=1000", "budget.warmup_steps=100")
+    assert found["epochs"] == 4
+    assert found["tokens_per_parameter"] == 8
+    assert found["unique_tokens_per_parameter"] == 2
+    assert found["d_k_over_length"] == 1.6
+    assert found["warmup_share"] == pytest.approx(0.1, abs=0.001)
+
+
+def test_at_full_scale_the_schedule_is_the_papers():
+    paper = load_study("table3").paper.proportions
+    found = of("scale=full")
+    assert found["warmup_share"] == pytest.approx(paper["warmup_share"], abs=0.001)
+    assert found["peak_over_final_rate"] == pytest.approx(paper["peak_over_final_rate"], abs=0.01)
+
+
+def test_the_papers_own_numbers_follow_from_what_it_prints():
+    """100,000 steps of 25,000 target tokens, about 4.5 million pairs of about 28 target tokens, 65 million weights."""
+    paper = load_study("table3").paper.proportions
+    assert set(paper) == set(PROPORTIONS)
+    found = of("scale=full", parameters=65_000_000, tokens=2_500_000_000, text_tokens=4.5e6 * 28, length=28)
+    for name, value in found.items():
+        assert value == pytest.approx(paper[name], rel=0.03), name
+
+
+def test_a_plan_tells_them_of_every_run_and_not_what_nobody_has_counted(tmp_path):
+    nowhere = ["data=files", "data.source=nowhere.en", "data.target=nowhere.de"]
+    configs = [resolve(compose([f"cache_dir={tmp_path}", *text])) for text in ([], nowhere)]
+    grammar, unknown = (one.proportions for one in plan_runs(configs, SOMEWHERE))
+    assert grammar["epochs"] is not None
+    assert (unknown["epochs"], unknown["unique_tokens_per_parameter"]) == (None, None)
+    assert unknown["tokens_per_parameter"] > 0

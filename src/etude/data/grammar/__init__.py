@@ -1,7 +1,7 @@
 """The embedded corpus: a synchronous grammar of English and German, written for this project.
 
-A meaning is drawn (`draw_sentences`, `draw_clauses`, `draw_phrases`) and said in both languages (`sentences`,
-`clauses`, `phrases`) with the words of `lexicon.txt`, whose forms follow from rules (`english`, `german`).
+A meaning is drawn (`draw_sentences`, `draw_clauses`, `draw_phrases`) and said in both languages (`clauses`) with the
+words of `lexicon.txt`, whose forms follow from rules (`english`, `german`).
 
 What there is to learn: gender and case of articles and adjectives; agreement of verbs; German word order, with the verb
 second, first or last and the rest of it at the end of the clause; numbers said backwards; and English words with
@@ -18,7 +18,6 @@ from etude.data.corpus import SPLITS, Corpus, Pair, digest
 from etude.data.grammar.draw_sentences import SentenceDrawer
 from etude.data.grammar.lexicon import shipped
 from etude.data.grammar.selection import Selection
-from etude.data.grammar.sentences import render_sentence
 from etude.errors import UserError, did_you_mean
 
 VERSION = 1
@@ -30,13 +29,7 @@ WORDS = range(4, 23)
 
 
 class GrammarCorpus(Corpus):
-    """As many sentences as are asked for; the same on every machine.
-
-    Args:
-        seed: which sentences
-        train_pairs, valid_pairs, test_pairs: how many
-        vocab_size: pieces in the shared vocabulary
-    """
+    """As many sentences as are asked for, with the same `seed` the same ones on every machine."""
 
     def __init__(self, *, seed: int, train_pairs: int, valid_pairs: int, test_pairs: int, vocab_size: int) -> None:
         self.languages = ("en", "de")
@@ -56,15 +49,15 @@ class GrammarCorpus(Corpus):
         """
         if split not in SPLITS:
             raise UserError(f"there is no split {split!r}: {did_you_mean(split, SPLITS)}")
-        lexicon = shipped()
-        drawer = SentenceDrawer(lexicon, Selection(lexicon), Random(_mixed(self.seed, split)))
+        state = int.from_bytes(blake2b(f"{self.seed} {split}".encode(), digest_size=8).digest())
+        drawer = SentenceDrawer(Selection(shipped()), Random(state))
         seen: set[str] = set()
         while len(seen) < self.sizes[split]:
-            source, target = render_sentence(drawer.sentence())
-            if source in seen or split_of(target) != split or not _is_fit(source, target):
-                continue
-            seen.add(source)
-            yield source, target
+            source, target = drawer.sentence()
+            is_fit = all(line.count(" ") + 1 in WORDS for line in (source, target))
+            if is_fit and source not in seen and split_of(target) == split:
+                seen.add(source)
+                yield source, target
 
 
 def split_of(target: str) -> str:
@@ -75,11 +68,3 @@ def split_of(target: str) -> str:
     """
     share = blake2b(target.encode(), digest_size=1).digest()[0] % 16
     return "valid" if share == 0 else "test" if share <= 2 else "train"
-
-
-def _mixed(seed: int, split: str) -> int:
-    return int.from_bytes(blake2b(f"{seed} {split}".encode(), digest_size=8).digest())
-
-
-def _is_fit(source: str, target: str) -> bool:
-    return source.count(" ") + 1 in WORDS and target.count(" ") + 1 in WORDS

@@ -18,13 +18,11 @@ def zipf(rank: int) -> float:
 
 
 class Pool(Generic[T]):
-    """Choices and how often each is drawn."""
+    """Choices and how often each is drawn; weights fall by Zipf's law where none are given."""
 
     def __init__(self, items: Sequence[T], weights: Iterable[float] | None = None) -> None:
-        """Weights fall by Zipf's law where none are given."""
         self.items = items
         self._cumulative = list(accumulate(map(zipf, range(len(items))) if weights is None else weights))
-        self._last = len(items) - 1
 
     def __len__(self) -> int:
         return len(self.items)
@@ -32,4 +30,4 @@ class Pool(Generic[T]):
     def draw(self, random: Random) -> T:
         """One of the items, in proportion to its weight."""
         point = random.random() * self._cumulative[-1]
-        return self.items[bisect(self._cumulative, point, 0, self._last)]
+        return self.items[bisect(self._cumulative, point, 0, len(self.items) - 1)]

@@ -16,46 +16,23 @@ _DOUBLES_ITS_CONSONANT = re.compile(r"^[^aeiou]*[aeiou][bdgmnprt]$")
 _IRREGULAR_THIRD = {"have": "has", "be": "is"}
 
 _ONES = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+]  # fmt: skip
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 
 
 @dataclass(frozen=True, slots=True)
 class EnglishVerb:
-    """The forms of a verb, and the words that come with it.
-
-    Attributes:
-        rest: a particle or preposition, "up", "for", or ""
-        movable: whether a pronoun stands before the particle: "picks him up"
-    """
+    """The forms of a verb, and the words that come with it."""
 
     base: str
     third: str
     past: str
     participle: str
     gerund: str
-    rest: str
-    movable: bool
+    rest: str  # a particle or preposition, "up", "for", or ""
+    movable: bool  # whether a pronoun stands before the particle: "picks him up"
 
     def finite(self, tense: str, person: int) -> str:
         """The form for "present" or "past" that goes with a subject."""
@@ -78,6 +55,13 @@ def verb(entry: str) -> EnglishVerb:
     past, participle, gerund = given + [_past(base), _past(base), _gerund(base)][len(given) :]
     third = _IRREGULAR_THIRD.get(base, plural(base))
     return EnglishVerb(base, third, past, participle, gerund, rest, separator == "|")
+
+
+def auxiliary(entry: str) -> EnglishVerb:
+    """A modal that has no forms but its present and its past: "can/could", "may", "would like to"."""
+    head, _, rest = entry.partition(" ")
+    present, _, past = head.partition("/")
+    return EnglishVerb(present, present, past, "", "", rest, False)
 
 
 def plural(word: str) -> str:

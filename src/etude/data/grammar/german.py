@@ -15,48 +15,24 @@ Forms = dict[tuple[str, str], str]
 
 
 def _paradigm(table: str) -> Forms:
-    """Read rows of agreements and columns of cases; "-" stands for no ending."""
-    rows = (line.split() for line in table.strip().splitlines())
+    """Read the forms by case of each agreement, these between bars; "-" stands for no ending."""
     return {
-        (row[0], case): "" if ending == "-" else ending
-        for row in rows
-        for case, ending in zip(CASES, row[1:], strict=True)
+        (agreement, case): form.replace("-", "")
+        for agreement, forms in zip(AGREEMENTS, table.split("|"), strict=True)
+        for case, form in zip(CASES, forms.split(), strict=True)
     }
 
 
-DEFINITE = _paradigm("""
-    m       der  den  dem
-    f       die  die  der
-    n       das  das  dem
-    plural  die  die  den
-""")
+DEFINITE = _paradigm("der den dem | die die der | das das dem | die die den")
 RELATIVE = DEFINITE | {("plural", "dative"): "denen"}
-
-_STRONG = _paradigm("""
-    m       er  en  em
-    f       e   e   er
-    n       es  es  em
-    plural  e   e   en
-""")
-_WEAK = _paradigm("""
-    m       e   en  en
-    f       e   e   en
-    n       e   e   en
-    plural  en  en  en
-""")
-_MIXED = _paradigm("""
-    m       er  en  en
-    f       e   e   en
-    n       es  es  en
-    plural  en  en  en
-""")
-_EIN = _paradigm("""
-    m       -   en  em
-    f       e   e   er
-    n       -   -   em
-    plural  e   e   en
-""")
-ADJECTIVE_ENDINGS = {"strong": _STRONG, "weak": _WEAK, "mixed": _MIXED}
+EIN_ENDINGS = _paradigm("- en em | e e er | - - em | e e en")
+STRONG_ENDINGS = _paradigm("er en em | e e er | es es em | e e en")
+ADJECTIVE_ENDINGS = {
+    "strong": STRONG_ENDINGS,
+    "weak": _paradigm("e en en | e e en | e e en | en en en"),
+    "mixed": _paradigm("er en en | e e en | es es en | en en en"),
+}
+"""By what stands before the adjective."""
 
 CONTRACTIONS = {
     "in dem": "im", "in das": "ins", "an dem": "am", "an das": "ans",
@@ -77,22 +53,14 @@ _TENS = ["zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "ac
 
 @dataclass(frozen=True, slots=True)
 class GermanVerb:
-    """The forms of a verb.
+    """The forms of a verb."""
 
-    Attributes:
-        prefix: what a main clause splits off: "an" of "anrufen", or ""
-        infinitive, participle: with the prefix
-        finite: the six forms of "present" and of "past", without the prefix
-        auxiliary: "haben" or "sein", which makes the perfect
-        preposition: (preposition, case) of a prepositional object, or None
-    """
-
-    prefix: str
-    infinitive: str
+    prefix: str  # what a main clause splits off: "an" of "anrufen", or ""
+    infinitive: str  # with the prefix, and so the participle
     participle: str
-    finite: dict[str, tuple[str, ...]]
-    auxiliary: str
-    preposition: tuple[str, str] | None
+    finite: dict[str, tuple[str, ...]]  # the six forms of "present" and of "past", without the prefix
+    auxiliary: str  # "haben" or "sein", which makes the perfect
+    preposition: tuple[str, str] | None  # and the case, of a prepositional object
 
 
 def verb(entry: str) -> GermanVerb:
@@ -110,6 +78,17 @@ def verb(entry: str) -> GermanVerb:
         auxiliary="sein" if "+sein" in words else "haben",
         preposition=preposition,  # type: ignore[arg-type]
     )
+
+
+def modal(entry: str) -> dict[str, tuple[str, ...]]:
+    """The forms of "können kann konnte", by tense, or of one mood that is both: "möchte"."""
+    infinitive, *finite = entry.split()
+    if not finite:
+        return {"present": preterite(infinitive)}
+    forms = {"present": present(infinitive, finite[0])}
+    if finite[1:]:
+        forms["past"] = preterite(finite[1])
+    return forms
 
 
 def present(infinitive: str, third: str) -> tuple[str, ...]:
@@ -150,15 +129,8 @@ def determiner(stem: str, declension: str) -> Forms:
     """The forms of an article-like word: "der"; "ein", "mein", "kein" (mixed); "dies", "jed", "viel"."""
     if stem == "der":
         return DEFINITE
-    endings = _EIN if declension == "mixed" else _STRONG
+    endings = EIN_ENDINGS if declension == "mixed" else STRONG_ENDINGS
     return {key: stem + ending for key, ending in endings.items()}
-
-
-def adjective(stem: str) -> dict[str, Forms]:
-    """declension ("strong", "weak", "mixed") -> forms."""
-    return {
-        name: {key: stem + ending for key, ending in endings.items()} for name, endings in ADJECTIVE_ENDINGS.items()
-    }
 
 
 def numeral(number: int) -> str:

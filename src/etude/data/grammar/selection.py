@@ -11,11 +11,9 @@ from typing import TypeVar
 
 from etude.data.grammar.chance import Pool
 from etude.data.grammar.lexicon import Lexicon
-from etude.data.grammar.phrases import Phrase
-from etude.data.grammar.words import Adjective, Classes, Noun
+from etude.data.grammar.words import Adjective, Classes, Noun, Phrase, Verb
 
-Word = TypeVar("Word", Noun, Adjective)
-ROLES = ("subjects", "objects", "places")
+Word = TypeVar("Word", Noun, Adjective, Verb)
 
 
 class Selection:
@@ -28,49 +26,43 @@ class Selection:
     """
 
     def __init__(self, lexicon: Lexicon) -> None:
-        self._nouns = lexicon.nouns
+        self.lexicon = lexicon
         twins = defaultdict(list)
         for verb in lexicon.verbs:
             twins[verb.english.base, verb.english.rest].append(verb)
         self.subjects, self.objects, self.places = {}, {}, {}
-        for same in twins.values():
-            subjects, objects, places = (_union(getattr(verb, role) for verb in same) for role in ROLES)
-            for verb in same:
-                self.subjects[verb] = self.nouns(verb.subjects, subjects)
-                self.objects[verb] = self.nouns(verb.objects, objects)
-                self.places[verb] = self.locations(verb.places, places)
-        same_adjectives = defaultdict(list)
+        for verb in lexicon.verbs:
+            same = twins[verb.english.base, verb.english.rest]
+            self.subjects[verb] = self.nouns(verb.subjects, *(twin.subjects for twin in same))
+            self.objects[verb] = self.nouns(verb.objects, *(twin.objects for twin in same))
+            self.places[verb] = self.locations(verb.places, *(twin.places for twin in same))
+        same_word = defaultdict(list)
         for adjective in lexicon.adjectives:
-            same_adjectives[adjective.english].append(adjective)
-        self.described = {
-            adjective: self.nouns(adjective.classes, _union(twin.classes for twin in same))
-            for same in same_adjectives.values()
-            for adjective in same
-        }
-        kinds = {noun.classes for noun in self._nouns} | {Phrase.classes}
-        self.adjectives = {kind: _pool(a for a in lexicon.adjectives if a.classes & kind) for kind in kinds}
+            same_word[adjective.english].append(adjective.classes)
+        self.described = {word: self.nouns(word.classes, *same_word[word.english]) for word in lexicon.adjectives}
+        kinds = {noun.classes for noun in lexicon.nouns} | {Phrase.classes}
+        self.adjectives = {kind: weighted(a for a in lexicon.adjectives if a.classes & kind) for kind in kinds}
 
-    def nouns(self, classes: Classes, rivals: Classes) -> Pool[Noun]:
+    def nouns(self, classes: Classes, *rivals: Classes) -> Pool[Noun]:
         """The nouns for a place open to `classes`, without those that have another sense in `classes` or `rivals`."""
+        heard = classes.union(*rivals)
         senses = defaultdict(set)
-        for noun in self._nouns:
-            if noun.classes & (classes | rivals):
+        for noun in self.lexicon.nouns:
+            if noun.classes & heard:
                 senses[noun.english].add(noun)
-        return _pool(noun for noun in self._nouns if noun.classes & classes and len(senses[noun.english]) == 1)
+        fitting = (noun for noun in self.lexicon.nouns if noun.classes & classes)
+        return weighted(noun for noun in fitting if len(senses[noun.english]) == 1)
 
-    def locations(self, classes: Classes, rivals: Classes) -> Pool[Noun]:
+    def locations(self, classes: Classes, *rivals: Classes) -> Pool[Noun]:
         """Those of `nouns` at, in or on which something can be."""
-        return _pool(noun for noun in self.nouns(classes, rivals).items if noun.where)
+        return weighted(noun for noun in self.nouns(classes, *rivals).items if noun.places)
 
-    def unmistakable(self, classes: Classes) -> Pool[Noun]:
+    def unmistakable(self, *classes: str) -> Pool[Noun]:
         """The nouns of these classes whose English word has one sense only."""
-        return self.nouns(classes, _union(noun.classes for noun in self._nouns))
+        return self.nouns(frozenset(classes), *(noun.classes for noun in self.lexicon.nouns))
 
 
-def _pool(words: Iterable[Word]) -> Pool[Word]:
+def weighted(words: Iterable[Word]) -> Pool[Word]:
+    """Words, each as often as its rank in its section says."""
     items = list(words)
     return Pool(items, [word.weight for word in items])
-
-
-def _union(sets: Iterable[Classes]) -> Classes:
-    return frozenset().union(*sets)

@@ -1,10 +1,14 @@
-"""What the grammar knows of a word: one class for each kind of entry in `lexicon.txt`, with every form it needs."""
+"""What the grammar knows of words and phrases: one class for each kind of entry in `lexicon.txt`, with all its forms.
+
+A phrase gives its words by case, in English too: "he" is nominative, "him" any other.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from etude.data.grammar.english import EnglishVerb
-from etude.data.grammar.german import Forms, GermanVerb
+from etude.data.grammar import english, german
+from etude.data.grammar.english import THIRD_PLURAL, THIRD_SINGULAR, EnglishVerb
+from etude.data.grammar.german import CASES, Forms, GermanVerb
 
 Classes = frozenset[str]
 """The classes of things that a word belongs to ("animal"), applies to or takes; or tenses that it goes with."""
@@ -19,108 +23,166 @@ class Wording:
     goes_with: Classes = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Whereabouts:
-    """The prepositions of a place: where something is ("at", "an") and where it goes ("to", "zu")."""
-
-    at: Wording
-    to: Wording
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Noun:
-    """A noun; `plural` is None for a mass noun, `german` maps (is plural, case) to a form."""
+    """A noun."""
 
     english: str
-    plural: str | None
-    german: Mapping[tuple[bool, str], str]
+    plural: str | None  # in English; None for a mass noun
+    german: Mapping[tuple[bool, str], str]  # (is plural, case) -> form
     gender: str
     classes: Classes
-    where: Whereabouts | None
+    places: Mapping[str, Wording]  # prepositions: "at" ("an") of what is there, "to" ("zu") of what goes there
     weight: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verb:
-    """A verb, and the classes it takes as subject, object and place.
-
-    Attributes:
-        frame: the section it stands in
-        lasting: a state, which has no progressive
-        deliberate: done in some manner
-    """
+    """A verb, and the classes it takes as subject, object and place."""
 
     english: EnglishVerb
     german: GermanVerb
-    frame: str
+    frame: str  # the section it stands in
     subjects: Classes
     objects: Classes
     places: Classes
-    lasting: bool
-    deliberate: bool
+    lasting: bool  # a state, which has no progressive
+    deliberate: bool  # done in some manner
     weight: float
+
+    @property
+    def object_case(self) -> tuple[str, str]:
+        """(preposition or "", case) of the object in German."""
+        return self.german.preposition or ("", "dative" if self.frame == "dative" else "accusative")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Modal:
-    """A modal; in English an `auxiliary` (its present and past) or a `verb`, then `rest` ("like to", "to" or "").
+    """A modal, in English an auxiliary or a verb; in German the six forms of "present" and perhaps of "past"."""
 
-    `german` holds the six forms of "present" and, where there is one, of "past".
-    """
-
-    auxiliary: tuple[str, ...]
-    verb: EnglishVerb | None
-    rest: str
+    english: EnglishVerb
+    is_auxiliary: bool
     german: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjective:
-    """An adjective; `predicate` is the German form without ending, `german` maps declension to the forms with one."""
+    """An adjective; in German the form of the predicate, without ending, and the stem that takes the endings."""
 
     english: str
     predicate: str
-    german: Mapping[str, Forms]
+    stem: str
     classes: Classes
     lasting: bool
     weight: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PersonalPronoun:
-    """A pronoun: its forms by case, the index of its verb form, and its gender where it has one."""
-
-    english: Mapping[str, str]
-    german: Mapping[str, str]
-    person: int
-    gender: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Name:
-    """A first name, the same in both languages."""
-
-    text: str
-    gender: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Determiner:
-    """An article or what stands in its place.
+    """An article or what stands in its place."""
 
-    Attributes:
-        singular, plural: in English; None where it has no such number, "" where English says nothing
-        german: form by agreement and case
-        declension: that of the adjective that follows in German
-        definite: whether it points to something known
-        possessive: whether it tells whose it is
-        negative: whether it is German "kein", so that the clause needs no "nicht"
-    """
-
-    singular: str | None
+    singular: str | None  # in English; None where it has no such number, "" where English says nothing
     plural: str | None
     german: Forms
-    declension: str
-    definite: bool
+    declension: str  # that of the adjective that follows in German
+    definite: bool  # whether it points to something known
     possessive: bool
-    negative: bool
+    negative: bool  # whether it is German "kein", so that the clause needs no "nicht"
+
+
+@dataclass(eq=False)
+class Phrase:
+    """What can be a subject or an object: a pronoun or a name as it stands, or a `NounPhrase`."""
+
+    english: Mapping[str, str]  # case -> words, without the relative clause
+    german: Mapping[str, str]
+    person: int  # the index of the verb form that goes with it
+    gender: str  # what a German pronoun that refers to it agrees with: "m", "f", "n" or "plural"
+    classes: Classes = frozenset({"person", "adult"})
+    is_pronoun: bool = False  # so that German hurries it to the front
+    definite: bool = True  # whether it names something known, so that German "nicht" may follow it
+    negative: bool = False  # whether it says "kein" itself
+    relative: Wording | None = None  # a clause that describes it; it stands where the clause around it wants it
+
+
+class NounPhrase(Phrase):
+    """ "these two old dogs", "Anna's book", "cold water".
+
+    Args:
+        noun: the head
+        plural: whether there are several
+        determiner: None where a number, an owner or nothing stands in its place
+        owner: whose it is
+        number: how many, 0 where it is not said
+        adjective: what it is like
+    """
+
+    def __init__(
+        self,
+        noun: Noun,
+        plural: bool = False,
+        determiner: Determiner | None = None,
+        owner: Phrase | None = None,
+        number: int = 0,
+        adjective: Adjective | None = None,
+    ) -> None:
+        self.noun, self.plural, self.determiner = noun, plural, determiner
+        self.owner, self.number, self.adjective = owner, number, adjective
+        gender = "plural" if plural else noun.gender
+        super().__init__(
+            english=dict.fromkeys(CASES, self._english()),
+            german={case: self._german(gender, case) for case in CASES},
+            person=THIRD_PLURAL if plural else THIRD_SINGULAR,
+            gender=gender,
+            classes=noun.classes,
+            definite=owner is not None or (determiner is not None and determiner.definite),
+            negative=determiner is not None and determiner.negative,
+        )
+
+    def _english(self) -> str:
+        """Determiner, number, adjective, noun."""
+        words = [english.numeral(self.number)] if self.number else []
+        if self.adjective:
+            words.append(self.adjective.english)
+        words.append((self.noun.plural or "") if self.plural else self.noun.english)
+        first = self.determiner and (self.determiner.plural if self.plural else self.determiner.singular)
+        if self.owner:
+            first = f"{self.owner.english['nominative']}'s"
+        elif first == "a" and not self.plural:
+            first = english.article(words[0]) if self.noun.plural else ""
+        return " ".join([first, *words] if first else words)
+
+    def _german(self, gender: str, case: str) -> str:
+        """The same order; the adjective's ending depends on what stands before it."""
+        words = []
+        declension = "strong"
+        if self.owner:
+            words.append(f"{self.owner.german['nominative']}s")
+        elif self.determiner:
+            words.append(self.determiner.german[gender, case])
+            declension = self.determiner.declension
+        if self.number:
+            words.append(german.numeral(self.number))
+        if self.adjective:
+            words.append(self.adjective.stem + german.ADJECTIVE_ENDINGS[declension][gender, case])
+        words.append(self.noun.german[self.plural, case])
+        return " ".join(words)
+
+
+def relative_pronoun(head: Phrase) -> Phrase:
+    """ "who" for persons as subjects, else "that"; German repeats gender and number of the head: "der", "denen"."""
+    who = "who" if "person" in head.classes else "that"
+    return Phrase(
+        english=dict.fromkeys(CASES, "that") | {"nominative": who},
+        german={case: german.RELATIVE[head.gender, case] for case in CASES},
+        person=head.person,
+        gender=head.gender,
+        classes=head.classes,
+    )
+
+
+def prepositional(wording: Wording, case: str, phrase: Phrase) -> Wording:
+    """A preposition and a phrase: "in the garden", "im Garten"; with "der", "das" or "dem" it may become one word."""
+    article, space, rest = phrase.german[case].partition(" ")
+    both = f"{wording.german} {article}"
+    return Wording(f"{wording.english} {phrase.english[case]}", german.CONTRACTIONS.get(both, both) + space + rest)

@@ -10,7 +10,7 @@ not finite (a perplexity past every number, an interval from one sentence) is nu
                there; "cross": from the decoder to the encoder), "layer", "head";
                "perplexity" without this head, "change" from the intact model and its 95 % "interval", and "bleu", which
                is null unless it was asked for;
-               "entropy" of its weights, in nats, and "distance" |i - j|, in word pieces: means over real tokens
+               "entropy" of its weights, in nats, and "distance" |i - j|, in subwords: means over real tokens
     maps       a list of sentences: "source" and "target", their pieces as text; under "encoder", "decoder" and "cross"
                the weights as whole per cents, [layer][head][query][key]. The target is the reference, as the decoder
                reads it: it begins with <s>, and row i is where the model looks to predict the piece after piece i

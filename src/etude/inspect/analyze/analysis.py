@@ -7,13 +7,9 @@ import numpy as np
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from etude.errors import UserError
-from etude.inspect.analyze.averages import score_averages
-from etude.inspect.analyze.decoding import score_searches
-from etude.inspect.analyze.lengths import score_by_length
-from etude.inspect.analyze.maps import collect_maps
-from etude.inspect.analyze.order import score_shuffled_order
-from etude.inspect.analyze.removal import score_removals
-from etude.inspect.analyze.spread import measure_spreads
+from etude.inspect.analyze.heads import score_removals
+from etude.inspect.analyze.looking import collect_maps, measure_spreads
+from etude.inspect.analyze.questions import score_averages, score_by_length, score_searches, score_shuffled_order
 from etude.inspect.analyze.subject import Subject, longest_training_sentence, sample_text
 from etude.terminal import console
 
@@ -42,7 +38,7 @@ def analyze_run(subject: Subject, config: dict[str, Any]) -> dict[str, Any]:
             return answered
 
         intact, own = subject.likelihoods(text), subject.translations(text)
-        if not np.isfinite(intact.nats).all():
+        if not np.isfinite(intact.rows).all():
             raise UserError(f"the model of {subject.run.path} answers with no numbers (NaN): its training went astray")
         wide = measure_spreads(subject, text)
         heads = asked(score_removals(subject, text, intact, with_bleu=config["removal_bleu"], seed=seed), "heads")
@@ -54,7 +50,7 @@ def analyze_run(subject: Subject, config: dict[str, Any]) -> dict[str, Any]:
                 "seed": seed,
                 "decoding": {key: value for key, value in subject.config["decoding"].items() if key[0] != "_"},
             },
-            "intact": {"perplexity": intact.perplexity, "bleu": own.bleu},
+            "intact": {"perplexity": intact.score, "bleu": own.score},
             "heads": [head | wide[head["attention"], head["layer"], head["head"]] for head in heads],
             "maps": asked(collect_maps(subject, text, config["maps"]), "maps"),
             "order": score_shuffled_order(subject, text, intact, seed=seed),

@@ -4,16 +4,18 @@ Both hang on to the model by hooks for as long as they are needed. It does not k
 as it went in.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from torch import Tensor, nn
 
+from etude.inspect.analyze.subject import Subject, Text
+from etude.inspect.analyze.sums import Sums, change
 from etude.model.attention import MultiHeadAttention
 from etude.model.backend import weights
-from etude.model.block import DecoderLayer, EncoderLayer
 from etude.model.transformer import Transformer
 
 
@@ -36,14 +38,13 @@ KINDS = ("encoder", "decoder", "cross")
 
 
 def places(model: Transformer) -> list[Place]:
-    """Every attention of the model: the encoder's, the decoder's, then those from decoder to encoder."""
-    encoder = enumerate(cast(Iterable[EncoderLayer], model.encoder), start=1)
-    decoder = list(enumerate(cast(Iterable[DecoderLayer], model.decoder), start=1))
-    return [
-        *(Place("encoder", n, layer.attention) for n, layer in encoder),
-        *(Place("decoder", n, layer.attention) for n, layer in decoder),
-        *(Place("cross", n, layer.cross_attention) for n, layer in decoder),
-    ]
+    """Every attention of the model: the encoder's, the decoder's, then those across; none of what is not étude's."""
+    found = []
+    for name, module in model.named_modules():
+        layer = re.match(r"(encoder|decoder)\.(\d+)\.", name)
+        if layer and isinstance(module, MultiHeadAttention):
+            found.append(Place("cross" if module.is_cross else layer[1], int(layer[2]) + 1, module))
+    return sorted(found, key=lambda place: KINDS.index(place.kind))
 
 
 @contextmanager
@@ -85,3 +86,23 @@ def _hooked(module: nn.Module, hook: Callable[..., Any]) -> Iterator[None]:
         yield
     finally:
         handle.remove()
+
+
+def score_removals(
+    subject: Subject, text: Text, intact: Sums, *, with_bleu: bool, seed: int
+) -> Iterator[dict[str, Any]]:
+    """For each head of each attention, the perplexity without it and how much that is more (Michel et al. 2019).
+
+    Args:
+        subject, text: what is asked, and on which sentences.
+        intact: of the whole model on that text.
+        with_bleu: also translate without each head, which takes much longer.
+        seed: of the interval's draws.
+    """
+    for place in places(subject.model):
+        for head in range(place.attention.heads):
+            with silence_head(place.attention, head):
+                without = subject.likelihoods(text)
+                bleu = subject.translations(text).score if with_bleu else None
+            of_head = {"attention": place.kind, "layer": place.layer, "head": head + 1, "perplexity": without.score}
+            yield of_head | change(intact, without, seed) | {"bleu": bleu}

@@ -14,8 +14,7 @@ from etude.data.splits import Limits, TokenSplit, read_text, write_split
 from etude.data.tokenizer import Tokenizer
 from etude.decoding.beam import BeamSearch
 from etude.errors import UserError
-from etude.inspect.analyze.likelihood import SentenceNll, sentence_nll
-from etude.inspect.analyze.translations import Translations, compare_translations
+from etude.inspect.analyze.sums import Sums, sum_bleu, sum_nll
 from etude.model.transformer import Transformer
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
@@ -48,7 +47,7 @@ class Subject:
     Attributes:
         run, config: where it lies, and what it was.
         model: in evaluation mode, where it shall compute.
-        tokenizer: its word pieces.
+        tokenizer: its subwords.
     """
 
     run: RunDir
@@ -89,15 +88,15 @@ class Subject:
         lengths = (split.source_lengths - 1, split.target_lengths - 1)
         return Text(*lines, *lengths, [batch.to(device) for batch in batches])
 
-    def likelihoods(self, text: Text, changed: Callable[[Batch], Batch] = lambda batch: batch) -> SentenceNll:
+    def likelihoods(self, text: Text, changed: Callable[[Batch], Batch] = lambda batch: batch) -> Sums:
         """Of every reference, given its source; `changed` says what the model is shown of a batch instead."""
-        return sentence_nll(self.model, map(changed, text.batches))
+        return sum_nll(self.model, map(changed, text.batches))
 
-    def translations(self, text: Text, **decoding: Any) -> Translations:
+    def translations(self, text: Text, **decoding: Any) -> Sums:
         """Of every source, by the run's own search but for what `decoding` says."""
         search: BeamSearch = parts.make(self.config["decoding"] | decoding)
         translator = build.translator(self.config, self.model, self.tokenizer, search)
-        return compare_translations(translator.translate(text.sources), text.references)
+        return sum_bleu(translator.translate(text.sources), text.references)
 
 
 def sample_text(subject: Subject, sentences: int, seed: int) -> Text:
@@ -129,6 +128,6 @@ def _test_pairs(subject: Subject) -> list[Pair]:
     store = build.token_store(subject.config)
     if store.tokenizer.model_file.read_bytes() != subject.tokenizer.model_file.read_bytes():
         raise UserError(
-            f"the text has changed since {subject.run.path} was trained: its word pieces are no longer the same"
+            f"the text has changed since {subject.run.path} was trained: its subwords are no longer the same"
         )
     return list(zip(*store.text("test"), strict=True))

@@ -21,10 +21,7 @@ def render_summary(found: dict[str, Any]) -> RenderableType:
     parts: list[RenderableType] = [
         f"{settings['sentences']:,} sentences of the {settings['split']} set (seed {settings['seed']}): perplexity "
         f"{_number(intact['perplexity'])}, BLEU {_number(intact['bleu'], 1)} ({decoding})\n",
-        _title("Perplexity rises by so many %, without head"),
-        _heads(found["heads"], intact["perplexity"]),
-        "Entropy in nats, distance in word pieces: the least and the most of the layer's heads.\n"
-        f"* the 95 % interval over sentences leaves out 0; of {len(found['heads'])} heads a few would by chance.\n",
+        *(_heads(found["heads"], intact["perplexity"]) if found["heads"] else []),
         f"Source words in random order: perplexity {_number(order['perplexity'])}, "
         f"{_signed(order['change'])} {_interval(order['interval'])}\n",
         _title(f"By source length{known}"),
@@ -38,7 +35,7 @@ def render_summary(found: dict[str, Any]) -> RenderableType:
     return Group(*parts)
 
 
-def _heads(heads: Sequence[Row], intact: float | None) -> RenderableType:
+def _heads(heads: Sequence[Row], intact: float | None) -> list[RenderableType]:
     """A row a layer; with many heads its figures take several lines."""
     most = max(head["head"] for head in heads)
     table = _table("attention", "layer", "entropy", "distance")
@@ -49,11 +46,16 @@ def _heads(heads: Sequence[Row], intact: float | None) -> RenderableType:
         table.add_row(
             kind,
             str(layer[0]["layer"]),
-            *(f"{min(values):.2f}-{max(values):.2f}" for values in _columns(layer, "entropy", "distance")),
+            *(_range([head[key] for head in layer]) for key in ("entropy", "distance")),
             " ".join(_risen(head, intact) for head in layer),
             end_section=following is None or following[0]["attention"] != kind,
         )
-    return table
+    return [
+        _title("Perplexity rises by so many %, without head"),
+        table,
+        "Entropy in nats, distance in pieces: the least and the most of the layer's heads.\n"
+        f"* the 95 % interval over sentences leaves out 0; of {len(heads)} heads a few would by chance.\n",
+    ]
 
 
 def _risen(head: Row, intact: float | None) -> str:
@@ -105,8 +107,8 @@ def _table(*headers: str) -> Table:
     return table
 
 
-def _columns(rows: Iterable[Row], *keys: str) -> list[list[float]]:
-    return [[row[key] for row in rows] for key in keys]
+def _range(values: Sequence[float]) -> str:
+    return f"{min(values):.2f}-{max(values):.2f}"
 
 
 def _star(row: Row) -> str:

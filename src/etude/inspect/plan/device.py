@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import torch
 
 from etude.errors import UserError, did_you_mean
-from etude.paths import found
+from etude.paths import folders_of
 from etude.tasks import build
-from etude.tasks.flops import training_flops
 from etude.tasks.size import Config, measure_size
 from etude.training.build import training_module
+from etude.training.matmul import choose_matmul
 from etude.yaml_file import read_yaml
 
 _SECONDS = 4.0  # that a measurement takes, beyond finding its batch
@@ -44,7 +44,7 @@ def load_device(name: str) -> Device:
     Raises:
         UserError: there is none.
     """
-    files = [folder / "devices.yaml" for folder in reversed(found("conf"))]
+    files = [folder / "devices.yaml" for folder in reversed(folders_of("conf"))]
     known = {name: rates for file in files if file.is_file() for name, rates in read_yaml(file).items()}
     if name not in known:
         raise UserError(f"device={name} is not in conf/devices.yaml; {did_you_mean(name, known)}")
@@ -61,6 +61,7 @@ def measure_device(config: Config) -> Device:
     """
     budget, pieces = config["budget"], config["tokenizer"]["vocab_size"]
     where = build.device(config["trainer"]["accelerator"].replace("gpu", "cuda"))
+    choose_matmul(config["trainer"]["matmul"])  # as a run does
     module = training_module(config, build.model(config, pieces)).to(where)
     optimizer = module.make_optimizer(module.model.named_parameters())
     types = {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
@@ -84,5 +85,5 @@ def measure_device(config: Config) -> Device:
     taken = [seconds(sentences)]
     while sum(taken) < _SECONDS:
         taken.append(seconds(sentences))
-    flops = len(taken) * sentences * training_flops(measure_size(config), _LENGTH, _LENGTH) / sum(taken)
+    flops = len(taken) * sentences * measure_size(config).training_flops(_LENGTH, _LENGTH) / sum(taken)
     return Device(f"this machine, measured: {flops / 1e9:,.0f} GFLOP/s", flops, flops, 0.0)

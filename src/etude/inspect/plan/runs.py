@@ -4,15 +4,32 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
+from pathlib import Path
 
 from etude.config.identity import run_dir
 from etude.inspect.plan.device import Device
 from etude.inspect.plan.memory import estimate_peak_memory
-from etude.inspect.plan.proportions import Proportions, compute_proportions
 from etude.runs.divergence import divergence
-from etude.tasks.flops import decoding_flops, training_flops
-from etude.tasks.size import Config, Size, measure_size
+from etude.runs.material import identify
+from etude.runs.siblings import hands_over, runs_of_training
+from etude.tasks.size import Config, Size, is_ours, measure_size
 from etude.tasks.text_size import TextSize, batch_size, measure_text, with_vocabulary
+from etude.training.build import learning_rate
+
+Proportions = dict[str, float | None]
+"""What a run has no units for, by the keys of `PROPORTIONS`; None where a number that it needs is not known."""
+
+PROPORTIONS = {
+    "epochs": "epochs",
+    "tokens_per_parameter": "trained tokens a parameter",
+    "unique_tokens_per_parameter": "unique tokens a parameter",
+    "warmup_share": "warmup's share of the steps",
+    "peak_over_final_rate": "highest rate over the last",
+    "d_k_over_length": "d_k over the mean target length",
+}
+"""Each as it is called where it is shown; `paper.yaml` may give the paper's own under the same keys."""
+
+_LOOKS = 2000  # steps at which the learning rate is looked at
 
 
 @dataclass(frozen=True)
@@ -21,39 +38,36 @@ class RunPlan:
 
     Attributes:
         config: resolved.
+        text: what the figures rest on.
         parameters: weights of the model, shared ones counted once.
-        step_flops: floating-point operations of one optimizer step.
+        flops_per_step: floating-point operations of one optimizer step.
         training_flops: of all steps.
         decoding_flops: of translating the test set; None where nobody knows how long it is.
-        memory: bytes at the peak of training, on a processor; of one process, where several share each batch.
-        tokens: target tokens trained on.
-        hours: of training on as many of the device as the run asks for, and of translating on one.
-        price: of the devices for these hours, in US dollars.
-        state: "finished", "diverged", "begun", "to do", or "?" where the text is missing, so that nobody can say.
-        text: what the figures rest on.
+        peak_memory_bytes: of training, on a processor; of one process, where several share each batch.
+        target_tokens: trained on.
+        hours: of training, unless that is shared, on as many of the device as the run asks for; of translating on one.
+        us_dollars: the price of the devices for these hours.
+        state: "finished", "diverged", "begun", "to do", "shared" where another run has trained for it or one before it
+            in the plan will, or "?" where the text is missing, so that nobody can say.
     """
 
     config: Config
+    text: TextSize
     parameters: int
-    step_flops: float
+    flops_per_step: float
     training_flops: float
     decoding_flops: float | None
-    memory: float
-    tokens: int
+    peak_memory_bytes: float
+    target_tokens: int
     hours: float
-    price: float
+    us_dollars: float
     state: str
-    text: TextSize
 
     @property
     def proportions(self) -> Proportions:
         """The training without units: worked out when it is asked for, for a run that ends asks for its FLOPs alone."""
         return compute_proportions(
-            self.config,
-            parameters=self.parameters,
-            tokens=self.tokens,
-            text_tokens=self.text.tokens,
-            length=self.text.target,
+            self.config, self.parameters, self.target_tokens, text_tokens=self.text.tokens, length=self.text.target
         )
 
     @property
@@ -71,7 +85,8 @@ def plan_runs(configs: Iterable[Config], device: Device) -> list[RunPlan]:
     """The plan of each resolved config on a device. Nothing is trained, prepared or written."""
     texts: dict[str, TextSize] = {}
     sizes: dict[str, tuple[Size, float]] = {}
-    plans = []
+    plans: list[RunPlan] = []
+    trained: set[str] = set()  # what identifies the trainings of the runs before
     for config in configs:
         about_text = _key({name: config[name] for name in ("data", "tokenizer", "cache_dir", "budget")})
         if about_text not in texts:
@@ -84,31 +99,38 @@ def plan_runs(configs: Iterable[Config], device: Device) -> list[RunPlan]:
             of_model = measure_size(learned)
             at_once = ceil(sentences / (config["trainer"]["devices"] * config["trainer"]["micro_batches"]))
             sizes[about_size] = of_model, estimate_peak_memory(learned, of_model, at_once, source, target)
-        plans.append(_plan(config, text, *sizes[about_size], device))
+        state = _state(config, text)
+        training = identify(config, text.fingerprint)[1] if text.fingerprint else ""
+        if state in ("to do", "begun") and (training in trained or _is_trained_elsewhere(config, training)):
+            state = "shared"
+        if state not in ("finished", "diverged"):  # those that hand theirs over have been asked
+            trained.add(training)
+        plans.append(_plan(config, text, *sizes[about_size], device, state))
     return plans
 
 
-def _plan(config: Config, text: TextSize, of_model: Size, memory: float, device: Device) -> RunPlan:
+def _plan(config: Config, text: TextSize, of_model: Size, memory: float, device: Device, state: str) -> RunPlan:
     sentences, source, target = batch_size(config, text)
     steps, beam = config["budget"]["max_steps"], config["decoding"]["beam"]
-    step = float(sentences * training_flops(of_model, source, target))
+    step = float(sentences * of_model.training_flops(source, target))
     decoding = None
     if text.sentences is not None:
-        decoding = float(text.sentences * decoding_flops(of_model, source, target, beam))
+        decoding = float(text.sentences * of_model.decoding_flops(source, target, beam))
     devices = config["trainer"]["devices"]
-    hours = (step * steps / devices + (decoding or 0.0)) / device.flops(config["precision"]) / 3600
+    to_train = 0.0 if state == "shared" else step * steps / devices
+    hours = (to_train + (decoding or 0.0)) / device.flops(config["precision"]) / 3600
     return RunPlan(
         config,
-        of_model.parameters,
-        step,
-        step * steps,
-        decoding,
-        memory,
-        sentences * target * steps,
-        hours,
-        hours * devices * device.price,
-        _state(config, text),
         text,
+        parameters=of_model.parameters,
+        flops_per_step=step,
+        training_flops=step * steps,
+        decoding_flops=decoding,
+        peak_memory_bytes=memory,
+        target_tokens=sentences * target * steps,
+        hours=hours,
+        us_dollars=hours * devices * device.price,
+        state=state,
     )
 
 
@@ -121,5 +143,37 @@ def _state(config: Config, text: TextSize) -> str:
     return "begun" if run.checkpoint.is_file() else "to do"
 
 
+def _is_trained_elsewhere(config: Config, training: str) -> bool:
+    """Whether a finished run hands its weights over, of another study or with another decoding."""
+    runs_dir = Path(config["runs_dir"]).expanduser()
+    return any(run.finished and hands_over(run) for run in runs_of_training(runs_dir, config["seed"], training))
+
+
 def _key(node: Config) -> str:
     return json.dumps(node, sort_keys=True, default=repr)
+
+
+def compute_proportions(
+    config: Config, parameters: int, tokens: int, *, text_tokens: float | None, length: float
+) -> Proportions:
+    """The training of one run without units, so that it can be held against one of any other size.
+
+    Args:
+        config: resolved.
+        parameters: weights of the model.
+        tokens: target tokens trained on.
+        text_tokens: target tokens of the training text; None where nobody has counted them.
+        length: mean target tokens of a sentence, the end token counted.
+    """
+    steps, rate = config["budget"]["max_steps"], learning_rate(config)
+    rates = [rate(1 + step * (steps - 1) // max(1, _LOOKS - 1)) for step in range(_LOOKS)]
+    peak = max(rates)
+    d_k = config["model"]["attention"].get("d_k") if is_ours(config) else None  # not every attention has one
+    return {
+        "epochs": tokens / text_tokens if text_tokens else None,
+        "tokens_per_parameter": tokens / parameters,
+        "unique_tokens_per_parameter": text_tokens / parameters if text_tokens else None,
+        "warmup_share": (rates.index(peak) + 1) / _LOOKS,
+        "peak_over_final_rate": peak / rates[-1] if rates[-1] > 0 else None,
+        "d_k_over_length": d_k / length if d_k else None,
+    }

@@ -1,7 +1,8 @@
 """How a plan looks in a terminal."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from rich import box
@@ -10,8 +11,7 @@ from rich.text import Text
 
 from etude.inspect.plan.budgets import Gap
 from etude.inspect.plan.device import Device
-from etude.inspect.plan.proportions import NAMES, Proportions
-from etude.inspect.plan.runs import RunPlan
+from etude.inspect.plan.runs import PROPORTIONS, Proportions, RunPlan
 
 _SECTION = re.compile(r"^(model[./]|budget\.)")  # a person knows where heads and max_steps stand
 _UNITS = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -21,41 +21,32 @@ def render_plan(
     plans: Sequence[RunPlan], differences: Sequence[dict[str, Any]], paper: Sequence[float | None], device: Device
 ) -> Table:
     """A row each, and what is still to do in the last."""
-    with_paper = any(number is not None for number in paper)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=len(plans) > 1, title=f"On {device.name}")
     to_do = [plan for plan in plans if not plan.done]
-    table.add_column("run", footer=f"{len(to_do)} to do", no_wrap=True)
-    numbers: list[tuple[str, str]] = [("params\nM", "")]
-    numbers += [("paper\nM", "")] if with_paper else []
-    numbers += [
-        ("FLOP\na step", ""),
-        ("FLOP to\ntrain", format_magnitude(sum(plan.training_flops for plan in to_do))),
-        ("decode", format_magnitude(sum(plan.decoding_flops or 0 for plan in to_do))),
-        ("GB", ""),
-        ("tokens", format_magnitude(sum(plan.tokens for plan in to_do))),
-        ("hours", format_hours(sum(plan.hours for plan in to_do))),
-        ("US$", format_price(sum(plan.price for plan in to_do))),
-    ]
-    for header, footer in numbers:
+
+    def add_numbers(header: str, cells: Iterable[str], footer: str = "") -> None:
         table.add_column(header, footer=footer, justify="right", no_wrap=True)
+        columns.append([*cells])
+
+    columns = [[_name(plan, plans) for plan in plans]]
+    table.add_column("run", footer=f"{len(to_do)} to do", no_wrap=True)
+    add_numbers("params\nM", (f"{plan.parameters / 1e6:.2f}" for plan in plans))
+    if any(number is not None for number in paper):
+        add_numbers("paper\nM", ("" if number is None else f"{number:g}" for number in paper))
+    for header, key, show, summed in _FIGURES:
+        total = show(_sum(to_do, key)) if summed else ""
+        add_numbers(header, (show(getattr(plan, key)) for plan in plans), total)
     table.add_column("state", no_wrap=True)
     table.add_column("what differs", overflow="fold")
-    for plan, difference, printed in zip(plans, differences, paper, strict=True):
-        cells = [_name(plan, plans), f"{plan.parameters / 1e6:.2f}"]
-        cells += [f"{printed:g}" if printed is not None else ""] if with_paper else []
-        cells += [
-            format_magnitude(plan.step_flops),
-            format_magnitude(plan.training_flops),
-            format_magnitude(plan.decoding_flops),
-        ]
-        cells += [
-            f"{plan.memory / 1e9:.1f}",
-            format_magnitude(plan.tokens),
-            format_hours(plan.hours),
-            format_price(plan.price),
-        ]
-        table.add_row(*cells, plan.state, Text(_format_difference(difference)))
+    for row, plan, difference in zip(zip(*columns, strict=True), plans, differences, strict=True):
+        table.add_row(*row, plan.state, Text(_format_difference(difference)))
     return table
+
+
+def _sum(plans: Sequence[RunPlan], key: str) -> float:
+    """What all of them take together: a training that several share once."""
+    once = key in ("training_flops", "target_tokens")
+    return sum(getattr(plan, key) or 0 for plan in plans if not (once and plan.state == "shared"))
 
 
 def render_proportions(runs: Sequence[tuple[str, Proportions]], paper: Mapping[str, float]) -> Table:
@@ -66,8 +57,8 @@ def render_proportions(runs: Sequence[tuple[str, Proportions]], paper: Mapping[s
         table.add_column(name, justify="right")
     if paper:
         table.add_column("paper", justify="right", style="dim")
-    for key, name in NAMES.items():
-        cells = [_three_digits(getattr(found, key)) for _, found in runs]
+    for key, name in PROPORTIONS.items():
+        cells = [_three_digits(found[key]) for _, found in runs]
         table.add_row(name, *cells, *([_three_digits(paper.get(key))] if paper else []))
     return table
 
@@ -122,31 +113,20 @@ def as_json(
         ],
         "to_do": {
             "runs": len(to_do),
-            "training_flops": sum(plan.training_flops for plan in to_do),
-            "hours": sum(plan.hours for plan in to_do),
-            "us_dollars": sum(plan.price for plan in to_do),
+            **{key: _sum(to_do, key) for key in ("training_flops", "hours", "us_dollars")},
         },
     }
 
 
 def _run(plan: RunPlan, difference: dict[str, Any], printed: float | None) -> dict[str, Any]:
+    figures = {field.name: getattr(plan, field.name) for field in fields(plan) if field.name not in ("config", "text")}
     return {
-        "study": plan.config["study"],
-        "arm": plan.config["arm"],
-        "seed": plan.config["seed"],
-        "state": plan.state,
+        **{key: plan.config[key] for key in ("study", "arm", "seed")},
         "differs": difference,
-        "parameters": plan.parameters,
         "paper_parameters_millions": printed,
-        "flops_per_step": plan.step_flops,
-        "training_flops": plan.training_flops,
-        "decoding_flops": plan.decoding_flops,
-        "peak_memory_bytes": plan.memory,
         "steps": plan.config["budget"]["max_steps"],
-        "target_tokens": plan.tokens,
-        "hours": plan.hours,
-        "us_dollars": plan.price,
-        "without_units": dict(plan.proportions.items()),
+        **figures,
+        "without_units": plan.proportions,
         "lengths_counted": plan.text.prepared,
     }
 
@@ -180,3 +160,15 @@ def _name(plan: RunPlan, plans: Sequence[RunPlan]) -> str:
     studies = len({other.config["study"] for other in plans}) > 1
     name = plan.name if studies or len(plans) == 1 else plan.config["arm"]
     return f"{name} seed {plan.config['seed']}" if several else name
+
+
+_FIGURES: tuple[tuple[str, str, Callable[[Any], str], bool], ...] = (
+    ("FLOP\na step", "flops_per_step", format_magnitude, False),
+    ("FLOP to\ntrain", "training_flops", format_magnitude, True),
+    ("decode", "decoding_flops", format_magnitude, True),
+    ("GB", "peak_memory_bytes", lambda number: f"{number / 1e9:.1f}", False),
+    ("tokens", "target_tokens", format_magnitude, True),
+    ("hours", "hours", format_hours, True),
+    ("US$", "us_dollars", format_price, True),
+)
+"""Columns: the header, the figure of a plan, how it is written, and whether the last row sums what is still to do."""

@@ -2,8 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from hydra.errors import InstantiationException
+from hydra.utils import get_object
 from torch import nn
+
+from etude.config.explain import explain
+from etude.tasks import build
 
 
 @dataclass(frozen=True)
@@ -17,6 +23,29 @@ class Node:
     parameters: int  # of one of them, its children's included; what is shared counts where it stands first
     children: tuple["Node", ...]
     times: int = 1
+
+
+def count_parameters(config: dict[str, Any]) -> int:
+    """How many there are, shared ones counted once.
+
+    Raises:
+        UserError: the model cannot be built, or one of its classes not be imported.
+    """
+    try:
+        return sum(weight.numel() for weight in build.shapes(config).parameters())
+    except InstantiationException as error:
+        raise explain(error) or error from error
+
+
+def choices_by_module(config: dict[str, Any]) -> dict[type, str]:
+    """Class -> the choice that it comes from, such as "model/position=rope"."""
+    parts = {
+        name: part["_target_"]
+        for name, part in config["model"].items()
+        if isinstance(part, dict) and "_target_" in part
+    }
+    choices = config["choices"]
+    return {get_object(target): f"model/{name}={choices.get(f'model/{name}')}" for name, target in parts.items()}
 
 
 def describe_modules(model: nn.Module, chosen: Mapping[type, str]) -> Node:

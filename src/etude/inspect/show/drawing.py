@@ -11,7 +11,7 @@ from rich.text import Text
 from etude.inspect.show.anatomy import Node
 from etude.inspect.show.named import Config
 from etude.studies.axes import gloss
-from etude.terminal import told
+from etude.terminal import format_value
 
 _HYDRAS = ("_target_", "_partial_")
 _ROOM = 110  # columns from which on the tree repeats who chose what
@@ -20,7 +20,7 @@ _ROOM = 110  # columns from which on the tree repeats who chose what
 def render_tree(config: Config, root: Node, width: int, folders: Sequence[Traversable] = ()) -> Group:
     """The sizes, the choices and the tree of a model, in `width` columns; `folders` hold the files that were chosen."""
     head = Text(f"{root.kind}: {root.parameters:,} parameters", style="bold")
-    sizes = Text("   ".join(f"{key} {told(value)}" for key, value in sizes_of(config).items()))
+    sizes = Text("   ".join(f"{key} {format_value(value)}" for key, value in sizes_of(config).items()))
     return Group(head, Padding(sizes, (1, 0)), _choices(config, folders), Text(), _tree(root, choices=width >= _ROOM))
 
 
@@ -49,7 +49,7 @@ def _own(config: Config, group: str) -> str:
     """The values of a part that are no size of the model."""
     part = config["model"].get(group.rpartition("/")[2], {})
     sizes = sizes_of(config)
-    own = [f"{key}={told(is_)}" for key, is_ in part.items() if key not in _HYDRAS and sizes.get(key) != is_]
+    own = [f"{key}={format_value(is_)}" for key, is_ in part.items() if key not in _HYDRAS and sizes.get(key) != is_]
     return f"({', '.join(own)})" if own else ""
 
 
@@ -62,16 +62,13 @@ def _tree(root: Node, choices: bool) -> Table:
     table.add_column("parameters", justify="right", no_wrap=True)
     table.add_column("share", justify="right", no_wrap=True)
     for guide, node, times in _lines(root):
-        module = Text.assemble((guide, "dim"), node.name and f"{node.name}  ", (_class(node), "bold"))
+        kind = f"{node.times} × {node.kind}" if node.times > 1 else node.kind
+        module = Text.assemble((guide, "dim"), node.name and f"{node.name}  ", (kind, "bold"))
         weights, count = " + ".join(node.weights), node.parameters * times
         weights = f"{times} × ({weights})" if weights and count and times > 1 else weights
         numbers = (f"{count:,}", f"{count / root.parameters:.1%}") if count else ("", "")
         table.add_row(module, *[node.choice] * choices, weights, *numbers)
     return table
-
-
-def _class(node: Node) -> str:
-    return f"{node.times} × {node.kind}" if node.times > 1 else node.kind
 
 
 def _lines(node: Node, times: int = 1, guide: str = "", below: str = "") -> Iterator[tuple[str, Node, int]]:

@@ -9,10 +9,8 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from etude.config.check import check
 from etude.config.compose import compose
-from etude.config.identity import as_written, resolve
-from etude.config.rules import check_rules
+from etude.config.resolve import as_written, resolve, resolve_valid
 from etude.errors import UserError, did_you_mean
 from etude.runs.run_dir import RunDir
 from etude.studies.study import arm_names, load_study, study_names
@@ -47,9 +45,7 @@ def find_config(words: Sequence[str]) -> NamedConfig:
                 raise UserError(f"{word} is a run, whose config is fixed: leave out {' '.join(others)}")
             return _of_run(run)
     config = compose([_override(word) for word in words])
-    check(config)
-    check_rules(config)
-    return NamedConfig(resolve(config), as_written(config), _folders(config))
+    return NamedConfig(resolve_valid(config), as_written(config), _folders(config))
 
 
 def _folders(config: DictConfig) -> list[Traversable]:

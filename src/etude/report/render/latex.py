@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Literal
 
+from etude.report.comparison import ALPHA
 from etude.report.render.rows import STAR, Column, Row, Rows
 from etude.report.render.terminal import WHAT, narrow, split_by_metric
-from etude.report.significance import ALPHA
 
 Notes = Literal["full", "short", "none"]
 
@@ -42,20 +42,19 @@ _SPECIAL = {
     **{char: f"$\\{name}$" for char, name in zip("αβγδεηλρστΔ", _GREEK, strict=True)},
 }
 _MARKS = tuple("⁰¹²³⁴⁵⁶⁷⁸⁹§†‡¶")  # with which a note begins that explains a mark
-_SYMBOL = re.compile(r"(\w)(?:_(\w+))?")  # h, d_model, ε_ls: one letter, perhaps with an index
 
 
 def latex(rows: Rows, notes: Notes = "full", columns: int = 2) -> str:
-    """A table with caption, label and notes.
+    """A table with caption, label and notes: all of them, those that explain its marks, or none.
 
-    Args:
-        rows: what it holds.
-        notes: which of the notes stand below it: all, those that explain its marks, or none.
-        columns: of the paper that it shall span: 2 makes a `table*`, 1 a `table`.
+    `columns` are those of the paper that it shall span: 2 makes a `table*`, 1 a `table`.
     """
     environment, width = ("table", r"\columnwidth") if columns == 1 else ("table*", r"\textwidth")
-    parts = [line for part in _parts(rows, columns) for line in _tabular(part, width)]
+    parts = [rows] if columns > 1 else split_by_metric(narrow(rows))  # which stand below each other
     title = re.sub(r"^Table \d+: ", "", rows.title)  # the paper it goes into counts for itself
+    below = [rf"{escape_latex(note)}\par" for note in _choose(rows, notes)]
+    if below:
+        below = [rf"\begin{{minipage}}{{{width}}}\footnotesize\raggedright", *below, r"\end{minipage}"]
     lines = [
         *(f"% {note}" for note in rows.left_out),
         rf"\begin{{{environment}}}",
@@ -64,23 +63,17 @@ def latex(rows: Rows, notes: Notes = "full", columns: int = 2) -> str:
         rf"\label{{tab:{rows.name}}}",
         r"\medskip",
         r"\small\setlength{\tabcolsep}{4pt}",
-        *parts,
-        *_below(_chosen(rows, notes), width),
+        *(line for part in parts for line in _tabular(part, width)),
+        *below,
         rf"\end{{{environment}}}",
     ]
     return _HEAD + "\n".join(lines) + "\n"
 
 
-def _parts(rows: Rows, columns: int) -> list[Rows]:
-    """The tables that stand below each other."""
-    if columns > 1:
-        return [rows]
-    return split_by_metric(narrow(rows))
-
-
 def _tabular(rows: Rows, width: str) -> list[str]:
+    """Words to the left, numbers to the right; what an arm is, all of it in one column, on several lines."""
     grouped = any(_letter(row) for row in rows.rows)
-    kinds = [_kind(column) for column in rows.columns]
+    kinds = ["p{2.6cm}" if column.header == WHAT else "l" if column.words else "r" for column in rows.columns]
     return [
         r"\sbox0{%",
         rf"\begin{{tabular}}{{@{{}}{''.join(['l'] * grouped + kinds)}@{{}}}}",
@@ -95,27 +88,14 @@ def _tabular(rows: Rows, width: str) -> list[str]:
     ]
 
 
-def _kind(column: Column) -> str:
-    """Words to the left, numbers to the right; what an arm is, all of it in one column, on several lines."""
-    return "p{2.6cm}" if column.header == WHAT else "l" if column.words else "r"
-
-
-def _chosen(rows: Rows, notes: Notes) -> list[str]:
+def _choose(rows: Rows, notes: Notes) -> list[str]:
     """The notes that were asked for. Short ones say what the marks and signs of the table mean."""
     if notes != "short":
         return rows.notes if notes == "full" else []
     cells = [cell for row in rows.rows for cell in row.cells]
     told = [note for note in rows.notes if note[:1] in _MARKS]
-    told += ["±: half the 95 % interval over seeds."] if any("±" in cell for cell in cells) else []
-    starred = any(cell.endswith(STAR) for cell in cells)
-    return [*told, *([f"{STAR} p < {ALPHA} after Holm's correction for all arms."] if starred else [])]
-
-
-def _below(notes: Sequence[str], width: str) -> list[str]:
-    if not notes:
-        return []
-    begin, end = rf"\begin{{minipage}}{{{width}}}\footnotesize\raggedright", r"\end{minipage}"
-    return [begin, *(rf"{escape_latex(note)}\par" for note in notes), end]
+    told += ["±: half the 95 % interval over seeds."] * any("±" in cell for cell in cells)
+    return told + [f"{STAR} p < {ALPHA} after Holm's correction for all arms."] * any(c.endswith(STAR) for c in cells)
 
 
 def escape_latex(text: str) -> str:
@@ -125,34 +105,34 @@ def escape_latex(text: str) -> str:
 
 def _header(columns: Sequence[Column]) -> list[str]:
     """Whose score it is in a second line, below the metric and a rule."""
-    above, below, rules, place = [], [], [], 1
+    above, below, rules, place = [], [], "", 1
     for header, group in groupby(columns, key=lambda column: column.header):
         under = list(group)
-        if named := any(column.whose for column in under):
+        if any(column.whose for column in under):
             above.append(rf"\multicolumn{{{len(under)}}}{{c}}{{{escape_latex(header)}}}")
-            rules.append(rf"\cmidrule(lr){{{place}-{place + len(under) - 1}}}")
+            rules += rf"\cmidrule(lr){{{place}-{place + len(under) - 1}}}"
+            below += [escape_latex(column.whose) for column in under]
         else:
             above.append("")
-        below += [escape_latex(column.whose) if named else _symbol(header) for column in under]
+            below += [_symbol(header)] * len(under)
         place += len(under)
-    return [_line(above), "".join(rules), _line(below)] if rules else [_line(below)]
+    return [_line(above), rules, _line(below)] if rules else [_line(below)]
 
 
 def _body(rows: Rows, grouped: bool) -> list[str]:
-    """As in the paper, (A) stands before the first of A1, A2, ..."""
+    """As in the paper, (A) stands before the first of A1, A2, ...; rules part groups, not arms that stand alone."""
     lines: list[str] = []
-    groups = [list(group) for _, group in groupby(rows.rows, key=lambda row: row.group)]
-    for before, group in zip([[], *groups], groups, strict=False):
-        lines += [r"\midrule"] if before and (_is_group(before) or _is_group(group)) else []
+    before: list[Row] = []
+    for _, rows_of_group in groupby(rows.rows, key=lambda row: row.group):
+        group = list(rows_of_group)
+        lines += [r"\midrule"] * (
+            bool(before) and any(len(one) > 1 or _letter(one[0]) != "" for one in (before, group))
+        )
         for place, row in enumerate(group):
-            label = [_letter(row) if place == 0 else ""] if grouped else []
+            label = [_letter(row) if place == 0 else ""] * grouped
             lines.append(_line([*label, *(_cell(*both) for both in zip(row.cells, rows.columns, strict=True))]))
+        before = group
     return lines
-
-
-def _is_group(rows: Sequence[Row]) -> bool:
-    """Whether rules part these rows from others; arms that stand alone need none between them."""
-    return len(rows) > 1 or bool(_letter(rows[0]))
 
 
 def _letter(row: Row) -> str:
@@ -169,8 +149,8 @@ def _cell(cell: str, column: Column) -> str:
 
 
 def _symbol(header: str) -> str:
-    """A symbol as mathematics, a word as a word."""
-    match = _SYMBOL.fullmatch(header)
+    """A symbol as mathematics, a word as a word: h, d_model and ε_ls are one letter, perhaps with an index."""
+    match = re.fullmatch(r"(\w)(?:_(\w+))?", header)
     if not match:
         return escape_latex(header)
     letter = escape_latex(match[1]).strip("$")

@@ -1,6 +1,6 @@
 """How a report looks: in a terminal, and in Markdown. What has a star is bold."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from rich import box
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
@@ -13,9 +13,8 @@ from etude.report.render.rows import STAR, Column, Row, Rows
 WHAT = "what it is"
 """The header of the column that all changes of an arm share where there is little room."""
 
-_STYLES = {"paper": "dim"}
 
-
+@dataclass
 class RenderedTable:
     """The table for a terminal, with its notes below.
 
@@ -23,24 +22,24 @@ class RenderedTable:
     but the first.
     """
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
+    rows: Rows
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for table in self._layout(console, options):
-            yield table
+        for part in self._layout(console, options):
+            if part.title:
+                yield Text(part.title, "bold")  # the table's own title would be broken where the table is narrower
+            yield _table(part)
             yield Text()
         yield from (Text(note) for note in (*self.rows.notes, *self.rows.left_out))
 
-    def _layout(self, console: Console, options: ConsoleOptions) -> list[Table]:
+    def _layout(self, console: Console, options: ConsoleOptions) -> list[Rows]:
         """The first layout that fits; of the narrow one, what an arm is may take several lines."""
         narrower, room = narrow(self.rows), options.update(width=10_000)
-        for rows in (self.rows, narrower):
-            table = _table(rows)
-            needed = Measurement.get(console, room, table)
-            if (needed.minimum if rows is narrower else needed.maximum) <= options.max_width:
-                return [table]
-        return [_table(part) for part in split_by_metric(narrower)]
+        if Measurement.get(console, room, _table(self.rows)).maximum <= options.max_width:
+            return [self.rows]
+        if Measurement.get(console, room, _table(narrower)).minimum <= options.max_width:
+            return [narrower]
+        return split_by_metric(narrower)
 
 
 def narrow(rows: Rows) -> Rows:
@@ -80,19 +79,15 @@ def markdown(rows: Rows) -> str:
 
 def _table(rows: Rows) -> Table:
     """Rules between the groups of arms; only words that tell what an arm is may be folded."""
-    table = Table(
-        title=Text(rows.title, "bold") if rows.title else None,
-        title_justify="left",
-        box=box.HORIZONTALS,
-        show_edge=False,
-        padding=0,
-    )
+    table = Table(box=box.HORIZONTALS, show_edge=False, padding=0)
     for column in rows.columns:
-        header = Text("\n".join([*column.header.split(" ", 1), column.whose] if column.whose else [column.header]))
         justify: JustifyMethod = "left" if column.words else "right"
-        style = _STYLES.get(column.whose, "")
         table.add_column(
-            header, justify=justify, no_wrap=not (column.words and column.about_arm), overflow="fold", style=style
+            Text("\n".join([*column.header.split(" ", 1), column.whose] if column.whose else [column.header])),
+            justify=justify,
+            no_wrap=not (column.words and column.about_arm),
+            overflow="fold",
+            style="dim" if column.whose == "paper" else "",
         )
     for row, following in zip(rows.rows, [*rows.rows[1:], None], strict=True):
         last = following is None or following.group != row.group

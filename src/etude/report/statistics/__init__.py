@@ -20,55 +20,17 @@ Scores of one metric enter as `Scores`; translations as `Counts`, which `count` 
 refused by name.
 """
 
-from etude.report.statistics.combined import (
-    Variances,
-    combined_test,
-    sentence_deviation,
-    variances,
-)
-from etude.report.statistics.correction import holm
-from etude.report.statistics.difference import Comparison, hedges_g, pooled_deviation, welch
-from etude.report.statistics.intervals import Interval, Mean, mean_interval
-from etude.report.statistics.line import Line, fit_line
+from etude.report.statistics.combined import Variances, combined_test, sentence_deviation, variances
+from etude.report.statistics.correlation import Line, RankCorrelation, fit_line, kendall, spearman
+from etude.report.statistics.difference import Comparison, hedges_g, holm, pooled_deviation, welch
 from etude.report.statistics.moderated import Prior, equivalence, moderate, moderated_test
-from etude.report.statistics.power import power, seeds_needed
-from etude.report.statistics.ranks import RankCorrelation, kendall, spearman
-from etude.report.statistics.resampling import Resampled, approximate_randomisation, paired_bootstrap, resample
-from etude.report.statistics.scores import Scores
-from etude.report.statistics.search import ExpectedBest, expected_best
-from etude.report.statistics.sentences import Counts, count
-
-__all__ = [
-    "Comparison",
-    "Counts",
-    "ExpectedBest",
-    "Interval",
-    "Line",
-    "Mean",
-    "Prior",
-    "RankCorrelation",
-    "Resampled",
-    "Scores",
-    "Variances",
-    "approximate_randomisation",
-    "combined_test",
-    "count",
-    "equivalence",
-    "expected_best",
-    "fit_line",
-    "hedges_g",
-    "holm",
-    "kendall",
-    "mean_interval",
-    "moderate",
-    "moderated_test",
-    "paired_bootstrap",
-    "pooled_deviation",
-    "power",
-    "resample",
-    "seeds_needed",
-    "sentence_deviation",
-    "spearman",
-    "variances",
-    "welch",
-]
+from etude.report.statistics.planning import ExpectedBest, expected_best, power, seeds_needed
+from etude.report.statistics.scores import Interval, Mean, Scores, mean_interval
+from etude.report.statistics.sentences import (
+    Counts,
+    Resampled,
+    approximate_randomisation,
+    count,
+    paired_bootstrap,
+    resample,
+)

@@ -15,34 +15,25 @@ where training, its interaction with the sentences, and the sentences themselves
 from dataclasses import dataclass
 
 from etude.report.statistics.difference import Comparison, t_test, unknown_difference
-from etude.report.statistics.resampling import ROUNDING, Resampled, paired_differences, refuse_unlike
+from etude.report.statistics.sentences import ROUNDING, Resampled, paired_differences, refuse_unlike
 
 
 @dataclass(frozen=True)
 class Variances:
-    """How far the BLEU of an arm would move, and why; in squared points.
+    """How far the BLEU of an arm would move, and why; in squared points."""
 
-    Attributes:
-        seeds: of one run, over seeds, on this test set: what a table's ± comes from.
-        training: the part of `seeds` that would stay on an endless test set; the rest is luck with these sentences.
-        test_set: of the mean over these runs, over test sets like this one.
-    """
-
-    seeds: float
-    training: float
-    test_set: float
+    seeds: float  # of one run, over seeds, on this test set: what a table's ± comes from
+    training: float  # the part of `seeds` that would stay on an endless test set; the rest is luck with these sentences
+    test_set: float  # of the mean over these runs, over test sets like this one
 
 
 def variances(arm: Resampled) -> Variances:
-    """The variance over seeds and the variance over test sets, apart.
+    """The variance over seeds and the variance over test sets, apart; ValueError for an arm of one run.
 
     Runs that share a test set still differ in which of its sentences they happen to get right. How much of their
     variance that explains is seen on the resamples: it is the variance there of each run's distance from the mean of
     its arm. What is left is the training's (analysis of variance with random runs and random sentences: Searle,
     Casella & McCulloch 1992); no less than zero.
-
-    Raises:
-        ValueError: the arm has one run.
     """
     runs = arm.counts.runs
     if runs < 2:
@@ -68,8 +59,7 @@ def combined_test(arm: Resampled, base: Resampled, level: float = 0.95) -> Compa
     """
     refuse_unlike(arm, base)
     difference = arm.counts.scores.mean - base.counts.scores.mean
-    unknown = unknown_difference(arm.counts.scores, base.counts.scores)
-    if unknown:
+    if unknown := unknown_difference(arm.counts.scores, base.counts.scores):
         return Comparison(difference, None, None, unknown)
     variance = float(paired_differences(arm, base).var(ddof=1))
     doubt = 0.0
@@ -87,11 +77,8 @@ def sentence_deviation(arm: Resampled, base: Resampled) -> float:
     """The standard deviation of the difference of mean BLEU over test sets, with seeds without end: what is left of it
     when the share of the runs, which more of them would wash out, is taken from what resampling shows.
 
-    Raises:
-        UserError: the arms were tested on different sentences.
-        ValueError: they were not resampled alike, or one has one run.
+    Raises as `combined_test` does, and ValueError for an arm of one run.
     """
-    of_runs = sum(
-        (parts.seeds - parts.training) / side.counts.runs for side in (arm, base) for parts in (variances(side),)
-    )
+    parts = [(variances(side), side.counts.runs) for side in (arm, base)]
+    of_runs = sum((found.seeds - found.training) / runs for found, runs in parts)
     return max(0.0, float(paired_differences(arm, base).var(ddof=1)) - of_runs) ** 0.5

@@ -22,28 +22,22 @@ half of such cases.
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import optimize, special, stats
 
-from etude.report.statistics.difference import Comparison, t_test
+from etude.report.statistics.difference import Comparison, add_variances, t_test, welch
 from etude.report.statistics.scores import Scores
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What the arms of a study together say of the variance of one of them.
+    """What the arms of a study together say of the variance of one of them."""
 
-    Attributes:
-        variance: of a single run over seeds, in the squared unit of the metric.
-        freedom: how many degrees of freedom that is worth; the more, the more alike the arms vary.
-        total: degrees of freedom of all arms together; nothing is known better than by all of them.
-    """
-
-    variance: float
-    freedom: float
-    total: float
+    variance: float  # of a single run over seeds, in the squared unit of the metric
+    freedom: float  # how many degrees of freedom that is worth; the more, the more alike the arms vary
+    total: float  # degrees of freedom of all arms together; nothing is known better than by all of them
 
     def of(self, arm: Scores) -> tuple[float, float]:
         """The variance of a single run of an arm, and its degrees of freedom: its own spread with the others', and
@@ -56,11 +50,7 @@ class Prior:
 
 
 def moderate(arms: Collection[Scores]) -> Prior | None:
-    """The prior of some arms.
-
-    Returns:
-        None where no arm has two seeds, or none of them varies.
-    """
+    """The prior of some arms; None where no arm has two seeds, or none of them varies."""
     several = [arm for arm in arms if arm.seeds > 1 and arm.variance > 0]
     if not several:
         return None
@@ -79,19 +69,19 @@ def moderate(arms: Collection[Scores]) -> Prior | None:
     return Prior(typical, min(prior, total), total)
 
 
-def moderated_test(arm: Scores, base: Scores, prior: Prior, level: float = 0.95) -> Comparison:
-    """A t test and interval of the difference of two means, each with its moderated variance.
+def moderated_test(arm: Scores, base: Scores, prior: Prior | None, level: float = 0.95) -> Comparison:
+    """A t test and interval of the difference of two means, each with its moderated variance; Welch's without a prior.
 
     An arm of one seed is taken to vary as the others do: its interval leaves out zero where its run would be a surprise
     as one more seed of the base. It has no p, for a single run is no ground for a star.
     """
-    difference = arm.mean - base.mean
-    variance, freedom = _error(arm, base, prior)
-    found = t_test(difference, variance, freedom, level)
+    if not prior:
+        return welch(arm, base, level)
+    found = t_test(arm.mean - base.mean, *_error(arm, base, prior), level)
     if min(arm.seeds, base.seeds) > 1:
         return found
     alone = arm if arm.seeds == 1 else base
-    return Comparison(difference, found.interval, None, alone.unknown_spread())
+    return replace(found, p=None, why_not=alone.unknown_spread())
 
 
 def equivalence(arm: Scores, base: Scores, prior: Prior, margin: float) -> float | None:
@@ -111,15 +101,13 @@ def equivalence(arm: Scores, base: Scores, prior: Prior, margin: float) -> float
     if min(arm.seeds, base.seeds) == 1:
         return None
     variance, freedom = _error(arm, base, prior)
-    nearest = margin - abs(arm.mean - base.mean)
-    return float(stats.t.sf(nearest / math.sqrt(variance), freedom))
+    return float(stats.t.sf((margin - abs(arm.mean - base.mean)) / math.sqrt(variance), freedom))
 
 
 def _error(arm: Scores, base: Scores, prior: Prior) -> tuple[float, float]:
-    """The variance of the difference of two means, and Satterthwaite's degrees of freedom."""
+    """The variance of the difference of two means, and its degrees of freedom."""
     parts = [(variance / side.seeds, freedom) for side in (arm, base) for variance, freedom in (prior.of(side),)]
-    variance = sum(part for part, _ in parts)
-    freedom = variance**2 / sum(part**2 / freedom for part, freedom in parts)
+    variance, freedom = add_variances(parts)
     return variance, min(freedom, prior.total)
 
 

@@ -1,27 +1,33 @@
-"""The scores of one arm, one a seed: what every statistic over seeds starts from."""
+"""The scores of one arm, one a seed: their mean, and how far the mean of other seeds might be."""
 
 import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from scipy import stats
 
 from etude.errors import UserError
+
+
+class Interval(NamedTuple):
+    """Two ends, in the unit of what they enclose."""
+
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
 class Scores:
     """One metric of the runs of one arm.
 
-    Attributes:
-        arm: its name, which errors and reasons are told with.
-        values: one a run, in the metric's own unit: BLEU from 0 to 100, perplexity per word piece.
-
     Raises:
         UserError: there are no values, or one is not a finite number.
     """
 
-    arm: str
-    values: Sequence[float]
+    arm: str  # its name, which errors and reasons are told with
+    values: Sequence[float]  # one a run, in the metric's own unit: BLEU from 0 to 100, perplexity per subword
 
     def __post_init__(self) -> None:
         if not self.values:
@@ -44,7 +50,7 @@ class Scores:
 
     @property
     def variance(self) -> float:
-        """Over seeds, unbiased: divided by one less than their number, which must be two or more."""
+        """Over seeds, of which there must be two; unbiased."""
         return statistics.variance(self.values)
 
     def unknown_spread(self) -> str:
@@ -54,3 +60,25 @@ class Scores:
         if min(self.values) == max(self.values):
             return f"the {self.seeds} seeds of {self.arm} scored the same, which does not say how far others would fall"
         return ""
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over seeds, in the metric's unit; `interval` is None where `why_not` says why it is unknown."""
+
+    value: float
+    interval: Interval | None
+    why_not: str = ""
+
+
+def mean_interval(scores: Scores, level: float = 0.95) -> Mean:
+    """The mean and its interval by Student's t (Student 1908): mean ± t(n - 1) s / sqrt(n).
+
+    Exact for normal scores however few the seeds, and honest about how few they are: two seeds give an interval of
+    12.7 standard errors on either side, three give 4.3. One seed gives none.
+    """
+    if unknown := scores.unknown_spread():
+        return Mean(scores.mean, None, unknown)
+    error = math.sqrt(scores.variance / scores.seeds)
+    low, high = stats.t.interval(level, scores.seeds - 1, loc=scores.mean, scale=error)
+    return Mean(scores.mean, Interval(float(low), float(high)))

@@ -6,10 +6,10 @@ import pytest
 
 from etude.report.compare import compare
 from etude.report.comparison import Compared
-from etude.report.render.html import analysis
-from etude.report.render.html.analysis import analyses
+from etude.report.render.html import run_files
 from etude.report.render.html.data import data
 from etude.report.render.html.document import as_json
+from etude.report.render.html.run_files import analyses
 from etude.report.selection import Selection
 
 Fabricate = Callable[..., Compared]
@@ -24,25 +24,24 @@ def test_an_arm_names_only_what_it_changes_in_the_baselines_config(fabricate: Fa
 
 def test_the_page_repeats_what_was_compared(fabricate: Fabricate) -> None:
     compared = fabricate(3, 3, 30)
-    arm, told = compared.arms[2], data(compared)["arms"][2]
+    arm, told = compared.arms[2], json.loads(as_json(data(compared)))["arms"][2]
     bleu = arm.means["bleu"]
     assert bleu.interval
     assert arm.against
     ppl = arm.against.differences["ppl"]
-    assert told["means"]["bleu"] == {"mean": bleu.value, "interval": list(bleu.interval)}
-    assert told["against"]["differences"]["ppl"]["difference"] == pytest.approx(ppl.test.difference)
-    assert told["against"]["differences"]["ppl"]["star"] is ppl.star
+    assert told["means"]["bleu"] == {"value": bleu.value, "interval": list(bleu.interval), "why_not": ""}
+    assert told["against"]["differences"]["ppl"]["test"]["difference"] == pytest.approx(ppl.test.difference)
+    assert told["against"]["differences"]["ppl"]["holm"] == ppl.holm
     assert told["seeds"] == [1, 2, 3]
 
 
 def test_the_agreement_with_the_paper_has_every_arm_and_both_its_differences(fabricate: Fabricate) -> None:
     compared = fabricate(5, 2, 20)
-    told = data(compared)["agreement"]
+    told = json.loads(as_json(data(compared)))["agreement"]
     assert compared.agreement
-    assert [point["arm"] for point in told["points"]] == ["A1", "A2", "A3", "A4"]
-    assert told["points"][0]["ours"] == compared.agreement.points["A1"].ours
-    assert (told["margin"], told["large"]) == (0.05, 0.03)
-    assert as_json(told)
+    assert list(told["points"]) == ["A1", "A2", "A3", "A4"]
+    assert told["points"]["A1"]["ours"] == compared.agreement.points["A1"].ours
+    assert told["criteria"] == {"large": 0.03, "margin": 0.05}
 
 
 def again(compared: Compared) -> Compared:
@@ -53,7 +52,7 @@ def again(compared: Compared) -> Compared:
 def test_a_run_that_goes_on_shows_its_curves_already(fabricate: Fabricate) -> None:
     compared = fabricate(2, 1, 5)
     base, arm = compared.arms
-    running = replace(arm, runs=[], unfinished=arm.runs, means={}, counts=None, against=None)
+    running = replace(arm, runs=[], unfinished=arm.runs, means={}, sentences=None, against=None)
     found = data(replace(compared, arms=[base, running]))
     assert found["arms"][1]["seeds"] == []
     assert found["arms"][1]["curves"]["loss"]["seeds"] == 1
@@ -103,5 +102,17 @@ def test_maps_without_room_are_left_out_and_heads_are_not(
     compared = fabricate(2, 1, 5)
     for arm in compared.arms:
         (arm.runs[0].run_dir.path / "analysis.json").write_text(json.dumps(ANALYSIS))
-    monkeypatch.setattr(analysis, "ROOM", 30)
+    monkeypatch.setattr(run_files, "ROOM", 30)
     assert analyses(compared.arms) == {"base": {"seed": 1} | ANALYSIS, "A1": {"seed": 1} | ANALYSIS | {"maps": []}}
+
+
+@pytest.mark.parametrize(("key", "shown"), [("gradient_clip_val", True), ("devices", False)])
+def test_of_the_trainer_an_arm_shows_what_may_change_a_result(fabricate: Fabricate, key: str, shown: bool) -> None:
+    compared = fabricate(2, 1, 5)
+    base, arm = compared.arms
+    runs = [
+        [replace(arm.runs[0], config=arm.runs[0].config | {"trainer": {key: n}})] for n, arm in enumerate((base, arm))
+    ]
+    base, arm = replace(base, runs=runs[0]), replace(arm, runs=runs[1])
+    found = data(replace(compared, baseline=base, arms=[base, arm]))["arms"][1]["config"]
+    assert (f"trainer.{key}" in found) == shown

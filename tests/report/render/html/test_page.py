@@ -14,7 +14,7 @@ import pytest
 
 from etude.report.compare import compare
 from etude.report.comparison import Compared
-from etude.report.render.html import write_page
+from etude.report.render.html.document import write_page
 from etude.report.selection import Selection
 from etude.studies.metrics import Metric
 
@@ -172,12 +172,12 @@ def test_perplexity_over_other_word_pieces_is_not_drawn_beside_the_baselines(
     compared = fabricate(3, 1, 5)
     base, other, same = compared.arms
     write_page(
-        replace(compared, arms=[base, replace(other, comparable=frozenset({"bleu"})), same]), tmp_path / "p.html"
+        replace(compared, arms=[base, replace(other, scores={"bleu": other.scores["bleu"]}), same]), tmp_path / "p.html"
     )
     tab = browser.open((tmp_path / "p.html").as_uri())
     see(tab, "#curves")
     assert shown(tab, "#curves") == ["base", "A2"]
-    assert caption(tab, "#curves").endswith("over other text or other word pieces: A1.")
+    assert caption(tab, "#curves").endswith("over other text or other subwords: A1.")
     tab.choose("#curves-y", "loss")
     assert shown(tab, "#curves") == ["base", "A1", "A2"]
     assert "A1" not in caption(tab, "#curves")
@@ -186,7 +186,7 @@ def test_perplexity_over_other_word_pieces_is_not_drawn_beside_the_baselines(
 def test_an_arm_that_still_runs_is_drawn(browser: Any, fabricate: Fabricate, tmp_path: Path) -> None:
     compared = fabricate(2, 1, 5)
     base, arm = compared.arms
-    none = {"runs": [], "means": {}, "counts": None, "against": None, "comparable": frozenset()}
+    none = {"runs": [], "means": {}, "sentences": None, "against": None, "scores": {}}
     write_page(replace(compared, arms=[base, replace(arm, unfinished=arm.runs, **none)]), tmp_path / "p.html")
     tab = browser.open((tmp_path / "p.html").as_uri())
     see(tab, "#curves")
@@ -197,7 +197,7 @@ def test_a_budget_is_called_the_same_of_the_baseline_alone(browser: Any, fabrica
     """Of FLOPs nothing is known; A1 has a few parameters more, A2 many."""
     compared = fabricate(3, 1, 5)
     base, some, many = compared.arms
-    some = replace(some, parameters=1050, budget={})
+    some = replace(some, costs=some.costs | {"parameters": 1050}, budget={})
     write_page(replace(compared, arms=[base, some, many]), tmp_path / "p.html")
     tab = browser.open((tmp_path / "p.html").as_uri())
     tab.choose("#arms-a", "A1")

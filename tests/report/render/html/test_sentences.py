@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -6,10 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu import sentence_bleu as sacrebleu
 
+from etude.report.measure import TestSet
 from etude.report.render.html import sentences
-from etude.report.render.html.sentences import bucketed_bleu, buckets, samples, sentence_bleu
+from etude.report.render.html.sentences import bucket_bleu, buckets, samples
 from etude.report.statistics import count
-from etude.report.test_set import TestSet
+from etude.runs.records import Run
+from etude.runs.run_dir import RunDir
+from etude.tasks.bleu_sums import corpus_bleu
 
 WORDS = ["the", "old", "dog", "sees", "a", "cat", "."]
 lines = st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join)
@@ -20,7 +24,8 @@ OTHER = ["a cat sees the old cat .", "the dog .", "the cat sees a dog .", "the d
 
 
 def told(base: Sequence[str], other: Sequence[str]) -> dict:
-    test_set = TestSet(len(REFERENCES), {}, "s0", [line.upper() for line in REFERENCES], REFERENCES)
+    run = Run(RunDir(Path()), "heads", "base", 1, {}, {"test": {"sentences": len(REFERENCES)}})
+    test_set = TestSet(run, [line.upper() for line in REFERENCES], REFERENCES)
     said = {"base": base, "A1": other}
     return samples(test_set, said, {arm: count(arm, [its], REFERENCES) for arm, its in said.items()}, "base")
 
@@ -28,7 +33,7 @@ def told(base: Sequence[str], other: Sequence[str]) -> dict:
 @given(lines, lines)
 def test_a_sentence_scores_as_sacrebleu_scores_it(hypothesis: str, reference: str) -> None:
     counts = count("base", [[hypothesis]], [reference]).counts[0]
-    assert sentence_bleu(counts)[0] == pytest.approx(sacrebleu(hypothesis, [reference]).score)
+    assert corpus_bleu(counts, effective_order=True)[0] == pytest.approx(sacrebleu(hypothesis, [reference]).score)
 
 
 def test_samples_are_the_sentences_on_which_the_arms_differ() -> None:
@@ -69,6 +74,6 @@ def test_every_sentence_is_in_the_one_bucket_of_its_length(lengths: list[int]) -
 
 def test_the_bleu_of_a_bucket_is_that_of_its_sentences_alone() -> None:
     counts = count("A1", [BASE, OTHER], REFERENCES)
-    (found,) = bucketed_bleu(counts, [np.array([0, 3])])
+    (found,) = bucket_bleu(counts, [np.array([0, 3])])
     parts = [count("A1", [[run[0], run[3]]], [REFERENCES[0], REFERENCES[3]]).bleu[0] for run in (BASE, OTHER)]
     assert found == pytest.approx(sum(parts) / 2, abs=0.01)

@@ -8,7 +8,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from etude.cli.report import report
+from etude.cli.report import main as report
 from etude.errors import UserError
 from etude.report.render.html import serve as serving
 from etude.report.render.html.serve import changes, serve_folder, write_again

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from etude.cli.report import report
+from etude.cli.report import main as report
 from etude.cli.results import main as results
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
@@ -109,7 +109,7 @@ def test_runs_cannot_be_read_back_offline(runs_dir: Path) -> None:
 
 @pytest.mark.parametrize("verb", [report, results])
 def test_a_project_must_be_named(verb: Callable[[list[str]], None], runs_dir: Path) -> None:
-    with pytest.raises(UserError, match="--wandb needs a project"):
+    with pytest.raises(UserError, match="--wandb needs PROJECT: "):
         verb(["heads", "--wandb"])
 
 
@@ -117,7 +117,7 @@ def test_who_does_not_ask_for_wandb_does_not_wait_for_its_import(runs_dir: Path,
     make_run("base")
     lines = (
         "import sys",
-        "from etude.cli.report import report",
+        "from etude.cli.report import main as report",
         "from etude.report.render.wandb import fetch, publish",
         "report(['heads'])",
         "assert not {'wandb', 'wandb_workspaces', 'torch'} & set(sys.modules)",

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from etude.report.measure import TestSet
 from etude.report.statistics import Counts
-from etude.report.test_set import TestSet
 from etude.tasks.bleu_sums import corpus_bleu
 
 ROOM = 500_000  # bytes of text that a page may hold, whatever the size of the test set
@@ -16,21 +16,15 @@ BUCKETS = 5
 
 
 def samples(test_set: TestSet, said: Mapping[str, Sequence[str]], counts: Mapping[str, Counts], baseline: str) -> Any:
-    """The sentences on which arms differ most, as far as there is room, with every arm's translation.
-
-    Args:
-        test_set: with its references, and its sources where they were kept.
-        said: by arm, the translations of its first run.
-        counts: by arm, what they bring to BLEU; of the same run first.
-        baseline: whose translations the others are held against first.
+    """The sentences on which arms differ most, as far as there is room, with what the first run of each arm `said`.
 
     Returns:
         `of`, how many sentences there are, and `sentences`: source, reference, `said`, a list of [translation, sentence
         BLEU] without repetitions, and `by`, the index of each arm's in that list.
     """
-    scores = {arm: sentence_bleu(counts[arm].counts[0]) for arm in said}
+    scores = {arm: corpus_bleu(counts[arm].counts[0], effective_order=True) for arm in said}
     kept, room = [], ROOM
-    for index in _telling(scores, baseline):
+    for index in _rank(scores, baseline):
         translations = list(dict.fromkeys(lines[index] for lines in said.values()))
         by = {arm: translations.index(lines[index]) for arm, lines in said.items()}
         score = {at: round(float(scores[arm][index]), 1) for arm, at in by.items()}
@@ -39,14 +33,8 @@ def samples(test_set: TestSet, said: Mapping[str, Sequence[str]], counts: Mappin
         room -= sum(len(arm) + 6 for arm in by)
         if room < 0:
             break
-        kept.append(
-            {
-                "source": source,
-                "reference": test_set.references[index],
-                "said": [[text, score[at]] for at, text in enumerate(translations)],
-                "by": by,
-            }
-        )
+        scored = [[text, score[at]] for at, text in enumerate(translations)]
+        kept.append({"source": source, "reference": test_set.references[index], "said": scored, "by": by})
     return {"of": test_set.sentences, "sentences": kept}
 
 
@@ -64,32 +52,12 @@ def buckets(sources: Sequence[str]) -> list[tuple[str, NDArray[np.intp]]]:
     return found
 
 
-def bucketed_bleu(counts: Counts, sentences: Sequence[NDArray[np.intp]]) -> list[float]:
+def bucket_bleu(counts: Counts, sentences: Sequence[NDArray[np.intp]]) -> list[float]:
     """The corpus BLEU of each bucket, the mean over the runs of the arm."""
     return [round(float(corpus_bleu(counts.counts[:, some].sum(axis=1)).mean()), 2) for some in sentences]
 
 
-def sentence_bleu(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """BLEU of single sentences as sacreBLEU's `sentence_bleu` scores them.
-
-    Only the orders of n-gram that the translation is long enough for take part; the rest is as in `corpus_bleu`.
-
-    Args:
-        counts: (N, 10) as in `Counts`.
-
-    Returns:
-        (N,) 0 to 100.
-    """
-    translated, referenced, matches, totals = counts[:, 0], counts[:, 1], counts[:, 2:6], counts[:, 6:]
-    there, missed = totals > 0, matches == 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        precisions = np.where(missed, 0.5 ** (missed & there).cumsum(axis=1), matches) / totals
-        logs = np.where(there, np.log(precisions), 0).sum(axis=1) / there.sum(axis=1)
-        scores = 100 * np.exp(np.minimum(0, 1 - referenced / translated)) * np.exp(logs)
-    return np.where(matches.any(axis=1), scores, 0.0)
-
-
-def _telling(scores: Mapping[str, NDArray[np.float64]], baseline: str) -> list[int]:
+def _rank(scores: Mapping[str, NDArray[np.float64]], baseline: str) -> list[int]:
     """The sentences in the order in which they are worth showing.
 
     In turn, for each arm the one where it gains most on the baseline and the one where it loses most, and the one where

@@ -1,6 +1,5 @@
 """The page of a study on a small server of this machine, written anew while its runs go on."""
 
-import sys
 import tempfile
 import threading
 import time
@@ -14,7 +13,7 @@ from typing import Any
 
 from etude.errors import UserError
 from etude.report.comparison import Compared
-from etude.report.render.html import write_page
+from etude.report.render.html.document import write_page
 
 _ASKING = 2.0  # seconds between two looks at the runs, and between two questions of the page
 _SHARE = 4  # the page takes at most a fifth of the time to write; the runs want the processor too
@@ -25,24 +24,18 @@ _WAITING = (
 
 
 def serve(make: Callable[[], Compared], study_runs: Path, port: int) -> None:
-    """Serve the page until Ctrl-C, on this machine alone.
-
-    Args:
-        make: what the page shows, as it stands now.
-        study_runs: the folder whose runs are watched.
-        port: 0 takes a free one.
+    """Serve the page of what `make` gives until Ctrl-C, on this machine alone, while `study_runs` are watched.
 
     Raises:
-        UserError: the port is taken.
+        UserError: the port is taken; 0 takes a free one.
     """
     with tempfile.TemporaryDirectory() as folder, serve_folder(Path(folder), port) as address:
-        sys.stdout.write(f"{address}  (Ctrl-C ends it)\n")
-        sys.stdout.flush()
+        print(f"{address}  (Ctrl-C ends it)", flush=True)
         try:
             for _ in changes(study_runs):
                 write_again(make, Path(folder) / "index.html")
         except KeyboardInterrupt:
-            sys.stdout.write("\n")
+            print()
 
 
 @contextmanager

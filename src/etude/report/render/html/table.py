@@ -17,12 +17,12 @@ def table(rows: Rows) -> str:
     there, and nothing where there is nothing.
     """
     base = next((row for row in rows.rows if row.run and all(cell for _, cell in _about(rows, row))), None)
-    heads = "".join(_head(column) for column in rows.columns)
-    body, group = [], ""
+    body, group = "", ""
     for row in rows.rows:
-        body.append(_row(rows, row, base, begins=row.group != group))
+        body += _row(rows, row, base, begins=row.group != group)
         group = row.group
-    return f'<table id="study"><thead><tr>{heads}</tr></thead>\n<tbody>\n{"".join(body)}</tbody></table>'
+    heads = "".join(map(_head, rows.columns))
+    return f'<table id="study"><thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody></table>'
 
 
 def notes(rows: Rows) -> str:
@@ -38,7 +38,9 @@ def setting(compared: Compared) -> str:
 
 
 def _row(rows: Rows, row: Row, base: Row | None, begins: bool) -> str:
-    cells, told = [], "" if row is base else _is(rows, row)
+    about = ", ".join(f"{column.header}={cell}" for column, cell in _about(rows, row) if cell)
+    told = "" if row is base else f'<span class="is">{escape(about)}</span>'  # where there is no room for columns
+    cells = []
     for index, (cell, column) in enumerate(zip(row.cells, rows.columns, strict=True)):
         shown = base.cells[index] if base and row.run and column.about_arm and not cell else cell
         attributes = _classes(column) + _sorted_by(shown, column.words)
@@ -47,12 +49,6 @@ def _row(rows: Rows, row: Row, base: Row | None, begins: bool) -> str:
     kinds = " ".join(filter(None, ("begins" * begins, "absent" * (not row.run))))
     opening = f'<tr class="{kinds}">' if kinds else "<tr>"
     return f"{opening}{''.join(cells)}</tr>\n"
-
-
-def _is(rows: Rows, row: Row) -> str:
-    """What the arm is, for screens that have no room for columns that say so."""
-    told = [f"{column.header}={cell}" for column, cell in _about(rows, row) if cell]
-    return f'<span class="is">{escape(", ".join(told))}</span>'
 
 
 def _about(rows: Rows, row: Row) -> list[tuple[Column, str]]:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from etude.errors import UserError
 from etude.wandb_service import end_service
@@ -34,18 +34,15 @@ def connect() -> Iterator["Api"]:
 
     try:
         yield wandb.Api(timeout=_SECONDS)
-    except AuthenticationError as error:
-        why = f"W&B cannot be reached, or does not know the key ({_first_line(error)})"
-        raise _out_of_reach(why) from error
-    except UsageError as error:
-        raise _out_of_reach(f"W&B cannot be asked ({_first_line(error)})") from error
-    except (CommError, WandbApiFailedError, ValueError) as error:  # ValueError: an answer that the client cannot read
-        raise _out_of_reach(f"W&B does not answer as it should ({_first_line(error)})") from error
-
-
-def _out_of_reach(why: str) -> OutOfReachError:
-    end_service()
-    return OutOfReachError(why)
+    except (AuthenticationError, UsageError, CommError, WandbApiFailedError, ValueError) as error:
+        why = "W&B does not answer as it should"  # a ValueError is an answer that the client cannot read
+        if isinstance(error, AuthenticationError):
+            why = "W&B cannot be reached, or does not know the key"
+        elif isinstance(error, UsageError):
+            why = "W&B cannot be asked"
+        end_service()
+        told = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise OutOfReachError(f"{why} ({told})") from error
 
 
 def project_of(api: "Api", asked: str) -> tuple[str, str]:
@@ -59,7 +56,3 @@ def project_of(api: "Api", asked: str) -> tuple[str, str]:
     if not entity or not project or "/" in entity:
         raise UserError(f"--wandb {asked}: say ENTITY/PROJECT, such as me/etude")
     return entity, project
-
-
-def _first_line(error: Any) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -8,32 +8,27 @@ from typing import TYPE_CHECKING, Any
 from etude.errors import UserError
 from etude.report import Results
 from etude.report.render.wandb.connection import connect, project_of
-from etude.report.render.wandb.restored import config_of, overrides_of, result_of
 from etude.report.selection import select
 from etude.runs.records import Run, finished_run, runs_of
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
 from etude.studies.study import Study, load_study, value_at
-from etude.terminal import told
+from etude.terminal import format_value
 
 if TYPE_CHECKING:
     from wandb.apis.public import Run as WandbRun
 
+_BESIDE = ("environment", "code", "overrides", "studies")  # what the logger puts beside the config
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")  # JSON has no numbers for them
 _STATES = {"running": State.RUNNING, "failed": State.FAILED, "crashed": State.FAILED, "killed": State.STOPPED}
 
 
 def fetch(study: str, project: str, where: Mapping[str, str] | None = None) -> Results:
-    """Read the runs of a study that W&B has, selected as those on disk are.
+    """Read the runs of a study that W&B has in `project`, [ENTITY/]PROJECT, selected as `results` does.
 
-    The directory of a run is its path at W&B, ENTITY/PROJECT/ID; nothing lies there.
-
-    A run that did not tell W&B all that was typed is of the setting that its config groups and its sweep make; what
-    else was typed tells settings apart only where `where` names it.
-
-    Args:
-        study: its name, such as "table3".
-        project: of W&B: [ENTITY/]PROJECT.
-        where: which runs, where there are several settings.
+    The directory of a run is its path at W&B, ENTITY/PROJECT/ID; nothing lies there. A run that did not tell W&B all
+    that was typed is of the setting that its config groups and its sweep make; what else was typed tells settings apart
+    only where `where` names it.
 
     Raises:
         UserError: W&B cannot be asked, or has no finished run of the study that is as `where` asks.
@@ -59,8 +54,7 @@ def fetch(study: str, project: str, where: Mapping[str, str] | None = None) -> R
     runs, notes = runs_of(known, rows, strangers)
     if not any(run.finished for run in runs):
         raise UserError(" ".join([f"W&B has no finished run of {study} in {entity}/{name}.", *notes]).rstrip("."))
-    selection = select(known, runs, asked)
-    return Results(known, selection, [*selection.notes, *notes])
+    return Results(known, select(known, runs, asked, notes))
 
 
 def _row(study: Study, run: "WandbRun", there: RunDir, arm: str, asked: Iterable[str]) -> Run:
@@ -70,7 +64,7 @@ def _row(study: Study, run: "WandbRun", there: RunDir, arm: str, asked: Iterable
         key: config.get("choices", {}).get(key, value_at(config, key)) for key in asked if key not in study.changed
     }
     row: dict[str, Any] = {
-        "overrides": [*overrides_of(run.config), *(f"{key}={told(value)}" for key, value in chosen.items())],
+        "overrides": [*overrides_of(run.config), *(f"{key}={format_value(value)}" for key, value in chosen.items())],
         "changed": datetime.fromisoformat(run.created_at).timestamp(),
     }
     seed = int(config["seed"])
@@ -78,3 +72,43 @@ def _row(study: Study, run: "WandbRun", there: RunDir, arm: str, asked: Iterable
         return finished_run(there, study.name, arm, seed, config, result_of(run.summary_metrics), **row)
     state = _STATES.get(run.state, State.WAITING)
     return Run(there, study.name, arm, seed, config, {}, state, run.state, **row)
+
+
+def config_of(logged: Mapping[str, Any]) -> dict[str, Any]:
+    """The frozen config of a run from its config at W&B, which holds more.
+
+    The parameters of a sweep stand beside it. Where one of them has the name of a whole section, as `budget: smoke`
+    has, the section's own keys were logged with dots: `budget.max_steps`.
+    """
+    config = {key: value for key, value in logged.items() if key not in _BESIDE and not {".", "/"} & set(key)}
+    for section in _named_sections(logged):
+        start = f"{section}."
+        config[section] = {key.removeprefix(start): value for key, value in logged.items() if key.startswith(start)}
+    return config
+
+
+def overrides_of(logged: Mapping[str, Any]) -> list[str]:
+    """What was typed, as far as W&B was told: all of it, or by a run that did not tell, the parameters of its sweep."""
+    if "overrides" in logged:
+        return [str(override) for override in logged["overrides"]]
+    named = _named_sections(logged)
+    return [
+        f"{key}={format_value(value)}"
+        for key, value in logged.items()
+        if key in named or "/" in key or ("." in key and key.partition(".")[0] not in named)
+    ]
+
+
+def result_of(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of a run from its summary, where `test/bleu` stands for a key within a key."""
+    result: dict[str, Any] = {}
+    for key, value in summary.items():
+        *section, name = key.split("/", 1)
+        place = result.setdefault(section[0], {}) if section else result
+        place[name] = float(value) if value in _NOT_FINITE else value
+    return result
+
+
+def _named_sections(logged: Mapping[str, Any]) -> set[str]:
+    heads = {key.partition(".")[0] for key in logged if "." in key}
+    return {head for head in heads if isinstance(logged.get(head), str)}

@@ -6,12 +6,12 @@
   const section = document.getElementById("arms");
   section.hidden = false;
   const preferred = ARMS.find((arm) => arm.name !== DATA.baseline) ?? ARMS[0];
-  const a = chooser("arms-a", names, preferred.name, () => change());
-  const b = chooser("arms-b", names, BY_NAME.has(DATA.baseline) ? DATA.baseline : ARMS[0].name, () => change());
+  const a = chooser("arms-a", "Compare", names, preferred.name, () => change());
+  const b = chooser("arms-b", "with", names, BY_NAME.has(DATA.baseline) ? DATA.baseline : ARMS[0].name, () => change());
   const pair = () => [BY_NAME.get(a.value), BY_NAME.get(b.value)];
 
   const mean = (told, digits) =>
-    told ? fixed(told.mean, digits) + (told.interval ? ` (${range(told.interval, digits)})` : "") : NOTHING;
+    told ? format(told.value, digits) + (told.interval ? ` (${range(told.interval, digits)})` : "") : NOTHING;
 
   const headline = METRICS[DATA.headline];
 
@@ -23,16 +23,16 @@
         (arm) => mean(arm.means[name], METRICS[name].digits),
       ]),
     ),
-    "parameters": (arm) => fixed(arm.parameters),
-    "steps": (arm) => fixed(arm.steps),
-    "target tokens": (arm) => fixed(arm.tokens),
-    "training FLOPs": (arm) => (known(arm.flops) ? arm.flops.toExponential(2) : NOTHING),
-    "minutes of training": (arm) => (known(arm.hours) ? fixed(60 * arm.hours, 1) : NOTHING),
+    "parameters": (arm) => format(arm.parameters),
+    "steps": (arm) => format(arm.steps),
+    "target tokens": (arm) => format(arm.tokens),
+    "training FLOPs": (arm) => (isKnown(arm.flops) ? arm.flops.toExponential(2) : NOTHING),
+    "minutes of training": (arm) => (isKnown(arm.hours) ? format(60 * arm.hours, 1) : NOTHING),
     "budget beside the baseline’s": budget,
     [`seeds (${headline.label})`]: (arm) =>
-      arm.runs.map((run) => `${run.seed} (${fixed(run.score, headline.digits)})`).join(", "),
+      arm.runs.map((run) => `${run.seed} (${format(run.score, headline.digits)})`).join(", "),
     [`variance of ${headline.label}, seeds / test sets`]: (arm) =>
-      arm.variances ? `${fixed(arm.variances.seeds, 2)} / ${fixed(arm.variances.test_set, 2)}` : NOTHING,
+      arm.variances ? `${format(arm.variances.seeds, 2)} / ${format(arm.variances.test_set, 2)}` : NOTHING,
     "run": (arm) => arm.runs.map((run) => run.path).join("\n"),
   };
 
@@ -47,14 +47,9 @@
     const arms = [...new Set(pair())];
     const labels = DATA.buckets.map(({ label }) => label);
     return {
-      traces: arms.map((arm) => {
-        const { colour, dash, symbol, width } = LOOKS.get(arm.name);
-        return {
-          x: labels, y: arm.buckets, name: arm.name, mode: "lines+markers",
-          line: { color: colour, dash, width }, marker: { symbol, size: 9, color: colour },
-          hovertemplate: "%{y:.1f}",
-        };
-      }),
+      traces: arms.map((arm) => ({
+        ...look(arm.name, 9), x: labels, y: arm.buckets, mode: "lines+markers", hovertemplate: "%{y:.1f}",
+      })),
       layout: {
         height: 340,
         hovermode: "x unified",
@@ -64,8 +59,9 @@
         yaxis: axis("BLEU"),
       },
       label: `BLEU by the length of the source, ${arms.map((arm) => arm.name).join(" and ")}`,
+      caption: "Words of the source sentence; each point is the mean over the seeds of the arm.",
       head: ["words", "sentences", ...arms.map((arm) => arm.name)],
-      rows: DATA.buckets.map(({ label, sentences }, i) => [label, fixed(sentences), ...arms.map((arm) => fixed(arm.buckets?.[i], 1))]),
+      rows: DATA.buckets.map(({ label, sentences }, i) => [label, format(sentences), ...arms.map((arm) => format(arm.buckets?.[i], 1))]),
     };
   }
 
@@ -77,10 +73,10 @@
     const different = configs(one, other);
     const head = ["", one.name, other.name];
     document.getElementById("card").replaceChildren(
-      scrolling(table(head, facts), `${one.name} and ${other.name}`),
+      table(`${one.name} and ${other.name}`, head, facts),
       h("h3", {}, "What differs in the config"),
       different.length
-        ? scrolling(table(["key", one.name, other.name], different), "Config")
+        ? table("Config", ["key", one.name, other.name], different)
         : h("p", { class: "hint" }, "Nothing."),
     );
     redraw();

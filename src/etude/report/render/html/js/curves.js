@@ -8,8 +8,8 @@
 
   const section = document.getElementById("curves");
   const [y, x] = [
-    chooser("curves-y", Y, "valid_perplexity", () => redraw()),
-    chooser("curves-x", X, "step", () => redraw()),
+    chooser("curves-y", "Show", Y, "valid_perplexity", () => redraw()),
+    chooser("curves-x", "over", X, "step", () => redraw()),
   ];
   const remembered = memory.get("curves-arms")?.split(" ");
   const picked = new Set(remembered ?? DATA.first_picked);
@@ -25,17 +25,13 @@
   }
 
   function traces(arm, curve, along) {
-    const { colour, dash, symbol, width } = LOOKS.get(arm.name);
-    const few = curve.mean.length <= 12;
-    const edge = { x: along, mode: "lines", line: { width: 0 }, hoverinfo: "skip", fillcolor: `${colour}26` };
+    const edge = { x: along, mode: "lines", line: { width: 0 }, hoverinfo: "skip", fillcolor: `${LOOKS.get(arm.name).colour}26` };
     const band = curve.seeds > 1 ? [{ ...edge, y: curve.low }, { ...edge, y: curve.high, fill: "tonexty" }] : [];
     const line = {
+      ...look(arm.name, 7),
       x: along,
       y: curve.mean,
-      name: arm.name,
-      mode: few ? "lines+markers" : "lines",
-      line: { color: colour, dash, width },
-      marker: { symbol, size: 7, color: colour },
+      mode: curve.mean.length <= 12 ? "lines+markers" : "lines",
       customdata: curve.mean.map((_, index) => [curve.low[index], curve.high[index]]),
       hovertemplate: curve.seeds > 1 ? "%{y:.3f} (%{customdata[0]:.3f} to %{customdata[1]:.3f})" : "%{y:.3f}",
     };
@@ -44,7 +40,7 @@
 
   const OVER_TOKENS = Object.keys(METRICS).filter((name) => METRICS[name].over === "tokens");
 
-  /** Whether its perplexity is over other word pieces than the baseline's; of an arm that still runs nobody knows. */
+  /** Whether its perplexity is over other subwords than the baseline's; of an arm that still runs nobody knows. */
   const other = (arm) => y.value === "valid_perplexity" && arm.seeds.length > 0 && OVER_TOKENS.some((name) => !arm.comparable.includes(name));
 
   function describe() {
@@ -69,14 +65,14 @@
         y.value === "loss" && curves.length
           ? "Each arm is shown with the loss it was trained on: where label smoothing differs, losses are not to be compared."
           : "",
-        hidden.length ? `Not shown, for perplexity over other text or other word pieces: ${hidden.join(", ")}.` : "",
+        hidden.length ? `Not shown, for perplexity over other text or other subwords: ${hidden.join(", ")}.` : "",
       ].filter(Boolean).join(" "),
       head: ["arm", X[x.value], "mean", "lowest", "highest"],
       rows: shown.flatMap((arm, a) =>
         curves[a].mean.map((mean, i) => [
           arm.name,
-          fixed(curves[a][x.value][i]),
-          ...[mean, curves[a].low[i], curves[a].high[i]].map((value) => fixed(value, 3)),
+          format(curves[a][x.value][i]),
+          ...[mean, curves[a].low[i], curves[a].high[i]].map((value) => format(value, 3)),
         ]),
       ),
     };

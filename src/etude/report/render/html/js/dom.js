@@ -1,6 +1,18 @@
 // The page's data, elements made without markup, numbers as a table prints them, and what a reload must not forget.
 
-const DATA = JSON.parse(await unpack("data"));
+/** What the page holds packed: its data, and plotly.js. Browsers can unpack since 2023; others show the table alone. */
+async function unpack(id) {
+  const packed = Uint8Array.from(atob(document.getElementById(id).textContent), (character) => character.charCodeAt(0));
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+}
+
+if (!("DecompressionStream" in window)) {
+  document.querySelector(".setting").append(" This browser is too old to unpack the figures.");
+  throw new Error("no DecompressionStream");
+}
+document.head.append(Object.assign(document.createElement("script"), { textContent: await unpack("plotly") }));
+
+const DATA = JSON.parse(await unpack("data")); // as data.py makes it
 const ARMS = DATA.arms.filter((arm) => arm.seeds.length);
 const METRICS = DATA.metrics; // by name
 const BY_NAME = new Map(ARMS.map((arm) => [arm.name, arm]));
@@ -16,33 +28,33 @@ function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-const known = (value) => value !== null && value !== undefined;
+const isKnown = (value) => value !== null && value !== undefined;
 
 /** A number with so many digits behind the point, a real minus, and commas; a dash where there is none. */
-function fixed(value, digits = 0) {
-  if (!known(value)) return NOTHING;
+function format(value, digits = 0) {
+  if (!isKnown(value)) return NOTHING;
   return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replace("-", "−");
 }
 
 /** A difference, which always has a sign. */
-const signed = (value, digits) => (known(value) ? (value > 0 ? "+" : "") + fixed(value, digits) : NOTHING);
+const formatSigned = (value, digits) => (isKnown(value) ? (value > 0 ? "+" : "") + format(value, digits) : NOTHING);
+
+const range = (interval, digits) => (interval ? `${format(interval[0], digits)} to ${format(interval[1], digits)}` : NOTHING);
 
 /** What an arm was given beside the baseline, as far as it is known of both. */
 function budget(arm) {
   const base = BY_NAME.get(DATA.baseline);
   if (arm === base) return "the same";
   if (arm.budget.length) return arm.budget.join(", ");
-  const alike = Object.entries(DATA.budget).filter(([key]) => known(arm[key]) && known(base?.[key])).map(([, told]) => told);
-  return alike.length ? `within ${fixed(100 * DATA.tolerance)} %: ${alike.join(", ")}` : NOTHING;
+  const alike = Object.entries(DATA.budget).filter(([key]) => isKnown(arm[key]) && isKnown(base?.[key])).map(([, told]) => told);
+  return alike.length ? `within ${format(100 * DATA.tolerance)} %: ${alike.join(", ")}` : NOTHING;
 }
 
-const range = (interval, digits) => (interval ? `${fixed(interval[0], digits)} to ${fixed(interval[1], digits)}` : NOTHING);
-
-/** A table of cells; the first cell of each row is its header. */
-function table(head, rows) {
+/** A table of cells that scrolls; the first cell of each row is its header. */
+function table(label, head, rows) {
   const words = head.map((_, column) => rows.some((row) => /[a-z]/i.test(row[column])));
   const cell = (tag, text, column, scope) => h(tag, { scope, class: words[column] ? "words wrap" : null }, String(text));
-  return h(
+  const content = h(
     "table",
     {},
     h("thead", {}, h("tr", {}, head.map((text, column) => cell("th", text, column, "col")))),
@@ -50,36 +62,34 @@ function table(head, rows) {
       column ? cell("td", text, column, null) : h("th", { scope: "row" }, String(text)),
     )))),
   );
+  return h("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": label }, content);
 }
 
-const scrolling = (content, label) => h("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": label }, content);
-
-/** What was chosen on this page before it was loaded again; nothing where the browser keeps nothing. */
-const memory = {
-  get(key) {
+/** What was chosen on this page before it was loaded again; a browser that keeps nothing starts afresh each time. */
+const memory = (() => {
+  const named = (key) => `${DATA.study}/${key}`;
+  const tried = (use) => {
     try {
-      return sessionStorage.getItem(`${DATA.study}/${key}`);
+      return use(window.sessionStorage);
     } catch {
-      return null;
+      return null; // it may keep nothing, or have no room
     }
-  },
-  set(key, value) {
-    try {
-      sessionStorage.setItem(`${DATA.study}/${key}`, value);
-    } catch {
-      // a browser that keeps nothing starts afresh each time
-    }
-  },
-};
+  };
+  return { get: (key) => tried((kept) => kept.getItem(named(key))), set: (key, value) => tried((kept) => kept.setItem(named(key), value)) };
+})();
 
 /** The metrics to choose from, the headline first, each under its `label` or what of it is `compared`. */
 const offeredMetrics = (told = "label") =>
   Object.fromEntries([DATA.headline, ...Object.keys(METRICS)].map((name) => [name, METRICS[name][told]]));
 
-/** Fills a select with {value: label}, remembers what is chosen, and calls `changed` when it changes. */
-function chooser(id, options, preferred, changed) {
-  const select = document.getElementById(id);
-  select.replaceChildren(...Object.entries(options).map(([value, label]) => h("option", { value }, label)));
+/**
+ * A labelled select among the controls of its section, "cost" of "cost-y": offers {value: label}, remembers what is chosen, and
+ * calls `changed` when it changes. Called again, it offers anew.
+ */
+function chooser(id, label, options, preferred, changed) {
+  const select = document.getElementById(id) ?? h("select", { id });
+  if (!select.isConnected) document.querySelector(`#${id.split("-")[0]} .controls`).append(h("label", {}, `${label} `, select));
+  select.replaceChildren(...Object.entries(options).map(([value, told]) => h("option", { value }, told)));
   const remembered = memory.get(id);
   select.value = remembered in options ? remembered : preferred;
   select.onchange = () => {

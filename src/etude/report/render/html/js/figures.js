@@ -30,28 +30,27 @@ const sight = new IntersectionObserver(
 );
 
 /**
- * Makes the figure within `section` live.
+ * Fills the figure within `section`.
  *
  * @param describe of a width gives {traces, layout, label, head, rows, caption}: what plotly draws, one sentence for those who do
- *   not see it, the same as a table, and the caption where it is not fixed.
+ *   not see it, the same as a table, and what stands below.
  * @returns what draws it anew once it has been seen.
  */
 function figure(section, describe) {
   section.hidden = false;
   const root = section.querySelector("figure");
-  const [plot, numbers, caption] = [".plot", "details", "figcaption"].map((part) => root.querySelector(part));
-  let seen = false;
+  const [plot, caption] = [h("div", { class: "plot", role: "group" }), h("figcaption")];
+  const numbers = h("details", { class: "numbers" }, h("summary", {}, "The same as a table"));
+  root.append(plot, caption, numbers);
 
-  function tell(told) {
-    plot.setAttribute("aria-label", told.label);
-    if (told.caption) caption.textContent = told.caption;
-    const [summary] = numbers.children;
-    numbers.replaceChildren(summary, ...(numbers.open ? [scrolling(table(told.head, told.rows), told.label)] : []));
+  function tell({ label, caption: told = "", head, rows }) {
+    plot.setAttribute("aria-label", label);
+    caption.textContent = told;
+    numbers.replaceChildren(numbers.firstChild, ...(numbers.open ? [table(label, head, rows)] : []));
   }
 
   function draw(width = root.clientWidth) {
     const told = describe(width);
-    seen = true;
     tell(told);
     Plotly.react(plot, told.traces, { ...LAYOUT, width, ...told.layout }, CONFIG);
     // The label and the table say it all; letter by letter, the drawing would only be noise to those who listen.
@@ -60,14 +59,15 @@ function figure(section, describe) {
 
   tell(describe(root.clientWidth)); // what it shows can be heard before it is seen
   numbers.addEventListener("toggle", () => tell(describe(root.clientWidth)));
-  figures.set(root, { draw, seen: () => seen });
+  const redraw = () => plot.data && draw();
+  figures.set(root, { draw, redraw });
   sight.observe(root);
-  return () => seen && draw();
+  return redraw;
 }
 
 /** Axis titles and grid as all figures have them; logarithmic where the values span more than a decade. */
 function axis(title, values = [], extra = {}) {
-  const finite = values.filter((value) => known(value) && value > 0);
+  const finite = values.filter((value) => isKnown(value) && value > 0);
   const [least, most] = [Math.min(...finite), Math.max(...finite)];
   const shared = { automargin: true, ticks: "outside", ticklen: 4, zeroline: false, title: { text: title, standoff: 8 }, ...extra };
   if (finite.length < 2 || most < 12 * least) return { type: "linear", ...shared };
@@ -79,10 +79,64 @@ function axis(title, values = [], extra = {}) {
   return { ...shared, type: "log", tickvals: ticks, ticktext, title: { ...shared.title, text: `${title} (log scale)` } };
 }
 
+const redrawAll = () => figures.forEach(({ redraw }) => redraw());
 let resizing;
 addEventListener("resize", () => {
   clearTimeout(resizing);
-  resizing = setTimeout(() => figures.forEach(({ draw, seen }) => seen() && draw()), 120);
+  resizing = setTimeout(redrawAll, 120);
 });
 addEventListener("beforeprint", () => figures.forEach(({ draw }, root) => root.closest("[hidden]") || draw(SHEET)));
-addEventListener("afterprint", () => figures.forEach(({ draw, seen }) => seen() && draw()));
+addEventListener("afterprint", redrawAll);
+
+// Names beside points, where there is room for them; a name without room is still in the hover and in the table.
+const PLACES = { "top center": [0, -1], "middle right": [1, 0], "middle left": [-1, 0], "bottom center": [0, 1] };
+const [LETTER, LINE, GAP] = [8, 14, 8]; // px: a letter's width, a line's height, a mark's half width and air
+
+/** Where each name goes: {name: a textposition of plotly's}, for points {name, x, y, first: names that go before}. */
+function place(points, figureWidth) {
+  const [width, height] = [figureWidth - 110, 380]; // what the margins leave
+
+  const scale = (values, size) => {
+    const [least, most] = [Math.min(...values), Math.max(...values)];
+    const log = least > 0 && most > 12 * least ? Math.log : (value) => value;
+    return (value) => (most > least ? (size * (log(value) - log(least))) / (log(most) - log(least)) : 0);
+  };
+  const across = scale(points.map(({ x }) => x), width);
+  const up = scale(points.map(({ y }) => y), height);
+  const box = (x, y, halfWidth, halfHeight) => [x - halfWidth, x + halfWidth, y - halfHeight, y + halfHeight];
+  const apart = (a, b) => a[1] < b[0] || b[1] < a[0] || a[3] < b[2] || b[3] < a[2];
+  const at = points.map((point) => ({ ...point, left: across(point.x), top: height - up(point.y) }));
+  const taken = at.map(({ left, top }) => box(left, top, 5, 5));
+  const positions = {};
+  for (const { name, left, top } of at.sort((a, b) => (b.first ?? false) - (a.first ?? false))) {
+    const half = (name.length * LETTER) / 2;
+    for (const [place, [right, down]] of Object.entries(PLACES)) {
+      const text = box(left + right * (half + GAP), top + down * (LINE / 2 + GAP), half, LINE / 2);
+      if (taken.every((other) => apart(text, other))) {
+        taken.push(text);
+        positions[name] = place;
+        break;
+      }
+    }
+  }
+  return positions;
+}
+
+/** Marks with their names, of points {name, x, y}. */
+const marks = (points, symbol, positions) => ({
+  x: points.map(({ x }) => x),
+  y: points.map(({ y }) => y),
+  customdata: points.map(({ name }) => name),
+  text: points.map(({ name }) => (name in positions ? name : "")),
+  textposition: points.map(({ name }) => positions[name] ?? "top center"),
+  textfont: { size: 12 },
+  mode: "markers+text",
+  cliponaxis: false,
+  marker: { symbol, size: 9, color: ONE, line: { width: 1.5, color: ONE } },
+});
+
+/** Error bars from a value of each point to the ends of its interval, where it has one. */
+const bars = (points, value, interval, look = {}) => {
+  const reach = (end) => points.map((point) => (point[interval] ? Math.abs(point[interval][end] - point[value]) : 0));
+  return { type: "data", symmetric: false, array: reach(1), arrayminus: reach(0), color: ONE, thickness: 1, width: 0, ...look };
+};

@@ -4,26 +4,25 @@
   const Y = offeredMetrics("compared");
   for (const [name, { log, over }] of Object.entries(METRICS)) if (log) Y[name] += `, nats${over === "tokens" ? " a token" : ""}`;
   const REASONS = 3; // why arms are not tested, at most; the notes below the table say all
-  const chance = (p) => (known(p) && p < 0.0001 ? "< 0.0001" : fixed(p, 4));
+  const chance = (p) => (isKnown(p) && p < 0.0001 ? "< 0.0001" : format(p, 4));
   const others = ARMS.filter((arm) => arm.against);
   if (!others.length) return;
 
   const section = document.getElementById("forest");
-  const y = chooser("forest-y", Y, DATA.headline, () => redraw());
+  const y = chooser("forest-y", "Show", Y, DATA.headline, () => redraw());
 
-  /** The difference with its interval, and whether that knows of other seeds. */
-  function found(arm) {
-    const tested = arm.against.differences[y.value];
-    if (!tested) return null;
-    const lesser = tested.interval ? null : tested.bootstrap;
-    return { ...tested, interval: tested.interval ?? lesser, lesser: Boolean(lesser) };
+  /** The difference of an arm with its interval, and whether that knows of other seeds. */
+  function find(arm) {
+    const { test, bootstrap, holm, ...more } = arm.against.differences[y.value];
+    const interval = test.interval ?? bootstrap?.interval;
+    const [lesser, star] = [Boolean(interval) && !test.interval, isKnown(holm) && holm < DATA.alpha];
+    return { arm, ...test, ...more, bootstrap, holm, interval, lesser, star };
   }
 
   function describe() {
-    const told = others.map((arm) => ({ arm, ...found(arm) })).filter((one) => known(one.difference));
+    const told = others.filter((arm) => arm.against.differences[y.value]).map(find);
     const metric = METRICS[y.value];
     const digits = metric.log ? 3 : metric.digits + 1;
-    const reach = (one, end) => (one.interval ? Math.abs(one.interval[end] - one.difference) : 0);
     const trace = (which, symbol, dash) => {
       const some = told.filter(which);
       return {
@@ -31,17 +30,14 @@
         y: some.map((one) => one.arm.name),
         mode: "markers",
         marker: { symbol, size: 10, color: ONE, line: { width: 1.5, color: ONE } },
-        error_x: {
-          type: "data", symmetric: false, array: some.map((one) => reach(one, 1)), arrayminus: some.map((one) => reach(one, 0)),
-          color: ONE, thickness: dash ? 1 : 2, width: dash ? 0 : 5,
-        },
+        error_x: bars(some, "difference", "interval", dash ? {} : { thickness: 2, width: 5 }),
         customdata: some.map((one) => [range(one.interval, digits), one.star ? ", significant" : ""]),
         hovertemplate: `%{y}: %{x:+.${digits}f} (%{customdata[0]})%{customdata[1]}<extra></extra>`,
       };
     };
     const lesser = told.some((one) => one.lesser);
-    const tested = told.some((one) => known(one.holm));
-    const untested = [...new Set(told.filter((one) => one.why).map((one) => one.why))].slice(0, REASONS);
+    const tested = told.some((one) => isKnown(one.holm));
+    const untested = [...new Set(told.filter((one) => one.why_not).map((one) => one.why_not))].slice(0, REASONS);
     const elsewhere = told.filter((one) => one.arm.against.reference !== DATA.baseline);
     const reference = elsewhere.length ? "the arm it is held against" : DATA.baseline;
     const over = metric.sentences ? "seeds and sentences" : "seeds";
@@ -54,7 +50,6 @@
       ],
       layout: {
         height: 90 + 24 * told.length,
-        hovermode: "closest",
         xaxis: axis(`difference of ${Y[y.value]}, arm − ${reference}`, [], { zeroline: true, zerolinewidth: 2, rangemode: "tozero" }),
         yaxis: axis("", [], {
           type: "category", categoryorder: "array", categoryarray: told.map((one) => one.arm.name).reverse(),
@@ -73,13 +68,13 @@
       head: ["arm", "difference", "95 % interval", "of", "p after Holm", "p over sentences", "p by exchange", "Hedges’ g", "p of a tie", "budget"],
       rows: told.map(({ arm, difference, interval, lesser: less, holm, star, ...more }) => [
         arm.name,
-        signed(difference, digits) + (star ? " *" : ""),
+        formatSigned(difference, digits) + (star ? " *" : ""),
         range(interval, digits),
         interval ? (less ? "sentences" : over) : NOTHING,
         chance(holm),
-        chance(more.bootstrap_p),
+        chance(more.bootstrap?.p),
         chance(more.randomisation),
-        fixed(more.hedges_g, 2),
+        format(more.hedges_g, 2),
         chance(more.tie),
         budget(arm),
       ]),

@@ -10,7 +10,7 @@ const analysed = ARMS.filter((arm) => arm.name in DATA.analysis);
   const WHAT = {
     change: "what its removal adds to the perplexity",
     entropy: "the entropy of its weights, in nats",
-    distance: "how far it looks, in word pieces",
+    distance: "how far it looks, in subwords",
   };
   const DIGITS = { change: 3, entropy: 2, distance: 2 };
   const PROBES = {
@@ -20,16 +20,16 @@ const analysed = ARMS.filter((arm) => arm.name in DATA.analysis);
     averaging: "The mean of the last checkpoints",
   };
   const names = Object.fromEntries(analysed.map(({ name }) => [name, name]));
-  const arm = chooser("analysis-arm", names, analysed[0].name, () => change());
-  const what = chooser("heads-what", WHAT, "change", () => redraw());
+  const arm = chooser("analysis-arm", "Arm", names, analysed[0].name, () => change());
+  const what = chooser("analysis-what", "Show", WHAT, "change", () => redraw());
 
   /** What the figures are of. */
-  const asked = ({ seed, settings }) =>
-    `Seed ${seed}${settings ? `, ${fixed(settings.sentences)} sentences of the test set` : ""}; an interval is over sentences, of this one run, ` +
+  const describeRun = ({ seed, settings }) =>
+    `Seed ${seed}${settings ? `, ${format(settings.sentences)} sentences of the test set` : ""}; an interval is over sentences, of this one run, ` +
     `and none is corrected for how many heads there are.`;
 
   function describe(width) {
-    const heads = DATA.analysis[arm.value].heads.filter((head) => known(head[what.value]));
+    const heads = DATA.analysis[arm.value].heads.filter((head) => isKnown(head[what.value]));
     const kinds = Object.keys(KINDS).filter((kind) => heads.some(({ attention }) => attention === kind));
     const stacked = width < 640;
     const most = (key) => Math.max(...heads.map((head) => head[key]));
@@ -59,18 +59,18 @@ const analysed = ARMS.filter((arm) => arm.name in DATA.analysis);
       layout: {
         ...axes,
         height: stacked ? high * kinds.length : Math.max(240, high),
-        grid: { rows: stacked ? kinds.length : 1, columns: stacked ? 1 : kinds.length, pattern: "independent" },
+        grid: { rows: stacked ? Math.max(1, kinds.length) : 1, columns: stacked ? 1 : Math.max(1, kinds.length), pattern: "independent" },
         coloraxis: { colorscale: SHADES, showscale: false },
       },
       label: `Of each head of ${arm.value}: ${WHAT[what.value]}`,
-      caption: `Of each head: ${WHAT[what.value]}. Removal asks whether the model would miss it; entropy and distance say where it looks. ${asked(DATA.analysis[arm.value])}`,
+      caption: `Of each head: ${WHAT[what.value]}. Removal asks whether the model would miss it; entropy and distance say where it looks. ${describeRun(DATA.analysis[arm.value])}`,
       head: ["head", "removal", "95 % interval", "entropy", "distance"],
       rows: heads.map((head) => [
         `${KINDS[head.attention]} ${head.layer}.${head.head}`,
-        signed(head.change, 3),
+        formatSigned(head.change, 3),
         range(head.interval, 3),
-        fixed(head.entropy, 2),
-        fixed(head.distance, 2),
+        format(head.entropy, 2),
+        format(head.distance, 2),
       ]),
     };
   }
@@ -80,8 +80,8 @@ const analysed = ARMS.filter((arm) => arm.name in DATA.analysis);
 
   /** A column of the file's numbers, or of its ranges; whole where all of them are. */
   function column(key, values) {
-    const digits = values.flat().every((value) => !known(value) || Number.isInteger(value)) ? 0 : (PLACES_OF[key] ?? 2);
-    return values.map((value) => (Array.isArray(value) ? range(value, digits) : fixed(value, digits)));
+    const digits = values.flat().every((value) => !isKnown(value) || Number.isInteger(value)) ? 0 : (PLACES_OF[key] ?? 2);
+    return values.map((value) => (Array.isArray(value) ? range(value, digits) : format(value, digits)));
   }
 
   /** The answers to one question, a row each, under the names that the file gives them. */
@@ -91,13 +91,14 @@ const analysed = ARMS.filter((arm) => arm.name in DATA.analysis);
     const keys = Object.keys(rows[0]);
     const columns = keys.map((key) => column(key, rows.map((row) => row[key])));
     const head = keys.map((key) => UNITS[key] ?? key.replaceAll("_", " "));
-    return [h("h3", {}, PROBES[question]), scrolling(table(head, rows.map((_, n) => columns.map((told) => told[n]))), PROBES[question])];
+    return [h("h3", {}, PROBES[question]), table(PROBES[question], head, rows.map((_, n) => columns.map((told) => told[n])))];
   }
 
   const redraw = figure(document.getElementById("heads"), describe);
 
   function change() {
     const found = DATA.analysis[arm.value];
+    document.getElementById("heads").hidden = !found.heads.length; // a model of another kind has none
     redraw();
     showMaps(found.maps ?? []);
     document.getElementById("probes").replaceChildren(...Object.keys(PROBES).flatMap((question) => probe(question, found[question])));

@@ -7,30 +7,28 @@ const DASHES = ["solid", "dash", "dot", "dashdot"];
 const STROKES = { solid: "", dash: "6 3", dot: "2 2", dashdot: "6 2 2 2" };
 const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down", "pentagon"];
 
-const LOOKS = new Map();
-for (const arm of DATA.arms) {
-  const n = LOOKS.size - (LOOKS.has(DATA.baseline) ? 1 : 0);
-  LOOKS.set(
-    arm.name,
-    arm.name === DATA.baseline
-      ? { colour: "#7c7c78", dash: "solid", symbol: "circle", width: 3 }
-      : {
-          colour: COLOURS[n % COLOURS.length],
-          dash: DASHES[Math.floor(n / COLOURS.length) % DASHES.length],
-          symbol: SYMBOLS[n % SYMBOLS.length],
-          width: 2,
-        },
-  );
+const LOOKS = new Map(
+  DATA.arms.filter(({ name }) => name !== DATA.baseline).map(({ name }, n) => [name, {
+    colour: COLOURS[n % COLOURS.length],
+    dash: DASHES[Math.floor(n / COLOURS.length) % DASHES.length],
+    symbol: SYMBOLS[n % SYMBOLS.length],
+    width: 2,
+  }]),
+);
+LOOKS.set(DATA.baseline, { colour: "#7c7c78", dash: "solid", symbol: "circle", width: 3 });
+
+/** What plotly is told of an arm's line. */
+function look(name, size) {
+  const { colour, dash, symbol, width } = LOOKS.get(name);
+  return { name, line: { color: colour, dash, width }, marker: { symbol, size, color: colour } };
 }
 
 /** The arm's line as it stands in the plot: a legend beside its name. */
 function swatch(name) {
   const { colour, dash, width } = LOOKS.get(name);
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const line = document.createElementNS("http://www.w3.org/2000/svg", "line");
-  const put = (element, attributes) => Object.entries(attributes).forEach(([key, value]) => element.setAttribute(key, value));
-  put(svg, { width: 24, height: 8, "aria-hidden": "true" });
-  put(line, { x1: 0, y1: 4, x2: 24, y2: 4, stroke: colour, "stroke-width": width, "stroke-dasharray": STROKES[dash] });
-  svg.append(line);
-  return svg;
+  const holder = document.createElement("template");
+  holder.innerHTML =
+    `<svg width="24" height="8" aria-hidden="true"><line x1="0" y1="4" x2="24" y2="4" stroke="${colour}" ` +
+    `stroke-width="${width}" stroke-dasharray="${STROKES[dash]}"></line></svg>`;
+  return holder.content.firstChild;
 }

@@ -11,7 +11,7 @@ const showMaps = (() => {
   /** Pieces as plotly shows them, which takes < for markup: the one that goes on with a word begins with a dot. */
   const shown = (pieces) =>
     pieces.map((piece) => (/^[▁<]/.test(piece) ? piece : `·${piece}`).replace("▁", "").replaceAll("<", "&lt;"));
-  const numbered = (count) => Object.fromEntries(Array.from({ length: count }, (_, index) => [index, index + 1]));
+  const number = (count) => Object.fromEntries(Array.from({ length: count }, (_, index) => [index, index + 1]));
   const chosen = {};
 
   function describe(width) {
@@ -38,22 +38,31 @@ const showMaps = (() => {
         yaxis: axis("", [], { ...pieces(queries), autorange: "reversed" }),
       },
       label: `Attention, ${KINDS[kind]}, layer ${+chosen.layer.value + 1}, head ${+chosen.head.value + 1}: ${sentence(map.source)}`,
+      caption: "Each row is a subword that asks; the darker a piece above, the more of its attention it gets, in per cent.",
       head: ["asks", ...keys],
       rows: queries.map((query, index) => [query, ...weights[index]]),
     };
   }
 
+  /** Offers the layers and heads of the attention that is chosen. */
+  function offerHeads(layers, changed) {
+    chosen.layer = chooser("maps-layer", "Layer", number(layers.length), "0", changed);
+    chosen.head = chooser("maps-head", "Head", number(layers[0].length), "0", changed);
+  }
+
   return (given) => {
-    maps = given;
+    maps = given.filter((map) => Object.keys(KINDS).some((name) => map[name].length));
     section.hidden = !maps.length;
     if (!maps.length) return;
     const changed = () => redraw();
     const [first] = maps;
-    const kind = Object.keys(KINDS).find((name) => first[name].length);
-    chosen.sentence = chooser("maps-sentence", Object.fromEntries(maps.map(({ source }, i) => [i, sentence(source)])), "0", changed);
-    chosen.kind = chooser("maps-kind", KINDS, kind, changed);
-    chosen.layer = chooser("maps-layer", numbered(first[kind].length), "0", changed);
-    chosen.head = chooser("maps-head", numbered(first[kind][0].length), "0", changed);
+    const kinds = Object.fromEntries(Object.entries(KINDS).filter(([name]) => first[name].length));
+    chosen.sentence = chooser("maps-sentence", "Sentence", Object.fromEntries(maps.map(({ source }, i) => [i, sentence(source)])), "0", changed);
+    chosen.kind = chooser("maps-kind", "Attention", kinds, Object.keys(kinds)[0], () => {
+      offerHeads(first[chosen.kind.value], changed);
+      redraw();
+    });
+    offerHeads(first[chosen.kind.value], changed);
     redraw ??= figure(section, describe);
     redraw();
   };

@@ -3,10 +3,10 @@
 const WHICH = { either: "either way", first: "the first is better", second: "the second is better" };
 const SHOWN = 10;
 let lastPair = null;
-const samplesWhich = chooser("samples-which", WHICH, "either", () => showSamples(...lastPair));
+const samplesWhich = chooser("samples-which", "Show", WHICH, "either", () => showSamples(...lastPair));
 
 /** Which words of `said` stand in `wanted` in the same order (longest common subsequence). */
-function shared(said, wanted) {
+function findShared(said, wanted) {
   const length = said.map(() => new Uint16Array(wanted.length + 1)).concat([new Uint16Array(wanted.length + 1)]);
   for (let i = said.length - 1; i >= 0; i--) {
     for (let j = wanted.length - 1; j >= 0; j--) {
@@ -23,9 +23,9 @@ function shared(said, wanted) {
 }
 
 /** The translation, with what the reference does not say underlined. */
-function marked(text, reference) {
+function underline(text, reference) {
   const words = text.split(/\s+/);
-  const there = shared(words, reference.split(/\s+/));
+  const there = findShared(words, reference.split(/\s+/));
   return words.flatMap((word, index) => [there[index] ? word : h("mark", {}, word), " "]);
 }
 
@@ -37,7 +37,7 @@ function sample(sentence, one, other) {
   ];
   const said = (arm) => {
     const [text, score] = sentence.said[sentence.by[arm.name]];
-    return row(arm.name, marked(text, sentence.reference), fixed(score, 0));
+    return row(arm.name, underline(text, sentence.reference), format(score, 0));
   };
   return h("li", {}, h("dl", {}, [
     ...row("source", sentence.source, "", "source"),
@@ -60,8 +60,8 @@ function showSamples(one, other) {
     .slice(0, SHOWN);
   box.hidden = !DATA.samples.sentences.length;
   box.querySelector(".hint").textContent = ranked.length
-    ? `The number is sentence BLEU. Underlined is what the reference does not say. From ${fixed(DATA.samples.sentences.length)} of ` +
-      `${fixed(DATA.samples.of)} sentences, those on which the arms differ most; each arm speaks with its first seed.`
+    ? `The number is sentence BLEU. Underlined is what the reference does not say. From ${format(DATA.samples.sentences.length)} of ` +
+      `${format(DATA.samples.of)} sentences, those on which the arms differ most; each arm speaks with its first seed.`
     : both.length
       ? "On the sentences kept here, no difference."
       : "The translations of one of the two cannot be compared; the notes below the table say why.";

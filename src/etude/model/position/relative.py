@@ -1,0 +1,190 @@
+"""Schemes by which each score depends on the offset of its key from its query.
+
+In self-attention only: source and target have no offset from each other.
+"""
+
+import math
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from etude.model.position.base import GrowingTable, Position
+
+
+class Rotary(Position):
+    """Rotary position embedding (Su et al. 2021, equations 14-16 and 34).
+
+    The pair of components (2i, 2i+1) of a query or key at position pos is turned by the angle pos / base^(2i/K). A
+    product of two such vectors depends on their offset alone. Encoder and decoder self-attention: all queries and keys,
+    and a cache holds keys already turned. Attention to the encoder: untouched. Any length; no parameters.
+
+    Raises:
+        ValueError: d_k is odd, so that a component would have no partner to turn with.
+    """
+
+    def __init__(self, causal: bool, *, d_k: int, base: float) -> None:
+        super().__init__(causal)
+        if d_k % 2:
+            raise ValueError(f"rotary positions turn queries and keys in pairs: d_k must be even, not {d_k}")
+        self.d_k, self.base = d_k, base
+        self.table = GrowingTable(self._rows)
+
+    def rotate(self, x: Tensor, start: int) -> Tensor:
+        """Queries or keys (B, H, T, K), turned to the positions start, start + 1, ..."""
+        cosine, sine = self.table(start, x.size(2)).unbind(1)
+        even, odd = x.unflatten(-1, (-1, 2)).unbind(-1)
+        turned = torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1)
+        return turned.flatten(-2).to(x.dtype)  # angles are float32 where x may be less
+
+    def _rows(self, length: int) -> Tensor:
+        """(length, 2, K/2), cosines and sines. In float64 first, as late angles have no digits to spare."""
+        timescale = self.base ** (torch.arange(0, self.d_k, 2, dtype=torch.float64) / self.d_k)
+        angle = torch.arange(length, dtype=torch.float64)[:, None] / timescale
+        return torch.stack([angle.cos(), angle.sin()], dim=1).float()
+
+
+class Alibi(Position):
+    """Attention with linear biases (Press et al. 2022): head h adds -slope_h * |i - j| to the score of query i, key j.
+
+    Encoder: the distance counts both ways alike (the paper has decoders only). Decoder self-attention: the distance
+    back, as in the paper; the mask forbids the rest. Attention to the encoder: untouched. Any length; no parameters.
+    """
+
+    slopes: Tensor
+
+    def __init__(self, causal: bool, *, heads: int) -> None:
+        super().__init__(causal)
+        self.register_buffer("slopes", torch.tensor(alibi_slopes(heads)), persistent=False)
+
+    def score_bias(self, queries: Tensor, length: int, start: int) -> Tensor:
+        """(H, T, S)."""
+        return -self.slopes[:, None, None] * offsets(queries, length, start).abs()
+
+
+class T5(Position):
+    """Bucketed relative biases (Raffel et al. 2020, section 2.1): each head learns one number per bucket of offsets.
+
+    Half of the buckets hold one distance each, the rest grow logarithmically up to `max_distance`; the last one takes
+    all that is farther. Encoder: half of the buckets for keys before the query, half for keys after it. Decoder
+    self-attention: all buckets for keys before it. Attention to the encoder: untouched. The layers of a stack share
+    their numbers, as in T5; the scores themselves stay scaled as `model/scale` says, where T5 left them unscaled.
+
+    Args:
+        causal: True in the decoder.
+        heads: H.
+        buckets: in all.
+        max_distance: from which all offsets share the last bucket.
+
+    Raises:
+        ValueError: the buckets cannot be divided so, or the exact ones already reach `max_distance`.
+    """
+
+    bounds: Tensor
+
+    def __init__(self, causal: bool, *, heads: int, buckets: int, max_distance: int) -> None:
+        super().__init__(causal)
+        if buckets < 4 or buckets % 4:
+            raise ValueError(f"buckets are halved twice in the encoder: they must be a multiple of 4, not {buckets}")
+        if max_distance <= buckets // 2:
+            raise ValueError(f"{buckets} buckets need a max_distance above {buckets // 2}, not {max_distance}")
+        in_one_direction = buckets if causal else buckets // 2
+        self.register_buffer("bounds", torch.tensor(_bounds(in_one_direction, max_distance)), persistent=False)
+        # From zero: until training says otherwise, no offset is favoured.
+        self.table = nn.Parameter(torch.zeros(heads, buckets))
+
+    def score_bias(self, queries: Tensor, length: int, start: int) -> Tensor:
+        """(H, T, S)."""
+        return self.table[:, self.bucket(offsets(queries, length, start))]
+
+    def bucket(self, offset: Tensor) -> Tensor:
+        """The bucket of each offset j - i of a key j from a query i: same shape, whole numbers from zero."""
+        if self.causal:
+            return self._of_distance((-offset).clamp(min=0))
+        return self._of_distance(offset.abs()) + (offset > 0) * (self.table.size(1) // 2)
+
+    def _of_distance(self, distance: Tensor) -> Tensor:
+        return torch.bucketize(distance, self.bounds, right=True)
+
+
+class Shaw(Position):
+    """Relative position representations (Shaw et al. 2018): one learned vector a_K for each offset clipped to +-`clip`.
+
+    The vector of an offset is added to the key inside the scaled product (their equation 4), and so adds its product
+    with the scaled query to the score. Heads share the vectors, layers do not. The vectors a_V, which would be added to
+    the values, are left out: their Table 3 finds keys alone as good. Encoder: offsets both ways. Decoder
+    self-attention: offsets back. Attention to the encoder: untouched. Any length.
+
+    Args:
+        causal: True in the decoder.
+        n_layers: of the stack, each with a table of its own.
+        d_k: K.
+        clip: k, the distance from which all offsets share a vector.
+
+    Raises:
+        ValueError: clip is less than one.
+    """
+
+    def __init__(self, causal: bool, *, n_layers: int, d_k: int, clip: int) -> None:
+        super().__init__(causal)
+        if clip < 1:
+            raise ValueError(f"relative positions are told apart up to a distance of at least 1, not clip={clip}")
+        self.layers = nn.ModuleList(_ShawLayer(causal, d_k, clip) for _ in range(n_layers))
+
+    def at_layer(self, n: int) -> Position:
+        """With the vectors of layer n."""
+        return cast(Position, self.layers[n])
+
+    def score_flops(self, queries: int, keys: int, d_k: int) -> int:
+        """As any layer has it."""
+        return self.at_layer(0).score_flops(queries, keys, d_k)
+
+
+class _ShawLayer(Position):
+    """The vectors of one layer."""
+
+    def __init__(self, causal: bool, d_k: int, clip: int) -> None:
+        super().__init__(causal)
+        self.clip = clip
+        self.table = nn.Parameter(torch.empty(2 * clip + 1, d_k))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the vectors anew."""
+        # Short vectors: scores of unit variance gain 1/d_k by them, so that words lead and order is seen at once.
+        nn.init.normal_(self.table, std=self.table.size(1) ** -0.5)
+
+    def score_bias(self, queries: Tensor, length: int, start: int) -> Tensor:
+        """(B, H, T, S). Each query meets 2k + 1 vectors once and reads off the product for each key."""
+        products = queries @ self.table.T
+        row = offsets(queries, length, start).clamp(-self.clip, self.clip) + self.clip
+        return products.gather(-1, row.expand(*products.shape[:2], -1, -1))
+
+    def score_flops(self, queries: int, keys: int, d_k: int) -> int:
+        """Two for each query, vector and component, however many keys there are."""
+        return 2 * queries * self.table.size(0) * d_k
+
+
+def offsets(queries: Tensor, length: int, start: int) -> Tensor:
+    """(T, S): j - i for the queries i = start, start + 1, ... (B, H, T, K) and the keys j = 0, 1, ... length - 1."""
+    own = torch.arange(start, start + queries.size(2), device=queries.device)
+    return torch.arange(length, device=queries.device) - own[:, None]
+
+
+def alibi_slopes(heads: int) -> list[float]:
+    """The slopes of Press et al. 2022: 2^(-8/n), 2^(-16/n), ... 2^-8 for n heads, n a power of two.
+
+    For other n: those of the next lower power of two, then every other one of twice as many.
+    """
+    power = 1 << (heads.bit_length() - 1)
+    doubled = [2 ** (-4 * step / power) for step in range(1, 2 * power + 1)]
+    return doubled[1::2] + doubled[0::2][: heads - power]
+
+
+def _bounds(buckets: int, max_distance: int) -> list[int]:
+    """The smallest distance of each bucket but the first, for one direction."""
+    exact = buckets // 2
+    growth = max_distance / exact
+    # Less a hair: a power that should be whole must not be rounded up past itself.
+    later = (math.ceil(exact * growth ** (n / (buckets - exact)) - 1e-9) for n in range(buckets - exact))
+    return [*range(1, exact), *later]

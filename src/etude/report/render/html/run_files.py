@@ -1,0 +1,97 @@
+"""What runs left beside their results, as much of it as a page has room for: learning curves and analyses."""
+
+import csv
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from etude.report.comparison import ArmResult
+from etude.runs.records import Run
+
+POINTS = 150  # of one curve; more than the eye tells apart on a screen
+ROOM = 400_000  # bytes of attention maps, of all arms together; the rest of an analysis is small
+_SHOWN = ("valid_perplexity", "loss")
+_ALONG = ("step", "tokens", "seconds")
+
+
+def curves(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
+    """What can be drawn of some runs of one arm.
+
+    Returns:
+        By metric, lists of equal length: `step`, `tokens`, `seconds` (means over the runs), `mean`, `low` and `high` of
+        the metric over the runs; and `seeds`, their number. At each step that every run has logged, evenly thinned.
+        No metric that some run has not logged.
+    """
+    logged = [rows for run in runs if (rows := _rows(run))]
+    found = {}
+    for metric in _SHOWN:
+        by_step = [{int(row["step"]): row for row in rows if metric in row} for rows in logged]
+        if steps := thin_steps(sorted(set.intersection(*map(set, by_step))) if by_step else [], POINTS):
+            keys = (*_ALONG, metric)
+            points = np.array([[[rows[step][key] for step in steps] for key in keys] for rows in by_step])
+            curve = dict(zip((*_ALONG, "mean"), points.mean(axis=0), strict=True))
+            curve |= {"low": points[:, -1].min(axis=0), "high": points[:, -1].max(axis=0)}
+            found[metric] = {"seeds": len(logged)} | {key: _shorten(along.tolist()) for key, along in curve.items()}
+    return found
+
+
+def thin_steps(steps: Sequence[int], most: int) -> list[int]:
+    """At most so many of the steps, evenly spaced, the first and the last among them."""
+    return [steps[index] for index in np.linspace(0, len(steps) - 1, min(most, len(steps))).round().astype(int)]
+
+
+def _rows(run: Run) -> list[dict[str, float]]:
+    """The numbers that a run has logged, without a row that it is just writing; infinity and NaN are none."""
+    file = run.run_dir.metrics_file
+    if not file.is_file():
+        return []
+    whole, _, _ = file.read_text(encoding="utf-8", errors="replace").rpartition("\n")
+    table = ({key: _number(row.get(key)) for key in (*_ALONG, *_SHOWN)} for row in csv.DictReader(whole.splitlines()))
+    rows = ({key: value for key, value in row.items() if math.isfinite(value)} for row in table)
+    return [row for row in rows if {*_ALONG} <= {*row}]
+
+
+def _number(text: str | None) -> float:
+    try:
+        return float(text or "nan")
+    except ValueError:
+        return math.nan
+
+
+def analyses(arms: Sequence[ArmResult]) -> dict[str, Any]:
+    """Collect by arm the first `analysis.json` of its runs (see `etude.inspect.analyze`), with the `seed` of the run.
+
+    Where the maps of all have no room, only the first arms keep theirs.
+    """
+    found = {arm.arm: told for arm in arms if (told := _analysis(arm.runs))}
+    room = ROOM
+    for told in found.values():
+        room -= len(json.dumps(told.get("maps", [])))
+        if room < 0:
+            told["maps"] = []
+    return found
+
+
+def _analysis(runs: Sequence[Run]) -> dict[str, Any] | None:
+    """An analysis that is being written, or is of another kind, is no reason to have no page."""
+    for run in runs:
+        file = run.run_dir.path / "analysis.json"
+        try:
+            told = json.loads(file.read_text(encoding="utf-8"), parse_constant=lambda _: None)
+        except (OSError, ValueError):
+            continue
+        if isinstance(told, dict) and isinstance(told.get("heads"), list):
+            return {"seed": run.seed, **_shorten(told)}
+    return None
+
+
+def _shorten(told: Any) -> Any:
+    """Numbers to six figures: the page is to be small."""
+    if isinstance(told, dict):
+        return {key: _shorten(value) for key, value in told.items()}
+    if isinstance(told, list):
+        return [_shorten(value) for value in told]
+    return float(f"{told:.6g}") if isinstance(told, float) else told

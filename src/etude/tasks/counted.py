@@ -1,0 +1,75 @@
+"""What any model costs, as PyTorch counts it: it is called once, with tensors that have a shape and no memory."""
+
+from collections.abc import Callable
+from functools import cache
+
+import torch
+from torch import Tensor, nn
+
+from etude.data.tokenizer import EOS
+from etude.errors import UserError
+
+
+class CountedSize:
+    """The numbers of a model whose parts nobody knows; see `Size`.
+
+    Args:
+        model: on the meta device, called with a source (1, S), its mask and a target (1, T).
+        build: makes the same with memory, for a model that looks at what it is given.
+    """
+
+    def __init__(self, model: nn.Module, build: Callable[[], nn.Module]) -> None:
+        self.model, self.build = model.train(), build
+        self._forward = cache(self._count_forward)
+
+    @property
+    def parameters(self) -> int:
+        """Weights, shared ones counted once."""
+        return sum(weight.numel() for weight in self.model.parameters())
+
+    def training_flops(self, source: int, target: int) -> int:
+        """A backward pass takes twice the products of a forward pass."""
+        return 3 * self._forward(source, target)[0]
+
+    def decoding_flops(self, source: int, target: int, beam: int) -> int:
+        """At most: as if each of `beam` hypotheses was computed from its source on."""
+        return beam * self._forward(source, target)[0]
+
+    def saved_bytes(self, source: int, target: int) -> float:
+        """What autograd keeps, parameters left out; logits are among it where the model's last product needs them."""
+        return self._forward(source, target)[1]
+
+    def _count_forward(self, source: int, target: int) -> tuple[int, int]:
+        """The products of a forward pass, and the bytes that it keeps.
+
+        Raises:
+            UserError: the model fails.
+        """
+        try:
+            return _count(self.model, source, target)
+        except Exception:  # it asks for a number, say, where there is none
+            model = self.build().train()
+        try:
+            return _count(model, source, target)
+        except Exception as error:
+            raise UserError(
+                f"model: {type(self.model).__name__} fails when it is called with a source (1, {source}), its mask and "
+                f"a target (1, {target}): {error}"
+            ) from error
+
+
+def _count(model: nn.Module, source: int, target: int) -> tuple[int, int]:
+    from torch.utils.flop_counter import FlopCounterMode  # which imports a compiler
+
+    parameters = [*model.parameters()]
+    kept: dict[int, Tensor] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        return kept.setdefault(tensor.untyped_storage()._cdata, tensor)
+
+    device = parameters[0].device if parameters else torch.device("cpu")
+    sources, targets = (torch.full((1, length), EOS, device=device) for length in (source, target))
+    with FlopCounterMode(display=False) as counter, torch.autograd.graph.saved_tensors_hooks(keep, lambda one: one):
+        model(sources, torch.ones_like(sources, dtype=torch.bool), targets)
+    known = {weight.untyped_storage()._cdata for weight in parameters}
+    return counter.get_total_flops(), sum(t.untyped_storage().nbytes() for key, t in kept.items() if key not in known)

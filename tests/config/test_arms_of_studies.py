@@ -1,0 +1,99 @@
+"""Arms of studies as a Hydra group."""
+
+from types import SimpleNamespace
+
+import pytest
+from hydra import initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import OmegaConf
+
+from etude.config.check import check
+from etude.config.compose import compose
+from etude.config.identity import resolve
+from etude.paths import shipped
+from etude.studies.study import arm_names, load_study, study_names, value_at
+from hydra_plugins.etude_studies import arm_config
+
+
+@pytest.mark.parametrize("arm", sorted(arm_names()))
+def test_every_arm_of_every_study_composes_and_passes_the_check(arm):
+    config = compose([f"experiment={arm}"])
+    check(config)
+    assert f"{config.study}/{config.arm}" == arm
+
+
+@pytest.mark.parametrize("study", study_names())
+def test_every_arm_differs_from_its_baseline_and_only_where_it_says(study):
+    loaded = load_study(study)
+    plain = {arm: resolve(compose([f"experiment={study}/{arm}"])) for arm in loaded.arms}
+    typed = {arm: resolve(compose(overrides)) for arm, overrides in loaded.arms.items()}
+    for arm in loaded.arms:
+        ours = {key: value for key, value in plain[arm].items() if key not in ("study", "arm", "choices")}
+        theirs = {key: value for key, value in typed[arm].items() if key not in ("study", "arm", "choices")}
+        assert ours == theirs, f"{arm} is not what its overrides give when typed"
+        if arm != loaded.baseline:
+            base = plain[loaded.baseline]
+            assert any(ours[key] != base[key] for key in ours), f"{arm} changes nothing"
+
+
+def test_the_command_line_wins_over_an_arm():
+    assert compose(["experiment=table3/A1", "model.heads=2"]).model.heads == 2
+
+
+def test_table_3_has_the_papers_sizes_at_full_scale():
+    study = load_study("table3")
+    expected = {
+        "base": (6, 512, 2048, 8, 64, 64, 0.1, 0.1, 100000),
+        "A1": (6, 512, 2048, 1, 512, 512, 0.1, 0.1, 100000),
+        "A2": (6, 512, 2048, 4, 128, 128, 0.1, 0.1, 100000),
+        "A3": (6, 512, 2048, 16, 32, 32, 0.1, 0.1, 100000),
+        "A4": (6, 512, 2048, 32, 16, 16, 0.1, 0.1, 100000),
+        "B1": (6, 512, 2048, 8, 16, 64, 0.1, 0.1, 100000),
+        "B2": (6, 512, 2048, 8, 32, 64, 0.1, 0.1, 100000),
+        "C1": (2, 512, 2048, 8, 64, 64, 0.1, 0.1, 100000),
+        "C2": (4, 512, 2048, 8, 64, 64, 0.1, 0.1, 100000),
+        "C3": (8, 512, 2048, 8, 64, 64, 0.1, 0.1, 100000),
+        "C4": (6, 256, 2048, 8, 32, 32, 0.1, 0.1, 100000),
+        "C5": (6, 1024, 2048, 8, 128, 128, 0.1, 0.1, 100000),
+        "C6": (6, 512, 1024, 8, 64, 64, 0.1, 0.1, 100000),
+        "C7": (6, 512, 4096, 8, 64, 64, 0.1, 0.1, 100000),
+        "D1": (6, 512, 2048, 8, 64, 64, 0.0, 0.1, 100000),
+        "D2": (6, 512, 2048, 8, 64, 64, 0.2, 0.1, 100000),
+        "D3": (6, 512, 2048, 8, 64, 64, 0.1, 0.0, 100000),
+        "D4": (6, 512, 2048, 8, 64, 64, 0.1, 0.2, 100000),
+        "E1": (6, 512, 2048, 8, 64, 64, 0.1, 0.1, 100000),
+        "big": (6, 1024, 4096, 16, 64, 64, 0.3, 0.1, 300000),
+    }
+    keys = "model.n_layers model.d_model model.d_ff model.heads model.attention.d_k model.attention.d_v model.dropout"
+    assert set(study.arms) == set(expected)
+    for arm, sizes in expected.items():
+        config = resolve(compose([f"experiment=table3/{arm}", "scale=full"]))
+        found = [value_at(config, key) for key in [*keys.split(), "loss.smoothing", "budget.max_steps"]]
+        assert tuple(found) == sizes, arm
+        assert config["choices"]["model/position"] == ("learned" if arm == "E1" else "sinusoidal")
+
+
+@pytest.mark.parametrize("scale", ["pocket", "small"])
+def test_at_a_smaller_scale_no_two_arms_become_the_same(scale):
+    configs = []
+    for arm in load_study("table3").arms:
+        config = resolve(compose([f"experiment=table3/{arm}", f"scale={scale}"]))
+        configs.append(OmegaConf.to_yaml(OmegaConf.create({k: config[k] for k in ("model", "loss", "budget")})))
+    assert len(set(configs)) == 20
+
+
+def test_a_glob_finds_the_arms_of_a_study():
+    with initialize_config_dir(str(shipped("conf")), version_base="1.3"):
+        loader = GlobalHydra.instance().config_loader()
+        [override] = OverridesParser.create(config_loader=loader).parse_overrides(["experiment=glob(table3/*)"])
+        arms = list(override.sweep_string_iterator())
+    assert arms == sorted(f"table3/{arm}" for arm in load_study("table3").arms)
+
+
+def test_an_arm_may_choose_several_files_of_a_group(monkeypatch):
+    study = SimpleNamespace(arms={"both": ["callbacks=[ema,gradient_norms]", "callbacks.ema.decay=0.9"]})
+    monkeypatch.setattr("hydra_plugins.etude_studies.load_study", lambda name: study)
+    config = arm_config("mine/both")
+    assert config.defaults == [{"override /callbacks": ["ema", "gradient_norms"]}, "_self_"]
+    assert config.callbacks.ema.decay == 0.9

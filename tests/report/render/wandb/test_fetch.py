@@ -1,0 +1,56 @@
+"""What W&B keeps of a run is the run again."""
+
+import math
+from typing import Any
+
+import pytest
+
+from etude.report.render.wandb.fetch import config_of, overrides_of, result_of
+
+CONFIG: dict[str, Any] = {
+    "study": "table3",
+    "seed": 1,
+    "scale": {"width": 0.125, "depth": 0.5},
+    "budget": {"max_steps": 20, "lr_factor": 0.6},
+    "model": {"heads": 1, "attention": {"bias": False}},
+    "choices": {"budget": "smoke", "model/position": "rope"},
+}
+BESIDE = {"environment": {"python": "3.12.1"}, "code": "abcdef0123"}
+NAMED = {
+    "budget": "smoke",
+    "budget.max_steps": 20,
+    "budget.lr_factor": 0.6,
+    "scale": "pocket",
+    "scale.width": 0.125,
+    "scale.depth": 0.5,
+}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "typed"),
+    [
+        ({}, []),
+        ({"model/position": "rope"}, ["model/position=rope"]),
+        ({"budget.lr_factor": "6e-1"}, ["budget.lr_factor=6e-1"]),
+        (NAMED, ["budget=smoke", "scale=pocket"]),
+        (NAMED | {"overrides": ["budget=smoke", "precision=null"]}, ["budget=smoke", "precision=null"]),
+    ],
+    ids=["no sweep", "a group in a group", "a key", "whole sections", "all told"],
+)
+def test_a_config_comes_back_whatever_a_sweep_put_beside_it(parameters: dict[str, Any], typed: list[str]) -> None:
+    logged = CONFIG | BESIDE | parameters
+    assert config_of(logged) == CONFIG
+    assert sorted(overrides_of(logged)) == typed
+
+
+def test_a_result_comes_back_with_its_sections_and_with_what_is_not_finite() -> None:
+    summary = {
+        "parameters": 7,
+        "test/bleu": 31.5,
+        "test/perplexity": "Infinity",
+        "valid/perplexity": "NaN",
+        "code": "a",
+    }
+    result = result_of(summary)
+    assert math.isnan(result["valid"].pop("perplexity"))
+    assert result == {"parameters": 7, "test": {"bleu": 31.5, "perplexity": math.inf}, "valid": {}, "code": "a"}

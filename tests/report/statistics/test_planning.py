@@ -1,0 +1,115 @@
+from collections.abc import Callable
+from itertools import product
+from statistics import fmean, pstdev
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from etude.errors import UserError
+from etude.report.statistics import Scores, expected_best, power, seeds_needed
+
+
+@pytest.mark.parametrize(("seeds", "difference"), [(2, 0.9), (3, 0.5), (10, -0.4)])
+def test_it_is_how_often_a_simulated_test_sees_the_difference(
+    seeds: int, difference: float, nominal: Callable[[int, int, float], bool]
+) -> None:
+    arm, base = np.random.default_rng(seeds).normal(0, 0.3, (2, 20_000, seeds))
+    seen = (stats.ttest_ind(arm + difference, base, axis=1).pvalue < 0.05).sum()
+    assert nominal(int(seen), 20_000, power(difference, 0.3, seeds))
+
+
+@pytest.mark.parametrize(
+    ("seeds", "difference", "test_set"), [(3, 1.0, 0.2), (5, 1.0, 0.3), (20, 1.0, 0.3), (20, 0.6, 0.3)]
+)
+def test_with_a_test_set_it_is_how_often_a_simulated_test_over_seeds_and_sentences_sees_it(
+    seeds: int, difference: float, test_set: float
+) -> None:
+    """The variance over seeds is estimated from them, that over test sets is known, as resampling makes it."""
+    chance, times = np.random.default_rng(seeds), 20_000
+    arm, base = chance.normal(0, 0.4, (2, times, seeds))
+    found = difference + chance.normal(0, test_set, times) + arm.mean(axis=1) - base.mean(axis=1)
+    parts = [side.var(axis=1, ddof=1) / seeds for side in (arm, base)]
+    variance = parts[0] + parts[1] + test_set**2
+    freedom = variance**2 / ((parts[0] ** 2 + parts[1] ** 2) / (seeds - 1))
+    seen = (2 * stats.t.sf(abs(found) / np.sqrt(variance), freedom) < 0.05).mean()
+    assert power(difference, 0.4, seeds, test_set=test_set) == pytest.approx(seen, abs=0.05)
+
+
+def test_no_difference_is_seen_as_often_as_false_alarms_are_allowed() -> None:
+    assert power(0, 0.3, 5, alpha=0.01) == pytest.approx(0.01)
+
+
+def test_a_difference_of_one_deviation_takes_seventeen_seeds() -> None:
+    """Cohen 1988, table 2.4.1: d = 1.00, two-sided α = 0.05, power 0.80."""
+    assert seeds_needed(0.3, 0.3) == 17
+
+
+@pytest.mark.parametrize("difference", [1e-3, 0.05, 0.3, 1.0, 30.0])
+@pytest.mark.parametrize("wanted", [0.5, 0.8, 0.95])
+def test_it_is_the_fewest_seeds_that_do(difference: float, wanted: float) -> None:
+    seeds = seeds_needed(difference, 0.3, wanted)
+    assert seeds is not None
+    assert power(difference, 0.3, seeds) >= wanted
+    assert seeds == 2 or power(difference, 0.3, seeds - 1) < wanted
+
+
+@pytest.mark.parametrize("difference", [1.5, 2.19, 3, 7.3, 20])
+@pytest.mark.parametrize("arms", [1, 6, 30])
+def test_large_differences_among_many_arms_take_no_fewer_than_they_should(difference: float, arms: int) -> None:
+    seeds, alpha = seeds_needed(difference, 1.0, alpha=0.05 / arms), 0.05 / arms
+    assert seeds is not None
+    assert power(difference, 1.0, seeds, alpha) >= 0.8
+    assert seeds == 2 or power(difference, 1.0, seeds - 1, alpha) < 0.8
+
+
+def test_what_hides_in_the_test_set_no_number_of_seeds_shows() -> None:
+    """On endless seeds a z test is left: 2.80 standard deviations show with power 0.8."""
+    assert seeds_needed(2.75, 1.0, test_set=1.0) is None
+    assert seeds_needed(2.85, 1.0, test_set=1.0) is not None
+
+
+@pytest.mark.parametrize(("difference", "wanted"), [(0.0, 0.8), (float("nan"), 0.8), (0.3, 1.0), (0.3, 0.0)])
+def test_what_no_number_of_seeds_would_do_is_refused(difference: float, wanted: float) -> None:
+    with pytest.raises(ValueError, match="no number of seeds"):
+        seeds_needed(difference, 0.3, wanted)
+
+
+@pytest.mark.parametrize(("deviation", "seeds"), [(0.0, 3), (float("nan"), 3), (0.3, 1)])
+def test_power_without_a_spread_or_a_second_seed_is_refused(deviation: float, seeds: int) -> None:
+    with pytest.raises(ValueError, match="power needs two seeds"):
+        power(0.3, deviation, seeds)
+
+
+FEW = st.lists(st.integers(0, 6).map(float), min_size=1, max_size=4)
+
+
+@given(FEW)
+def test_it_is_the_best_of_every_n_trials_one_might_have_made(scores: list[float]) -> None:
+    found = expected_best(Scores("search", scores))
+    assert found.trials.tolist() == list(range(1, len(scores) + 1))
+    for n, expected, deviation in zip(found.trials, found.expected, found.deviation, strict=True):
+        best = [max(tried) for tried in product(scores, repeat=n)]
+        assert expected == pytest.approx(fmean(best))
+        assert deviation == pytest.approx(pstdev(best), abs=1e-9)
+
+
+@given(FEW)
+def test_of_losses_the_best_is_the_lowest(scores: list[float]) -> None:
+    found = expected_best(Scores("search", scores), lower_is_better=True)
+    assert found.expected[-1] == pytest.approx(fmean(map(min, product(scores, repeat=len(scores)))))
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=60))
+def test_more_trials_never_find_less(scores: list[float]) -> None:
+    expected = expected_best(Scores("search", scores)).expected
+    assert expected[0] == pytest.approx(fmean(scores))
+    assert (expected[1:] - expected[:-1] >= -1e-9).all()
+    assert expected[-1] <= max(scores) + 1e-9
+
+
+def test_a_trial_that_diverged_is_refused_and_the_search_is_named() -> None:
+    with pytest.raises(UserError, match="rates has a run that scored nan"):
+        expected_best(Scores("rates", [3.0, float("nan")]))
