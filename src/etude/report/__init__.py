@@ -24,7 +24,8 @@ from etude.report.render import latex
 from etude.report.render.rows import Rows, make_rows
 from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.selection import Selection, select
-from etude.runs.records import Run, read_runs
+from etude.runs.records import Run
+from etude.runs.table import read_runs
 from etude.studies.study import Study, load_study
 
 

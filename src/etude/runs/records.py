@@ -5,7 +5,7 @@ runs have come in the same way. Nothing is composed, nothing is written, and no 
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,8 +18,8 @@ from etude.runs.material import material
 from etude.runs.provenance import Code, code_of
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import NO_PROGRESS, Progress, State, state_of_unfinished
-from etude.runs.typed import NOT_A_SETTING, typed_settings, with_settings
-from etude.studies.study import Study, value_at
+from etude.runs.typed import NOT_A_SETTING, typed_settings
+from etude.studies.study import value_at
 from etude.terminal import format_value
 
 _RUN = re.compile(r"seed(-?\d+)-[0-9a-f]+")
@@ -175,26 +175,6 @@ def read_rows(folder: Path, arms: Collection[str] | None = None) -> tuple[list[R
             except (OSError, ValueError, TypeError, AttributeError) as error:
                 notes.append(f"Left out: {path}, which cannot be read ({error}).")
     return runs, notes
-
-
-def read_runs(study: Study, runs_dir: Path) -> tuple[list[Run], list[str]]:
-    """Read every run of the study's arms, with its setting, and say in a sentence which were left out."""
-    rows, notes = read_rows(runs_dir / study.name, study.arms)
-    return runs_of(study, rows, notes)
-
-
-def runs_of(study: Study, rows: Iterable[Run], notes: Sequence[str]) -> tuple[list[Run], list[str]]:
-    """Leave out the rows that a table of the study could not hold, and find the settings of the others."""
-    kept, notes = [], [*notes]
-    for run in rows:
-        lacks = [key for key in ("parameters", "steps") if run.finished and run.score(key) is None]
-        if run.config.get("arm", run.arm) != run.arm:
-            notes.append(f"Left out: {run.run_dir.path}, which is a run of the arm {run.config['arm']}.")
-        elif lacks:
-            notes.append(f"Left out: {run.run_dir.path}, which cannot be read (its result has no {lacks[0]}).")
-        else:
-            kept.append(run)
-    return with_settings(kept, study.changed, study.tune), notes
 
 
 def studies_in(runs_dir: Path) -> tuple[list[str], list[str]]:

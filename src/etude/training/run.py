@@ -34,9 +34,7 @@ from etude.runs.environment import environment, libraries_of
 from etude.runs.lock import hold_lock, hold_training
 from etude.runs.provenance import code_changed
 from etude.runs.run_dir import RunDir
-from etude.runs.shared_training import take_over
 from etude.tasks import build
-from etude.tasks.metrics import add_missing_metrics
 from etude.tasks.text_size import flops_to_train
 from etude.training.allocator import keep_large_blocks
 from etude.training.averaging import averaged_checkpoints, final_checkpoints, final_weights
@@ -50,6 +48,7 @@ from etude.training.module import TranslationModule
 from etude.training.optimizer import make_optimizer
 from etude.training.processes import broadcast_from_rank0
 from etude.training.score import evaluate
+from etude.training.shared import make_loggers, record_shared, take_over_training
 from etude.training.stopping import Stopped, end_on_sigterm
 from etude.training.trainer import fit, rank
 
@@ -89,28 +88,8 @@ def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
             remove_leftovers(run.path)
             several = TorchElasticEnvironment.detect()  # whose others would give up waiting
             with hold_training(run, patience if several else -1):
-                _take_over(run, result=not several)
-                return _finished_elsewhere(run) if run.finished else _train(run, first=True)
-
-
-def _take_over(run: RunDir, *, result: bool) -> None:
-    """What another run of the same training has learned; a fast dev run is there to try it out."""
-    config = run.config()
-    if not config["trainer"]["fast_dev_run"] and (other := take_over(run, config, result=result)):
-        log.info("what decides the weights is the same as of %s, whose training is taken over", other.path)
-
-
-def _finished_elsewhere(run: RunDir) -> dict[str, Any]:
-    """Tell the loggers of a run whose result was taken over, and score it by the metrics that it was not asked for."""
-    config = run.config()
-    loggers = _make_loggers(run, config)
-    record(loggers, run, result := add_missing_metrics(run, config), final_checkpoints(run, config))
-    finish(loggers, exit_code=0)
-    return result
-
-
-def _make_loggers(run: RunDir, config: dict[str, Any]) -> list[Logger]:
-    return make_parts("logger", config["logger"], Logger, run=run, config=config, save_dir=run.path)
+                take_over_training(run, result=not several)
+                return record_shared(run) if run.finished else _train(run, first=True)
 
 
 def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
@@ -142,7 +121,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     torch.manual_seed(config["seed"])
     transformer = build.model(config, store.vocab_size)
     module = training_module(config, transformer)
-    loggers = _make_loggers(run, config) if first and not config["trainer"]["fast_dev_run"] else []
+    loggers = make_loggers(run, config) if first and not config["trainer"]["fast_dev_run"] else []
     done, result = False, {}
     try:
         found = _fit_and_score(run, config, module, store, loggers, averaged, callbacks, first)

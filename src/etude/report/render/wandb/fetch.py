@@ -9,9 +9,10 @@ from etude.errors import UserError
 from etude.report import Results
 from etude.report.render.wandb.connection import connect, project_of
 from etude.report.selection import select
-from etude.runs.records import Run, finished_run, runs_of
+from etude.runs.records import Run, finished_run
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
+from etude.runs.table import runs_of
 from etude.studies.study import Study, load_study, value_at
 from etude.terminal import format_value
 
