@@ -12,11 +12,11 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig
 
 import etude.config.identity
-import hydra_plugins.etude_launchers
 from etude.config.resolvers import register
 from etude.errors import UserError
 from etude.paths import shipped
 from etude.runs.run_dir import RunDir
+from hydra_plugins import etude_launchers
 
 Launched = list[tuple[list[str], dict[str, Any]]]
 Launch = Callable[..., Launched]
@@ -46,7 +46,7 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Launch]:
         setattr(module, function, run)
         monkeypatch.setitem(sys.modules, module.__name__, module)
     register()
-    monkeypatch.setattr(hydra_plugins.etude_launchers, "find_spec", lambda name: name)
+    monkeypatch.setattr(etude_launchers, "find_spec", lambda name: name)
     monkeypatch.setattr(etude.config.identity, "freeze_all", freeze_all)
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
@@ -104,7 +104,7 @@ def test_ray_gets_every_frozen_run_at_once_and_what_the_command_line_says_of_it(
 def test_a_package_that_is_not_installed_is_told_before_anything_is_composed(
     name: str, told: str, launch: Launch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hydra_plugins.etude_launchers, "find_spec", lambda name: None)
+    monkeypatch.setattr(etude_launchers, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=told):
         launch("seed=1", f"hydra/launcher={name}")
 
