@@ -78,9 +78,10 @@ class Recurrent(torch.nn.Module):
         return self.output(self.decoder(self.table(target_in), hidden)[0])
 
     def start(self, source, source_mask):
-        raise NotImplementedError
+        return self.encoder(self.table(source))[1]
 
-    step = start
+    def step(self, tokens, state):
+        return self.output(self.decoder(self.table(tokens[:, None]), state)[0][:, 0])
 
 
 def test_what_a_model_of_anybodys_costs_is_counted():

@@ -68,7 +68,7 @@ class Source:
     def _read(self, statements: Iterable[ast.stmt]) -> Definition:
         chains = {chain for statement in statements for chain in _chains(statement)}
         needs = {full for chain in chains for full in self._full(chain)}
-        return Definition(_told(list(statements)), frozenset(needs))
+        return Definition(_dump(list(statements)), frozenset(needs))
 
     def _full(self, chain: str) -> Iterator[str]:
         """What `nn.Linear` is called elsewhere; nothing for a local name or a builtin."""
@@ -106,13 +106,13 @@ class _Bare(ast.NodeTransformer):
         return None
 
 
-def _told(node: Any) -> str:
+def _dump(node: Any) -> str:
     """A syntax tree in words that every version of Python chooses alike: what is empty has none."""
     if isinstance(node, list):
-        return f"[{' '.join(map(_told, node))}]"
+        return f"[{' '.join(map(_dump, node))}]"
     if not isinstance(node, ast.AST):
         return repr(node)
-    fields = [f"{name}={_told(value)}" for name, value in ast.iter_fields(node) if value not in (None, [])]
+    fields = [f"{name}={_dump(value)}" for name, value in ast.iter_fields(node) if value not in (None, [])]
     return f"{type(node).__name__}({' '.join(fields)})"
 
 
