@@ -21,13 +21,13 @@ from etude.config.compose import compose
 from etude.config.identity import resolve
 from etude.data.tokenizer import EOS, PAD, UNK
 from etude.decoding.beam import BeamSearch, Hypothesis
-from etude.model.transformer import DecoderState, Transformer
+from etude.model.encoder_decoder import EncoderDecoder, State
 from etude.tasks import build
 
 SENTENCES, PIECES, VOCAB_SIZE = 200, 14, 8000
 
 
-def random_transformer() -> Transformer:
+def random_transformer() -> EncoderDecoder:
     sizes = ["model.d_model=256", "model.d_ff=1024", "model.heads=4", "model.n_layers=3"]
     return build.model(resolve(compose(sizes)), VOCAB_SIZE).eval()
 
@@ -43,7 +43,7 @@ def ending_after(pieces: int, logits: Tensor, fed: int) -> Tensor:
 
 @dataclass
 class CachedState:
-    model_state: DecoderState
+    model_state: State
     fed: int = 0
 
     def reorder(self, rows: Tensor) -> None:
@@ -53,7 +53,7 @@ class CachedState:
 class Cached:
     """The model as it is."""
 
-    def __init__(self, model: Transformer) -> None:
+    def __init__(self, model: EncoderDecoder) -> None:
         self.model = model
 
     def start(self, source: Tensor, source_mask: Tensor) -> CachedState:
@@ -77,7 +77,7 @@ class PrefixState:
 class FromScratch:
     """The model without its memory."""
 
-    def __init__(self, model: Transformer) -> None:
+    def __init__(self, model: EncoderDecoder) -> None:
         self.model = model
 
     def start(self, source: Tensor, source_mask: Tensor) -> PrefixState:

@@ -23,7 +23,7 @@ from etude.config.compose import compose
 from etude.config.identity import resolve
 from etude.data.tokenizer import EOS, UNK
 from etude.decoding.beam import BeamSearch
-from etude.model.transformer import DecoderState, Transformer
+from etude.model.encoder_decoder import EncoderDecoder, State
 from etude.tasks import build
 from etude.tasks.size import measure_size
 from etude.training.build import training_module
@@ -34,10 +34,10 @@ VOCABULARY, LENGTH = 37000, 25
 class Endless:
     """A model that gives no end token: random weights would end anywhere."""
 
-    def __init__(self, model: Transformer) -> None:
+    def __init__(self, model: EncoderDecoder) -> None:
         self.model, self.start = model, model.start
 
-    def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
+    def step(self, tokens: Tensor, state: State) -> Tensor:
         logits = self.model.step(tokens, state)
         logits[:, EOS] = -1e9
         return logits

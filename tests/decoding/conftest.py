@@ -11,13 +11,14 @@ from torch import Tensor
 from etude.model.attention import MultiHeadAttention
 from etude.model.backend import Eager
 from etude.model.embedding import TiedAll
+from etude.model.encoder_decoder import EncoderDecoder
 from etude.model.feedforward import ReluFeedForward
 from etude.model.init import Glorot
 from etude.model.norm import LayerNorm
 from etude.model.position import Sinusoidal
 from etude.model.residual import PostNorm
 from etude.model.scale import SqrtDk
-from etude.model.transformer import Transformer
+from etude.model.transformer import TransformerDecoder, TransformerEncoder
 
 BOS, EOS, UNK = 1, 2, 3
 
@@ -80,13 +81,14 @@ def table_model() -> type[TableModel]:
 
 
 @pytest.fixture(scope="session")
-def transformer() -> Transformer:
+def transformer() -> EncoderDecoder:
     """A tiny real model with random weights, in double precision so that only mistakes make a difference."""
     d_model, d_k = 16, 4
-    model = Transformer(
+    model = EncoderDecoder(
         12,
-        n_layers=2,
         dropout=0.1,
+        encoder=partial(TransformerEncoder, n_layers=2),
+        decoder=partial(TransformerDecoder, n_layers=2),
         position=partial(Sinusoidal, d_model=d_model),
         attention=partial(MultiHeadAttention, d_model=d_model, heads=2, d_k=d_k, d_v=d_k, bias=False),
         scale=partial(SqrtDk, d_k=d_k),

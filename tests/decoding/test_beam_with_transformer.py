@@ -9,7 +9,7 @@ from torch import Tensor
 
 from etude.data.tokenizer import BOS, EOS, PAD, UNK
 from etude.decoding.beam import BeamSearch
-from etude.model.transformer import Transformer
+from etude.model.encoder_decoder import EncoderDecoder
 
 SOURCES = [[5, 3, 8, EOS], [EOS], [4, 4, 9, 11, 7, 6, EOS], [10, EOS]]
 
@@ -20,7 +20,7 @@ def padded(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     return source, source != PAD
 
 
-def log_probability(model: Transformer, source: list[int], tokens: Sequence[int]) -> float:
+def log_probability(model: EncoderDecoder, source: list[int], tokens: Sequence[int]) -> float:
     """By one full forward pass over the unpadded pair."""
     target_in, target_out = torch.tensor([[BOS, *tokens]]), torch.tensor([*tokens, EOS])
     with torch.no_grad():
@@ -28,7 +28,7 @@ def log_probability(model: Transformer, source: list[int], tokens: Sequence[int]
     return logits.log_softmax(dim=-1).gather(1, target_out.unsqueeze(1)).sum().item()
 
 
-def test_decoding_step_by_step_equals_the_full_forward_pass(transformer: Transformer) -> None:
+def test_decoding_step_by_step_equals_the_full_forward_pass(transformer: EncoderDecoder) -> None:
     targets = torch.randint(UNK, 12, (len(SOURCES), 9), generator=torch.Generator().manual_seed(0))
     targets[:, 0] = BOS
     with torch.no_grad():
@@ -39,7 +39,7 @@ def test_decoding_step_by_step_equals_the_full_forward_pass(transformer: Transfo
             torch.testing.assert_close(logits, expected[:, position])
 
 
-def test_selected_rows_go_on_with_their_own_past(transformer: Transformer) -> None:
+def test_selected_rows_go_on_with_their_own_past(transformer: EncoderDecoder) -> None:
     targets = torch.randint(UNK, 12, (len(SOURCES), 4), generator=torch.Generator().manual_seed(0))
     rows = torch.tensor([2, 0, 2, 3])
     last = torch.tensor([5, 6, 7, 8])
@@ -55,7 +55,7 @@ def test_selected_rows_go_on_with_their_own_past(transformer: Transformer) -> No
 
 
 @pytest.mark.parametrize("beam", [1, 2, 4])
-def test_scores_are_those_of_the_full_forward_pass(transformer: Transformer, beam: int) -> None:
+def test_scores_are_those_of_the_full_forward_pass(transformer: EncoderDecoder, beam: int) -> None:
     search = BeamSearch(beam=beam, alpha=0.6, max_len_offset=6)
     for source, hypotheses in zip(SOURCES, search(transformer, *padded(SOURCES)), strict=True):
         for hypothesis in hypotheses:
@@ -65,7 +65,7 @@ def test_scores_are_those_of_the_full_forward_pass(transformer: Transformer, bea
             assert len(hypothesis.tokens) + 1 <= len(source) + 6
 
 
-def test_a_wide_beam_finds_what_exhaustive_search_finds(transformer: Transformer) -> None:
+def test_a_wide_beam_finds_what_exhaustive_search_finds(transformer: EncoderDecoder) -> None:
     source = [5, EOS]
     answers = [a for length in range(3) for a in product(range(UNK, 12), repeat=length)]
     best = max(answers, key=lambda a: log_probability(transformer, source, a) / ((6 + len(a)) / 6) ** 0.6)
@@ -74,7 +74,7 @@ def test_a_wide_beam_finds_what_exhaustive_search_finds(transformer: Transformer
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_an_answer_does_not_depend_on_the_batch(transformer: Transformer, beam: int) -> None:
+def test_an_answer_does_not_depend_on_the_batch(transformer: EncoderDecoder, beam: int) -> None:
     search = BeamSearch(beam=beam, alpha=0.6, max_len_offset=6)
     together = search(transformer, *padded(SOURCES))
     for source, hypotheses in zip(SOURCES, together, strict=True):

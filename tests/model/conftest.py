@@ -14,7 +14,7 @@ from etude.config.compose import compose
 from etude.config.identity import resolve
 from etude.config.rules import check_rules
 from etude.errors import UserError
-from etude.model.transformer import Transformer
+from etude.model.encoder_decoder import EncoderDecoder
 from etude.paths import shipped
 from etude.tasks import build
 
@@ -84,20 +84,20 @@ def configured() -> Callable[..., dict[str, Any]]:
 
 
 @pytest.fixture
-def tiny() -> Callable[..., Transformer]:
+def tiny() -> Callable[..., EncoderDecoder]:
     """Builds a tiny model with some overrides, in evaluation mode."""
 
-    def make(*overrides: str) -> Transformer:
+    def make(*overrides: str) -> EncoderDecoder:
         return build.model(composed(*overrides), VOCABULARY).eval()
 
     return make
 
 
 @pytest.fixture
-def jittered(tiny: Callable[..., Transformer]) -> Callable[..., Transformer]:
+def jittered(tiny: Callable[..., EncoderDecoder]) -> Callable[..., EncoderDecoder]:
     """Builds a tiny model whose weights have left their start: a bias of zero or a gain of one would hide a mistake."""
 
-    def make(*overrides: str) -> Transformer:
+    def make(*overrides: str) -> EncoderDecoder:
         model = tiny(*overrides)
         generator = torch.Generator().manual_seed(13)
         for parameter in model.parameters():
@@ -108,7 +108,7 @@ def jittered(tiny: Callable[..., Transformer]) -> Callable[..., Transformer]:
 
 
 @pytest.fixture
-def model(jittered: Callable[..., Transformer], variation: str) -> Transformer:
+def model(jittered: Callable[..., EncoderDecoder], variation: str) -> EncoderDecoder:
     """The jittered model of a variation."""
     return jittered(variation)
 

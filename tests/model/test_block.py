@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from etude.model.block import NO_LAYER_CACHE, LayerCache
 from etude.model.position import NO_POSITION, Position
 
 SAME_AS_PYTORCHS = list(itertools.product(("post", "pre"), ("relu", "gelu"), ("eager", "sdpa")))
@@ -39,7 +38,7 @@ REAL = torch.arange(6) < torch.tensor([6, 3])[:, None]  # (B, S)
 
 
 def test_an_encoder_layer_equals_pytorchs(model, pytorchs):
-    ours = model.encoder[0]
+    ours = model.encoder.layers[0]
     theirs = pytorchs(ours, pre=model.is_pre, activation=model.activation)
     x = drawn(2, 6, 16).requires_grad_()
     y, expected = ours(x, REAL[:, None, None, :], NO_POSITION), theirs(x, src_key_padding_mask=~REAL)
@@ -49,11 +48,11 @@ def test_an_encoder_layer_equals_pytorchs(model, pytorchs):
 
 
 def test_a_decoder_layer_equals_pytorchs(model, pytorchs):
-    ours = model.decoder[0]
+    ours = model.decoder.layers[0]
     theirs = pytorchs(ours, pre=model.is_pre, activation=model.activation)
     x, memory = drawn(2, 5, 16).requires_grad_(), drawn(2, 6, 16).requires_grad_()
     causal = torch.ones(5, 5, dtype=torch.bool).tril()
-    y = ours(x, causal, NO_POSITION, memory, REAL[:, None, None, :], NO_LAYER_CACHE)
+    y = ours(x, causal, NO_POSITION, memory, REAL[:, None, None, :], ours.start())
     expected = theirs(x, memory, tgt_mask=~causal, memory_key_padding_mask=~REAL)
     assert_close(y, expected)
     own = (ours.feedforward.outer, ours.attention.out_proj, ours.cross_attention.out_proj)
@@ -80,15 +79,17 @@ def test_positions_act_on_self_attention_and_not_on_attention_to_the_encoder(jit
     model, position = jittered(), Noting()
     source, target, causal = torch.randn(1, 4, 16), torch.randn(1, 3, 16), torch.ones(3, 3, dtype=torch.bool).tril()
     everything = torch.ones(1, 1, 1, 4, dtype=torch.bool)
-    model.encoder[0](source, everything, position)
+    model.encoder.layers[0](source, everything, position)
     assert position.asked == [("turn", 4), ("turn", 4), ("bias", 4)]
     position.asked.clear()
-    model.decoder[0](target, causal, position, source, everything, NO_LAYER_CACHE)
+    layer = model.decoder.layers[0]
+    layer(target, causal, position, source, everything, layer.start())
     assert position.asked == [("turn", 3), ("turn", 3), ("bias", 3)]
 
 
 def test_a_cache_of_one_layer_projects_the_source_once(jittered):
-    layer, cache, memory = jittered().decoder[0], LayerCache.empty(), torch.randn(1, 4, 16)
+    layer, memory = jittered().decoder.layers[0], torch.randn(1, 4, 16)
+    cache = layer.start()
     calls = []
     layer.cross_attention.k_proj.register_forward_hook(lambda *_: calls.append(1))
     everything = torch.ones(1, 1, 1, 4, dtype=torch.bool)

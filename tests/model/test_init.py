@@ -45,7 +45,7 @@ def test_glorot_draws_each_matrix_by_its_own_size(tiny):
 
 def test_glorot_of_the_published_code_takes_what_reads_the_same_vectors_as_one_matrix(tiny):
     made = model(tiny, GlorotT2T())
-    own, across = made.decoder[0].attention, made.decoder[0].cross_attention
+    own, across = made.decoder.layers[0].attention, made.decoder.layers[0].cross_attention
     for part in (own.q_proj, own.k_proj, own.v_proj):
         assert_uniform(part.weight, 96, 48 + 48 + 96)  # heads times d_k, d_k, d_v
     assert_uniform(across.q_proj.weight, 96, 48)
@@ -53,7 +53,7 @@ def test_glorot_of_the_published_code_takes_what_reads_the_same_vectors_as_one_m
         assert_uniform(part.weight, 96, 48 + 96)
     for part in (own.out_proj, across.out_proj):
         assert_uniform(part.weight, 96, 96)
-    assert_uniform(made.decoder[0].feedforward.inner.weight, 96, 160)
+    assert_uniform(made.decoder.layers[0].feedforward.inner.weight, 96, 160)
 
 
 def test_normal_draws_every_matrix_with_the_same_deviation(tiny):
@@ -67,7 +67,7 @@ def test_normal_draws_every_matrix_with_the_same_deviation(tiny):
 def test_embeddings_and_norms_set_themselves(tiny, name):
     made = tiny(f"model/init={name}", "model.d_model=96")
     assert abs(made.embedding.source_table.weight.std().item() * math.sqrt(96) - 1) < 0.05
-    assert torch.equal(made.encoder[0].attention_residual.norm.weight, torch.ones(96))
+    assert torch.equal(made.encoder.layers[0].attention_residual.norm.weight, torch.ones(96))
 
 
 def test_every_weight_follows_from_the_seed_and_its_name(configured, variation):
@@ -99,8 +99,8 @@ def test_filling_a_model_leaves_pytorchs_generator_as_it_was(tiny):
 
 def test_joint_matrices_are_the_separate_ones_closer_to_zero(tiny):
     """The two variations of Glorot differ in the size of the numbers, and in no number's place or sign."""
-    separate = model(tiny, Glorot()).encoder[0].attention.q_proj.weight.clone()
-    joint = model(tiny, GlorotT2T()).encoder[0].attention.q_proj.weight
+    separate = model(tiny, Glorot()).encoder.layers[0].attention.q_proj.weight.clone()
+    joint = model(tiny, GlorotT2T()).encoder.layers[0].attention.q_proj.weight
     assert torch.allclose(joint * math.sqrt((96 + 192) / (96 + 48)), separate)
 
 

@@ -30,7 +30,7 @@ def nothing(m):
     return 0
 
 
-# Of one part: an attention, its scale, the positions of both stacks, one norm, one network, the tables.
+# Of one part: an attention, its scale, the positions of a stack of N layers, one norm, one network, the tables.
 COUNTS = {
     "attention": {
         "multi_head": lambda m: attention(m, m["heads"]),
@@ -44,9 +44,9 @@ COUNTS = {
     },
     "position": {
         **dict.fromkeys(("sinusoidal", "sinusoidal_t2t", "none", "rope", "alibi"), nothing),
-        "learned": lambda m: 2 * m["position"]["max_length"] * m["d_model"],
-        "shaw": lambda m: 2 * m["n_layers"] * (2 * m["position"]["clip"] + 1) * m["attention"]["d_k"],
-        "t5": lambda m: 2 * m["heads"] * m["position"]["buckets"],
+        "learned": lambda m: m["position"]["max_length"] * m["d_model"],
+        "shaw": lambda m: m["n_layers"] * (2 * m["position"]["clip"] + 1) * m["attention"]["d_k"],
+        "t5": lambda m: m["heads"] * m["position"]["buckets"],
     },
     "norm": {"layer": lambda m: 2 * m["d_model"], "rms": lambda m: m["d_model"], "none": nothing},
     "feedforward": {
@@ -71,10 +71,13 @@ def by_formula(model, choices):
     norms, own, closing = RESIDUALS[choices["model/residual"]]
     wrapping = norms * of["norm"] + own
     attentive = of["attention"] + of["scale"]
-    encoder_layer = attentive + of["feedforward"] + 2 * wrapping
-    decoder_layer = 2 * attentive + of["feedforward"] + 3 * wrapping
-    layers = model["n_layers"] * (encoder_layer + decoder_layer)
-    return of["tying"] + of["position"] + layers + 2 * closing * of["norm"]
+    stack = of["position"] + closing * of["norm"]
+    causal = attentive + of["feedforward"] + 2 * wrapping
+    crossing = attentive + wrapping
+    encoders = {"transformer": stack + model["n_layers"] * causal, "none": 0}
+    encoder = encoders[choices["model/encoder"]]
+    decoders = {"transformer": stack + model["n_layers"] * (causal + bool(encoder) * crossing)}
+    return of["tying"] + encoder + decoders[choices["model/decoder"]]
 
 
 def counted(config, device):

@@ -9,9 +9,9 @@ from etude.data.tokenizer import PAD
 from etude.model.attention import MultiHeadAttention
 from etude.model.backend import Eager
 from etude.model.cache import SelfAttentionCache
+from etude.model.encoder_decoder import EncoderDecoder
 from etude.model.position import T5, Alibi, NoPosition, Position, Rotary, Shaw
 from etude.model.scale import SqrtDk
-from etude.model.transformer import DecoderState, Transformer
 from etude.paths import shipped
 
 ALL = sorted(file.stem for file in (shipped("conf") / "model" / "position").glob("*.yaml"))
@@ -19,7 +19,7 @@ ABSOLUTE = ["learned", "sinusoidal", "sinusoidal_t2t"]
 RELATIVE = {
     "rope": lambda causal: Rotary(causal, d_k=4, base=10000.0),
     "alibi": lambda causal: Alibi(causal, heads=2),
-    "shaw": lambda causal: Shaw(causal, n_layers=1, d_k=4, clip=3),
+    "shaw": lambda causal: Shaw(causal, d_k=4, clip=3).for_layers(1),
     "t5": lambda causal: T5(causal, heads=2, buckets=8, max_distance=12),
 }
 ORDER = torch.tensor([3, 1, 6, 0, 2, 5, 4])
@@ -40,10 +40,10 @@ def scheme(name: str, causal: bool) -> Position:
     return position.double().at_layer(0)
 
 
-def placed(model: Transformer) -> Transformer:
+def placed(model: EncoderDecoder) -> EncoderDecoder:
     """The model with its position schemes stirred."""
-    stir(model.source_position)
-    stir(model.target_position)
+    stir(model.encoder.position)
+    stir(model.decoder.position)
     return model
 
 
@@ -110,7 +110,7 @@ def test_without_positions_the_encoder_sees_a_bag_of_words(tiny, sentences):
     model, (source, _, _) = tiny("model/position=none"), sentences
     plain = model.encode(source[:1], WHOLE)
     assert_close(model.encode(source[:1, ORDER], WHOLE), plain[:, ORDER], atol=1e-5, rtol=1e-5)
-    assert isinstance(model.source_position, NoPosition)
+    assert isinstance(model.encoder.position, NoPosition)
 
 
 @pytest.mark.parametrize("position", [*ABSOLUTE, *RELATIVE])
@@ -137,8 +137,8 @@ def test_the_other_relative_schemes_see_direction_too(tiny, sentences, position)
 def test_attention_to_the_encoder_has_no_axis_of_its_own(tiny, sentences, position):
     model, (source, mask, target) = placed(tiny(f"model/position={position}")), sentences
     memory = model.encode(source, mask)
-    straight = DecoderState(memory, mask, len(model.decoder))
-    mixed = DecoderState(memory[:, ORDER], mask[:, ORDER], len(model.decoder))
+    straight = model.decoder.start(memory, mask)
+    mixed = model.decoder.start(memory[:, ORDER], mask[:, ORDER])
     for step in range(3):
         assert_close(model.step(target[:, step], mixed), model.step(target[:, step], straight), atol=1e-5, rtol=1e-5)
 

@@ -16,7 +16,7 @@ from etude.model.scale import SqrtDk
 
 SCHEMES = {
     "alibi": lambda causal: Alibi(causal, heads=3),
-    "shaw": lambda causal: Shaw(causal, n_layers=2, d_k=4, clip=2),
+    "shaw": lambda causal: Shaw(causal, d_k=4, clip=2).for_layers(2),
     "t5": lambda causal: T5(causal, heads=3, buckets=8, max_distance=12),
 }
 SPANS = {"start": st.integers(0, 30), "length": st.integers(1, 12)}
@@ -159,7 +159,7 @@ def test_shaw_gives_each_layer_vectors_of_its_own():
 
 def test_shaw_refuses_to_tell_nothing_apart():
     with pytest.raises(ValueError, match="clip=0"):
-        Shaw(False, n_layers=1, d_k=4, clip=0)
+        Shaw(False, d_k=4, clip=0)
 
 
 # All of them

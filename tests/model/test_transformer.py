@@ -21,13 +21,15 @@ def stack(kind, layers, closing, **options) -> nn.Module:
 @pytest.mark.parametrize("residual", ["post", "pre"])
 def test_the_model_is_pytorchs_stacks_between_its_embeddings(jittered, pytorchs, sentences, residual):
     model, pre = jittered(f"model/residual={residual}", "model.attention.bias=true"), residual == "pre"
-    first, second = ([pytorchs(layer, pre=pre) for layer in ours] for ours in (model.encoder, model.decoder))
-    encoder = stack(nn.TransformerEncoder, first, model.encoder_norm if pre else None, enable_nested_tensor=False)
-    decoder = stack(nn.TransformerDecoder, second, model.decoder_norm if pre else None)
+    first, second = (
+        [pytorchs(layer, pre=pre) for layer in ours] for ours in (model.encoder.layers, model.decoder.layers)
+    )
+    encoder = stack(nn.TransformerEncoder, first, model.encoder.final_norm if pre else None, enable_nested_tensor=False)
+    decoder = stack(nn.TransformerDecoder, second, model.decoder.final_norm if pre else None)
     source, mask, target = sentences
     embedding = model.embedding.source_table.weight
-    x = model.source_position.add_to_embedding(embedding[source] * 4.0, 0)  # sqrt(16) = 4
-    y = model.target_position.add_to_embedding(embedding[target] * 4.0, 0)
+    x = model.encoder.position.add_to_embedding(embedding[source] * 4.0, 0)  # sqrt(16) = 4
+    y = model.decoder.position.add_to_embedding(embedding[target] * 4.0, 0)
     memory = encoder(x, src_key_padding_mask=~mask)
     causal = nn.Transformer.generate_square_subsequent_mask(target.size(1))
     expected = decoder(y, memory, tgt_mask=causal, memory_key_padding_mask=~mask) @ embedding.T
@@ -37,9 +39,9 @@ def test_the_model_is_pytorchs_stacks_between_its_embeddings(jittered, pytorchs,
 @pytest.mark.parametrize(("residual", "closed"), [("post", False), ("pre", True), ("sandwich", True)])
 def test_a_stack_whose_sum_has_met_no_norm_ends_with_one_of_its_own(tiny, residual, closed):
     model = tiny(f"model/residual={residual}")
-    closing = (model.encoder_norm, model.decoder_norm)
+    closing = (model.encoder.final_norm, model.decoder.final_norm)
     assert [isinstance(part, nn.LayerNorm) for part in closing] == [closed, closed]
-    inside = {id(part) for stack in (model.encoder, model.decoder) for part in stack.modules()}
+    inside = {id(part) for stack in (model.encoder.layers, model.decoder.layers) for part in stack.modules()}
     assert not {id(part) for part in closing} & inside
 
 

@@ -84,7 +84,9 @@ CHANGES: dict[str, tuple[Callable[[Path], None], tuple[bool, bool, bool]]] = {
         (False, True, False),
     ),
     "the model": (
-        lambda src: edited(src / "etude/model/transformer.py", r"\n    def (\w+)\(", r"\n    extra = 1\n\n    def \1("),
+        lambda src: edited(
+            src / "etude/model/encoder_decoder.py", r"\n    def (\w+)\(", r"\n    extra = 1\n\n    def \1("
+        ),
         (True, True, True),
     ),
     "a constant that a class uses": (

@@ -90,7 +90,8 @@ def test_what_a_model_of_anybodys_costs_is_counted():
     assert size.parameters == 2 * (6 * d * d + 6 * d) + 2 * v * d
     forward = 2 * 6 * d * d * (source + target) + 2 * v * d * target
     assert size.training_flops(source, target) == 3 * forward
-    assert size.decoding_flops(source, target, beam=4) == 4 * forward
+    step = 2 * 6 * d * d + 2 * v * d  # the first serves one hypothesis, each later one four
+    assert size.decoding_flops(source, target, beam=4) == 2 * 6 * d * d * source + step * (1 + 4 * (target - 1))
     assert size.saved_bytes(source, 2 * target) > size.saved_bytes(source, target) > 4 * d * (source + target)
 
 

@@ -122,7 +122,7 @@ def test_norms_biases_and_embeddings_can_be_left_without_decay(name):
 def test_a_parameter_belongs_to_the_first_group_that_matches_it():
     optimizer, named = of_model("optimizer=adamw", "optimizer.groups=[{match: norm, lr: 0.5}, {match: bias, lr: 0.1}]")
     rest, norms, biases = (names_in(group, named) for group in optimizer.param_groups)
-    assert {"encoder.0.attention_residual.norm.bias"} <= norms
+    assert {"encoder.layers.0.attention_residual.norm.bias"} <= norms
     assert biases == {name for name in named if name.endswith("bias") and "norm" not in name}
     assert [group["lr"] for group in optimizer.param_groups] == [1.0, 0.5, 0.1]
     assert rest.isdisjoint(norms | biases)

@@ -73,6 +73,8 @@ class Model:
     dropout: float
     attention_bias: bool
     attention_dropout: float
+    encoder: Part
+    decoder: Part
     attention: Part
     scale: Part
     backend: Part

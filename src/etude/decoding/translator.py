@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from etude.data.tokenizer import EOS, PAD, Tokenizer
 from etude.decoding.beam import BeamSearch
-from etude.model.transformer import Transformer
+from etude.model.encoder_decoder import EncoderDecoder
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class Translator:
 
     def __init__(
         self,
-        model: Transformer,
+        model: EncoderDecoder,
         tokenizer: Tokenizer,
         search: BeamSearch,
         *,

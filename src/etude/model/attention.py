@@ -7,7 +7,7 @@ the allowed positions it really looks at.
 import torch
 from torch import Tensor, nn
 
-from etude.model.cache import NO_CACHE, KeysValues, NoCache
+from etude.model.cache import NO_CACHE, Cache, CrossAttentionCache, KeysValues, SelfAttentionCache
 from etude.model.position import Position
 
 
@@ -59,9 +59,11 @@ class MultiHeadAttention(nn.Module):
         self.v_proj = nn.Linear(d_model, self.kv_heads * d_v, bias=bias)
         self.out_proj = nn.Linear(heads * d_v, d_model, bias=bias)
 
-    def forward(
-        self, x: Tensor, context: Tensor, mask: Tensor, position: Position, cache: NoCache = NO_CACHE
-    ) -> Tensor:
+    def start(self) -> Cache:
+        """What a decoder's layer remembers before its first token."""
+        return CrossAttentionCache() if self.is_cross else SelfAttentionCache()
+
+    def forward(self, x: Tensor, context: Tensor, mask: Tensor, position: Position, cache: Cache = NO_CACHE) -> Tensor:
         """Let each of `x` look at `context`.
 
         Args:
@@ -69,7 +71,7 @@ class MultiHeadAttention(nn.Module):
             context: (B, S, D), where keys and values come from; `x` itself in self-attention.
             mask: broadcastable to (B, H, T, S); True where looking is allowed.
             position: what the position scheme does to queries, keys and scores.
-            cache: what is remembered between decoding steps.
+            cache: what is remembered of the positions before.
 
         Returns:
             (B, T, D).

@@ -1,55 +1,48 @@
-"""One layer of the encoder and one of the decoder (section 3.1). Neither asks which variation it holds."""
+"""One layer of the encoder and one of the decoder (section 3.1). None asks which variation it holds."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor, nn
 
-from etude.model.cache import NO_CACHE, CrossAttentionCache, NoCache, SelfAttentionCache
+from etude.model.cache import NO_CACHE, Cache
+from etude.model.parts import Parts
 from etude.model.position import NO_POSITION, Position
-
-Factory = Callable[..., Any]  # makes a part; every layer gets its own
 
 
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward."""
 
-    def __init__(self, *, attention: Factory, feedforward: Factory, residual: Factory) -> None:
+    def __init__(self, parts: Parts) -> None:
         super().__init__()
-        self.attention, self.attention_residual = attention(is_cross=False), residual()
-        self.feedforward, self.feedforward_residual = feedforward(), residual()
+        self.attention, self.attention_residual = parts.attention(is_cross=False), parts.residual()
+        self.feedforward, self.feedforward_residual = parts.feedforward(), parts.residual()
 
     def forward(self, x: Tensor, mask: Tensor, position: Position) -> Tensor:
         """(B, S, D) to (B, S, D); mask (B, 1, 1, S) is True at real tokens."""
-        x = self.attention_residual(x, lambda h: self.attention(h, h, mask, position))
+        x = self.attention_residual(x, lambda h: self.attention(h, h, mask, position, NO_CACHE))
         return self.feedforward_residual(x, self.feedforward)
 
 
 @dataclass
 class LayerCache:
-    """What one decoder layer remembers between decoding steps."""
+    """What one decoder layer remembers of the target tokens fed so far."""
 
-    self_attn: NoCache
-    cross_attn: NoCache
-
-    @classmethod
-    def empty(cls) -> "LayerCache":
-        """To decode step by step."""
-        return cls(SelfAttentionCache(), CrossAttentionCache())
-
-
-NO_LAYER_CACHE = LayerCache(NO_CACHE, NO_CACHE)
+    self_attn: Cache
+    cross_attn: Cache = NO_CACHE
 
 
 class DecoderLayer(nn.Module):
     """Masked self-attention, attention to the encoder's output, then feed-forward."""
 
-    def __init__(self, *, attention: Factory, feedforward: Factory, residual: Factory) -> None:
+    def __init__(self, parts: Parts) -> None:
         super().__init__()
-        self.attention, self.attention_residual = attention(is_cross=False), residual()
-        self.cross_attention, self.cross_attention_residual = attention(is_cross=True), residual()
-        self.feedforward, self.feedforward_residual = feedforward(), residual()
+        self.attention, self.attention_residual = parts.attention(is_cross=False), parts.residual()
+        self.cross_attention, self.cross_attention_residual = parts.attention(is_cross=True), parts.residual()
+        self.feedforward, self.feedforward_residual = parts.feedforward(), parts.residual()
+
+    def start(self) -> LayerCache:
+        """Nothing is remembered yet."""
+        return LayerCache(self.attention.start(), self.cross_attention.start())
 
     def forward(
         self, x: Tensor, mask: Tensor, position: Position, memory: Tensor, memory_mask: Tensor, cache: LayerCache
@@ -62,10 +55,25 @@ class DecoderLayer(nn.Module):
             position: the decoder's position scheme.
             memory: (B, S, D), the encoder's output.
             memory_mask: (B, 1, 1, S), True at real source tokens.
-            cache: what is remembered between decoding steps.
+            cache: what is remembered of the target tokens fed so far.
         """
         x = self.attention_residual(x, lambda h: self.attention(h, h, mask, position, cache.self_attn))
         x = self.cross_attention_residual(
             x, lambda h: self.cross_attention(h, memory, memory_mask, NO_POSITION, cache.cross_attn)
         )
+        return self.feedforward_residual(x, self.feedforward)
+
+
+class CausalLayer(EncoderLayer):
+    """Masked self-attention, then feed-forward: a decoder's layer where there is no encoder (Radford et al. 2018)."""
+
+    def start(self) -> LayerCache:
+        """Nothing is remembered yet."""
+        return LayerCache(self.attention.start())
+
+    def forward(  # type: ignore[override]
+        self, x: Tensor, mask: Tensor, position: Position, memory: Tensor, memory_mask: Tensor, cache: LayerCache
+    ) -> Tensor:
+        """(B, T, D) to (B, T, D), as in `DecoderLayer`; nobody looks at the memory."""
+        x = self.attention_residual(x, lambda h: self.attention(h, h, mask, position, cache.self_attn))
         return self.feedforward_residual(x, self.feedforward)

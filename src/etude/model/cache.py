@@ -1,20 +1,33 @@
-"""What one attention layer remembers between decoding steps.
+"""What one attention layer remembers of what it was fed.
 
-Attention asks its cache for keys and values and never asks which kind it holds: training remembers nothing, decoder
-self-attention grows by one position a step, attention to the encoder is computed once.
+Attention asks its cache for keys and values and never asks which kind it holds: the encoder remembers nothing, decoder
+self-attention grows by the new positions, attention to the encoder is computed once.
 """
 
 from collections.abc import Callable
+from typing import Protocol
 
 from torch import Tensor, cat
 
 KeysValues = tuple[Tensor, Tensor]  # (B, H, S, K) and (B, H, S, V per head)
 
 
-class NoCache:
-    """Training and encoding: the whole sequence is there at once."""
+class Cache(Protocol):
+    """What every kind answers."""
 
-    length = 0  # positions already seen, so that the first new one knows where it stands
+    length: int  # positions already seen, so that the first new one knows where it stands
+
+    def read(self, project: Callable[[], KeysValues]) -> KeysValues:
+        """Keys and values of all positions, the new ones included."""
+
+    def reorder(self, rows: Tensor) -> None:
+        """Keep `rows` (R',) of the batch, in that order; a row may be repeated."""
+
+
+class NoCache:
+    """The encoder: the whole sequence is there at once."""
+
+    length = 0
 
     def read(self, project: Callable[[], KeysValues]) -> KeysValues:
         """Keys and values of all positions."""
@@ -43,7 +56,7 @@ class CrossAttentionCache(NoCache):
 
 
 class SelfAttentionCache(CrossAttentionCache):
-    """Decoder self-attention: earlier positions are kept, the new one is appended."""
+    """Decoder self-attention: earlier positions are kept, the new ones are appended."""
 
     def read(self, project: Callable[[], KeysValues]) -> KeysValues:
         """Keys and values of all positions so far, the new ones included."""

@@ -1,121 +1,83 @@
-"""The encoder-decoder Transformer of "Attention Is All You Need" (arXiv:1706.03762), made of exchangeable parts."""
+"""The encoder and the decoder of "Attention Is All You Need" (arXiv:1706.03762, section 3.1), of exchangeable parts."""
 
-from collections.abc import Callable
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from etude.model.block import NO_LAYER_CACHE, DecoderLayer, EncoderLayer, Factory, LayerCache
+from etude.model.block import CausalLayer, DecoderLayer, EncoderLayer, LayerCache
 from etude.model.dropout import Dropout
-from etude.model.embedding import Embedding
+from etude.model.parts import Parts
 from etude.model.position import Position
 
 
-class Transformer(nn.Module):
-    """Figure 1 of the paper. The parts come as factories, so that every layer gets its own.
+class TransformerEncoder(nn.Module):
+    """A stack of self-attention and feed-forward.
 
     Args:
-        vocab_size: V, subwords shared by source and target.
-        n_layers: N, layers in the encoder and again in the decoder.
-        dropout: P_drop on the sum of embedding and position (section 5.4).
-        position: called with `causal`, once for the encoder and once for the decoder.
-        attention: called with a scale, a backend, and whether it looks from the decoder at the encoder.
-        scale: how attention scores are scaled.
-        backend: how attention is computed.
-        norm: a norm of D-vectors.
-        residual: called with `norm`; wraps a sub-layer; its `final_norm()` stands after a stack.
-        feedforward: the position-wise network.
-        tying: called with `vocab_size`; the embeddings and the projection to logits.
-        init: called with the model and the seed; fills the weights.
-        seed: of the run.
+        parts: what its layers are made of.
+        n_layers: N.
     """
 
-    def __init__(
-        self,
-        vocab_size: int,
-        *,
-        n_layers: int,
-        dropout: float,
-        position: Factory,
-        attention: Factory,
-        scale: Factory,
-        backend: Factory,
-        norm: Factory,
-        residual: Factory,
-        feedforward: Factory,
-        tying: Factory,
-        init: Callable[[nn.Module, int], None],
-        seed: int,
-    ) -> None:
+    is_read = True
+
+    def __init__(self, parts: Parts, *, n_layers: int) -> None:
         super().__init__()
-        parts: dict[str, Factory] = {
-            "attention": lambda is_cross: attention(scale(), backend(), is_cross),
-            "feedforward": feedforward,
-            "residual": lambda: residual(norm),
-        }
-        self.embedding: Embedding = tying(vocab_size)
-        self.dropout = Dropout(dropout)
-        self.source_position: Position = position(False)
-        self.target_position: Position = position(True)
-        self.encoder = nn.ModuleList(EncoderLayer(**parts) for _ in range(n_layers))
-        self.decoder = nn.ModuleList(DecoderLayer(**parts) for _ in range(n_layers))
-        self.encoder_norm: nn.Module = residual(norm).final_norm()
-        self.decoder_norm: nn.Module = residual(norm).final_norm()
-        init(self, seed)
+        self.dropout = Dropout(parts.dropout)
+        self.position: Position = parts.position(False).for_layers(n_layers)
+        self.layers = nn.ModuleList(EncoderLayer(parts) for _ in range(n_layers))
+        self.final_norm: nn.Module = parts.residual().final_norm()
 
-    def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor) -> Tensor:
-        """Logits of the next target token at every position, given the true ones before it.
-
-        Args:
-            source: (B, S) subwords.
-            source_mask: (B, S), True at real tokens.
-            target_in: (B, T) subwords, shifted right. Padding stands at the end, where no real position looks.
-
-        Returns:
-            (B, T, V).
-        """
-        return self.embedding.logits(self.hidden(source, source_mask, target_in))
-
-    def hidden(self, source: Tensor, source_mask: Tensor, target_in: Tensor) -> Tensor:
-        """As `forward`, before the projection to logits: (B, T, D)."""
-        memory = self.encode(source, source_mask)
-        return self._decode(target_in, memory, source_mask, [NO_LAYER_CACHE] * len(self.decoder))
-
-    def encode(self, source: Tensor, source_mask: Tensor) -> Tensor:
-        """(B, S) and its mask to the encoder's output (B, S, D)."""
-        x = self.dropout(self.source_position.add_to_embedding(self.embedding.source(source), 0))
-        mask = source_mask[:, None, None, :]
-        for n, layer in enumerate(self.encoder):
-            x = layer(x, mask, self.source_position.at_layer(n))
-        return self.encoder_norm(x)
-
-    def start(self, source: Tensor, source_mask: Tensor) -> "DecoderState":
-        """Encode (B, S) and its mask; nothing is decoded yet."""
-        return DecoderState(self.encode(source, source_mask), source_mask, len(self.decoder))
-
-    def step(self, tokens: Tensor, state: "DecoderState") -> Tensor:
-        """Feed one more token (R,) per row of `state`, which remembers it; logits (R, V) of the one after."""
-        x = self._decode(tokens[:, None], state.memory, state.source_mask, state.caches)
-        return self.embedding.logits(x[:, 0])
-
-    def _decode(self, tokens: Tensor, memory: Tensor, source_mask: Tensor, caches: list[LayerCache]) -> Tensor:
-        """New target tokens (B, T) after those that the caches remember, to (B, T, D)."""
-        start, length = caches[0].self_attn.length, tokens.size(1)
-        x = self.dropout(self.target_position.add_to_embedding(self.embedding.target(tokens), start))
-        mask = torch.ones(length, start + length, dtype=torch.bool, device=tokens.device).tril(start)
-        memory_mask = source_mask[:, None, None, :]
-        for n, (layer, cache) in enumerate(zip(self.decoder, caches, strict=True)):
-            x = layer(x, mask, self.target_position.at_layer(n), memory, memory_mask, cache)
-        return self.decoder_norm(x)
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Embeddings (B, S, D) and their mask (B, S), True at real tokens, to (B, S, D)."""
+        x = self.dropout(self.position.add_to_embedding(x, 0))
+        for n, layer in enumerate(self.layers):
+            x = layer(x, mask[:, None, None, :], self.position.at_layer(n))
+        closed: Tensor = self.final_norm(x)
+        return closed
 
 
-class DecoderState:
-    """Where the step-by-step decoding of a batch stands: R rows, each a source with the target tokens fed so far."""
+class TransformerDecoder(nn.Module):
+    """A stack of masked self-attention, attention to the encoder where it is read, and feed-forward.
 
-    def __init__(self, memory: Tensor, source_mask: Tensor, n_layers: int) -> None:
-        self.memory, self.source_mask = memory, source_mask
+    Args:
+        parts: what its layers are made of.
+        reads: whether there is an encoder to look at.
+        n_layers: N.
+    """
+
+    def __init__(self, parts: Parts, reads: bool, *, n_layers: int) -> None:
+        super().__init__()
+        layer = DecoderLayer if reads else CausalLayer
+        self.dropout = Dropout(parts.dropout)
+        self.position: Position = parts.position(True).for_layers(n_layers)
+        self.layers = nn.ModuleList(layer(parts) for _ in range(n_layers))
+        self.final_norm: nn.Module = parts.residual().final_norm()
+
+    def start(self, memory: Tensor, mask: Tensor) -> "TransformerState":
+        """Nothing is decoded yet of the sentences with this encoder's output (B, S, D) and mask (B, S)."""
+        return TransformerState(memory, mask, [cast(DecoderLayer, layer).start() for layer in self.layers])
+
+    def forward(self, x: Tensor, state: "TransformerState") -> Tensor:
+        """Embeddings (B, T, D) of the tokens after those that `state` remembers, to (B, T, D)."""
+        start, length = state.length, x.size(1)
+        x = self.dropout(self.position.add_to_embedding(x, start))
+        mask = torch.ones(length, start + length, dtype=torch.bool, device=x.device).tril(start)
+        memory_mask = state.memory_mask[:, None, None, :]
+        for n, (layer, cache) in enumerate(zip(self.layers, state.caches, strict=True)):
+            x = layer(x, mask, self.position.at_layer(n), state.memory, memory_mask, cache)
+        state.length += length
+        closed: Tensor = self.final_norm(x)
+        return closed
+
+
+class TransformerState:
+    """Where the decoding of a batch stands: R rows, each a source with the target tokens fed so far."""
+
+    def __init__(self, memory: Tensor, memory_mask: Tensor, caches: list[LayerCache]) -> None:
+        self.memory, self.memory_mask, self.caches = memory, memory_mask, caches
+        self.length = 0  # target tokens fed so far
         self._sentence = torch.arange(memory.size(0), device=memory.device)  # of each row
-        self.caches = [LayerCache.empty() for _ in range(n_layers)]
 
     def reorder(self, rows: Tensor) -> None:
         """Keep `rows` (R',) in that order, in place; a row may be repeated (beams) or left out (finished sentences)."""
@@ -123,7 +85,7 @@ class DecoderState:
         same = torch.equal(sentence, self._sentence)  # beams of one sentence change places: their source stays
         self._sentence = sentence
         if not same:
-            self.memory, self.source_mask = self.memory.index_select(0, rows), self.source_mask.index_select(0, rows)
+            self.memory, self.memory_mask = self.memory.index_select(0, rows), self.memory_mask.index_select(0, rows)
         for cache in self.caches:
             cache.self_attn.reorder(rows)
             if not same:

@@ -22,7 +22,7 @@ from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.decoding.beam import BeamSearch
 from etude.decoding.translator import Translator
 from etude.errors import UserError
-from etude.model.transformer import Transformer
+from etude.model.encoder_decoder import EncoderDecoder
 
 Config = dict[str, Any]
 
@@ -43,8 +43,8 @@ def _text(config: Config) -> tuple[Corpus, SentencePiece, Path, Limits]:
     return corpus, tokenizer, Path(config["cache_dir"]), Limits(max_tokens=config["budget"]["max_tokens"])
 
 
-def model(config: Config, vocab_size: int) -> Transformer:
-    """The model of the config, with its first weights: étude's Transformer, or any class of that protocol.
+def model(config: Config, vocab_size: int) -> EncoderDecoder:
+    """The model of the config, with its first weights: étude's EncoderDecoder, or any class of that protocol.
 
     Args:
         config: of the run.
@@ -66,7 +66,7 @@ def model(config: Config, vocab_size: int) -> Transformer:
             given = {key: value for key, value in (("vocab_size", rows), ("seed", config["seed"])) if key in takes}
             taken = {key: value for key, value in node.items() if key in takes}
             part = instantiate({"_target_": node["_target_"], "_partial_": True} | taken, _convert_="all")
-            made: Transformer = part(**given)
+            made: EncoderDecoder = part(**given)
     except ValueError as error:
         raise UserError(f"this model cannot be built: {error}") from error
     except KeyError as error:
@@ -76,7 +76,7 @@ def model(config: Config, vocab_size: int) -> Transformer:
     return made
 
 
-def shapes(config: Config) -> Transformer:
+def shapes(config: Config) -> EncoderDecoder:
     """The model of the config with shapes and no memory (on the meta device), for as many pieces as the tokenizer gets.
 
     It is built on the processor, where memory that nobody writes to is not taken: creating numbers on the meta device
@@ -144,7 +144,7 @@ def search(trained: Config, asked: Config, typed: Iterable[str]) -> BeamSearch:
     return make(asked["decoding"] if "decoding" in keys else trained["decoding"] | chosen)
 
 
-def translator(config: Config, transformer: Transformer, tokenizer: Tokenizer, search: BeamSearch) -> Translator:
+def translator(config: Config, transformer: EncoderDecoder, tokenizer: Tokenizer, search: BeamSearch) -> Translator:
     """Lines to lines, in batches as large as those of training."""
     limits = config["budget"]
     return Translator(

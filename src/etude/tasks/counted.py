@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from etude.data.tokenizer import EOS
 from etude.errors import UserError
+
+Count = TypeVar("Count")
 
 
 class CountedSize:
@@ -32,25 +35,29 @@ class CountedSize:
         return 3 * self._forward(source, target)[0]
 
     def decoding_flops(self, source: int, target: int, beam: int) -> int:
-        """At most: as if each of `beam` hypotheses was computed from its source on."""
-        return beam * self._forward(source, target)[0]
+        """The source and the first token once, each later token for each of `beam` hypotheses."""
+        return self._count(lambda model: _count_decoding(model, source, target, beam), source, target)
 
     def saved_bytes(self, source: int, target: int) -> float:
         """What autograd keeps, parameters left out; logits are among it where the model's last product needs them."""
         return self._forward(source, target)[1]
 
     def _count_forward(self, source: int, target: int) -> tuple[int, int]:
-        """The products of a forward pass, and the bytes that it keeps.
+        """The products of a forward pass, and the bytes that it keeps."""
+        return self._count(lambda model: _count_forward(model, source, target), source, target)
+
+    def _count(self, counted: Callable[[nn.Module], Count], source: int, target: int) -> Count:
+        """What `counted` says of the model.
 
         Raises:
             UserError: the model fails.
         """
         try:
-            return _count(self.model, source, target)
+            return counted(self.model)
         except Exception:  # it asks for a number, say, where there is none
             model = self.build().train()
         try:
-            return _count(model, source, target)
+            return counted(model)
         except Exception as error:
             raise UserError(
                 f"model: {type(self.model).__name__} fails when it is called with a source (1, {source}), its mask and "
@@ -58,18 +65,37 @@ class CountedSize:
             ) from error
 
 
-def _count(model: nn.Module, source: int, target: int) -> tuple[int, int]:
+def _inputs(model: nn.Module, source: int, target: int) -> tuple[Tensor, Tensor, Tensor]:
+    """A source (1, S), its mask and a target (1, T), where the model is."""
+    device = next((weight.device for weight in model.parameters()), torch.device("cpu"))
+    sources, targets = (torch.full((1, length), EOS, device=device) for length in (source, target))
+    return sources, torch.ones_like(sources, dtype=torch.bool), targets
+
+
+def _count_forward(model: nn.Module, source: int, target: int) -> tuple[int, int]:
     from torch.utils.flop_counter import FlopCounterMode  # which imports a compiler
 
-    parameters = [*model.parameters()]
     kept: dict[int, Tensor] = {}
 
     def keep(tensor: Tensor) -> Tensor:
         return kept.setdefault(tensor.untyped_storage()._cdata, tensor)
 
-    device = parameters[0].device if parameters else torch.device("cpu")
-    sources, targets = (torch.full((1, length), EOS, device=device) for length in (source, target))
+    inputs = _inputs(model, source, target)
     with FlopCounterMode(display=False) as counter, torch.autograd.graph.saved_tensors_hooks(keep, lambda one: one):
-        model(sources, torch.ones_like(sources, dtype=torch.bool), targets)
-    known = {weight.untyped_storage()._cdata for weight in parameters}
+        model(*inputs)
+    known = {weight.untyped_storage()._cdata for weight in model.parameters()}
     return counter.get_total_flops(), sum(t.untyped_storage().nbytes() for key, t in kept.items() if key not in known)
+
+
+@torch.no_grad()
+def _count_decoding(model: Any, source: int, target: int, beam: int) -> int:
+    from torch.utils.flop_counter import FlopCounterMode  # which imports a compiler
+
+    sources, mask, targets = _inputs(model, source, target)
+    with FlopCounterMode(display=False) as first:
+        state = model.start(sources, mask)
+        model.step(targets[:, 0], state)
+    with FlopCounterMode(display=False) as later:
+        for token in targets[:, 1:].unbind(1):
+            model.step(token, state)
+    return first.get_total_flops() + beam * later.get_total_flops()

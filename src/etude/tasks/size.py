@@ -1,19 +1,19 @@
 """What there is in a model, from its shapes alone: it is built on the meta device, where tensors have no memory.
 
-Of étude's Transformer formulas say what it costs, any other is counted. Floating-point operations are two for each
+Of a Transformer formulas say what it costs, any other model is counted. Floating-point operations are two for each
 multiplication and addition in a matrix product, no others: a matrix of n entries costs 2 n for each position that it
 multiplies; attention 2 (K + V) for each pair of a query and a key, in each head. Masked pairs are computed too. A
 backward pass takes twice the products of a forward pass.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from torch import nn
 
-from etude.model.attention import MultiHeadAttention
+from etude.model.encoder_decoder import EncoderDecoder
 from etude.model.position import Position
-from etude.model.transformer import Transformer
+from etude.model.transformer import TransformerDecoder, TransformerEncoder
 from etude.tasks import build
 from etude.tasks.counted import CountedSize
 
@@ -41,13 +41,14 @@ class Size(Protocol):
 
 @dataclass(frozen=True)
 class TransformerSize:
-    """Those of étude's Transformer, by formula."""
+    """Those of a Transformer, by formula."""
 
     parameters: int
     source_weights: int  # matrix entries that multiply each source position: the encoder's, and W_K and W_V across
     target_weights: int  # those that multiply each target position, the V x D of the output among them
     inner: int  # numbers between the matrices of one feed-forward network, for each position
-    layers: int
+    encoder_layers: int
+    decoder_layers: int
     d_model: int
     heads: int
     d_k: int
@@ -61,14 +62,15 @@ class TransformerSize:
         """See `Size`."""
         once = self._encoding(source) + 2 * target * self.target_weights
         pairs = self._pairs(target, target) + self._pairs(target, source)
-        return 3 * (once + pairs + self._scores(self.target_position, target, target))
+        scores = self._scores(self.target_position, target, target)
+        return 3 * (once + self.decoder_layers * (pairs + scores))
 
     def decoding_flops(self, source: int, target: int, beam: int) -> int:
         """See `Size`."""
         total = self._encoding(source)
         for step in range(1, target + 1):
-            own = self._pairs(1, step) + self._scores(self.target_position, 1, step)
-            one = 2 * self.target_weights + own + self._pairs(1, source)
+            pairs = self._pairs(1, step) + self._scores(self.target_position, 1, step) + self._pairs(1, source)
+            one = 2 * self.target_weights + self.decoder_layers * pairs
             total += one if step == 1 else beam * one
         return total
 
@@ -82,18 +84,19 @@ class TransformerSize:
         encoder = source * (around + reading + read + feedforward) + weights * source**2
         own = target * (around + reading + read) + weights * target**2
         cross = target * (around + reading) + source * read + weights * target * source
-        return self.layers * (encoder + own + cross + target * feedforward)
+        return self.encoder_layers * encoder + self.decoder_layers * (own + cross + target * feedforward)
 
     def _encoding(self, source: int) -> int:
         """The encoder, and the keys and values that the decoder reads from its output."""
-        matrices = 2 * source * self.source_weights
-        return matrices + self._pairs(source, source) + self._scores(self.source_position, source, source)
+        pairs = self._pairs(source, source) + self._scores(self.source_position, source, source)
+        return 2 * source * self.source_weights + self.encoder_layers * pairs
 
     def _pairs(self, queries: int, keys: int) -> int:
-        return 2 * self.layers * self.heads * (self.d_k + self.d_v) * queries * keys
+        """The products of one layer's attention."""
+        return 2 * self.heads * (self.d_k + self.d_v) * queries * keys
 
     def _scores(self, position: Position, queries: int, keys: int) -> int:
-        return self.layers * self.heads * position.score_flops(queries, keys, self.d_k)
+        return self.heads * position.score_flops(queries, keys, self.d_k)
 
 
 def measure_size(config: Config) -> Size:
@@ -102,54 +105,57 @@ def measure_size(config: Config) -> Size:
     Raises:
         UserError: a part refuses its sizes.
     """
-    node = config["model"]
     if not is_ours(config):
         return CountedSize(build.shapes(config), lambda: build.model(config, config["tokenizer"]["vocab_size"]))
-    model = build_shallow(config)
-    layers, attention = node["n_layers"], node["attention"]
-    shallow_counts, of_layer = _counts(model), _counts_of_layer(model)
-    parameters, source, target = (a + (layers - 1) * b for a, b in zip(shallow_counts, of_layer, strict=True))
+    node, model = config["model"], build_shallow(config)
+    stacks = cast(TransformerEncoder, model.encoder), cast(TransformerDecoder, model.decoder)
+    encoder, decoder = (stack.layers[0] for stack in stacks)
+    n_encoder, n_decoder = (node[side]["n_layers"] for side in ("encoder", "decoder"))
+    memory = sum(_entries(decoder.get_submodule(f"cross_attention.{part}")) for part in ("k_proj", "v_proj"))
+    attention = node["attention"]
     return TransformerSize(
-        parameters,
-        source,
-        target,
-        inner=_inner(model.encoder[0]),
-        layers=layers,
+        _weights(model) + sum((n - 1) * _of_layer(one) for n, one in ((n_encoder, stacks[0]), (n_decoder, stacks[1]))),
+        n_encoder * _entries(encoder) + n_decoder * memory,
+        n_decoder * (_entries(decoder) - memory) + model.embedding.output_table.weight.numel(),
+        inner=_inner(encoder),
+        encoder_layers=n_encoder,
+        decoder_layers=n_decoder,
         d_model=node["d_model"],
         heads=attention["heads"],
         d_k=attention["d_k"],
         d_v=attention["d_v"],
         dropout=bool(node["dropout"]),
         attention_dropout=bool(node["attention_dropout"]),
-        source_position=model.source_position,
-        target_position=model.target_position,
+        source_position=stacks[0].position,
+        target_position=stacks[1].position,
     )
 
 
 def is_ours(config: Config) -> bool:
-    """Whether the model is étude's Transformer, and no child of it."""
-    return bool(config["model"]["_target_"] == f"{Transformer.__module__}.{Transformer.__qualname__}")
+    """Whether the model is étude's Transformer: its encoder, its decoder, and no child of either."""
+    node = config["model"]
+    made_of = (node["_target_"], *(node.get(side, {}).get("_target_") for side in ("encoder", "decoder")))
+    return made_of == tuple(
+        f"{kind.__module__}.{kind.__qualname__}" for kind in (EncoderDecoder, TransformerEncoder, TransformerDecoder)
+    )
 
 
-def build_shallow(config: Config) -> Transformer:
+def build_shallow(config: Config) -> EncoderDecoder:
     """The model with one layer in each stack and without memory: all layers are alike."""
-    return build.shapes(config | {"model": config["model"] | {"n_layers": 1}})
+    node = config["model"]
+    return build.shapes(
+        config | {"model": node | {side: node[side] | {"n_layers": 1} for side in ("encoder", "decoder")}}
+    )
 
 
-def _counts(model: Transformer) -> tuple[int, int, int]:
-    """Parameters, and the matrix entries that multiply each source and each target position."""
-    parameters, source, target = _counts_of_layer(model)
-    others = sum(weight.numel() for weight in model.parameters()) - parameters
-    return parameters + others, source, target + model.embedding.output_table.weight.numel()
+def _of_layer(stack: TransformerEncoder | TransformerDecoder) -> int:
+    """Parameters of a layer, with what its positions have for it alone."""
+    position = stack.position.at_layer(0)
+    return _weights(stack.layers[0]) + (_weights(position) if position is not stack.position else 0)
 
 
-def _counts_of_layer(model: Transformer) -> tuple[int, int, int]:
-    """The same for one layer of the encoder and one of the decoder."""
-    encoder, decoder = model.encoder[0], model.decoder[0]
-    crossing = [part for part in decoder.modules() if isinstance(part, MultiHeadAttention) and part.is_cross]
-    memory = sum(_entries(attention.k_proj) + _entries(attention.v_proj) for attention in crossing)
-    parameters = sum(weight.numel() for layer in (encoder, decoder) for weight in layer.parameters())
-    return parameters, _entries(encoder) + memory, _entries(decoder) - memory
+def _weights(module: nn.Module) -> int:
+    return sum(weight.numel() for weight in module.parameters())
 
 
 def _inner(layer: nn.Module) -> int:

@@ -13,7 +13,7 @@ from etude.data.store import TokenStore
 from etude.data.tokenizer import PAD, Tokenizer
 from etude.errors import UserError
 from etude.files import read_json
-from etude.model.transformer import Transformer
+from etude.model.encoder_decoder import EncoderDecoder
 from etude.runs.divergence import divergence
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
@@ -46,7 +46,7 @@ def learning_rate(config: Config) -> Callable[[int], float]:
     return lambda step: rates[step - 1]
 
 
-def training_module(config: Config, transformer: Transformer) -> TranslationModule:
+def training_module(config: Config, transformer: EncoderDecoder) -> TranslationModule:
     """What Lightning trains."""
 
     schedule = config["schedule"]
@@ -97,7 +97,7 @@ def training_data(config: Config, text: TokenStore, *, start_step: int) -> Trans
     )
 
 
-def load_trained(run: RunDir) -> tuple[Config, Transformer, Tokenizer]:
+def load_trained(run: RunDir) -> tuple[Config, EncoderDecoder, Tokenizer]:
     """What a run learned: its config, the model with its weights, in evaluation mode, and its subwords.
 
     Raises:

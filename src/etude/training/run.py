@@ -27,7 +27,7 @@ from etude.data.store import TokenStore
 from etude.errors import UserError
 from etude.files import read_json, remove_leftovers, replacing, write_json
 from etude.logs import logging_to, quiet_libraries
-from etude.model.transformer import Transformer
+from etude.model.encoder_decoder import EncoderDecoder
 from etude.paths import import_from_here
 from etude.runs.divergence import EXIT_STATUS, divergence
 from etude.runs.environment import environment, libraries_of
@@ -163,7 +163,7 @@ def _same_text(run: RunDir, store: TokenStore) -> None:
         )
 
 
-def _identity(run: RunDir, config: dict[str, Any], transformer: Transformer, store: TokenStore) -> dict[str, Any]:
+def _identity(run: RunDir, config: dict[str, Any], transformer: EncoderDecoder, store: TokenStore) -> dict[str, Any]:
     """Which run it is, of what size, and on which text."""
     return {
         "study": config["study"],

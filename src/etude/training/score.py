@@ -6,14 +6,14 @@ from typing import Any
 from etude.config import parts
 from etude.data.store import TokenStore
 from etude.files import write_text
-from etude.model.transformer import Transformer
+from etude.model.encoder_decoder import EncoderDecoder
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.tasks.metrics import score_translations
 from etude.tasks.perplexity import negative_log_likelihood, perplexity
 
 
-def evaluate(run: RunDir, config: dict[str, Any], transformer: Transformer, store: TokenStore) -> dict[str, Any]:
+def evaluate(run: RunDir, config: dict[str, Any], transformer: EncoderDecoder, store: TokenStore) -> dict[str, Any]:
     """Perplexity of the validation and test sets, the metrics of the test set; the hypotheses go to their file."""
     likelihoods = {}
     for name in ("valid", "test"):

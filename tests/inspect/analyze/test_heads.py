@@ -37,7 +37,7 @@ def watch(model, text, row=-1):
 def test_every_attention_has_its_place(analysed):
     subject, _ = analysed("model.n_layers=3")
     assert [(place.kind, place.layer) for place in places(subject.model)] == [(k, n) for k in KINDS for n in (1, 2, 3)]
-    assert places(subject.model)[-1].attention is subject.model.decoder[2].cross_attention
+    assert places(subject.model)[-1].attention is subject.model.decoder.layers[2].cross_attention
 
 
 @pytest.mark.parametrize("overrides", VARIATIONS, ids=ids)
@@ -58,7 +58,7 @@ def test_a_silenced_head_is_a_head_whose_rows_of_w_o_are_zero(analysed, override
 def test_the_model_comes_out_as_it_went_in(analysed):
     subject, text = analysed()
     before = logits(subject.model, text)
-    with silence_head(subject.model.encoder[0].attention, 1):
+    with silence_head(subject.model.encoder.layers[0].attention, 1):
         pass
     watch(subject.model, text)
     assert torch.equal(logits(subject.model, text), before)
@@ -67,7 +67,7 @@ def test_the_model_comes_out_as_it_went_in(analysed):
 
 def test_a_silence_ends_where_something_goes_wrong_in_it(analysed):
     subject, _ = analysed()
-    attention = subject.model.encoder[0].attention
+    attention = subject.model.encoder.layers[0].attention
     with pytest.raises(RuntimeError), silence_head(attention, 1):
         raise RuntimeError
     assert not attention.out_proj._forward_pre_hooks
@@ -121,7 +121,7 @@ def test_removal_costs_what_zero_rows_of_w_o_cost(analysed):
     intact = subject.likelihoods(text).score
     row = next(r for r in asked(subject, text) if (r["attention"], r["layer"], r["head"]) == ("cross", 2, 3))
     d_v = 16 // 4
-    subject.model.decoder[1].cross_attention.out_proj.weight.data[:, 2 * d_v : 3 * d_v] = 0.0
+    subject.model.decoder.layers[1].cross_attention.out_proj.weight.data[:, 2 * d_v : 3 * d_v] = 0.0
     expected = subject.likelihoods(text).score
     assert row["perplexity"] == pytest.approx(expected)
     assert row["change"] == pytest.approx(expected - intact)
@@ -131,7 +131,7 @@ def test_removal_costs_what_zero_rows_of_w_o_cost(analysed):
 
 def test_a_head_that_says_nothing_is_not_missed(analysed):
     subject, text = analysed()
-    subject.model.encoder[0].attention.v_proj.weight.data[:4] = 0.0  # d_v = 4: the first head
+    subject.model.encoder.layers[0].attention.v_proj.weight.data[:4] = 0.0  # d_v = 4: the first head
     first, second = asked(subject, text)[:2]
     assert (first["change"], first["interval"]) == (0.0, (0.0, 0.0))
     assert second["change"] != 0.0

@@ -25,7 +25,7 @@ def test_all_weight_on_one_key_has_no_entropy_and_its_own_distance():
 
 def test_an_encoder_that_looks_everywhere_alike_spreads_over_the_whole_sentence(analysed):
     subject, text = analysed()
-    for layer in subject.model.encoder:
+    for layer in subject.model.encoder.layers:
         layer.attention.q_proj.weight.data.zero_()
     tokens = text.source_lengths + 1
     far = sum(abs(i - j) / n for n in tokens for i in range(n) for j in range(n)) / tokens.sum()

@@ -55,7 +55,7 @@ def test_a_run_without_its_text_turns_to_the_data_and_refuses_other_word_pieces(
 def test_a_model_gone_astray_is_refused(subject, pairs):
     one = subject()
     leave_text(one, pairs)
-    one.model.encoder[0].attention.q_proj.weight.data.fill_(torch.nan)
+    one.model.encoder.layers[0].attention.q_proj.weight.data.fill_(torch.nan)
     with pytest.raises(UserError, match="its training went astray"):
         analyze_run(one, {"sentences": 5, "seed": 1})
 

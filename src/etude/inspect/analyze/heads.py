@@ -16,7 +16,7 @@ from etude.inspect.analyze.subject import Subject, Text
 from etude.inspect.analyze.sums import Sums, change
 from etude.model.attention import MultiHeadAttention
 from etude.model.backend import weights
-from etude.model.transformer import Transformer
+from etude.model.encoder_decoder import EncoderDecoder
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Place:
 KINDS = ("encoder", "decoder", "cross")
 
 
-def places(model: Transformer) -> list[Place]:
+def places(model: EncoderDecoder) -> list[Place]:
     """Every attention of the model: the encoder's, the decoder's, then those across; none of what is not étude's."""
     found = []
     for name, module in model.named_modules():
-        layer = re.match(r"(encoder|decoder)\.(\d+)\.", name)
+        layer = re.match(r"(encoder|decoder)\.layers\.(\d+)\.", name)
         if layer and isinstance(module, MultiHeadAttention):
             found.append(Place("cross" if module.is_cross else layer[1], int(layer[2]) + 1, module))
     return sorted(found, key=lambda place: KINDS.index(place.kind))
@@ -62,7 +62,7 @@ def silence_head(attention: MultiHeadAttention, head: int) -> Iterator[None]:
 
 
 @contextmanager
-def watch_heads(model: Transformer, see: Callable[[Place, Tensor], None]) -> Iterator[None]:
+def watch_heads(model: EncoderDecoder, see: Callable[[Place, Tensor], None]) -> Iterator[None]:
     """`see` is told the weights (B, H, T, S) of every attention as it is computed, whichever kernel computes it."""
 
     def watcher(place: Place) -> Callable[..., None]:

@@ -15,7 +15,7 @@ from etude.data.tokenizer import Tokenizer
 from etude.decoding.beam import BeamSearch
 from etude.errors import UserError
 from etude.inspect.analyze.sums import Sums, sum_bleu, sum_nll
-from etude.model.transformer import Transformer
+from etude.model.encoder_decoder import EncoderDecoder
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.training.build import load_trained
@@ -52,7 +52,7 @@ class Subject:
 
     run: RunDir
     config: dict[str, Any]
-    model: Transformer
+    model: EncoderDecoder
     tokenizer: Tokenizer
 
     @classmethod

@@ -58,7 +58,7 @@ def _unless_set(run: RunPlan, override: str | None) -> str | None:
 def _matching_d_ff(config: Config, parameters: int, wanted: int) -> str | None:
     """The feed-forward width with which the model has as many parameters as are wanted, as near as a width comes."""
     d_ff = config["model"]["d_ff"]
-    layers = 2 * config["model"]["n_layers"]
+    layers = sum(config["model"][side].get("n_layers", 0) for side in ("encoder", "decoder"))
     per_unit = layers * (_feedforward(config, 2 * d_ff) - _feedforward(config, d_ff)) / d_ff
     if per_unit <= 0:
         return None  # no feed-forward network to make up for it

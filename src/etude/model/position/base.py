@@ -33,6 +33,10 @@ class Position(nn.Module):
         """
         return None
 
+    def for_layers(self, n_layers: int) -> "Position":
+        """The scheme of a stack of so many layers; one that has weights for each layer makes them here."""
+        return self
+
     def at_layer(self, n: int) -> "Position":
         """The scheme as layer n = 0, 1, ... of the stack sees it."""
         return self

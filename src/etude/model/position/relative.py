@@ -117,7 +117,6 @@ class Shaw(Position):
 
     Args:
         causal: True in the decoder.
-        n_layers: of the stack, each with a table of its own.
         d_k: K.
         clip: k, the distance from which all offsets share a vector.
 
@@ -125,11 +124,17 @@ class Shaw(Position):
         ValueError: clip is less than one.
     """
 
-    def __init__(self, causal: bool, *, n_layers: int, d_k: int, clip: int) -> None:
+    def __init__(self, causal: bool, *, d_k: int, clip: int) -> None:
         super().__init__(causal)
         if clip < 1:
             raise ValueError(f"relative positions are told apart up to a distance of at least 1, not clip={clip}")
-        self.layers = nn.ModuleList(_ShawLayer(causal, d_k, clip) for _ in range(n_layers))
+        self.d_k, self.clip = d_k, clip
+        self.layers = nn.ModuleList()
+
+    def for_layers(self, n_layers: int) -> Position:
+        """With vectors for each of so many layers."""
+        self.layers = nn.ModuleList(_ShawLayer(self.causal, self.d_k, self.clip) for _ in range(n_layers))
+        return self
 
     def at_layer(self, n: int) -> Position:
         """With the vectors of layer n."""
