@@ -16,6 +16,7 @@ from etude.config.rules import check_rules
 from etude.errors import UserError
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.paths import shipped
+from etude.studies.axes import axes
 from etude.tasks import build
 
 VOCABULARY = 40
@@ -32,8 +33,8 @@ def options(axis: str) -> list[str]:
 
 def variations() -> list[str]:
     """Every option of every axis of the model: a new YAML is tested on arrival."""
-    axes = sorted(folder.name for folder in (shipped("conf") / "model").iterdir() if folder.is_dir())
-    return [option for axis in axes for option in options(axis)]
+    every = [f"{axis.needs} {axis.group}={value}".strip() for axis in axes() for value in axis.values]
+    return [option for option in every if "model/" in option]
 
 
 def pairs(*axes: tuple[str, str]) -> list[tuple[str, str]]:
@@ -47,6 +48,10 @@ INTERACTING = (
     ("attention", "scale"),
     ("residual", "norm"),
     ("residual", "feedforward"),
+    ("encoder", "decoder"),
+    ("encoder", "residual"),
+    ("decoder", "residual"),
+    ("decoder", "attention"),
 )
 
 
@@ -59,11 +64,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @cache
-def composed(*overrides: str) -> dict[str, Any]:
+def composed(*given: str) -> dict[str, Any]:
     """The config that these overrides give at tiny sizes, with what the rules ask for beside them.
 
     ReZero goes without norms, say: the refusal of any other names the override that mends it, and it is taken.
     """
+    overrides = [override for several in given for override in several.split()]
     config = compose([*TINY, *overrides])
     check(config)
     try:

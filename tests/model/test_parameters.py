@@ -26,6 +26,11 @@ def gated_network(m):
     return 3 * m["d_model"] * round(2 * m["d_ff"] / 3)
 
 
+def gates(d_in, d_out):
+    """A layer of gated recurrent units: three gates, each with two matrices and two biases."""
+    return 3 * d_out * (d_in + d_out + 2)
+
+
 def nothing(m):
     return 0
 
@@ -34,6 +39,7 @@ def nothing(m):
 COUNTS = {
     "attention": {
         "multi_head": lambda m: attention(m, m["heads"]),
+        "linear": lambda m: attention(m, m["heads"]),
         "local": lambda m: attention(m, m["heads"]),
         "grouped_query": lambda m: attention(m, m["attention"]["kv_heads"]),
     },
@@ -74,10 +80,29 @@ def by_formula(model, choices):
     stack = of["position"] + closing * of["norm"]
     causal = attentive + of["feedforward"] + 2 * wrapping
     crossing = attentive + wrapping
-    encoders = {"transformer": stack + model["n_layers"] * causal, "none": 0}
-    encoder = encoders[choices["model/encoder"]]
-    decoders = {"transformer": stack + model["n_layers"] * (causal + bool(encoder) * crossing)}
-    return of["tying"] + encoder + decoders[choices["model/decoder"]]
+    d, n = model["d_model"], model["n_layers"]
+    convolution = 3 * d * 2 * d + 2 * d + wrapping
+    encoders = {
+        "transformer": lambda: stack + n * causal,
+        "none": lambda: 0,
+        "recurrent": lambda: n * 2 * gates(d, d // 2),
+        "convolution": lambda: stack + n * convolution,
+    }
+    alignments = {"additive": 2 * d * d + d, "dot": 0, "general": d * d, "none": -2 * d * d}
+    decoders = {
+        "transformer": lambda: stack + n * (causal + bool(encoder) * crossing),
+        # The first state; layers of which the first reads what was looked at too; W_c and the alignment's own.
+        "recurrent": lambda: (
+            (d * n * d + n * d)
+            + gates(2 * d, d)
+            + (n - 1) * gates(d, d)
+            + 2 * d * d
+            + alignments[choices["model/decoder/alignment"]]
+        ),
+        "convolution": lambda: stack + n * (convolution + bool(encoder) * crossing),
+    }
+    encoder = encoders[choices["model/encoder"]]()
+    return of["tying"] + encoder + decoders[choices["model/decoder"]]()
 
 
 def counted(config, device):
@@ -87,7 +112,7 @@ def counted(config, device):
 
 @pytest.mark.parametrize("bias", ["true", "false"])
 def test_as_many_parameters_are_built_as_the_formula_counts(variation, bias):
-    config = resolve(compose([*SIZES, variation, f"model.attention.bias={bias}", "model.vocabulary=null"]))
+    config = resolve(compose([*SIZES, *variation.split(), f"model.attention.bias={bias}", "model.vocabulary=null"]))
     try:
         expected = by_formula(config["model"], config["choices"])
     except KeyError as unknown:

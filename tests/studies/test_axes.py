@@ -15,15 +15,23 @@ CONF = shipped("conf")
 
 def test_an_axis_is_a_group_of_at_least_two_files_that_a_run_chooses_from():
     chosen = [group for group in compose().hydra.runtime.choices if not group.startswith(("hydra/", "experiment"))]
-    assert {axis.group for axis in axes()} == {
+    assert {axis.group for axis in axes() if not axis.needs} == {
         group for group in chosen if len(list((CONF / group).glob("*.yaml"))) > 1
     }
+
+
+def test_a_group_within_a_group_is_an_axis_that_needs_the_choice_which_brings_it():
+    within = [axis for axis in axes() if axis.needs]
+    assert ("model/decoder/alignment", "model/decoder=recurrent") in {(axis.group, axis.needs) for axis in within}
+    for axis in within:
+        assert axis.group not in compose().hydra.runtime.choices
+        assert compose([axis.needs]).hydra.runtime.choices[axis.group] == axis.default
 
 
 @pytest.mark.parametrize("axis", axes(), ids=lambda axis: axis.group)
 def test_the_values_are_the_files_and_the_default_comes_first(axis):
     assert set(axis.values) == {path.stem for path in (CONF / axis.group).glob("*.yaml")}
-    assert next(iter(axis.values)) == axis.default == compose().hydra.runtime.choices[axis.group]
+    assert next(iter(axis.values)) == axis.default == compose(axis.needs.split()).hydra.runtime.choices[axis.group]
 
 
 @pytest.mark.parametrize(
@@ -42,6 +50,7 @@ def test_the_table_has_a_row_for_each_axis_and_its_values_link_to_what_is_there(
     for row, axis in zip(rows, axes(), strict=True):
         [folder] = re.findall(r"\]\((.*?)\)", row)
         assert (CONF.parent / folder).samefile(CONF / axis.group)
+        assert (f"with `{axis.needs}`" in row) == bool(axis.needs)
         assert re.findall(r"`(\w+)`", row.split("|")[2]) == list(axis.values)
         assert re.findall(r"\*\*`(\w+)`\*\*", row) == [axis.default]
 

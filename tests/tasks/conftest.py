@@ -7,14 +7,15 @@ from etude.studies.study import load_study
 
 
 def variations() -> list[str]:
-    """`model/position=rope` for every file of every axis of the model."""
-    return [f"{axis.group}={value}" for axis in axes() if axis.group.startswith("model/") for value in axis.values]
+    """`model/position=rope` for every file of every axis of the model, with the choice that it needs before it."""
+    model = [axis for axis in axes() if axis.group.startswith("model/")]
+    return [f"{axis.needs} {axis.group}={value}".strip() for axis in model for value in axis.values]
 
 
 def company(variation: str) -> list[str]:
     """The variation with the overrides that it needs beside it, as the study of all axes says."""
     arm = variation.removeprefix("model/").replace("=", "-")
-    return load_study("axes").arms.get(arm, [variation])
+    return load_study("axes").arms.get(arm, variation.split())
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -131,7 +131,10 @@ def test_a_parameter_belongs_to_the_first_group_that_matches_it():
 @pytest.mark.parametrize(
     ("group", "told"),
     [
-        ("{match: nrom, lr: 0.5}", r"'nrom' matches no parameter .*encoder\.layers\.\*\.attention_residual\.norm\.weight"),
+        (
+            "{match: nrom, lr: 0.5}",
+            r"'nrom' matches no parameter .*encoder\.layers\.\*\.attention_residual\.norm\.weight",
+        ),
         ("{match: bias, weight_dcay: 0}", r"AdamW has no weight_dcay for a group; did you mean weight_decay"),
         ("{weight_decay: 0}", r"optimizer\.groups\[0\] must have in `match` a pattern"),
         ("{match: '('}", r"optimizer\.groups\[0\] must have in `match` a pattern .*unterminated"),

@@ -15,6 +15,7 @@ from etude.config.schema import flag_mistake
 from etude.config.signature import signature
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of
+from etude.studies.axes import axes
 from etude.studies.renames import renamed
 from etude.studies.study import arm_names, load_study, study_names
 from etude.yaml_file import not_yaml
@@ -163,6 +164,8 @@ def no_such_key(key: str, section: str, known: Iterable[str]) -> UserError:
 def _unknown_group(error: HydraException) -> UserError:
     first = str(error).splitlines()[0]
     match = _NOT_IN_DEFAULTS.search(first)
+    if match and (needs := next((axis.needs for axis in axes() if axis.group == match[1]), "")):
+        return UserError(f"{match[1]} belongs to {needs}: choose that too")
     if match and match[1] in _groups():
         return UserError(f"{match[1]} cannot be chosen here, for a trained run has its own: leave it out")
     if match and "defaults list" in str(error):

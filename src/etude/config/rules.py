@@ -25,7 +25,8 @@ _AT_LEAST = {
         averaging.every budget.max_steps budget.warmup_steps budget.source_tokens budget.target_tokens budget.max_tokens
         budget.val_every budget.bleu_sentences budget.pairs data.train_pairs data.valid_pairs data.test_pairs
         data.holdout decoding.beam model.vocabulary model.n_layers model.d_model model.d_ff model.heads model.d_k
-        model.d_v model.attention.kv_heads model.position.base model.position.clip trainer.devices
+        model.d_v model.encoder.n_layers model.decoder.n_layers model.encoder.kernel model.decoder.kernel
+        model.attention.kv_heads model.position.base model.position.clip trainer.devices
         trainer.micro_batches trainer.num_nodes trainer.limit_train_batches
     """,
     2: "model.scale.length",
@@ -62,6 +63,7 @@ def check_rules(config: Config) -> None:
     _average_fits(config)
     _callbacks_find_what_they_need(config)
     _positions_fit(config)
+    _stacks_fit(config)
     _key_heads_are_shared_evenly(config)
     _norms_are_used(config)
     _vocabulary_has_room(config)
@@ -172,6 +174,32 @@ def _positions_fit(config: Config) -> None:
             f"model.position.max_length={table} is shorter than a translation may become, budget.max_tokens={pieces} "
             f"+ 1 + decoding.max_len_offset={extra}: say model.position.max_length={pieces + 1 + extra}, "
             "or lower the others"
+        )
+
+
+def _stacks_fit(config: Config) -> None:
+    """An encoder's kernel has a middle, two directions share its width, and an alignment has something to look at."""
+    kernel, d_model = at(config, "model.encoder.kernel"), at(config, "model.encoder.d_model")
+    if _is(config, "model.encoder", "ConvolutionEncoder") and kernel % 2 == 0:
+        raise UserError(
+            f"model.encoder.kernel={kernel} is even, and its neighbourhood has no middle: "
+            f"say model.encoder.kernel={kernel + 1}"
+        )
+    if at(config, "model.encoder.bidirectional") and d_model % 2:
+        raise UserError(
+            f"half of the recurrent encoder reads backwards, and d_model={d_model} is odd: "
+            f"say model.d_model={d_model + 1}"
+        )
+    looks = at(config, "model.decoder.alignment") and not _is(config, "model.decoder.alignment", "NoAlignment")
+    if looks and _is(config, "model.encoder", "NoEncoder"):
+        raise UserError(
+            "model/decoder/alignment looks at the encoder, and model/encoder=none has none: "
+            "say model/decoder/alignment=none"
+        )
+    if _is(config, "model.attention", "LinearAttention") and _is(config, "model.position", "Alibi", "Shaw", "T5"):
+        raise UserError(
+            "model/attention=linear has no softmax, and this position scheme adds to its scores: "
+            "say model/position=rope, or one that adds to the embeddings"
         )
 
 

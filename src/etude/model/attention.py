@@ -7,8 +7,9 @@ the allowed positions it really looks at.
 import torch
 from torch import Tensor, nn
 
-from etude.model.cache import NO_CACHE, Cache, CrossAttentionCache, KeysValues, SelfAttentionCache
+from etude.model.cache import NO_CACHE, Cache, CrossAttentionCache, KeysValues, RunningSums, SelfAttentionCache
 from etude.model.position import Position
+from etude.model.watched import Watched
 
 
 class MultiHeadAttention(nn.Module):
@@ -132,6 +133,67 @@ class LocalAttention(MultiHeadAttention):
         at = torch.arange(start, start + queries.size(2), device=mask.device)
         seen = torch.arange(keys.size(2), device=mask.device)
         return mask & ((at[:, None] - seen).abs() <= self.window)
+
+
+class LinearAttention(MultiHeadAttention):
+    """Attention without a softmax (Katharopoulos et al. 2020): weights `phi(q) . phi(k)`, divided by their sum.
+
+    phi(x) = elu(x) + 1, element by element, of the scaled and rotated queries and keys. What a query reads of all
+    positions before it then follows from two sums over them, and a decoding step costs the same however many there are
+    (their equations 18-20). Where all positions are there at once, products are computed and masked as in any other
+    attention: this shows what is lost, and what is saved in decoding alone. Nothing can be added to its scores, so that
+    it goes with the position schemes that add to embeddings or rotate.
+
+    Raises:
+        ValueError: the position scheme adds to scores.
+    """
+
+    def __init__(
+        self,
+        scale: nn.Module,
+        backend: nn.Module,
+        is_cross: bool,
+        *,
+        d_model: int,
+        heads: int,
+        d_k: int,
+        d_v: int,
+        bias: bool,
+    ) -> None:
+        super().__init__(scale, nn.Identity(), is_cross, d_model=d_model, heads=heads, d_k=d_k, d_v=d_v, bias=bias)
+        self.watched = Watched(is_cross, heads)
+
+    def start(self) -> Cache:
+        """Two sums in self-attention; the keys and values of the encoder."""
+        return CrossAttentionCache() if self.is_cross else RunningSums()
+
+    def forward(self, x: Tensor, context: Tensor, mask: Tensor, position: Position, cache: Cache = NO_CACHE) -> Tensor:
+        """Let each of `x` look at `context`; as in `MultiHeadAttention`."""
+        start = cache.length
+        queries = position.rotate(_split(self.q_proj(x), self.heads), start)
+        keys, values = cache.read(lambda: self._keys_values(context, position, start))
+        if position.score_bias(queries, keys.size(2), start) is not None:
+            raise ValueError("model/attention=linear has no softmax, and this position scheme adds to its scores")
+        queries = _positive(self.scale(queries, queries)[0])
+        here = mask[..., mask.size(-1) - keys.size(2) :]  # of the keys that are kept
+        weights = (queries @ keys.transpose(2, 3)).masked_fill(~(here | ~here.any(dim=-1, keepdim=True)), 0.0)
+        total = weights.sum(dim=-1, keepdim=True)
+        if cache.past is not None:
+            total = total + queries @ cache.past[1][..., None]
+        weights = self.watched(weights / total)
+        read = weights @ values
+        if cache.past is not None:
+            read = read + queries @ cache.past[0] / total
+        return self.out_proj(read.transpose(1, 2).flatten(2))
+
+    def _keys_values(self, context: Tensor, position: Position, start: int) -> KeysValues:
+        keys, values = super()._keys_values(context, position, start)
+        return _positive(self.scale(keys, keys)[1]), values
+
+
+def _positive(x: Tensor) -> Tensor:
+    """phi: above zero everywhere."""
+    return nn.functional.elu(x) + 1
 
 
 def _split(x: Tensor, heads: int) -> Tensor:

@@ -16,6 +16,7 @@ class Cache(Protocol):
     """What every kind answers."""
 
     length: int  # positions already seen, so that the first new one knows where it stands
+    past: KeysValues | None  # what stands for positions that are no longer kept; None: all are
 
     def read(self, project: Callable[[], KeysValues]) -> KeysValues:
         """Keys and values of all positions, the new ones included."""
@@ -28,6 +29,7 @@ class NoCache:
     """The encoder: the whole sequence is there at once."""
 
     length = 0
+    past: KeysValues | None = None
 
     def read(self, project: Callable[[], KeysValues]) -> KeysValues:
         """Keys and values of all positions."""
@@ -66,6 +68,29 @@ class SelfAttentionCache(CrossAttentionCache):
         self._kept = keys, values
         self.length = keys.size(2)
         return self._kept
+
+
+class RunningSums(NoCache):
+    """Decoder self-attention without a softmax: of earlier positions two sums are kept, whatever their number.
+
+    `past` is (B, H, K, V), the sum of the products of each key and its value, and (B, H, K), the sum of the keys.
+    """
+
+    def __init__(self) -> None:
+        self._sums: KeysValues | None = None
+
+    def read(self, project: Callable[[], KeysValues]) -> KeysValues:
+        """Keys and values of the new positions; what came before them is in `past`."""
+        keys, values = project()
+        self.past, self.length = self._sums, self.length + keys.size(2)
+        sums = keys.transpose(2, 3) @ values, keys.sum(dim=2)
+        self._sums = sums if self.past is None else (self.past[0] + sums[0], self.past[1] + sums[1])
+        return keys, values
+
+    def reorder(self, rows: Tensor) -> None:
+        """Keep `rows` (R',) of the batch, in that order; a row may be repeated."""
+        if self._sums is not None:
+            self._sums = self._sums[0].index_select(0, rows), self._sums[1].index_select(0, rows)
 
 
 NO_CACHE = NoCache()

@@ -9,6 +9,7 @@ from etude.model.block import CausalLayer, DecoderLayer, EncoderLayer, LayerCach
 from etude.model.dropout import Dropout
 from etude.model.parts import Parts
 from etude.model.position import Position
+from etude.model.state import SourceRows
 
 
 class TransformerEncoder(nn.Module):
@@ -63,9 +64,9 @@ class TransformerDecoder(nn.Module):
         start, length = state.length, x.size(1)
         x = self.dropout(self.position.add_to_embedding(x, start))
         mask = torch.ones(length, start + length, dtype=torch.bool, device=x.device).tril(start)
-        memory_mask = state.memory_mask[:, None, None, :]
+        memory, memory_mask = state.source.memory, state.source.mask[:, None, None, :]
         for n, (layer, cache) in enumerate(zip(self.layers, state.caches, strict=True)):
-            x = layer(x, mask, self.position.at_layer(n), state.memory, memory_mask, cache)
+            x = layer(x, mask, self.position.at_layer(n), memory, memory_mask, cache)
         state.length += length
         closed: Tensor = self.final_norm(x)
         return closed
@@ -74,19 +75,14 @@ class TransformerDecoder(nn.Module):
 class TransformerState:
     """Where the decoding of a batch stands: R rows, each a source with the target tokens fed so far."""
 
-    def __init__(self, memory: Tensor, memory_mask: Tensor, caches: list[LayerCache]) -> None:
-        self.memory, self.memory_mask, self.caches = memory, memory_mask, caches
+    def __init__(self, memory: Tensor, mask: Tensor, caches: list[LayerCache]) -> None:
+        self.source, self.caches = SourceRows(memory, mask), caches
         self.length = 0  # target tokens fed so far
-        self._sentence = torch.arange(memory.size(0), device=memory.device)  # of each row
 
     def reorder(self, rows: Tensor) -> None:
         """Keep `rows` (R',) in that order, in place; a row may be repeated (beams) or left out (finished sentences)."""
-        sentence = self._sentence[rows]
-        same = torch.equal(sentence, self._sentence)  # beams of one sentence change places: their source stays
-        self._sentence = sentence
-        if not same:
-            self.memory, self.memory_mask = self.memory.index_select(0, rows), self.memory_mask.index_select(0, rows)
+        moved = self.source.reorder(rows)
         for cache in self.caches:
             cache.self_attn.reorder(rows)
-            if not same:
+            if moved:
                 cache.cross_attn.reorder(rows)

@@ -54,8 +54,9 @@ def one_for_each(file: Path, groups: Any, written: Arms) -> Arms:
         if not under:
             raise UserError(f"{file}: each: there are no axes under {group!r}; model has some")
         for axis in under:
-            name = axis.group.removeprefix(f"{group}/")
-            arms |= {f"{name}-{value}": [f"{axis.group}={value}"] for value in axis.values if value != axis.default}
+            name, brought = axis.group.rpartition("/")[2], [axis.needs] if axis.needs else []
+            others = (value for value in axis.values if value != axis.default)
+            arms |= {f"{name}-{value}": [*brought, f"{axis.group}={value}"] for value in others}
     return written | {arm: overrides for arm, overrides in arms.items() if arm not in written}
 
 

@@ -25,6 +25,7 @@ class Axis:
     group: str
     default: str
     values: dict[str, str]  # name -> the first comment line of its YAML file, the default first
+    needs: str = ""  # the choice that the group belongs to, such as model/decoder=recurrent
 
 
 def axes() -> list[Axis]:
@@ -32,8 +33,9 @@ def axes() -> list[Axis]:
     defaults: dict[str, str] = {}
     for group, value in _defaults(""):
         defaults[group] = defaults[value[2:-1]] if value.startswith("${") else value  # budget: ${scale}
-    every = (Axis(group, value, _values(group, value)) for group, value in defaults.items())
-    return [axis for axis in every if len(axis.values) > 1]
+    every = [Axis(group, value, _values(group, value)) for group, value in defaults.items()]
+    found = [one for axis in every for one in (axis, *_of_others(axis))]
+    return [axis for axis in found if len(axis.values) > 1]
 
 
 def gloss(group: str, value: str, folders: Iterable[Traversable] = ()) -> str:
@@ -56,7 +58,8 @@ def table() -> str:
     rows = ["| axis | values, the default in bold |", "| :-- | :-- |"]
     for axis in axes():
         values = (f"**`{name}`**" if name == axis.default else f"`{name}`" for name in axis.values)
-        rows.append(f"| [`{axis.group}`](conf/{axis.group}) | {' '.join(values)} |")
+        where = f" with `{axis.needs}`" if axis.needs else ""
+        rows.append(f"| [`{axis.group}`](conf/{axis.group}){where} | {' '.join(values)} |")
     return "\n".join([*rows, ""])
 
 
@@ -81,6 +84,14 @@ def _defaults(group: str, option: str = "train") -> Iterator[tuple[str, str]]:
                 yield below, value
                 if not value.startswith("${"):
                     yield from _defaults(below, value)
+
+
+def _of_others(axis: Axis) -> Iterator[Axis]:
+    """The groups that a value other than the default brings with it: a recurrent decoder has an alignment."""
+    for value in axis.values:
+        for group, default in _defaults(axis.group, value) if value != axis.default else ():
+            if group.startswith(f"{axis.group}/"):
+                yield Axis(group, default, _values(group, default), f"{axis.group}={value}")
 
 
 def _values(group: str, default: str) -> dict[str, str]:

@@ -31,8 +31,8 @@ class CountedSize:
         return sum(weight.numel() for weight in self.model.parameters())
 
     def training_flops(self, source: int, target: int) -> int:
-        """A backward pass takes twice the products of a forward pass."""
-        return 3 * self._forward(source, target)[0]
+        """A forward and a backward pass."""
+        return self._forward(source, target)[0]
 
     def decoding_flops(self, source: int, target: int, beam: int) -> int:
         """The source and the first token once, each later token for each of `beam` hypotheses."""
@@ -43,7 +43,7 @@ class CountedSize:
         return self._forward(source, target)[1]
 
     def _count_forward(self, source: int, target: int) -> tuple[int, int]:
-        """The products of a forward pass, and the bytes that it keeps."""
+        """The products of a forward and a backward pass, and the bytes that the first keeps for the second."""
         return self._count(lambda model: _count_forward(model, source, target), source, target)
 
     def _count(self, counted: Callable[[nn.Module], Count], source: int, target: int) -> Count:
@@ -81,8 +81,11 @@ def _count_forward(model: nn.Module, source: int, target: int) -> tuple[int, int
         return kept.setdefault(tensor.untyped_storage()._cdata, tensor)
 
     inputs = _inputs(model, source, target)
-    with FlopCounterMode(display=False) as counter, torch.autograd.graph.saved_tensors_hooks(keep, lambda one: one):
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda one: one):
         model(*inputs)
+    with FlopCounterMode(display=False) as counter:
+        model(*inputs).sum().backward()
+    model.zero_grad()
     known = {weight.untyped_storage()._cdata for weight in model.parameters()}
     return counter.get_total_flops(), sum(t.untyped_storage().nbytes() for key, t in kept.items() if key not in known)
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol, cast
 
 from torch import nn
 
+from etude.model.attention import LocalAttention, MultiHeadAttention
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.model.position import Position
 from etude.model.transformer import TransformerDecoder, TransformerEncoder
@@ -19,6 +20,7 @@ from etude.tasks.counted import CountedSize
 
 Config = dict[str, Any]
 
+_BY_FORMULA = (EncoderDecoder, TransformerEncoder, TransformerDecoder, MultiHeadAttention, LocalAttention)
 NUMBER = 4  # bytes of a number in float32
 
 
@@ -132,12 +134,10 @@ def measure_size(config: Config) -> Size:
 
 
 def is_ours(config: Config) -> bool:
-    """Whether the model is étude's Transformer: its encoder, its decoder, and no child of either."""
+    """Whether the model is étude's Transformer, with its encoder, its decoder and a softmax, and no other class."""
     node = config["model"]
-    made_of = (node["_target_"], *(node.get(side, {}).get("_target_") for side in ("encoder", "decoder")))
-    return made_of == tuple(
-        f"{kind.__module__}.{kind.__qualname__}" for kind in (EncoderDecoder, TransformerEncoder, TransformerDecoder)
-    )
+    made_of = {node["_target_"], *(node.get(part, {}).get("_target_") for part in ("encoder", "decoder", "attention"))}
+    return made_of <= {f"{kind.__module__}.{kind.__qualname__}" for kind in _BY_FORMULA}
 
 
 def build_shallow(config: Config) -> EncoderDecoder:

@@ -1,0 +1,83 @@
+"""Attention without a softmax, against the sums of Katharopoulos et al. (2020) taken one position after another."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from etude.model.attention import LinearAttention
+from etude.model.cache import RunningSums
+from etude.model.position import NO_POSITION
+from etude.model.scale import SqrtDk
+
+K, V, H, D = 3, 5, 2, 8
+
+
+def attention(is_cross: bool = False) -> LinearAttention:
+    torch.manual_seed(3)
+    return LinearAttention(
+        SqrtDk(d_k=K), torch.nn.Identity(), is_cross, d_model=D, heads=H, d_k=K, d_v=V, bias=True
+    ).double()
+
+
+def drawn(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def phi(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(x > 0, x + 1, x.exp())
+
+
+def by_the_recurrence(layer: LinearAttention, x: torch.Tensor) -> torch.Tensor:
+    """Equations 18 to 20 of the paper, for each head: two sums that grow by a position at a time."""
+    out = []
+    s, z = torch.zeros(x.size(0), H, K, V, dtype=x.dtype), torch.zeros(x.size(0), H, K, dtype=x.dtype)
+    for row in x.unbind(1):
+        q = phi(layer.q_proj(row).view(-1, H, K) / K**0.5)
+        k, v = phi(layer.k_proj(row).view(-1, H, K)), layer.v_proj(row).view(-1, H, V)
+        s, z = s + k[..., None] * v[..., None, :], z + k
+        read = torch.einsum("bhk,bhkv->bhv", q, s) / torch.einsum("bhk,bhk->bh", q, z)[..., None]
+        out.append(layer.out_proj(read.flatten(1)))
+    return torch.stack(out, dim=1)
+
+
+def test_the_masked_products_are_the_recurrence_of_the_paper():
+    layer, x = attention(), drawn(2, 6, D)
+    causal = torch.ones(6, 6, dtype=torch.bool).tril()
+    assert_close(layer(x, x, causal, NO_POSITION, layer.start()), by_the_recurrence(layer, x))
+
+
+@pytest.mark.parametrize("parts", [(1, 1, 1, 1, 1, 1), (2, 3, 1), (4, 2)])
+def test_the_sums_go_on_from_any_position(parts):
+    layer, x = attention(), drawn(2, 6, D)
+    cache, start, out = layer.start(), 0, []
+    for length in parts:
+        mask = torch.ones(length, start + length, dtype=torch.bool).tril(start)
+        here = x[:, start : start + length]
+        out.append(layer(here, here, mask, NO_POSITION, cache))
+        start += length
+    assert_close(torch.cat(out, dim=1), by_the_recurrence(layer, x))
+
+
+def test_what_is_kept_while_decoding_does_not_grow():
+    layer, x = attention(), drawn(2, 6, D)
+    cache, sizes = layer.start(), set()
+    assert isinstance(cache, RunningSums)
+    for step in range(6):
+        here = x[:, step : step + 1]
+        layer(here, here, torch.ones(1, step + 1, dtype=torch.bool), NO_POSITION, cache)
+        sizes.add(tuple(one.shape for one in cache._sums))
+    assert sizes == {((2, H, K, V), (2, H, K))}
+
+
+def test_looking_at_the_encoder_is_the_weighted_mean_of_the_real_positions():
+    layer, x, memory = attention(is_cross=True), drawn(2, 4, D), drawn(2, 5, D)
+    real = torch.arange(5) < torch.tensor([5, 2])[:, None]
+    read = layer(x, memory, real[:, None, None], NO_POSITION, layer.start())
+    for b, t in ((0, 0), (1, 3)):
+        heads = []
+        for h in range(H):
+            q = phi(layer.q_proj(x[b, t]).view(H, K)[h] / K**0.5)
+            weights = torch.stack([q @ phi(layer.k_proj(m).view(H, K)[h]) for m in memory[b][real[b]]])
+            values = torch.stack([layer.v_proj(m).view(H, V)[h] for m in memory[b][real[b]]])
+            heads.append(weights @ values / weights.sum())
+        assert_close(read[b, t], layer.out_proj(torch.cat(heads)))
