@@ -17,6 +17,7 @@ VARIATIONS = [
     ("model/position=shaw",),
     ("model/scale=cosine",),
 ]
+RECURRENT = ("model/encoder=recurrent", "model/decoder=recurrent")
 ids = " ".join
 
 
@@ -47,9 +48,9 @@ def test_a_silenced_head_is_a_head_whose_rows_of_w_o_are_zero(analysed, override
     for n, place in enumerate(places(subject.model)):
         for head in (0, 2):
             edited = deepcopy(subject.model)
-            output = places(edited)[n].attention.out_proj
+            output = places(edited)[n].output
             output.weight.data.unflatten(1, (4, -1))[:, head] = 0.0
-            with silence_head(place.attention, head):
+            with silence_head(place, head):
                 ours = logits(subject.model, text)
             assert_close(ours, logits(edited, text))
             assert not torch.allclose(ours, whole)
@@ -58,7 +59,7 @@ def test_a_silenced_head_is_a_head_whose_rows_of_w_o_are_zero(analysed, override
 def test_the_model_comes_out_as_it_went_in(analysed):
     subject, text = analysed()
     before = logits(subject.model, text)
-    with silence_head(subject.model.encoder.layers[0].attention, 1):
+    with silence_head(places(subject.model)[0], 1):
         pass
     watch(subject.model, text)
     assert torch.equal(logits(subject.model, text), before)
@@ -67,10 +68,44 @@ def test_the_model_comes_out_as_it_went_in(analysed):
 
 def test_a_silence_ends_where_something_goes_wrong_in_it(analysed):
     subject, _ = analysed()
-    attention = subject.model.encoder.layers[0].attention
-    with pytest.raises(RuntimeError), silence_head(attention, 1):
+    place = places(subject.model)[0]
+    assert place.attention is subject.model.encoder.layers[0].attention
+    with pytest.raises(RuntimeError), silence_head(place, 1):
         raise RuntimeError
-    assert not attention.out_proj._forward_pre_hooks
+    assert not place.output._forward_pre_hooks
+
+
+@pytest.mark.parametrize("alignment", ["additive", "dot", "general"])
+@pytest.mark.parametrize("feeding", ["true", "false"])
+def test_an_alignment_is_a_head_that_is_watched_and_silenced(analysed, alignment, feeding):
+    subject, text = analysed(
+        *RECURRENT, f"model/decoder/alignment={alignment}", f"model.decoder.input_feeding={feeding}"
+    )
+    [place] = places(subject.model)
+    assert (place.kind, place.layer, place.heads) == ("cross", 1, 1)
+    batch, seen = watch(subject.model, text)
+    assert seen["cross", 1].shape == (len(batch.rows), 1, batch.target_in.size(1), batch.source.size(1))
+    edited = deepcopy(subject.model)
+    edited.decoder.alignment.join.weight.data[:, :16] = 0.0
+    with silence_head(place, 0):
+        assert_close(logits(subject.model, text), logits(edited, text))
+    assert [row["attention"] for row in asked(subject, text)] == ["cross"]
+
+
+def test_attention_without_a_softmax_is_watched_too(analysed):
+    subject, text = analysed("model/attention=linear")
+    batch, seen = watch(subject.model, text)
+    assert len(seen) == 6
+    for (kind, _), weights in seen.items():
+        assert_close(weights.sum(dim=-1), torch.ones(weights.shape[:3]))
+        if kind != "decoder":
+            assert weights.masked_select(~batch.source_mask[:, None, None, :]).eq(0).all()
+
+
+def test_a_model_that_looks_nowhere_has_no_heads_to_ask_about(analysed):
+    subject, text = analysed(*RECURRENT, "model/decoder/alignment=none")
+    assert places(subject.model) == []
+    assert asked(subject, text) == []
 
 
 @pytest.mark.parametrize("overrides", VARIATIONS, ids=ids)

@@ -7,7 +7,8 @@ not finite (a perplexity past every number, an interval from one sentence) is nu
                the run's own config names
     intact     the model as it is, on those sentences: "perplexity" and "bleu"
     heads      a list, one entry for each head: "attention" ("encoder": self-attention there; "decoder": self-attention
-               there; "cross": from the decoder to the encoder), "layer", "head";
+               there; "cross": from the decoder to the encoder, and the alignment of a recurrent decoder), "layer",
+               "head";
                "perplexity" without this head, "change" from the intact model and its 95 % "interval", and "bleu", which
                is null unless it was asked for;
                "entropy" of its weights, in nats, and "distance" |i - j|, in subwords: means over real tokens

@@ -14,68 +14,85 @@ from torch import Tensor, nn
 
 from etude.inspect.analyze.subject import Subject, Text
 from etude.inspect.analyze.sums import Sums, change
+from etude.model.alignment import Alignment
 from etude.model.attention import MultiHeadAttention
 from etude.model.backend import weights
-from etude.model.encoder_decoder import EncoderDecoder
+from etude.model.recurrent import RecurrentDecoder
 
 
 @dataclass(frozen=True)
 class Place:
-    """One attention of a model.
+    """One attention of a model, or the alignment of a recurrent decoder.
 
     Attributes:
         kind: "encoder", "decoder" (self-attention there) or "cross" (from decoder to encoder).
         layer: from 1.
-        attention: with its H heads of queries.
+        attention: the module.
+        heads: H, of queries.
+        output: the matrix that reads what the heads have read, one head's V numbers after the other's.
+        width: V.
     """
 
     kind: str
     layer: int
-    attention: MultiHeadAttention
+    attention: nn.Module
+    heads: int
+    output: nn.Linear
+    width: int
 
 
 KINDS = ("encoder", "decoder", "cross")
 
 
-def places(model: EncoderDecoder) -> list[Place]:
+def places(model: nn.Module) -> list[Place]:
     """Every attention of the model: the encoder's, the decoder's, then those across; none of what is not étude's."""
     found = []
     for name, module in model.named_modules():
-        layer = re.match(r"(encoder|decoder)\.layers\.(\d+)\.", name)
-        if layer and isinstance(module, MultiHeadAttention):
-            found.append(Place("cross" if module.is_cross else layer[1], int(layer[2]) + 1, module))
-    return sorted(found, key=lambda place: KINDS.index(place.kind))
+        if isinstance(module, MultiHeadAttention):
+            stack = re.match(r"(encoder|decoder)\.layers\.(\d+)\.", name)
+            kind, layer = ("cross" if module.is_cross else stack[1], int(stack[2]) + 1) if stack else ("", 0)
+            output, heads = module.out_proj, module.heads
+            found.append(Place(kind, layer, module, heads, output, output.in_features // heads))
+        elif isinstance(module, RecurrentDecoder) and isinstance(module.alignment, Alignment):
+            output = module.alignment.join  # of the context, then of the state, which is no head's
+            found.append(Place("cross", 1, module, 1, output, output.in_features // 2))
+    return sorted((place for place in found if place.kind), key=lambda place: KINDS.index(place.kind))
 
 
 @contextmanager
-def silence_head(attention: MultiHeadAttention, head: int) -> Iterator[None]:
+def silence_head(place: Place, head: int) -> Iterator[None]:
     """What a head (from 0) has read is zero on its way to W_O: as if its rows of W_O were zero."""
-    d_v = attention.out_proj.in_features // attention.heads
 
     def silence(module: nn.Module, inputs: tuple[Tensor]) -> Tensor:
-        read = inputs[0].clone()  # (B, T, H V)
-        read[..., head * d_v : (head + 1) * d_v] = 0.0
+        read = inputs[0].clone()  # (B, T, H V), or more behind it
+        read[..., head * place.width : (head + 1) * place.width] = 0.0
         return read
 
-    with _hooked(attention.out_proj, silence):
+    with _hooked(place.output, silence):
         yield
 
 
 @contextmanager
-def watch_heads(model: EncoderDecoder, see: Callable[[Place, Tensor], None]) -> Iterator[None]:
+def watch_heads(model: nn.Module, see: Callable[[Place, Tensor], None]) -> Iterator[None]:
     """`see` is told the weights (B, H, T, S) of every attention as it is computed, whichever kernel computes it."""
-
-    def watcher(place: Place) -> Callable[..., None]:
-        def watch(module: nn.Module, inputs: tuple[Any, ...]) -> None:
-            queries, keys, _, mask, bias = inputs
-            see(place, weights(queries, keys, mask, bias))
-
-        return watch
-
     with ExitStack() as stack:
         for place in places(model):
-            stack.enter_context(_hooked(place.attention.backend, watcher(place)))
+            watched = getattr(place.attention, "watched", None)
+            if watched:  # the weights themselves pass through here
+                stack.enter_context(_hooked(watched, lambda module, inputs, place=place: see(place, inputs[0])))
+            else:
+                stack.enter_context(_hooked(place.attention.backend, _weigh(place, see)))  # type: ignore[arg-type]
         yield
+
+
+def _weigh(place: Place, see: Callable[[Place, Tensor], None]) -> Callable[..., None]:
+    """What a backend is about to read with, for one that never keeps its weights."""
+
+    def watch(module: nn.Module, inputs: tuple[Any, ...]) -> None:
+        queries, keys, _, mask, bias = inputs
+        see(place, weights(queries, keys, mask, bias))
+
+    return watch
 
 
 @contextmanager
@@ -100,8 +117,8 @@ def score_removals(
         seed: of the interval's draws.
     """
     for place in places(subject.model):
-        for head in range(place.attention.heads):
-            with silence_head(place.attention, head):
+        for head in range(place.heads):
+            with silence_head(place, head):
                 without = subject.likelihoods(text)
                 bleu = subject.translations(text).score if with_bleu else None
             of_head = {"attention": place.kind, "layer": place.layer, "head": head + 1, "perplexity": without.score}
