@@ -3,12 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-
-from etude.config import parts
 from etude.inspect.plan.runs import RunPlan
 from etude.studies.study import load_study, study_names
-from etude.tasks.size import Config
+from etude.tasks.size import Config, measure_size
 
 
 @dataclass(frozen=True)
@@ -57,18 +54,16 @@ def _unless_set(run: RunPlan, override: str | None) -> str | None:
 
 def _matching_d_ff(config: Config, parameters: int, wanted: int) -> str | None:
     """The feed-forward width with which the model has as many parameters as are wanted, as near as a width comes."""
-    d_ff = config["model"]["d_ff"]
-    layers = sum(config["model"][side].get("n_layers", 0) for side in ("encoder", "decoder"))
-    per_unit = layers * (_feedforward(config, 2 * d_ff) - _feedforward(config, d_ff)) / d_ff
+    model = config["model"]
+    twice = measure_size(config | {"model": _with_width(model, 2 * model["d_ff"])}).parameters
+    per_unit = (twice - measure_size(config).parameters) / model["d_ff"]
     if per_unit <= 0:
         return None  # no feed-forward network to make up for it
-    width = round(d_ff + (wanted - parameters) / per_unit)
+    width = round(model["d_ff"] + (wanted - parameters) / per_unit)
     return f"model.d_ff={width}" if width >= 1 else None
 
 
-def _feedforward(config: Config, d_ff: int) -> int:
-    """Parameters of one feed-forward network of that width."""
-    node = config["model"]["feedforward"]
-    with torch.device("meta"):
-        network = parts.make(node | {"d_ff": d_ff} if "d_ff" in node else node)
-    return sum(weight.numel() for weight in network.parameters())
+def _with_width(model: Config, d_ff: int) -> Config:
+    """The section `model` with feed-forward networks of that width."""
+    network = model["feedforward"]
+    return model | {"d_ff": d_ff, "feedforward": network | {"d_ff": d_ff} if "d_ff" in network else network}
