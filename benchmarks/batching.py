@@ -11,6 +11,7 @@ import numpy as np
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
+from etude.config.resolvers import register
 from etude.data.batching import BatchStream
 from etude.data.store import Limits, prepare
 from etude.data.tokenizer import PAD
@@ -18,6 +19,7 @@ from etude.paths import shipped
 
 
 def main(root: str, tokens: int) -> None:
+    register()
     groups = {"data": "multi30k_en_de", "tokenizer": "bpe"}
     config = OmegaConf.create(
         {key: OmegaConf.load(shipped("conf") / key / f"{name}.yaml") for key, name in groups.items()}

@@ -71,6 +71,14 @@ def test_every_command_of_the_readme_is_understood(command, monkeypatch):
         check(config)
 
 
+@pytest.mark.parametrize("command", commands((ROOT / "docs" / "data.md").read_text(encoding="utf-8")))
+def test_every_command_of_the_page_on_data_is_understood(command):
+    program, verb, *words = shlex.split(command)
+    if program == "etude":
+        assert verb == "prepare"
+        check(compose(words))
+
+
 def test_the_table_of_axes_is_what_conf_holds():
     assert renew(README) == README, "conf/ has changed: python -m etude.studies.axes README.md"
 
@@ -80,6 +88,7 @@ def test_the_table_of_axes_is_what_conf_holds():
     [
         "README.md",
         "CONTRIBUTING.md",
+        "docs/data.md",
         "docs/extending.md",
         "experiments/table3/README.md",
         "experiments/table3/PROTOCOL.md",

@@ -66,10 +66,10 @@ def read_json(path: Path) -> Any:
         return None
 
 
-def checksum(path: Path) -> str:
-    """The SHA-256 of a file."""
+def checksum(path: Path, algorithm: str = "sha256") -> str:
+    """The SHA-256 of a file, or what another algorithm of hashlib's makes of it."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, algorithm).hexdigest()
 
 
 def is_whole_archive(path: Path) -> bool:

@@ -1,5 +1,6 @@
 """`etude prepare`: what it makes, and whether it is still as it was made."""
 
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,29 @@ def test_verify_reads_a_prepared_text_again_and_names_what_is_damaged(
     file.write_text(file.read_text().swapcase())
     assert status() == 2
     assert f"{file} is damaged" in capsys.readouterr().err
+
+
+def test_what_cleaning_left_out_is_told_for_each_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = {"text.en": "a b\n" * 40 + "\n", "text.de": "c d\n" * 40 + "c\n"}
+    texts |= {f"new.{code}.sgm": '<doc docid="d"><seg id="1">a b</seg></doc>' for code in ("en", "de")}
+    with tarfile.open(tmp_path / "all.tgz", "w:gz") as tar:
+        for name, text in texts.items():
+            (tmp_path / name).write_text(text)
+            tar.add(tmp_path / name, name)
+    text, new = (f"archive: all.tgz, source: {n}.en{e}, target: {n}.de{e}" for n, e in (("text", ""), ("new", ".sgm")))
+    others = [f"~data.sources.{name}" for name in ("common_crawl", "news_commentary_v9")]
+    own = [f"data.sources.europarl_v7={{{text}, sum: null}}", f"data.test_sets.newstest2013={{{new}, sum: null}}"]
+    words = ["data=wmt14_en_de", *others, *own, "data.test=newstest2013", f"data.root={tmp_path}"]
+    sizes = ["tokenizer.vocab_size=20", "tokenizer.hard_vocab_limit=false", f"cache_dir={tmp_path / 'cache'}"]
+    with pytest.raises(SystemExit) as end:
+        main(["prepare", *words, *sizes])
+    printed = capsys.readouterr()
+    assert end.value.code == 0, printed.err
+    assert "train is of europarl_v7: 40 of 41 pairs (1 blank left out)" in printed.out.splitlines()
+
+
+def test_a_test_set_that_a_corpus_does_not_have_names_those_it_has(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["prepare", "data=wmt14_en_de", "data.test=newstest2015"])
+    assert end.value.code == 2
+    assert "there are newstest2012, newstest2013, newstest2014" in capsys.readouterr().err

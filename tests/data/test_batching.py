@@ -6,23 +6,15 @@ import numpy as np
 import pytest
 import torch
 from hydra.utils import instantiate
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from etude.data.batching import Batch, BatchStream, check_budget, collate, evaluation_batches, token_batches
+from etude.data.batching import Batch, BatchStream, check_budget, collate, evaluation_batches
+from etude.data.epochs import Epochs
 from etude.data.splits import Limits
 from etude.data.store import TokenStore, prepare
 from etude.data.tokenizer import BOS, EOS, PAD, SentencePiece
 from etude.errors import UserError
 from etude.paths import shipped
-
-LENGTHS = st.lists(st.tuples(st.integers(2, 30), st.integers(2, 30)), min_size=1, max_size=80)
-BUDGET = {"source_tokens": 60, "target_tokens": 60, "length_noise": 2.0}
-
-
-def sides(lengths: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
-    return tuple(np.array(lengths, dtype=np.int64).T)
 
 
 def stream(
@@ -44,60 +36,6 @@ def stream(
 
 def rows_of(batches: Iterator[Batch], count: int) -> list[list[int]]:
     return [batch.rows.tolist() for batch in islice(batches, count)]
-
-
-@settings(deadline=None, max_examples=100)
-@given(LENGTHS, st.integers(0, 5), st.integers(0, 5), st.integers(30, 200), st.integers(30, 200))
-def test_every_row_is_in_one_batch_and_no_batch_exceeds_its_budgets(
-    lengths: list[tuple[int, int]], seed: int, epoch: int, source_tokens: int, target_tokens: int
-) -> None:
-    source, target = sides(lengths)
-    batches = token_batches(
-        source,
-        target,
-        source_tokens=source_tokens,
-        target_tokens=target_tokens,
-        length_noise=2.0,
-        seed=seed,
-        epoch=epoch,
-    )
-    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
-    for rows in batches:
-        assert len(rows) * source[rows].max() <= source_tokens
-        assert len(rows) * target[rows].max() <= target_tokens
-
-
-@settings(deadline=None, max_examples=50)
-@given(LENGTHS, st.integers(0, 5))
-def test_an_epoch_always_has_as_many_batches(lengths: list[tuple[int, int]], epoch: int) -> None:
-    first, other = (token_batches(*sides(lengths), **BUDGET, seed=1, epoch=number) for number in (0, epoch))
-    assert len(first) == len(other)
-
-
-def test_the_order_is_a_function_of_seed_and_epoch_and_differs_with_either() -> None:
-    lengths = sides([(2 + n % 7, 2 + n % 5) for n in range(400)])
-
-    def order(seed: int, epoch: int) -> list[list[int]]:
-        return [rows.tolist() for rows in token_batches(*lengths, **BUDGET, seed=seed, epoch=epoch)]
-
-    assert order(1, 2) == order(1, 2)
-    assert len({str(order(seed, epoch)) for seed in range(3) for epoch in range(3)}) == 9
-
-
-def test_batches_come_in_another_order_each_epoch_and_not_from_short_to_long() -> None:
-    lengths = sides([(n, n) for n in range(2, 40)])
-    epochs = [[rows[0] for rows in token_batches(*lengths, **BUDGET, seed=1, epoch=epoch)] for epoch in range(2)]
-    assert sorted(epochs[0]) == sorted(epochs[1])
-    assert epochs[0] != epochs[1] != sorted(epochs[1])
-
-
-def test_rows_of_equal_length_meet_different_companions_in_each_epoch() -> None:
-    lengths = sides([(5, 5)] * 200)
-    met = [
-        {frozenset(rows.tolist()) for rows in token_batches(*lengths, **BUDGET, seed=1, epoch=epoch)}
-        for epoch in range(2)
-    ]
-    assert not met[0] & met[1]
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
@@ -232,6 +170,6 @@ def test_nine_tenths_of_multi30k_batches_are_real_tokens(multi30k_root: Path, tm
     )
     split = prepare(corpus, bpe, tmp_path, Limits(max_tokens=128)).split("train")
     lengths = split.source_lengths, split.target_lengths
-    batches = token_batches(*lengths, source_tokens=2000, target_tokens=2000, length_noise=4.0, seed=1, epoch=0)
+    batches = Epochs(*lengths, source_tokens=2000, target_tokens=2000, length_noise=4.0, seed=1).plan(0)
     places = sum(len(rows) * side[rows].max() for rows in batches for side in lengths)
     assert sum(side.sum() for side in lengths) / places >= 0.9

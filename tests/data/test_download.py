@@ -19,6 +19,7 @@ class Server(ThreadingHTTPServer):
 
     content = CONTENT
     ranges = True
+    tells_size = False
     breaks_after: int | None = None
 
     def __init__(self) -> None:
@@ -41,7 +42,11 @@ class Handler(BaseHTTPRequestHandler):
         if self.server.ranges and self.headers["Range"]:
             start = int(self.headers["Range"].removeprefix("bytes=").removesuffix("-"))
             if start >= len(self.server.content):
-                return self.send_error(416)
+                self.send_response(416)
+                if self.server.tells_size:
+                    self.send_header("Content-Range", f"bytes */{len(self.server.content)}")
+                self.send_header("Content-Length", "0")
+                return self.end_headers()
         body = self.server.content[start:]
         self.send_response(206 if start else 200)
         self.send_header("Content-Length", str(len(body)))
@@ -122,6 +127,37 @@ def test_a_damaged_file_is_fetched_anew(server: Server, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(CONTENT[:-1])
     download(server.url, tmp_path / "file", SUM)
     assert (tmp_path / "file").read_bytes() == CONTENT
+
+
+def test_without_a_checksum_what_has_come_whole_is_taken_and_kept(server: Server, tmp_path: Path) -> None:
+    server.breaks_after = 100_000
+    with pytest.raises(UserError, match=r"broke off"):
+        download(server.url, tmp_path / "file", None)
+    server.breaks_after, server.tells_size = None, True
+    for _ in range(2):
+        download(server.url, tmp_path / "file", None)
+        assert (tmp_path / "file").read_bytes() == CONTENT
+    assert server.requests == [None, "bytes=100000-"]
+
+
+def test_without_a_checksum_a_part_of_something_longer_costs_one_failure_and_no_more(
+    server: Server, tmp_path: Path
+) -> None:
+    server.tells_size = True
+    (tmp_path / "file.part").write_bytes(CONTENT + b"more")
+    with pytest.raises(UserError, match=r"longer than the file, and is deleted now: start again"):
+        download(server.url, tmp_path / "file", None)
+    download(server.url, tmp_path / "file", None)
+    assert (tmp_path / "file").read_bytes() == CONTENT
+
+
+def test_a_checksum_may_be_an_md5(server: Server, tmp_path: Path) -> None:
+    right = f"md5:{hashlib.md5(CONTENT).hexdigest()}"
+    with pytest.raises(UserError, match=r"expected MD5 0000, got \w{32};"):
+        download(server.url, tmp_path / "file", "md5:0000")
+    download(server.url, tmp_path / "file", right)
+    download(server.url, tmp_path / "file", right)
+    assert len(server.requests) == 2
 
 
 def test_a_missing_page_names_the_key(server: Server, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from etude.data.corpus import SPLITS
+from etude.data.corpus import SPLITS, digest
 from etude.data.multi30k import Multi30k
 from etude.errors import UserError
 from etude.paths import shipped
@@ -62,10 +62,12 @@ def test_the_fingerprint_does_not_depend_on_where_the_files_lie(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("target", LANGUAGES)
-def test_exactly_the_files_in_use_are_pinned(tmp_path: Path, target: str) -> None:
+def test_the_files_in_use_are_pinned_and_those_of_other_test_sets_are_listed(tmp_path: Path, target: str) -> None:
     names = {f"{split}.{language}.gz" for split in ("train", "val", "test_2016_flickr") for language in ("en", target)}
+    others = {f"test_2017_{name}.{language}.gz" for name in ("flickr", "mscoco") for language in ("en", target)}
     corpus = from_config(target, tmp_path)
-    assert corpus.sums.keys() == names
+    assert {name for name, pinned in corpus.sums.items() if pinned} == names
+    assert {name for name, pinned in corpus.sums.items() if not pinned} == others
     assert corpus.url.startswith("https://")
 
 
@@ -111,6 +113,34 @@ def test_a_missing_file_is_an_error_with_the_way_out(
     (folder / "train.de.gz").unlink()
     with pytest.raises(UserError, match=rf"there is no .*train.*gz; .*{way_out}"):
         list(corpus.pairs("train"))
+
+
+def test_another_test_set_is_read_and_pinned_by_what_was_read(folder: Path, tmp_path: Path) -> None:
+    def of_2017() -> Multi30k:
+        return from_config("de", tmp_path / "cache", root=str(folder), sums=sums, test="test_2017_flickr")
+
+    sums = {name: None if "2017" in name else pinned for name, pinned in small(folder, tmp_path).sums.items()}
+    first = small(folder, tmp_path / "cache", root=str(folder)).fingerprint()
+    for language in ("en", "de"):
+        (folder / f"test_2017_flickr.{language}.gz").write_bytes(gzip.compress(f"2017 {language}\n".encode()))
+    second = of_2017().fingerprint()
+    assert [*of_2017().pairs("test")] == [("2017 en", "2017 de")]
+    assert [*of_2017().pairs("valid")] == [("val en", "val de"), ("2", "2")]
+    (folder / "test_2017_flickr.de.gz").write_bytes(gzip.compress(b"changed\n"))
+    assert len({first, second, of_2017().fingerprint()}) == 3
+
+
+def test_a_test_set_that_there_is_not_names_those_there_are(tmp_path: Path) -> None:
+    told = r"data\.test=test_2019: .* there are test_2016_flickr, test_2017_flickr, test_2017_mscoco$"
+    with pytest.raises(UserError, match=told):
+        from_config("de", tmp_path, test="test_2019").fingerprint()
+
+
+@pytest.mark.parametrize("target", LANGUAGES)
+def test_the_fingerprint_of_the_default_knows_nothing_of_other_test_sets(tmp_path: Path, target: str) -> None:
+    corpus = from_config(target, tmp_path)
+    names = [[f"{stem}.{code}.gz" for code in ("en", target)] for stem in ("train", "val", "test_2016_flickr")]
+    assert corpus.fingerprint() == digest([[corpus.sums[name] for name in pair] for pair in names])
 
 
 def test_a_language_without_sums_names_the_key(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,31 @@ def test_the_same_store_is_made_byte_for_byte_anywhere(
     one, two = (prepare(make_corpus(), bpe, tmp_path / place, LIMITS).path for place in "ab")
     assert one.name == two.name
     assert {f.name: f.read_bytes() for f in one.iterdir()} == {f.name: f.read_bytes() for f in two.iterdir()}
+
+
+def test_of_a_large_text_the_subwords_are_learned_from_pairs_evenly_spread_over_it(
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    corpus = make_corpus()
+    every_third = [pair for n, pair in enumerate(corpus.splits["train"]) if n % 3 == 2]
+    some = replace(bpe, input_sentence_size=201)
+    with caplog.at_level(logging.INFO, "etude"):
+        store = prepare(corpus, some, tmp_path / "some", LIMITS)
+    assert "learned from 100 of 300 training pairs, evenly spread" in caplog.text
+    alone = bpe.train(line for pair in every_third for line in pair)
+    assert (store.path / "tokenizer.model").read_bytes() == alone
+    assert len(store.split("train")) == 300
+
+
+def test_a_limit_that_the_text_does_not_reach_changes_nothing(
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
+) -> None:
+    whole, limited = (
+        prepare(make_corpus(), replace(bpe, input_sentence_size=most), tmp_path, LIMITS).path for most in (None, 600)
+    )
+    assert whole.name != limited.name
+    assert (whole / "tokenizer.model").read_bytes() == (limited / "tokenizer.model").read_bytes()
+    assert "input_sentence_size" not in (whole / "meta.json").read_text(), "stores of before go by the same address"
 
 
 @pytest.mark.parametrize("damage", ["missing meta", "torn meta", "missing file", "torn file"])

@@ -1,4 +1,3 @@
-from array import array
 from itertools import accumulate, chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -8,13 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etude.data.splits import TokenArray
+from etude.data.token_array import TokenArray, TokenWriter
 from etude.data.tokenizer import PAD
 
 
-def written(folder: Path, lines: list[list[int]], vocab_size: int) -> TokenArray:
-    flat, ends = array("i", chain(*lines)), array("q", accumulate(map(len, lines)))
-    TokenArray.write(folder / "side", flat, ends, vocab_size)
+def written(folder: Path, lines: list[list[int]], vocab_size: int, chunk: int = 3) -> TokenArray:
+    """The lines, written so many at a time."""
+    with TokenWriter(folder / "side", vocab_size) as writer:
+        for first in range(0, len(lines), chunk):
+            some = lines[first : first + chunk]
+            writer.extend(np.array([*chain(*some)], np.int32), np.array([*map(len, some)], np.int32))
     return TokenArray(folder / "side")
 
 
@@ -41,3 +43,14 @@ def test_pieces_take_two_bytes_where_the_vocabulary_allows_it(tmp_path: Path, vo
     pieces = written(tmp_path, [[vocab_size - 1]], vocab_size)
     assert pieces[0].tolist() == [vocab_size - 1]
     assert pieces[0].itemsize == width
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 5000])
+@pytest.mark.parametrize("vocab_size", [100, 100_000])
+def test_a_stream_of_chunks_is_written_as_numpy_writes_the_whole(tmp_path: Path, chunk: int, vocab_size: int) -> None:
+    lines = [[4 + n % 90] * (1 + n % 5) for n in range(5000)]
+    written(tmp_path, lines, vocab_size, chunk)
+    np.save(tmp_path / "flat.npy", np.array([*chain(*lines)], np.uint16 if vocab_size == 100 else np.int32))
+    np.save(tmp_path / "ends.npy", np.array([*accumulate(map(len, lines))], np.int64))
+    for own, whole in (("side.pieces.npy", "flat.npy"), ("side.ends.npy", "ends.npy")):
+        assert (tmp_path / own).read_bytes() == (tmp_path / whole).read_bytes()

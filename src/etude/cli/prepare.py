@@ -15,6 +15,7 @@ def main(words: list[str]) -> None:
     def task(config: "DictConfig") -> None:
         from etude.config.check import check
         from etude.config.resolve import resolve
+        from etude.data.cleaning import describe_source
         from etude.data.splits import describe_counts
         from etude.logs import logging_to
 
@@ -25,6 +26,8 @@ def main(words: list[str]) -> None:
         store = build.token_store(resolve(config))
         lines = [f"{store.path}", f"{store.vocab_size:,} subwords"]
         lines += [f"{name:6} {describe_counts(counts)}" for name, counts in store.meta["splits"].items()]
+        sources = store.meta.get("sources", {}).items()
+        lines += [f"train is of {source}: {describe_source(counts)}" for source, counts in sources]
         if "--verify" in words:
             store.verify()
             lines.append(f"{len(store.meta['sums'])} files, each as it was written")

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from etude.config.compose_cache import Compose, ConfigCache
+from etude.config.parts import make
 from etude.config.resolve import as_written, resolve, resolve_valid, typed_overrides
 from etude.files import write_text
 from etude.runs.material import identify
@@ -88,7 +88,7 @@ def fingerprint(config: dict[str, Any]) -> str:
     Raises:
         UserError: it cannot be had.
     """
-    text: str = instantiate(config["data"]).fingerprint()
+    text: str = make(config["data"]).fingerprint()
     return text
 
 

@@ -1,27 +1,18 @@
-"""Batches that hold a budget of tokens, and whose contents are a function of (seed, number) alone (section 5.1).
-
-Rows of like length go together, so that little of a batch is padding. They do so with some noise: batches in which all
-sentences have one length and one kind mislead the optimizer from step to step. Which lengths meet depends on the seed;
-which rows of those lengths, and in which order the batches come, changes with the epoch. An epoch therefore always has
-the same number of batches, and any batch can be made again without those before it.
-"""
+"""Batches that hold a budget of tokens, and whose contents are a function of (seed, number) alone (section 5.1)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import count
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch.utils.data import IterableDataset
 
+from etude.data.epochs import Epochs, Rows, cut
 from etude.data.splits import TokenSplit
 from etude.data.tokenizer import BOS, PAD
 from etude.errors import UserError
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -76,31 +67,6 @@ def collate_micro_batch(split: TokenSplit, rows: Rows, micro_batch: int, micro_b
     return replace(batch, step_tokens=int(split.target_lengths[rows].sum()), micro_batch=micro_batch)
 
 
-def token_batches(
-    source_lengths: Rows,
-    target_lengths: Rows,
-    *,
-    source_tokens: int,
-    target_tokens: int,
-    length_noise: float,
-    seed: int,
-    epoch: int,
-) -> list[Rows]:
-    """The rows of every batch of an epoch; each row is in exactly one.
-
-    Args:
-        source_lengths, target_lengths: tokens in each row, EOS counted, (rows,)
-        source_tokens, target_tokens: no batch's rows times its longest line exceeds these, on either side
-        length_noise: target lengths that differ by up to so many tokens are not told apart
-        seed, epoch: what the order depends on; both at least 0
-    """
-    generator = np.random.default_rng([seed, epoch])
-    shuffled = generator.permutation(len(source_lengths))
-    rows = _place_rows(shuffled, source_lengths, target_lengths, length_noise, seed)
-    batches = _pack(rows, source_lengths, target_lengths, source_tokens, target_tokens)
-    return [batches[index] for index in generator.permutation(len(batches))]
-
-
 def evaluation_batches(split: TokenSplit, *, source_tokens: int, target_tokens: int) -> list[Batch]:
     """Every row of a split exactly once, from short to long.
 
@@ -109,8 +75,8 @@ def evaluation_batches(split: TokenSplit, *, source_tokens: int, target_tokens: 
     """
     check_budget(split, source_tokens=source_tokens, target_tokens=target_tokens)
     order = np.lexsort((split.source_lengths, split.target_lengths))
-    batches = _pack(order, split.source_lengths, split.target_lengths, source_tokens, target_tokens)
-    return [collate(split, batch) for batch in batches]
+    cuts = cut(split.source_lengths[order], split.target_lengths[order], source_tokens, target_tokens)
+    return [collate(split, rows) for rows in np.split(order, cuts)]
 
 
 def check_budget(split: TokenSplit, *, source_tokens: int, target_tokens: int) -> None:
@@ -137,7 +103,7 @@ class BatchStream(IterableDataset[Batch]):
 
     Args:
         split: the rows to draw from
-        source_tokens, target_tokens, length_noise, seed: see `token_batches`
+        source_tokens, target_tokens, length_noise, seed: see `Epochs`
         start: the first step to yield
         limit: batches after which the first comes again; None for all the epochs there are
         rank, world_size: which process this is, and of how many
@@ -166,8 +132,7 @@ class BatchStream(IterableDataset[Batch]):
         self.start, self.limit = start, limit
         self.micro_batches = world_size * micro_batches
         self.own = range(rank * micro_batches, (rank + 1) * micro_batches)
-        self._rows_of_epoch = partial(
-            token_batches,
+        self._epochs = Epochs(
             split.source_lengths,
             split.target_lengths,
             source_tokens=source_tokens,
@@ -175,55 +140,19 @@ class BatchStream(IterableDataset[Batch]):
             length_noise=length_noise,
             seed=seed,
         )
-        self._epoch, self._batches = 0, self._rows_of_epoch(epoch=0)
+        self._epoch, self._batches = -1, list[Rows]()
 
     @property
     def batches_per_epoch(self) -> int:
         """Batches that hold every row once."""
-        return len(self._batches)
+        return len(self._epochs)
 
     def __iter__(self) -> Iterator[Batch]:
         return (self.micro_batch(step, n) for step in count(self.start) for n in self.own)
 
     def micro_batch(self, step: int, n: int) -> Batch:
         """One micro-batch of the batch of a step."""
-        epoch, index = divmod(step % self.limit if self.limit else step, len(self._batches))
+        epoch, index = divmod(step % self.limit if self.limit else step, len(self._epochs))
         if epoch != self._epoch:
-            self._epoch, self._batches = epoch, self._rows_of_epoch(epoch=epoch)
+            self._epoch, self._batches = epoch, self._epochs.take(epoch)
         return collate_micro_batch(self.split, self._batches[index], n, self.micro_batches)
-
-
-def _place_rows(shuffled: Rows, source_lengths: Rows, target_lengths: Rows, length_noise: float, seed: int) -> Rows:
-    """The rows from short to long.
-
-    Sorted by target length, give or take the noise; within that by source length, upwards and downwards in turn, so
-    that the source lengths do not jump where the target length changes. Places are made once for a seed, each for a row
-    of certain lengths; whichever rows have those lengths take them, in the order of `shuffled`.
-    """
-    noise = np.random.default_rng(seed).uniform(0, length_noise, len(target_lengths))
-    lengths = np.floor(target_lengths + noise)
-    places = np.lexsort((np.where(lengths % 2, -source_lengths, source_lengths), lengths))
-    placed = np.empty_like(places)
-    placed[_by_lengths(places, source_lengths, target_lengths)] = shuffled[
-        _by_lengths(shuffled, source_lengths, target_lengths)
-    ]
-    return placed
-
-
-def _by_lengths(rows: Rows, source_lengths: Rows, target_lengths: Rows) -> Rows:
-    """Indices that sort `rows` by both lengths and leave those that agree in their order."""
-    return np.lexsort((target_lengths[rows], source_lengths[rows]))
-
-
-def _pack(rows: Rows, source_lengths: Rows, target_lengths: Rows, source_tokens: int, target_tokens: int) -> list[Rows]:
-    """Cut rows, in the order given, where a budget is full; each row fits it alone."""
-    sources, targets = source_lengths[rows], target_lengths[rows]
-    cuts = []
-    first = longest_source = longest_target = 0
-    for place, (source, target) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
-        longest_source, longest_target = max(longest_source, source), max(longest_target, target)
-        height = place - first + 1
-        if height * longest_source > source_tokens or height * longest_target > target_tokens:
-            cuts.append(place)
-            first, longest_source, longest_target = place, source, target
-    return np.split(rows, cuts)

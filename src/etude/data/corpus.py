@@ -6,8 +6,10 @@ A new corpus is one subclass and one file in `conf/data/` that names it and give
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+
+from etude.errors import UserError
 
 Pair = tuple[str, str]
 """A source line and its translation, both stripped, neither holding a line break."""
@@ -46,6 +48,34 @@ class Corpus(ABC):
         Raises:
             UserError: the text is missing or broken; the sentence names file and line.
         """
+
+    def source_counts(self) -> dict[str, dict[str, int]]:
+        """How many training pairs each source gave ("pairs") and each rule of cleaning left out, once all were read.
+
+        Most corpora have one source, leave nothing out, and say nothing.
+        """
+        return {}
+
+
+def two_languages(languages: Sequence[str]) -> tuple[str, str]:
+    """The codes of source and target that `data.languages` names.
+
+    Raises:
+        UserError: there are more or fewer.
+    """
+    if len(languages) != 2:
+        raise UserError(f"data.languages={list(languages)} must name two, source and target, such as [en,de]")
+    return languages[0], languages[1]
+
+
+def require_test_set(key: str, name: str, known: Iterable[str]) -> None:
+    """See to it that a corpus has the test set that `data.<key>` names.
+
+    Raises:
+        UserError: it has not; the sentence names those that there are.
+    """
+    if name not in (names := list(known)):
+        raise UserError(f"data.{key}={name}: this corpus has no such test set; there are {', '.join(names)}")
 
 
 def digest(value: Any) -> str:

@@ -11,10 +11,10 @@ import json
 import logging
 import shutil
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -100,17 +100,18 @@ def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: L
         UserError: from the corpus or the tokenizer; a split without a usable pair; a full disk; the text is changed
             meanwhile.
     """
-    key, path = _place(corpus, tokenizer, cache_dir, limits)
-    if _meta(path) is None:
-        try:
+    path = cache_dir
+    try:
+        key, path = _place_of_fetched(corpus, tokenizer, cache_dir, limits)
+        if _meta(path) is None:
             path.parent.mkdir(parents=True, exist_ok=True)
             with _acquire(_lock(path)):
                 if _meta(path) is None:
                     _make(path, corpus, tokenizer, limits, key)
-        except OSError as error:
-            raise UserError(
-                f"cannot prepare {path}: {error}; free some space or set cache_dir to another place, then start again"
-            ) from error
+    except OSError as error:
+        raise UserError(
+            f"cannot prepare {path}: {error}; free some space or set cache_dir to another place, then start again"
+        ) from error
     return TokenStore(path)
 
 
@@ -126,8 +127,20 @@ def find_prepared(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, lim
 
 def _place(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits) -> tuple[dict[str, Any], Path]:
     """What a store is made from, and the folder that follows from it."""
-    key = {"format": FORMAT, "corpus": corpus.fingerprint(), "tokenizer": asdict(tokenizer), "limits": asdict(limits)}
+    config = {name: value for name, value in asdict(tokenizer).items() if value is not None}
+    key = {"format": FORMAT, "corpus": corpus.fingerprint(), "tokenizer": config, "limits": asdict(limits)}
     return key, cache_dir.expanduser() / digest(key)
+
+
+def _place_of_fetched(
+    corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits
+) -> tuple[dict[str, Any], Path]:
+    """The same, after fetching a text that has no fingerprint before."""
+    try:
+        return _place(corpus, tokenizer, cache_dir, limits)
+    except UserError:
+        corpus.fetch()
+        return _place(corpus, tokenizer, cache_dir, limits)
 
 
 def _make(path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits, key: dict[str, Any]) -> None:
@@ -140,7 +153,7 @@ def _make(path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits, 
     try:
         logger.info("learning %d subwords", tokenizer.vocab_size)
         model = building / "tokenizer.model"
-        model.write_bytes(tokenizer.train(chain.from_iterable(filter(all, corpus.pairs("train")))))
+        model.write_bytes(tokenizer.train(_sentences(corpus, tokenizer.input_sentence_size)))
         learned = Tokenizer(model)
         logger.info("tokenising %s", ", ".join(SPLITS))
         splits = {name: write_split(building, name, corpus.pairs(name), learned, limits) for name in SPLITS}
@@ -148,6 +161,8 @@ def _make(path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits, 
         sizes = {file.name: file.stat().st_size for file in files}
         sums = {file.name: checksum(file) for file in files}
         meta = {**key, "vocab_size": len(learned), "splits": splits, "files": sizes, "sums": sums}
+        if sources := corpus.source_counts():
+            meta["sources"] = sources
         write_json(building / "meta.json", meta | {"sum": digest(meta)})
         if corpus.fingerprint() != key["corpus"]:
             raise UserError("the text was changed while it was being prepared: start again when it is complete")
@@ -157,6 +172,20 @@ def _make(path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits, 
         shutil.rmtree(building, ignore_errors=True)
     summary = "; ".join(f"{name} {describe_counts(counts)}" for name, counts in splits.items())
     logger.info("prepared in %.1f s: %s; %d subwords; %s", time.monotonic() - began, summary, len(learned), path)
+
+
+def _sentences(corpus: Corpus, most: int | None) -> Iterator[str]:
+    """Both sides of the training pairs, or of as many as make `most` sentences, evenly spread over the text.
+
+    Which they are follows from the text alone; sentencepiece's own choice would differ from one time to the next.
+    """
+    taken = total = sum(1 for _ in filter(all, corpus.pairs("train"))) if most else 0
+    if most and 2 * total > most:
+        taken = max(1, most // 2)
+        logger.info("the subwords are learned from %d of %d training pairs, evenly spread", taken, total)
+    for number, pair in enumerate(filter(all, corpus.pairs("train"))):
+        if taken == total or (number + 1) * taken // total > number * taken // total:
+            yield from pair
 
 
 def _meta(path: Path) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from functools import cached_property
 from heapq import nsmallest
 from pathlib import Path
 
-from etude.data.corpus import Corpus, Pair, digest
+from etude.data.corpus import Corpus, Pair, digest, two_languages
 from etude.data.lines import content_sum, parallel_lines, tsv_lines
 from etude.errors import UserError
 
@@ -41,9 +41,7 @@ class FilesCorpus(Corpus):
         train = {"source": source, "target": target, "tsv": tsv}
         self._files = {"train": train, "valid": dict(valid), "test": dict(test)}
         self.holdout = holdout
-        if len(languages) != 2:
-            raise UserError(f"data.languages={list(languages)} must name two, source and target, such as [en,de]")
-        self.languages = (languages[0], languages[1])
+        self.languages = two_languages(languages)
         self.vocab_size = vocab_size
 
     def fingerprint(self) -> str:

@@ -29,6 +29,7 @@ class SentencePiece:
     hard_vocab_limit: bool  # whether the text must fill the vocabulary; else it may have fewer
     character_coverage: float  # the share of all characters that get a piece of their own; the rest becomes UNK
     normalization: str  # sentencepiece's name for what is done to the text first
+    input_sentence_size: int | None = None  # learn from so many sentences at most; None (and configs of before): all
 
     def train(self, text: Iterable[str]) -> bytes:
         """Learn the subwords of `text`; the same text gives the same bytes.
@@ -113,9 +114,9 @@ class Tokenizer:
         """The tokens of one line, without BOS and EOS; an empty list for a blank one."""
         return self._processor.encode(_normalize_spaces(text))
 
-    def encode_all(self, lines: Iterable[str]) -> list[list[int]]:
-        """The tokens of many lines, faster than one by one."""
-        return self._processor.encode([_normalize_spaces(line) for line in lines])
+    def encode_all(self, lines: Iterable[str], threads: int = -1) -> list[list[int]]:
+        """The tokens of many lines, faster than one by one; with so many threads, or one a core."""
+        return self._processor.encode([_normalize_spaces(line) for line in lines], num_threads=threads)
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         """The tokens as they are written in the vocabulary, `▁` for the space before a word."""

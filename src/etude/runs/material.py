@@ -39,6 +39,8 @@ def material(config: Mapping[str, Any]) -> dict[str, Any]:
     found["trainer"] = {
         key: value for key, value in found["trainer"].items() if value is not None and value is not False
     }
+    if "tokenizer" in config:
+        found["tokenizer"] = {key: value for key, value in config["tokenizer"].items() if value is not None}
     found["optimizer"] = {k: v for k, v in (config.get("optimizer") or {}).items() if k != "groups" or v}
     if not (config.get("averaging") or {}).get("checkpoints"):
         found["averaging"] = {"checkpoints": 0}

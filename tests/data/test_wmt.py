@@ -1,0 +1,206 @@
+"""WMT 2014 from a local server: archives of the names and the layout of the real ones, with a few lines in each."""
+
+import gzip
+import hashlib
+import io
+import tarfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+
+from etude.config.parts import make
+from etude.data.splits import Limits
+from etude.data.store import prepare
+from etude.data.tokenizer import SentencePiece
+from etude.data.wmt import WMT
+from etude.errors import UserError
+from etude.paths import shipped
+
+PAIRS = 60
+CONFIGS = {
+    language: OmegaConf.load(shipped("conf") / "data" / f"wmt14_en_{language}.yaml") for language in ("de", "fr")
+}
+
+
+def pack(path: Path, files: Mapping[str, bytes]) -> None:
+    """Write a tar archive, gzipped where its name says so, with these files and a few of other languages."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w:gz" if path.suffix == ".tgz" else "w") as tar:
+        for name, content in {"README": b"", **files, "training/europarl-v7.cs-en.cs": b"ne\n"}.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+
+
+def content_of(member: str, source: str, language: str) -> bytes:
+    """What a member of an archive holds: sentences of its source, or a test set of two documents."""
+    if member.endswith(".sgm"):
+        segs = "".join(f'<seg id="{n}"> {source} {language} &amp; {n} </seg>\n' for n in range(1, 4))
+        return "".join(f'<doc sysid="ref" docid="{doc}">\n{segs}</doc>\n' for doc in "ab").encode()
+    text = "".join(f"{language} sentence {n} of {source}\n" for n in range(PAIRS)).encode()
+    return gzip.compress(text) if member.endswith(".gz") else text
+
+
+@pytest.fixture(scope="module", params=CONFIGS)
+def language(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def folder(language: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every archive that the config names."""
+    folder = tmp_path_factory.mktemp("statmt")
+    archives: dict[str, dict[str, bytes]] = {}
+    for name, node in {**CONFIGS[language].sources, **CONFIGS[language].test_sets}.items():
+        members = archives.setdefault(node.archive, {})
+        for code, side in zip(CONFIGS[language].languages, ("source", "target"), strict=True):
+            members[node[side]] = content_of(node[side], name, code)
+    for archive, members in archives.items():
+        pack(folder / archive, members)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def url(folder: Path) -> Iterator[str]:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        ThreadingHTTPServer(
+            ("127.0.0.1", 0), partial(type("Quiet", (SimpleHTTPRequestHandler,), QUIET), directory=str(folder))
+        ) as server,
+    ):
+        patch.setenv("no_proxy", "*")
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+QUIET = {"log_message": lambda *_: None}
+
+
+@pytest.fixture
+def corpus(language: str, folder: Path, url: str, tmp_path: Path) -> Callable[..., WMT]:
+    """The corpus of the shipped config, the sums of its test sets replaced by those of the small archives."""
+
+    def configured(**given: object) -> WMT:
+        sums = {
+            name: {"sum": hashlib.sha256((folder / node.archive).read_bytes()).hexdigest()}
+            for name, node in CONFIGS[language].test_sets.items()
+        }
+        own = {"data": {"test_sets": sums, "url": url, "root": None} | given, "cache_dir": str(tmp_path / "cache")}
+        whole = OmegaConf.merge({"data": CONFIGS[language]}, own)
+        return make(OmegaConf.to_container(whole, resolve=True)["data"])  # type: ignore[index, call-overload]
+
+    return configured
+
+
+def bpe() -> SentencePiece:
+    return SentencePiece(
+        model_type="bpe", hard_vocab_limit=False, vocab_size=120, character_coverage=1.0, normalization="identity"
+    )
+
+
+def test_every_source_is_downloaded_unpacked_and_prepared(
+    corpus: Callable[..., WMT], language: str, tmp_path: Path
+) -> None:
+    chosen = corpus()
+    store = prepare(chosen, bpe(), tmp_path / "cache", Limits(max_tokens=256))
+    sources = list(CONFIGS[language].sources)
+    assert sources[:3] == ["europarl_v7", "common_crawl", "news_commentary_v9"]
+    assert sources[3:] == (["un", "giga_fren"] if language == "fr" else [])
+    assert store.meta["sources"] == {name: {"pairs": PAIRS} for name in sources}
+    pairs = [*chosen.pairs("train")]
+    assert len(pairs) == PAIRS * len(sources) == len(store.split("train"))
+    assert pairs[0] == ("en sentence 0 of europarl_v7", f"{language} sentence 0 of europarl_v7")
+    for split, name in (("valid", "newstest2013"), ("test", "newstest2014")):
+        assert store.text(split) == tuple([f"{name} {code} & {n}" for n in (1, 2, 3)] * 2 for code in ("en", language))
+
+
+def test_the_text_has_no_fingerprint_before_what_is_not_pinned_has_been_read(
+    corpus: Callable[..., WMT], folder: Path
+) -> None:
+    with pytest.raises(UserError, match=r"there is no .*training-parallel-europarl-v7\.tgz; run `etude prepare`"):
+        corpus().fingerprint()
+    corpus().fetch()
+    met = corpus().fingerprint()
+    archive = "wmt13/training-parallel-europarl-v7.tgz"
+    pinned = {"europarl_v7": {"sum": hashlib.sha256((folder / archive).read_bytes()).hexdigest()}}
+    assert corpus(sources=pinned).fingerprint() == met
+    assert corpus(root=str(folder)).fingerprint() == met
+    assert corpus(max_words=9).fingerprint() != met
+    assert corpus(valid="newstest2012").fingerprint() != met
+
+
+def test_another_archive_under_the_same_name_is_another_text(
+    corpus: Callable[..., WMT], folder: Path, tmp_path: Path
+) -> None:
+    shifted = tmp_path / "mirror"
+    for file in (file for file in folder.rglob("*") if file.is_file()):
+        (shifted / file.relative_to(folder)).parent.mkdir(parents=True, exist_ok=True)
+        (shifted / file.relative_to(folder)).write_bytes(file.read_bytes())
+    before = corpus(root=str(shifted)).fingerprint()
+    node = corpus()._sources["common_crawl"]
+    pack(shifted / str(node["archive"]), {str(node[side]): b"new\n" for side in ("source", "target")})
+    changed = corpus(root=str(shifted))
+    assert changed.fingerprint() != before
+    assert ("new", "new") in [*changed.pairs("train")]
+
+
+def test_a_pinned_archive_may_be_deleted_once_it_is_unpacked(corpus: Callable[..., WMT], tmp_path: Path) -> None:
+    corpus().fetch()
+    archive = tmp_path / "cache" / "downloads" / "wmt" / "wmt14" / "test-full.tgz"
+    archive.unlink()
+    again = corpus()
+    again.fetch()
+    assert next(again.pairs("test"))[0] == "newstest2014 en & 1"
+    assert not archive.exists()
+
+
+def test_a_wrong_checksum_is_one_sentence(corpus: Callable[..., WMT]) -> None:
+    with pytest.raises(UserError, match=r"europarl-v7\.tgz is not the file it should be: expected MD5 0, got \w{32};"):
+        corpus(sources={"europarl_v7": {"sum": "md5:0"}}).fetch()
+
+
+def test_valid_and_test_are_any_of_the_test_sets_and_no_other(corpus: Callable[..., WMT], folder: Path) -> None:
+    table3 = corpus(valid="newstest2012", test="newstest2013", root=str(folder))
+    assert next(table3.pairs("test"))[0] == "newstest2013 en & 1"
+    assert next(table3.pairs("valid"))[0] == "newstest2012 en & 1"
+    told = r"data\.test=newstest2015: .* no such test set; there are newstest2012, newstest2013, newstest2014"
+    with pytest.raises(UserError, match=told):
+        corpus(test="newstest2015").fingerprint()
+
+
+def test_what_the_rules_leave_out_is_counted_by_source(
+    corpus: Callable[..., WMT], folder: Path, language: str, tmp_path: Path
+) -> None:
+    node = CONFIGS[language].sources.europarl_v7
+    lines = [("a b", "c d"), ("", "c"), ("a", " "), ("a " * 9, "b " * 7), ("a", "b b b b"), ("a", "b b b")]
+    texts = {
+        node[side]: "".join(f"{pair[k]}\n" for pair in lines).encode() for k, side in enumerate(("source", "target"))
+    }
+    pack(tmp_path / node.archive, texts)
+    only = corpus(root=str(tmp_path), max_words=8, max_ratio=3.0)
+    only._sources = {"europarl_v7": only._sources["europarl_v7"]}
+    assert [*only.pairs("train")] == [("a b", "c d"), ("a", "b b b")]
+    assert only.source_counts() == {"europarl_v7": {"pairs": 2, "blank": 2, "long": 1, "uneven": 1}}
+
+
+@pytest.mark.parametrize("given", [None, {}, {"archive": None}, {"target": ""}])
+def test_a_source_that_does_not_say_what_it_must_is_named(language: str, given: dict[str, object] | None) -> None:
+    config = OmegaConf.to_container(OmegaConf.merge({"cache_dir": "c"}, {"data": CONFIGS[language]}), resolve=True)
+    node = config["data"]["sources"]["common_crawl"]  # type: ignore[index, call-overload]
+    config["data"]["sources"]["common_crawl"] = given and node | given  # type: ignore[index, call-overload]
+    with pytest.raises(UserError, match=r"data\.sources\.common_crawl must say archive, source, target and sum"):
+        make(config["data"])  # type: ignore[index, call-overload, arg-type]
+
+
+def test_the_shipped_config_is_what_instantiate_takes(language: str) -> None:
+    config = OmegaConf.merge({"cache_dir": "cache"}, {"data": CONFIGS[language]})
+    assert instantiate(config.data).languages == ("en", language)
