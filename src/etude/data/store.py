@@ -127,7 +127,8 @@ def find_prepared(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, lim
 
 def _place(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits) -> tuple[dict[str, Any], Path]:
     """What a store is made from, and the folder that follows from it."""
-    config = {name: value for name, value in asdict(tokenizer).items() if value is not None}
+    pieces = asdict(tokenizer) | tokenizer.further_options()
+    config = {name: value for name, value in pieces.items() if value is not None}
     key = {"format": FORMAT, "corpus": corpus.fingerprint(), "tokenizer": config, "limits": asdict(limits)}
     return key, cache_dir.expanduser() / digest(key)
 

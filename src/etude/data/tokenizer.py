@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from etude.errors import UserError, did_you_mean
 
@@ -30,6 +31,10 @@ class SentencePiece:
     character_coverage: float  # the share of all characters that get a piece of their own; the rest becomes UNK
     normalization: str  # sentencepiece's name for what is done to the text first
     input_sentence_size: int | None = None  # learn from so many sentences at most; None (and configs of before): all
+
+    def further_options(self) -> dict[str, Any]:
+        """What else sentencepiece is told, beyond the fields."""
+        return {}
 
     def train(self, text: Iterable[str]) -> bytes:
         """Learn the subwords of `text`; the same text gives the same bytes.
@@ -61,6 +66,7 @@ class SentencePiece:
                 eos_id=EOS,
                 unk_id=UNK,
                 num_threads=1,  # more make the order of merges, and so the bytes, depend on chance
+                **self.further_options(),
                 max_sentence_length=1_000_000,  # bytes; sentencepiece skips longer ones without a word
                 minloglevel=2,
             )
@@ -86,6 +92,14 @@ class SentencePiece:
         return UserError(
             f"no vocabulary can be learned from this text (is every pair blank?): sentencepiece says {message!r}"
         )
+
+
+class MixedPieces(SentencePiece):
+    """The same, where a piece may join letters and other characters: a bracket and its label, `(NP`, can be one."""
+
+    def further_options(self) -> dict[str, Any]:
+        """Only words are kept apart."""
+        return {"split_by_unicode_script": False}
 
 
 class Tokenizer:

@@ -15,6 +15,7 @@ from hashlib import blake2b
 from random import Random
 
 from etude.data.corpus import SPLITS, Corpus, Pair, digest
+from etude.data.grammar.brackets import plain
 from etude.data.grammar.draw_sentences import SentenceDrawer
 from etude.data.grammar.lexicon import shipped
 from etude.data.grammar.selection import Selection
@@ -47,17 +48,22 @@ class GrammarCorpus(Corpus):
         Raises:
             UserError: there is no such split.
         """
+        return ((plain(tree), target) for tree, target in self.derivations(split))
+
+    def derivations(self, split: str) -> Iterator[Pair]:
+        """The same with the English trees (`etude.data.grammar.brackets`) in place of the lines."""
         if split not in SPLITS:
             raise UserError(f"there is no split {split!r}: {did_you_mean(split, SPLITS)}")
         state = int.from_bytes(blake2b(f"{self.seed} {split}".encode(), digest_size=8).digest())
         drawer = SentenceDrawer(Selection(shipped()), Random(state))
         seen: set[str] = set()
         while len(seen) < self.sizes[split]:
-            source, target = drawer.sentence()
+            tree, target = drawer.sentence()
+            source = plain(tree)
             is_fit = all(line.count(" ") + 1 in WORDS for line in (source, target))
             if is_fit and source not in seen and split_of(target) == split:
                 seen.add(source)
-                yield source, target
+                yield tree, target
 
 
 def split_of(target: str) -> str:

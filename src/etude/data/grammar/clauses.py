@@ -1,15 +1,16 @@
-"""Clauses and sentences: one meaning, said in English word order and in the three orders of German.
+"""Clauses and sentences: one meaning, said in English, as a tree, and in the three orders of German.
 
 German puts the finite verb second in a main clause, first in a question, last in a subordinate clause; whatever else
 belongs to the verb (a prefix, a participle, an infinitive) closes the clause. A clause has small letters (nouns apart),
 and its commas stand apart; they may meet, or end it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from etude.data.corpus import Pair
 from etude.data.grammar import german
+from etude.data.grammar.brackets import adverbial, bracket, close_sentence, inside, verb_phrase
 from etude.data.grammar.english import BE
 from etude.data.grammar.words import Modal, Phrase, Verb, Wording, prepositional
 
@@ -19,6 +20,7 @@ Order = Literal["second", "first", "last"]
 _HABEN = {"haben": german.verb("haben hat hatte gehabt"), "sein": german.verb("sein ist war gewesen")}
 _WERDEN = german.verb("werden wird wurde geworden")
 _HAVE = ("have", "have", "has", "have", "have", "have")
+_PREPOSITIONS = {"about", "at", "for", "of", "to", "with"}  # of what stands behind a verb; others are particles
 _DO = {"present": ("do", "do", "does", "do", "do", "do"), "past": ("did",) * 6}
 
 
@@ -58,19 +60,24 @@ class Clause:
 
     # ------------------------------------------------------------------------------------------------- English
 
-    def english(self, question: bool = False) -> str:
-        """[time] subject [auxiliary] [not] [often] verb objects goal manner company place [time]."""
+    def english(self, question: bool = False, gap: bool = False) -> str:
+        """[time] subject [auxiliary] [not] [often] verb objects goal manner company place [time].
+
+        A `gap` has no subject: who it is has been said.
+        """
         auxiliary, main = self._english_verb(question or self.negative)
         negation = "not" if self.negative else ""
         if negation and auxiliary == "can" and not question:
             auxiliary, negation = "cannot", ""
-        subject = [self.subject.english["nominative"], *_english(self.subject.relative)]
-        words = [auxiliary, *subject] if question else [*subject, auxiliary]
-        words += [negation, *_english(self.frequency), main, *self._english_objects()]
-        words += _english(self.predicate, self.goal, self.manner, self.company, self.place)
-        time = _english(self.time)
-        words = [*time, *words] if self.fronted else [*words, *time]
-        return " ".join(filter(None, [*words, *_english(self.told)]))
+        subject = "" if gap else self.subject.english_tree("nominative")
+        time = _adverbials(self.time)
+        before = [negation, *_adverbials(self.frequency)]
+        after = [*self._english_objects(), *(bracket("ADJP", text) for text in _english(self.predicate))]
+        after += _adverbials(self.goal, self.manner, self.company, self.place)
+        verb = verb_phrase(main.split(), [*after, *([] if self.fronted else time), *_english(self.told)])
+        start = [*(time if self.fronted else []), *([auxiliary] if question else []), subject]
+        rest = [bracket("VP", auxiliary, *before, verb)] if auxiliary and not question else [*before, verb]
+        return bracket("SQ" if question else "S", *start, *rest)
 
     def _english_verb(self, needs_auxiliary: bool) -> tuple[str, str]:
         """The auxiliary, or "", and the rest of the verb; negation and questions need an auxiliary."""
@@ -92,11 +99,15 @@ class Clause:
         return "", lead.finite(tense, person) + rest
 
     def _english_objects(self) -> list[str]:
-        objects = [phrase.english["dative"] for phrase in (self.recipient, self.object) if phrase]
+        objects = [phrase.english_tree("dative") for phrase in (self.recipient, self.object) if phrase]
         verb = self.verb.english
+        if not verb.rest:
+            return objects
+        if verb.rest in _PREPOSITIONS:
+            return [bracket("PP", verb.rest, *objects)]
         comes_last = verb.movable and self.object is not None and self.object.is_pronoun
-        objects.insert(len(objects) if comes_last else 0, verb.rest)
-        return [*objects, *_english(self.object.relative if self.object else None)]
+        objects.insert(len(objects) if comes_last else 0, bracket("PRT", verb.rest))
+        return objects
 
     # -------------------------------------------------------------------------------------------------- German
 
@@ -157,13 +168,19 @@ def _english(*parts: Wording | None) -> list[str]:
     return [part.english for part in parts if part]
 
 
+def _adverbials(*parts: Wording | None) -> list[str]:
+    return [adverbial(text) for text in _english(*parts)]
+
+
 def _german(*parts: Wording | None) -> list[str]:
     return [part.german for part in parts if part]
 
 
 def subordinate(conjunction: Wording, clause: Clause) -> Wording:
     """ "because he works", "weil er arbeitet"."""
-    return Wording(f"{conjunction.english} {clause.english()}", f"{conjunction.german} {clause.german('last')}")
+    return Wording(
+        bracket("SBAR", conjunction.english, clause.english()), f"{conjunction.german} {clause.german('last')}"
+    )
 
 
 def relative_clause(pronoun: Phrase, clause: Clause) -> Wording:
@@ -171,17 +188,19 @@ def relative_clause(pronoun: Phrase, clause: Clause) -> Wording:
 
     "who sleeps", "der schläft"; "that he waits for", "auf den er wartet".
     """
-    ours, theirs = clause.english(), clause.german("last")
-    if clause.subject is pronoun:
+    is_subject = clause.subject is pronoun
+    who = bracket("WHNP", pronoun.english["nominative" if is_subject else "accusative"])
+    ours, theirs = bracket("SBAR", who, clause.english(gap=is_subject)), clause.german("last")
+    if is_subject:
         return Wording(ours, theirs)
     preposition, case = clause.verb.object_case
-    return Wording(f"{pronoun.english['accusative']} {ours}", f"{preposition} {pronoun.german[case]} {theirs}".lstrip())
+    return Wording(ours, f"{preposition} {pronoun.german[case]} {theirs}".lstrip())
 
 
 def write_sentence(english: str, german: str, mark: str = ".") -> Pair:
-    """The two lines: a capital, commas in their places, and a mark at the end."""
-    ours, theirs = (words.replace(" ,", ",").replace(",,", ",").rstrip(",") for words in (english, german))
-    return f"{ours[0].upper()}{ours[1:]}{mark}", f"{theirs[0].upper()}{theirs[1:]}{mark}"
+    """The English tree and the German line: a capital, commas in their places, and a mark at the end."""
+    line = german.replace(" ,", ",").replace(",,", ",").rstrip(",")
+    return close_sentence(english, mark), f"{line[0].upper()}{line[1:]}{mark}"
 
 
 def statement(clause: Clause) -> Pair:
@@ -191,8 +210,10 @@ def statement(clause: Clause) -> Pair:
 
 def question(clause: Clause, asked: Wording | None = None) -> Pair:
     """ "Why did the man call me?", "Warum rief der Mann mich an?"; nothing is `asked` for yes or no."""
-    ours, theirs = [*_english(asked), clause.english(question=True)], [*_german(asked), clause.german("first")]
-    return write_sentence(" ".join(ours), " ".join(theirs), "?")
+    ours, theirs = clause.english(question=True), [*_german(asked), clause.german("first")]
+    if asked:
+        ours = bracket("SBARQ", bracket("WHADVP", asked.english), ours)
+    return write_sentence(ours, " ".join(theirs), "?")
 
 
 def with_subordinate(main: Clause, conjunction: Wording, clause: Clause, first: bool = False) -> Pair:
@@ -202,14 +223,15 @@ def with_subordinate(main: Clause, conjunction: Wording, clause: Clause, first: 
     """
     because = subordinate(conjunction, clause)
     if first:
-        return write_sentence(f"{because.english} , {main.english()}", f"{because.german} , {main.german('first')}")
-    return write_sentence(f"{main.english()} {because.english}", f"{main.german('second')} , {because.german}")
+        ours = bracket("S", because.english, ",", inside(main.english()))
+        return write_sentence(ours, f"{because.german} , {main.german('first')}")
+    return statement(replace(main, told=because))
 
 
 def compound(first: Clause, coordinator: Wording, second: Clause) -> Pair:
     """ "The man works, but the dog sleeps.", "Der Mann arbeitet, aber der Hund schläft."."""
     return write_sentence(
-        f"{first.english()} {coordinator.english} {second.english()}",
+        bracket("S", first.english(), coordinator.english, second.english()),
         f"{first.german('second')} {coordinator.german} {second.german('second')}",
     )
 
@@ -220,7 +242,9 @@ def existence(verb: Verb, tense: str, what: Phrase, where: Wording, where_first:
     "Be" agrees with what there is; "es gibt" never changes, and takes the accusative.
     """
     be, finite = BE[tense][what.person], verb.german.finite[tense][2]
-    ours, theirs = what.english["nominative"], what.german["accusative"]
+    ours, theirs, there = what.english_tree("nominative"), what.german["accusative"], bracket("NP", "there")
     if where_first:
-        return write_sentence(f"{where.english} there {be} {ours}", f"{where.german} {finite} es {theirs}")
-    return write_sentence(f"there {be} {ours} {where.english}", f"es {finite} {theirs} {where.german}")
+        tree = bracket("S", where.english, there, bracket("VP", be, ours))
+        return write_sentence(tree, f"{where.german} {finite} es {theirs}")
+    tree = bracket("S", there, bracket("VP", be, ours, where.english))
+    return write_sentence(tree, f"es {finite} {theirs} {where.german}")

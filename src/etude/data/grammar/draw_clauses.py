@@ -4,6 +4,7 @@ from dataclasses import replace
 from random import Random
 
 from etude.data.grammar import english, german
+from etude.data.grammar.brackets import bracket
 from etude.data.grammar.chance import Pool
 from etude.data.grammar.clauses import Clause, Tense, relative_clause
 from etude.data.grammar.draw_phrases import PERSON, PhraseDrawer
@@ -156,7 +157,9 @@ class ClauseDrawer(PhraseDrawer):
         predicate, lasting = Wording(adjective.english, adjective.predicate), adjective.lasting
         if PERSON in subject.classes and subject.person != THIRD_PLURAL and self.chance(AGE):
             years = self.number()
-            predicate = Wording(f"{english.numeral(years)} years old", f"{german.numeral(years)} Jahre alt")
+            predicate = Wording(
+                f"{bracket('NP', english.numeral(years), 'years')} old", f"{german.numeral(years)} Jahre alt"
+            )
             lasting = True
         elif self.chance(DEGREE):
             degree = self.word("degrees")

@@ -60,7 +60,7 @@ class SentenceDrawer(ClauseDrawer):
         self._inventory = Pool([(self._outdoors, met_there), (indoors, kept_there)])
 
     def sentence(self) -> Pair:
-        """The next one, in English and in German."""
+        """The next one: its English tree, and the German line."""
         return self._kinds.draw(self.random)()
 
     def _statement(self) -> Pair:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from etude.data.grammar import english, german
+from etude.data.grammar.brackets import bracket
 from etude.data.grammar.english import THIRD_PLURAL, THIRD_SINGULAR, EnglishVerb
 from etude.data.grammar.german import CASES, Forms, GermanVerb
 
@@ -16,7 +17,7 @@ Classes = frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """Words that never change, and what they go with: tenses, or classes of nouns."""
+    """Words that never change, and what they go with: tenses, or classes of nouns. English phrases have brackets."""
 
     english: str
     german: str
@@ -104,6 +105,11 @@ class Phrase:
     negative: bool = False  # whether it says "kein" itself
     relative: Wording | None = None  # a clause that describes it; it stands where the clause around it wants it
 
+    def english_tree(self, case: str) -> str:
+        """ "(NP the dog )", "(NP (NP the dog ) (SBAR (WHNP that ) (S ... ) ) )"."""
+        words = bracket("NP", self.english[case])
+        return bracket("NP", words, self.relative.english) if self.relative else words
+
 
 class NounPhrase(Phrase):
     """ "these two old dogs", "Anna's book", "cold water".
@@ -147,7 +153,7 @@ class NounPhrase(Phrase):
         words.append((self.noun.plural or "") if self.plural else self.noun.english)
         first = self.determiner and (self.determiner.plural if self.plural else self.determiner.singular)
         if self.owner:
-            first = f"{self.owner.english['nominative']}'s"
+            first = bracket("NP", self.owner.english["nominative"], "'s")
         elif first == "a" and not self.plural:
             first = english.article(words[0]) if self.noun.plural else ""
         return " ".join([first, *words] if first else words)
@@ -185,4 +191,5 @@ def prepositional(wording: Wording, case: str, phrase: Phrase) -> Wording:
     """A preposition and a phrase: "in the garden", "im Garten"; with "der", "das" or "dem" it may become one word."""
     article, space, rest = phrase.german[case].partition(" ")
     both = f"{wording.german} {article}"
-    return Wording(f"{wording.english} {phrase.english[case]}", german.CONTRACTIONS.get(both, both) + space + rest)
+    ours = bracket("PP", wording.english, phrase.english_tree(case))
+    return Wording(ours, german.CONTRACTIONS.get(both, both) + space + rest)
