@@ -43,6 +43,12 @@ def told(printed):
     return make
 
 
+def test_what_does_not_fit_is_told_with_the_way_out(printed):
+    small = printed("table3", "scale=full", "device=rtx4090")
+    assert re.search(r"More than the 24 GB of rtx4090: .*big.*trainer\.micro_batches=2", " ".join(small.split()))
+    assert "More than the" not in printed("table3", "device=rtx4090")
+
+
 def test_table_3_is_planned_with_the_papers_column_beside_ours(printed):
     lines = printed(f"experiment={TABLE3}", "scale=full", "model/conventions=t2t_2017").splitlines()
     rows = {line.split()[0]: line.split()[1:3] for line in lines if re.match(r" ?(base|[A-E]\d|big) ", line)}

@@ -77,7 +77,7 @@ def main(words: Sequence[str]) -> None:
     shown = [plans[base] for base in dict.fromkeys(bases)] if len(runs) > 1 else ours
     printed = {key: value for one in shown for key, value in _paper_of(one.config["study"]).proportions.items()}
     out.print(render_proportions([(one.name, one.proportions) for one in shown], printed))
-    lines = plan_notes(ours, unequal, tolerance)
+    lines = plan_notes(ours, unequal, tolerance, where)
     counted = {(one.config["choices"]["model/conventions"], one.config["choices"]["scale"]) for one in ours}
     if any(paper) and counted != {("t2t_2017", "full")}:
         lines.insert(0, "The paper's column is counted as model/conventions=t2t_2017 scale=full counts.")

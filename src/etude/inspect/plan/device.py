@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from math import inf
 
 import torch
 
@@ -26,12 +27,14 @@ class Device:
         full: floating-point operations a second that training in 32 bits reaches.
         half: the same where matrices are multiplied in 16 bits.
         price: US dollars an hour.
+        memory: bytes; infinite where nobody has said.
     """
 
     name: str
     full: float
     half: float
     price: float
+    memory: float = inf
 
     def flops(self, precision: str) -> float:
         """Operations a second in a precision as a config names it: 32-true, 64-true, 16-mixed, bf16-mixed."""
@@ -50,7 +53,7 @@ def load_device(name: str) -> Device:
         raise UserError(f"device={name} is not in conf/devices.yaml; {did_you_mean(name, known)}")
     rates = known[name]
     full, half = (rates[bits] * 1e12 * rates["share"] for bits in ("full", "half"))
-    return Device(name, full, half, rates["price"])
+    return Device(name, full, half, rates["price"], rates.get("memory", inf) * 1e9)
 
 
 def measure_device(config: Config) -> Device:

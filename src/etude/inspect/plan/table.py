@@ -67,10 +67,15 @@ def _three_digits(number: float | None) -> str:
     return "?" if number is None else f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
-def plan_notes(plans: Sequence[RunPlan], unequal: Sequence[Gap], tolerance: float) -> list[str]:
-    """What the figures rest on, and which arms do not get what the baseline gets."""
+def plan_notes(plans: Sequence[RunPlan], unequal: Sequence[Gap], tolerance: float, device: Device) -> list[str]:
+    """What the figures rest on, what does not fit, and which arms do not get what the baseline gets."""
     lines = list(dict.fromkeys(_lengths(plan) for plan in plans))
     lines.append("GB: at the peak of training on a processor with Adam, in float32.")
+    if large := list(dict.fromkeys(plan.config["arm"] for plan in plans if plan.peak_memory_bytes > device.memory)):
+        lines.append(
+            f"More than the {device.memory / 1e9:.0f} GB of {device.name}: {', '.join(large)}. "
+            "trainer.micro_batches=2, or more, takes each batch in parts, with the same result."
+        )
     for baseline in dict.fromkeys(gap.baseline for gap in unequal):
         lines.append(f"Not the budget of {baseline}, by more than {tolerance:.0%} (what would even it out):")
         told: dict[str, list[str]] = {}
