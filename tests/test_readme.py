@@ -63,7 +63,7 @@ def test_every_command_of_the_readme_is_understood(command, monkeypatch):
         return
     if verb == "sweep":
         words = sweep_overrides(words[0], words[1:])
-    config_name = verb if verb in ("evaluate", "translate", "analyze") else "train"
+    config_name = verb if verb in ("evaluate", "translate", "generate", "analyze") else "train"
     first = [re.sub(r"=glob\(table3/A\*\)", "=table3/A1", word) for word in words if word != "-m"]
     first = [re.sub(r"=([^\[(,]*),.*", r"=\1", word) for word in first]
     config = compose([word.replace("...", "x") for word in first], config_name)

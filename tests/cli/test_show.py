@@ -191,3 +191,9 @@ def test_a_run_with_a_value_that_is_not_here_is_shown_without_its_gloss(shown):
     run = freeze(compose())
     run.config_file.write_text(run.config_file.read_text().replace("model/scale: sqrt_dk", "model/scale: constant"))
     assert "model/scale=constant" in shown(str(run.path))
+
+
+def test_a_model_without_a_decoder_is_drawn_without_one(shown):
+    printed = shown("task=masked_language_modelling")
+    assert printed.startswith("EncoderOnly")
+    assert "decoder" not in printed

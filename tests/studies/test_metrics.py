@@ -7,6 +7,7 @@ import pytest
 
 from etude.errors import UserError
 from etude.studies.metrics import DEFAULT, Metric, read_metrics
+from etude.studies.study import load_study
 
 FILE = Path("experiments/mine/study.yaml")
 
@@ -54,3 +55,23 @@ def test_what_cannot_be_meant_is_told_with_the_file_and_the_key(given: Any, told
         read_metrics(FILE, given)
     assert str(refusal.value).startswith(f"{FILE}: ")
     assert told in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "shown"),
+    [
+        ([], ["ppl", "bleu"]),
+        (["task=language_modelling"], ["ppl", "bits_per_byte"]),
+        (["task=masked_language_modelling", "model.heads=2"], ["ppl", "accuracy"]),
+        (["task=classification"], ["accuracy", "ppl"]),
+        (["task=mine"], ["ppl"]),
+    ],
+)
+def test_a_study_that_declares_nothing_shows_what_the_task_of_its_baseline_is_measured_by(
+    overrides: list[str], shown: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "experiments" / "tasked"
+    folder.mkdir(parents=True)
+    (folder / "study.yaml").write_text(f"baseline: base\narms:\n  base: {overrides}\n  other: [model.heads=1]\n")
+    monkeypatch.chdir(tmp_path)
+    assert list(load_study("tasked").metrics) == shown

@@ -32,10 +32,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Freeze:
     (place / "pairs.tsv").write_text("".join(f"{row} {k % 8}\t{row} {k % 8}\n" for k, row in enumerate(rows)))
     text = ["data=files", f"data.tsv={place / 'pairs.tsv'}", "data.holdout=4", "tokenizer.vocab_size=30"]
 
-    def frozen(name: str, *overrides: str) -> RunDir:
+    def frozen(name: str, *overrides: str, searched: bool = True) -> RunDir:
         folders = [f"runs_dir={place / name}", f"cache_dir={place / 'cache'}"]
-        budget = ["budget=smoke", "budget.val_every=3", "decoding=greedy", "decoding.max_len_offset=2"]
-        return freeze(compose([*TINY, *text, *folders, *budget, *overrides]))
+        budget = ["budget=smoke", "budget.val_every=3"]
+        search = ["decoding=greedy", "decoding.max_len_offset=2"] if searched else []
+        return freeze(compose([*TINY, *text, *folders, *budget, *search, *overrides]))
 
     return frozen
 

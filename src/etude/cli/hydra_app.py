@@ -74,7 +74,7 @@ def complete(words: list[str], verbs: Collection[str]) -> None:
         return
     os.environ["COMP_LINE"] = f"{program} {behind}"
     os.environ["COMP_POINT"] = str(max(0, point - len(verb) - 1))
-    config_name = verb if verb in ("evaluate", "analyze", "translate") else "train"
+    config_name = verb if verb in ("evaluate", "analyze", "translate", "generate") else "train"
     run_task(verb or "train", config_name, lambda config: None, words)
 
 

@@ -28,11 +28,12 @@ usage: etude VERB [arguments]
   evaluate   perplexity and BLEU of a trained run   etude evaluate run=runs/... decoding.beam=8
   analyze    heads, order, lengths, decoding        etude analyze run=runs/...
   translate  lines from stdin to stdout             etude translate run=runs/... < in.en > out.de
+  generate   text from a language model             etude generate run=runs/... prompt="Der alte"
   prepare    download and tokenise a corpus         etude prepare data=multi30k_en_de
   init       a folder of your own to begin with     etude init mine
 
-`etude VERB --help` says what each takes. Behind train, evaluate, analyze, translate and prepare stand
-Hydra overrides and Hydra's own flags: --cfg job, --info, -m for a multirun;
+`etude VERB --help` says what each takes. Behind train, evaluate, analyze, translate, generate and
+prepare stand Hydra overrides and Hydra's own flags: --cfg job, --info, -m for a multirun;
 `eval "$(etude -sc install=bash)"` completes with the tab key. conf/, experiments/, sweeps/ and modules of
 the working directory come before the shipped ones, and a folder named with -cd before its conf/.
 """

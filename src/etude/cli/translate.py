@@ -27,6 +27,7 @@ def _translate(config: "DictConfig") -> None:
         UserError: there is no such run, its checkpoint is missing or torn, or a line is not UTF-8.
     """
     from etude.config.check import check
+    from etude.config.parts import make
     from etude.config.resolve import resolve, typed_overrides
     from etude.config.schema import Translate
 
@@ -37,8 +38,9 @@ def _translate(config: "DictConfig") -> None:
 
     trained, transformer, tokenizer = load_trained(RunDir.at(config.run))
     transformer.to(build.device(config.device))
-    search = build.search(trained, resolve(config), typed_overrides(config))
-    text = _Decoded(sys.stdin.buffer)
+    build.task(trained, "translate")
+    search = make(build.search(trained, resolve(config), typed_overrides(config)) or {})
+    text = Decoded(sys.stdin.buffer)
     translator = build.translator(trained, transformer, tokenizer, search)
     for translation in translator.translate_stream(text, chunk=1 if sys.stdin.isatty() else _CHUNK):
         sys.stdout.write(f"{translation}\n")
@@ -47,7 +49,7 @@ def _translate(config: "DictConfig") -> None:
         raise text.failure
 
 
-class _Decoded:
+class Decoded:
     """Lines of UTF-8 text, up to the first that is not; that one's sentence waits until the others are answered."""
 
     def __init__(self, lines: Iterable[bytes]) -> None:

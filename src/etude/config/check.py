@@ -89,7 +89,7 @@ def _check_value(parent: Node, name: str, hint: Any, where: str) -> None:
         _check_parts(value, where, GIVEN[name])
     elif hint is Optimizer:
         check_part(_without_groups(value, where), where)
-    elif hint is Part:
+    elif hint is Part or hint == Part | None:
         check_part(value, where)
     elif is_dataclass(hint):
         _check_section(value, hint, where)  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from operator import le
 from typing import Any
 
 from etude.config.signature import signature
+from etude.config.task_rules import check_task
 from etude.errors import UserError, did_you_mean
 
 Config = Mapping[str, Any]
@@ -67,6 +68,7 @@ def check_rules(config: Config) -> None:
     _key_heads_are_shared_evenly(config)
     _norms_are_used(config)
     _vocabulary_has_room(config)
+    check_task(config)
 
 
 def _require(config: Config, keys: str, holds: Callable[[float], bool], told: str) -> None:

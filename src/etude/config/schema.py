@@ -74,7 +74,7 @@ class Model:
     attention_bias: bool
     attention_dropout: float
     encoder: Part
-    decoder: Part
+    decoder: Part | None
     attention: Part
     scale: Part
     backend: Part
@@ -124,13 +124,14 @@ class Run:
     scale: Scale
     budget: Budget
     averaging: Averaging
+    task: Part
     model: Model
     data: Part
     tokenizer: Part
     optimizer: Optimizer
     schedule: Part
     loss: Part
-    decoding: Part
+    decoding: Part | None
     metrics: Parts
     trainer: Trainer
     callbacks: Parts
@@ -169,6 +170,16 @@ class Translate:
     run: str
     device: str
     decoding: Part
+
+
+@dataclass
+class Generate:
+    """The config of `etude generate`."""
+
+    run: str
+    prompt: str | None
+    device: str
+    sampling: Part
 
 
 _STEPS, _VALIDATION, _TEST = "budget.max_steps", "budget.val_every", "budget.bleu_sentences"

@@ -1,73 +1,52 @@
 """Batches that hold a budget of tokens, and whose contents are a function of (seed, number) alone (section 5.1)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch.utils.data import IterableDataset
 
-from etude.data.epochs import Epochs, Rows, cut
-from etude.data.splits import TokenSplit
-from etude.data.tokenizer import BOS, PAD
+from etude.data.batch import EVALUATION, Batch, Draw, Rows, collate
+from etude.data.epochs import Epochs, cut
+from etude.data.tokenizer import PAD
 from etude.errors import UserError
 
-
-@dataclass(frozen=True)
-class Batch:
-    """Sentences to translate and their translations, padded to a rectangle on each side."""
-
-    source: torch.Tensor  # (B, S) int64, tokens + EOS + PAD
-    source_mask: torch.Tensor  # (B, S) bool, True where `source` is a token and not padding
-    target_in: torch.Tensor  # (B, T) int64, BOS + tokens + PAD
-    target_out: torch.Tensor  # (B, T) int64, what follows `target_in`: tokens + EOS (none in a line that was cut) + PAD
-    target_tokens: int  # those of `target_out` that are not padding, EOS counted
-    rows: Rows  # (B,) of the split, on the CPU
-    step_tokens: int  # the target tokens of the whole batch that this may be a part of
-    micro_batch: int = 0  # which part of it this is
-
-    def to(self, device: torch.device | str) -> "Batch":
-        """The same batch on `device`."""
-        moved: dict[str, Any] = {
-            name: one.to(device) for name, one in vars(self).items() if isinstance(one, torch.Tensor)
-        }
-        return replace(self, **moved)
+__all__ = ["Batch", "BatchStream", "Examples", "check_budget", "collate", "evaluation_batches"]
 
 
-def collate(split: TokenSplit, rows: Rows) -> Batch:
-    """The batch of some rows of a split."""
-    source, target_out = split.sources.padded(rows), split.targets.padded(rows)
-    target_in = np.roll(target_out, 1, axis=1)
-    target_in[:, 0] = BOS
-    target_in[target_out == PAD] = PAD
-    tokens = int(split.target_lengths[rows].sum())
-    return Batch(
-        source=torch.from_numpy(source),
-        source_mask=torch.from_numpy(source != PAD),
-        target_in=torch.from_numpy(target_in),
-        target_out=torch.from_numpy(target_out),
-        target_tokens=tokens,
-        rows=rows,
-        step_tokens=tokens,
-    )
+class Examples(Protocol):
+    """The rows of a split as a task sees them; a `TokenSplit` is that of translation."""
+
+    source_lengths: Rows  # (rows,) columns that each takes in `source`
+    target_lengths: Rows  # (rows,) and in `target_in` and `target_out`
+    target_counts: Rows  # (rows,) of the latter, those that the loss is of
+
+    def longest(self, side: str) -> tuple[int, str]:
+        """The most columns that a row takes as "source" or "target", and where that row stands."""
+
+    def collate(self, rows: Rows, draw: Draw) -> Batch:
+        """The batch of some rows; what is left to chance in it is a function of `draw` and of each row."""
 
 
-def collate_micro_batch(split: TokenSplit, rows: Rows, micro_batch: int, micro_batches: int) -> Batch:
+def collate_micro_batch(
+    split: Examples, rows: Rows, micro_batch: int, micro_batches: int, draw: Draw = EVALUATION
+) -> Batch:
     """Collate one of the `micro_batches` of a batch: every so many-th of its rows, so that lengths stay alike.
 
     A batch of fewer rows than micro-batches leaves some of these without a token. They hold a sentence whose
     translation is all padding: it costs nothing and moves nothing, but every process computes something and none waits
     in vain.
     """
-    batch = collate(split, rows[micro_batch::micro_batches] if micro_batch < len(rows) else rows[:1])
+    batch = split.collate(rows[micro_batch::micro_batches] if micro_batch < len(rows) else rows[:1], draw)
     if micro_batch >= len(rows):
         batch = replace(batch, target_out=torch.full_like(batch.target_out, PAD), target_tokens=0, rows=rows[:0])
-    return replace(batch, step_tokens=int(split.target_lengths[rows].sum()), micro_batch=micro_batch)
+    return replace(batch, step_tokens=int(split.target_counts[rows].sum()), micro_batch=micro_batch)
 
 
-def evaluation_batches(split: TokenSplit, *, source_tokens: int, target_tokens: int) -> list[Batch]:
+def evaluation_batches(split: Examples, *, source_tokens: int, target_tokens: int) -> list[Batch]:
     """Every row of a split exactly once, from short to long.
 
     Raises:
@@ -76,10 +55,10 @@ def evaluation_batches(split: TokenSplit, *, source_tokens: int, target_tokens: 
     check_budget(split, source_tokens=source_tokens, target_tokens=target_tokens)
     order = np.lexsort((split.source_lengths, split.target_lengths))
     cuts = cut(split.source_lengths[order], split.target_lengths[order], source_tokens, target_tokens)
-    return [collate(split, rows) for rows in np.split(order, cuts)]
+    return [split.collate(rows, EVALUATION) for rows in np.split(order, cuts)]
 
 
-def check_budget(split: TokenSplit, *, source_tokens: int, target_tokens: int) -> None:
+def check_budget(split: Examples, *, source_tokens: int, target_tokens: int) -> None:
     """See to it that every row of a split fits a batch alone.
 
     Raises:
@@ -115,7 +94,7 @@ class BatchStream(IterableDataset[Batch]):
 
     def __init__(
         self,
-        split: TokenSplit,
+        split: Examples,
         *,
         source_tokens: int,
         target_tokens: int,
@@ -140,6 +119,7 @@ class BatchStream(IterableDataset[Batch]):
             length_noise=length_noise,
             seed=seed,
         )
+        self.seed = seed
         self._epoch, self._batches = -1, list[Rows]()
 
     @property
@@ -155,4 +135,4 @@ class BatchStream(IterableDataset[Batch]):
         epoch, index = divmod(step % self.limit if self.limit else step, len(self._epochs))
         if epoch != self._epoch:
             self._epoch, self._batches = epoch, self._epochs.take(epoch)
-        return collate_micro_batch(self.split, self._batches[index], n, self.micro_batches)
+        return collate_micro_batch(self.split, self._batches[index], n, self.micro_batches, (self.seed, epoch))

@@ -1,10 +1,11 @@
 """The prepared text as Lightning wants it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from lightning import LightningDataModule
 
-from etude.data.batching import Batch, BatchStream, evaluation_batches
+from etude.data.batching import Batch, BatchStream, Examples, evaluation_batches
+from etude.data.splits import TokenSplit
 from etude.data.store import TokenStore
 
 
@@ -18,6 +19,7 @@ class TranslationData(LightningDataModule):
         store: the prepared text
         source_tokens, target_tokens, length_noise, seed, limit: as `BatchStream` has them
         start_step: the first training batch; set it before a run is resumed
+        examples: the rows of a split as the task sees them
     """
 
     def __init__(
@@ -30,17 +32,18 @@ class TranslationData(LightningDataModule):
         seed: int,
         start_step: int,
         limit: int | None = None,
+        examples: Callable[[TokenSplit], Examples] = lambda split: split,
     ) -> None:
         super().__init__()
         self.store = store
         self.source_tokens, self.target_tokens = source_tokens, target_tokens
         self.length_noise, self.seed = length_noise, seed
-        self.start_step, self.limit = start_step, limit
+        self.start_step, self.limit, self.examples = start_step, limit, examples
 
     def train_dataloader(self) -> BatchStream:
         """The stream of this process, from `start_step` on."""
         return BatchStream(
-            self.store.split("train"),
+            self.examples(self.store.split("train")),
             source_tokens=self.source_tokens,
             target_tokens=self.target_tokens,
             length_noise=self.length_noise,
@@ -54,7 +57,7 @@ class TranslationData(LightningDataModule):
 
     def val_dataloader(self) -> "Whole":
         """The validation text, from short to long."""
-        split = self.store.split("valid")
+        split = self.examples(self.store.split("valid"))
         return Whole(evaluation_batches(split, source_tokens=self.source_tokens, target_tokens=self.target_tokens))
 
 

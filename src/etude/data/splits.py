@@ -13,6 +13,10 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
+from etude.data.batch import Batch, Draw, collate
 from etude.data.corpus import Pair
 from etude.data.token_array import TokenArray, TokenWriter
 from etude.data.tokenize import Limits, tokenize
@@ -30,17 +34,24 @@ class TokenSplit:
 
     Attributes:
         folder, name: where it lies, and which one it is
+        vocab_size: V of its store; 0 where nobody said it
         sources, targets: the two sides
         source_lengths, target_lengths: tokens in each row, EOS counted, (rows,) int64
+        target_counts: those of the target that the loss is of: all
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self.folder, self.name = folder, name
+    def __init__(self, folder: Path, name: str, vocab_size: int = 0) -> None:
+        self.folder, self.name, self.vocab_size = folder, name, vocab_size
         self.sources, self.targets = (TokenArray(folder / f"{name}.{side}") for side in SIDES)
         self.source_lengths, self.target_lengths = self.sources.lengths, self.targets.lengths
+        self.target_counts = self.target_lengths
 
     def __len__(self) -> int:
         return len(self.sources)
+
+    def collate(self, rows: npt.NDArray[np.int64], draw: Draw) -> Batch:
+        """The batch of some rows, as translation has it: nothing in it is left to chance."""
+        return collate(self, rows)
 
     def longest(self, side: str) -> tuple[int, str]:
         """The most tokens in a row of the source or target, and where that row stands."""

@@ -68,7 +68,7 @@ class TokenStore:
     def split(self, name: str) -> TokenSplit:
         """The tokens of "train", "valid" or "test"."""
         self.verify(f"{name}.")
-        return TokenSplit(self.path, name)
+        return TokenSplit(self.path, name, self.vocab_size)
 
     def text(self, name: str) -> tuple[list[str], list[str]]:
         """The source lines and the references of "valid" or "test", row by row, as they were written."""

@@ -10,7 +10,6 @@ from etude.runs.divergence import divergence
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.tasks.metrics import format_scores, score_translations
-from etude.tasks.perplexity import negative_log_likelihood, perplexity
 from etude.training.build import load_trained
 from etude.training.checkpoints import read_checkpoint
 
@@ -40,11 +39,11 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
     store, split = build.token_store(trained), config["split"]
     if store.tokenizer.model_file.read_bytes() != tokenizer.model_file.read_bytes():
         raise UserError(f"the text has changed since {config['run']} was trained: its subwords are no longer the same")
-    batches = build.evaluation_batches(trained, store.split(split))
-    nats, tokens = negative_log_likelihood(transformer, batches)
-    sources, references = build.text_to_translate(trained, store, split)
-    hypotheses = build.translator(trained, transformer, tokenizer, search).translate(sources)
+    task = build.task(trained)
+    scores = task.measure(transformer, build.evaluation_batches(trained, store.split(split)), store, split)
+    text = task.answer(trained | {"decoding": search}, transformer, store, split)
     asked = {override.lstrip("+~").partition("=")[0].partition(".")[0] for override in typed}
     metrics = config["metrics"] if "metrics" in asked else trained.get("metrics", config["metrics"])
-    scores = score_translations(metrics, trained["data"], hypotheses, references)
-    return format_scores(split, {"perplexity": perplexity(nats, tokens), **scores}, sentences=len(references))
+    if text:
+        scores |= score_translations(metrics, trained["data"], text["hypotheses"], text["references"])
+    return format_scores(split, scores, sentences=len(text.get("references", [])))

@@ -110,7 +110,8 @@ class Job:
     @cached_property
     def metrics(self) -> list[Metric]:
         """What its study shows of a result."""
-        return [*metrics_of(self.run_dir.path.parts[-3]).values()]
+        task = self.config.get("choices", {}).get("task", "translation")
+        return [*metrics_of(self.run_dir.path.parts[-3], task).values()]
 
     @property
     def divergence(self) -> str | None:

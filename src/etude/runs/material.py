@@ -23,6 +23,9 @@ ONLOOKERS = frozenset(
 )
 """Callbacks that only look."""
 
+TRANSLATION = {"_target_": "etude.tasks.translation.Translation"}
+"""The task of every run until there was another, which therefore identifies none."""
+
 _SCORE_ONLY = ("decoding", "budget.bleu_sentences")
 
 
@@ -42,6 +45,8 @@ def material(config: Mapping[str, Any]) -> dict[str, Any]:
     if "tokenizer" in config:
         found["tokenizer"] = {key: value for key, value in config["tokenizer"].items() if value is not None}
     found["optimizer"] = {k: v for k, v in (config.get("optimizer") or {}).items() if k != "groups" or v}
+    if found.get("task") == TRANSLATION:
+        del found["task"]
     if not (config.get("averaging") or {}).get("checkpoints"):
         found["averaging"] = {"checkpoints": 0}
     return {key: value for key, value in found.items() if value or key not in ("callbacks", "trainer", "optimizer")}

@@ -54,7 +54,34 @@ DEFAULT = {
     "ppl": Metric("ppl", "test.perplexity", "PPL", better="lower", scale="log", digits=2, over="tokens"),
     "bleu": Metric("bleu", "test.bleu", "BLEU", sentences="bleu", signature="test.signature"),
 }
-"""What is shown where a study declares nothing."""
+"""What is shown of translations where a study declares nothing."""
+
+_ACCURACY = Metric("accuracy", "test.accuracy", "accuracy", signature="test.accuracy_signature")
+_BITS = Metric(
+    "bits_per_byte",
+    "test.bits_per_byte",
+    "bits/byte",
+    better="lower",
+    digits=3,
+    signature="test.bits_per_byte_signature",
+)
+_OF_TASKS = {
+    "translation": DEFAULT,
+    "language_modelling": {"ppl": DEFAULT["ppl"], "bits_per_byte": _BITS},
+    "masked_language_modelling": {"ppl": DEFAULT["ppl"], "accuracy": _ACCURACY},
+    "classification": {"accuracy": _ACCURACY, "ppl": DEFAULT["ppl"]},
+    "parsing": {"f1": Metric("f1", "test.bracket_f1", "F1"), "ppl": DEFAULT["ppl"]},
+}
+_KNOWN = {name: metric for metrics in _OF_TASKS.values() for name, metric in metrics.items()}
+
+
+def default_metrics(task: str | None) -> dict[str, Metric]:
+    """What is shown of a task, the file's name in `conf/task`, where a study declares nothing.
+
+    Of one of your own it is the perplexity; where no task is said, all that any of ours is measured by.
+    """
+    return _KNOWN if task is None else _OF_TASKS.get(task, {"ppl": DEFAULT["ppl"]})
+
 
 _CHOICES = {
     "better": ("lower", "higher"),
@@ -64,16 +91,16 @@ _CHOICES = {
 }
 
 
-def read_metrics(file: Path, given: Any) -> dict[str, Metric]:
-    """Read the metrics that a study declares, in its order; those of `DEFAULT` where it declares none.
+def read_metrics(file: Path, given: Any, task: str = "translation") -> dict[str, Metric]:
+    """Read the metrics that a study declares, in its order; those of its task where it declares none.
 
-    What a metric does not say is as in `DEFAULT`, if one of its name and key stands there.
+    What a metric does not say is as by default, if one of its name and key is shown by default.
 
     Raises:
         UserError: they are not as they should be; the file and the key are named.
     """
     if given is None:
-        return DEFAULT
+        return default_metrics(task)
     if not isinstance(given, dict) or not given:
         raise UserError(f"{file}: metrics must map names to what they are, such as chrf: {{label: chrF}}")
     return {name: _read_metric(f"{file}: metrics.{name}", name, told or {}) for name, told in given.items()}
@@ -90,7 +117,7 @@ def _read_metric(place: str, name: Any, told: Any) -> Metric:
             raise UserError(f"{place}.{key}: {value!r}: {did_you_mean(str(value), filter(None, _CHOICES[key]))}")
         if not isinstance(value, int if key == "digits" else str) or isinstance(value, bool):
             raise UserError(f"{place}.{key} must be a {'number' if key == 'digits' else 'word'}, not {value!r}")
-    known = DEFAULT.get(name)
+    known = _KNOWN.get(name)
     base = known if known and told.get("key", known.key) == known.key else None
     key = told.get("key", f"test.{name}")
     plain = base or Metric(name, key, name, signature=f"{key}_signature")

@@ -13,7 +13,7 @@ from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of
 from etude.studies.arms import combine, override_key, read_arms
 from etude.studies.criteria import Criteria, read_against, read_criteria, read_seeds, read_tuning
-from etude.studies.metrics import DEFAULT, Metric, read_metrics
+from etude.studies.metrics import DEFAULT, Metric, default_metrics, read_metrics
 from etude.studies.renames import refuse_old_name
 from etude.yaml_file import read_yaml
 
@@ -96,9 +96,9 @@ def load_study(name: str) -> Study:
     return _read(folder, tuple(file.stat().st_mtime_ns for file in files if file.is_file()))
 
 
-def metrics_of(study: str) -> dict[str, Metric]:
-    """The metrics of a study; of a folder of runs that is no study's, such as `single`, those of `DEFAULT`."""
-    return load_study(study).metrics if study in study_names() else DEFAULT
+def metrics_of(study: str, task: str | None = None) -> dict[str, Metric]:
+    """The metrics of a study; of a folder of runs that is no study's, such as `single`, those of a run's task."""
+    return load_study(study).metrics if study in study_names() else default_metrics(task)
 
 
 @cache
@@ -143,8 +143,13 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
         criteria=read_criteria(file, content.get("agreement")),
         tune=tune,
         pilots=pilots,
-        metrics=read_metrics(file, content.get("metrics")),
+        metrics=read_metrics(file, content.get("metrics"), _task_of(arms[baseline])),
     )
+
+
+def _task_of(overrides: list[str]) -> str:
+    """The task that an arm says."""
+    return next((one.partition("=")[2] for one in overrides if override_key(one) == "task"), "translation")
 
 
 def value_at(config: dict[str, Any], key: str) -> Any:

@@ -15,7 +15,7 @@ from etude.config.check import check_model
 from etude.config.parts import make, of_today
 from etude.config.signature import signature
 from etude.data import batching, store
-from etude.data.batching import Batch
+from etude.data.batching import Batch, Examples
 from etude.data.corpus import SPLITS, Corpus
 from etude.data.store import Limits, TokenSplit, TokenStore
 from etude.data.tokenizer import SentencePiece, Tokenizer
@@ -23,8 +23,35 @@ from etude.decoding.beam import BeamSearch
 from etude.decoding.translator import Translator
 from etude.errors import UserError
 from etude.model.encoder_decoder import EncoderDecoder
+from etude.runs.material import TRANSLATION
+from etude.tasks.task import Task
 
 Config = dict[str, Any]
+
+
+def task(config: Config, verb: str = "") -> Task:
+    """The task of the config.
+
+    Args:
+        config: of a run.
+        verb: what the trained run is asked for, such as "translate"; nothing if every task will do.
+
+    Raises:
+        UserError: the task refuses its values, or has no such verb.
+    """
+    made: Task = make(config.get("task") or TRANSLATION)
+    if verb and verb not in made.verbs:
+        name = type(made).__name__
+        raise UserError(
+            f"`etude {verb}` has no use for a run whose task is {name}: "
+            f"`etude {next(iter(made.verbs), 'evaluate')} run=...` is for what it has learned"
+        )
+    return made
+
+
+def examples(config: Config, split: TokenSplit) -> Examples:
+    """The rows of a split as the task of the config sees them."""
+    return task(config).examples(split)
 
 
 def token_store(config: Config) -> TokenStore:
@@ -71,7 +98,7 @@ def model(config: Config, vocab_size: int) -> EncoderDecoder:
         raise UserError(f"this model cannot be built: {error}") from error
     except KeyError as error:
         raise UserError(f"the model of this run has no {error}, which today's code needs: train it again") from error
-    if lacks := [name for name in ("forward", "start", "step") if not callable(getattr(made, name, None))]:
+    if lacks := [name for name in task(config).methods if not callable(getattr(made, name, None))]:
         raise UserError(f"model: {node['_target_']} has no {' and no '.join(lacks)}, which training and decoding call")
     return made
 
@@ -102,18 +129,19 @@ class _Uninitialised(TorchFunctionMode):
 
 
 def check_budget(config: Config, text: TokenStore) -> None:
-    """See to it, before training, that every line of every split fits a batch.
+    """See to it, before training, that every line of every split fits a batch, and the text the task.
 
     Raises:
         UserError: one does not.
     """
     for name in SPLITS:
-        batching.check_budget(text.split(name), **batch_sizes(config))
+        batching.check_budget(examples(config, text.split(name)), **batch_sizes(config))
+    task(config).check_text(text)
 
 
 def evaluation_batches(config: Config, split: TokenSplit) -> list[Batch]:
-    """Every pair of a split once, in batches as large as those of training."""
-    return batching.evaluation_batches(split, **batch_sizes(config))
+    """Every row of a split once, in batches as large as those of training."""
+    return batching.evaluation_batches(examples(config, split), **batch_sizes(config))
 
 
 def batch_sizes(config: Config) -> dict[str, int]:
@@ -128,8 +156,8 @@ def text_to_translate(config: Config, store: TokenStore, split: str) -> tuple[li
     return sources[:first], references[:first]
 
 
-def search(trained: Config, asked: Config, typed: Iterable[str]) -> BeamSearch:
-    """The search of a trained run, but for what was typed.
+def search(trained: Config, asked: Config, typed: Iterable[str]) -> Config | None:
+    """The node of the search of a trained run, but for what was typed; None where it translates nothing.
 
     Args:
         trained: the run's config.
@@ -137,11 +165,17 @@ def search(trained: Config, asked: Config, typed: Iterable[str]) -> BeamSearch:
         typed: the overrides of that verb.
 
     Raises:
-        UserError: the search refuses its values.
+        UserError: a search is typed for a run that has none.
     """
     keys = {override.lstrip("+~").partition("=")[0] for override in typed}
+    if not trained["decoding"]:
+        if searches := sorted(key for key in keys if key.partition(".")[0] == "decoding"):
+            raise UserError(
+                f"{searches[0]}: the run translates nothing, so that there is nothing to search: leave it out"
+            )
+        return None
     chosen = {key: value for key, value in asked["decoding"].items() if f"decoding.{key}" in keys}
-    return make(asked["decoding"] if "decoding" in keys else trained["decoding"] | chosen)
+    return asked["decoding"] if "decoding" in keys else trained["decoding"] | chosen
 
 
 def translator(config: Config, transformer: EncoderDecoder, tokenizer: Tokenizer, search: BeamSearch) -> Translator:

@@ -23,7 +23,8 @@ log = logging.getLogger(__name__)
 
 _SIGNATURES = {"bleu": "signature", "paper_bleu": "paper_signature"}  # any other's is called NAME_signature
 _BESIDE = {"perplexity", "tokens", "sentences", "pairs"}  # what stands beside the metrics under `test`
-_LABELS = {"bleu": "BLEU", "paper_bleu": "BLEU by the paper's recipe"}
+_LABELS = {"bleu": "BLEU", "paper_bleu": "BLEU by the paper's recipe", "bits_per_byte": "bits per byte"}
+_DIGITS = {"bits_per_byte": 3}
 
 
 def score_translations(
@@ -87,7 +88,9 @@ def format_scores(split: str, scores: Mapping[str, Any], sentences: int = 0) -> 
     for name, score in named.items():
         how = [str(scores[key])] if (key := _signature_key(name)) in scores else []
         how += [f"{sentences:,} sentences"] if sentences and not told else []
-        told.append(f"{_LABELS.get(name, name)} {score:.2f}" + (f"  ({', '.join(how)})" if how else ""))
+        told.append(
+            f"{_LABELS.get(name, name)} {score:.{_DIGITS.get(name, 2)}f}" + (f"  ({', '.join(how)})" if how else "")
+        )
     first = "  ".join([f"{split} perplexity {scores['perplexity']:.2f}", *told[:1]])
     return "".join(f"{line}\n" for line in (first, *(f"{split} {one}" for one in told[1:])))
 

@@ -15,7 +15,6 @@ from etude.data.batching import Batch
 from etude.data.tokenizer import PAD
 
 
-@torch.no_grad()
 def negative_log_likelihood(model: nn.Module, batches: Iterable[Batch]) -> tuple[float, int]:
     """-log P(target | source), summed over every real target token of `batches`; end tokens count, padding does not.
 
@@ -27,7 +26,13 @@ def negative_log_likelihood(model: nn.Module, batches: Iterable[Batch]) -> tuple
     Returns:
         The sum in nats, and the number of tokens.
     """
-    nats, tokens = 0.0, 0
+    return sum_tokens(model, batches)[:2]
+
+
+@torch.no_grad()
+def sum_tokens(model: nn.Module, batches: Iterable[Batch]) -> tuple[float, int, int]:
+    """As `negative_log_likelihood`, and of how many tokens the model finds none more probable."""
+    nats, tokens, right = 0.0, 0, 0
     device = next(model.parameters()).device
     training = model.training
     model.eval()
@@ -39,9 +44,10 @@ def negative_log_likelihood(model: nn.Module, batches: Iterable[Batch]) -> tuple
             losses = F.cross_entropy(logits, targets, ignore_index=PAD, reduction="none")
             nats += losses.cpu().sum(dtype=torch.float64).item()  # not every device has float64
             tokens += int((targets != PAD).sum())
+            right += int((logits.argmax(-1)[targets != PAD] == targets[targets != PAD]).sum())
     finally:
         model.train(training)
-    return nats, tokens
+    return nats, tokens, right
 
 
 def perplexity(nats: float, tokens: int) -> float:

@@ -136,7 +136,10 @@ def measure_size(config: Config) -> Size:
 def is_ours(config: Config) -> bool:
     """Whether the model is étude's Transformer, with its encoder, its decoder and a softmax, and no other class."""
     node = config["model"]
-    made_of = {node["_target_"], *(node.get(part, {}).get("_target_") for part in ("encoder", "decoder", "attention"))}
+    made_of = {
+        node["_target_"],
+        *((node.get(part) or {}).get("_target_") for part in ("encoder", "decoder", "attention")),
+    }
     return made_of <= {f"{kind.__module__}.{kind.__qualname__}" for kind in _BY_FORMULA}
 
 

@@ -19,8 +19,8 @@ class TextSize:
 
     Attributes:
         fingerprint: None where the text is not there.
-        source: mean pieces of a source, the end token counted.
-        target: mean pieces of a target, the end token counted.
+        source: mean columns of a source in a batch: of translation its pieces, the end token counted.
+        target: mean columns of a target, likewise.
         sentences: to translate at the end; None where they have not been counted.
         vocabulary: V, the subwords that there are; None where they have not been learned.
         tokens: of all targets to train on, their end tokens counted; None where nobody knows.
@@ -38,22 +38,26 @@ class TextSize:
 
 def measure_text(config: Config) -> TextSize:
     """Count the prepared text of a config, or assume `ASSUMED` pieces where it is not prepared."""
+    columns = build.task(config).columns
+    assumed = columns(ASSUMED, ASSUMED)
     try:
         store, known = build.prepared_store(config), fingerprint(config)
     except UserError:
-        return TextSize(None, ASSUMED, ASSUMED, None, None, None, prepared=False)
+        return TextSize(None, *assumed, None, None, None, prepared=False)
     if store is None:
         pairs, sentences = (config["data"].get(f"{split}_pairs") for split in ("train", "test"))
-        tokens = pairs and ASSUMED * pairs
-        return TextSize(known, ASSUMED, ASSUMED, _translated(sentences, config), None, tokens, prepared=False)
+        tokens = pairs and assumed[1] * pairs
+        return TextSize(known, *assumed, _translated(sentences, config), None, tokens, prepared=False)
     train, pairs = store.meta["splits"]["train"], store.meta["splits"]["train"]["pairs"]
-    source, target = (train[f"{side}_tokens"] / pairs for side in ("source", "target"))
+    source, target = columns(*(train[f"{side}_tokens"] / pairs for side in ("source", "target")))
     sentences = _translated(store.meta["splits"]["test"]["pairs"], config)
     return TextSize(known, source, target, sentences, store.vocab_size, target * pairs, prepared=True)
 
 
 def _translated(sentences: int | None, config: Config) -> int | None:
-    """How many sentences of a test set BLEU is computed on."""
+    """How many sentences of a test set are translated."""
+    if "translate" not in build.task(config).verbs:
+        return 0
     first = config["budget"]["bleu_sentences"]
     return sentences if sentences is None or first is None else min(sentences, first)
 

@@ -87,13 +87,16 @@ def make_parts(section: str, nodes: Config, kind: type[Any], /, **given: Any) ->
 
 def training_data(config: Config, text: TokenStore, *, start_step: int) -> TranslationData:
     """The training batches from a step on, and the validation text."""
+    limits = batch_sizes(config)
     return TranslationData(
         text,
-        **batch_sizes(config),
+        source_tokens=limits["source_tokens"],
+        target_tokens=limits["target_tokens"],
         length_noise=config["budget"]["length_noise"],
         seed=config["seed"],
         start_step=start_step,
         limit=config["trainer"]["limit_train_batches"],
+        examples=build.task(config).examples,
     )
 
 

@@ -101,7 +101,8 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     make_optimizer(config["optimizer"], build.shapes(config).named_parameters())
     callbacks = make_parts("callbacks", config["callbacks"], Callback, dirpath=run.checkpoint.parent)
     parts.try_out(config["schedule"], None)
-    parts.try_out(config["decoding"])
+    if config["decoding"]:
+        parts.try_out(config["decoding"])
     store = build.token_store(config)
     _same_text(run, store)
     build.check_budget(config, store)
@@ -203,7 +204,7 @@ def _fit_and_score(
         return no_scores(config["metrics"]) | cost | {"steps": diverged.step, "diverged": str(diverged)}
     module.model.load_state_dict(final_weights(run, config))
     progress.evaluating(steps)
-    scores = evaluate(run, config, module.model.to(device), store)  # type: ignore[arg-type]
+    scores = evaluate(run, config, module.model.to(device), store)
     if why := divergence(scores):
         log.error("diverged: %s", why)
         scores["diverged"] = why

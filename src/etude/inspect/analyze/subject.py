@@ -65,6 +65,7 @@ class Subject:
         if run.config_file.is_file() and not run.finished:
             raise UserError(f"{run.path} is not finished: let its training end first, the same command goes on with it")
         config, model, tokenizer = load_trained(run)
+        build.task(config, "analyze")
         return cls(run, config, model.to(build.device(device)), tokenizer)
 
     @property

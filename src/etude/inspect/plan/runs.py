@@ -88,7 +88,7 @@ def plan_runs(configs: Iterable[Config], device: Device) -> list[RunPlan]:
     plans: list[RunPlan] = []
     trained: set[str] = set()  # what identifies the trainings of the runs before
     for config in configs:
-        about_text = _key({name: config[name] for name in ("data", "tokenizer", "cache_dir", "budget")})
+        about_text = _key({name: config.get(name) for name in ("data", "tokenizer", "cache_dir", "budget", "task")})
         if about_text not in texts:
             texts[about_text] = measure_text(config)
         text = texts[about_text]
@@ -111,11 +111,11 @@ def plan_runs(configs: Iterable[Config], device: Device) -> list[RunPlan]:
 
 def _plan(config: Config, text: TextSize, of_model: Size, memory: float, device: Device, state: str) -> RunPlan:
     sentences, source, target = batch_size(config, text)
-    steps, beam = config["budget"]["max_steps"], config["decoding"]["beam"]
+    steps = config["budget"]["max_steps"]
     step = float(sentences * of_model.training_flops(source, target))
-    decoding = None
-    if text.sentences is not None:
-        decoding = float(text.sentences * of_model.decoding_flops(source, target, beam))
+    decoding = None if text.sentences is None else 0.0
+    if text.sentences:
+        decoding = float(text.sentences * of_model.decoding_flops(source, target, config["decoding"]["beam"]))
     devices = config["trainer"]["devices"]
     to_train = 0.0 if state == "shared" else step * steps / devices
     hours = (to_train + (decoding or 0.0)) / device.flops(config["precision"]) / 3600

@@ -28,7 +28,8 @@ def sizes_of(config: Config) -> dict[str, object]:
     """The plain values of the model; one that is left open is shown as what it becomes."""
     model = config["model"]
     becomes = model["attention"] | {"vocabulary": config["tokenizer"]["vocab_size"]}
-    plain = {key: value for key, value in model.items() if not isinstance(value, dict)}
+    parts = {group.rpartition("/")[2] for group in config["choices"]}  # of which one may be absent
+    plain = {key: value for key, value in model.items() if not isinstance(value, dict) and key not in parts}
     return {key: becomes.get(key) if value is None else value for key, value in plain.items()}
 
 
@@ -38,7 +39,7 @@ def _choices(config: Config, folders: Sequence[Traversable]) -> Table:
     table.add_column(no_wrap=True, style="cyan")
     table.add_column()
     for group, value in config["choices"].items():
-        if group.partition("/")[0] == "model":
+        if group.partition("/")[0] == "model" and value is not None:
             table.add_row(
                 f"{group}={value}", Text(" ".join(filter(None, [gloss(group, value, folders), _own(config, group)])))
             )

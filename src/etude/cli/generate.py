@@ -1,0 +1,62 @@
+"""`etude generate`: text that a trained language model goes on with, a line for each line of standard input."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from etude.cli.hydra_app import run_task_on_a_run
+from etude.cli.translate import Decoded
+from etude.logs import logging_to
+from etude.runs.run_dir import RunDir
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+_CHUNK = 64  # lines that are gone on with together
+
+
+def main(words: list[str]) -> None:
+    """Go on with what comes on standard input, or with `prompt`."""
+    run_task_on_a_run("generate", _generate, words)
+
+
+def _generate(config: "DictConfig") -> None:
+    """Write one text for each beginning, which may be empty.
+
+    Raises:
+        UserError: there is no such run, it is no language model, a line is not UTF-8, or the sampling refuses a value.
+    """
+    from etude.config.check import check
+    from etude.config.parts import make
+    from etude.config.resolve import resolve
+    from etude.config.schema import Generate
+
+    check(config, Generate)
+    logging_to(None)
+    from etude.tasks import build
+    from etude.training.build import load_trained
+
+    sampling = make(resolve(config)["sampling"])
+    trained, model, tokenizer = load_trained(RunDir.at(config.run))
+    build.task(trained, "generate")
+    model.to(build.device(config.device))
+    text = Decoded(sys.stdin.buffer) if config.prompt is None else None
+    done = 0
+    for block in _blocks(text or [config.prompt], 1 if sys.stdin.isatty() else _CHUNK):
+        for tokens in sampling(model, [tokenizer.encode(line) for line in block], done):
+            sys.stdout.write(f"{tokenizer.decode(tokens)}\n")
+        sys.stdout.flush()
+        done += len(block)
+    if text and text.failure:
+        raise text.failure
+
+
+def _blocks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
+    block: list[str] = []
+    for line in lines:
+        block.append(line)
+        if len(block) == size:
+            yield block
+            block = []
+    if block:
+        yield block

@@ -1,0 +1,75 @@
+"""What a training step is given."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from etude.data.tokenizer import BOS, PAD
+
+if TYPE_CHECKING:
+    from etude.data.splits import TokenSplit
+
+Rows = npt.NDArray[np.int64]
+
+Draw = tuple[int, int] | None
+"""Which draw of what a task leaves to chance: the seed and the epoch; None: the one that everybody is evaluated on."""
+
+EVALUATION: Draw = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a model is shown and what it is to say, padded to a rectangle on each side; of translation what follows."""
+
+    source: torch.Tensor  # (B, S) int64, tokens + EOS + PAD
+    source_mask: torch.Tensor  # (B, S) bool, True where `source` is a token and not padding
+    target_in: torch.Tensor  # (B, T) int64, BOS + tokens + PAD
+    target_out: torch.Tensor  # (B, T) int64, what follows `target_in`: tokens + EOS (none in a line that was cut) + PAD
+    target_tokens: int  # those of `target_out` that are not padding, EOS counted
+    rows: Rows  # (B,) of the split, on the CPU
+    step_tokens: int  # the target tokens of the whole batch that this may be a part of
+    micro_batch: int = 0  # which part of it this is
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The same batch on `device`."""
+        moved: dict[str, Any] = {
+            name: one.to(device) for name, one in vars(self).items() if isinstance(one, torch.Tensor)
+        }
+        return replace(self, **moved)
+
+
+def collate(split: "TokenSplit", rows: Rows) -> Batch:
+    """The batch of some rows of a split."""
+    return make_batch(split.sources.padded(rows), split.targets.padded(rows), rows)
+
+
+def make_batch(
+    source: npt.NDArray[np.int64],
+    target_out: npt.NDArray[np.int64],
+    rows: Rows,
+    target_in: npt.NDArray[np.int64] | None = None,
+) -> Batch:
+    """The batch of these rectangles, (B, S) and (B, T).
+
+    Args:
+        source, target_out: tokens, filled up with PAD.
+        rows: which of the split they are.
+        target_in: `target_out` shifted right behind BOS if nothing is said.
+    """
+    if target_in is None:
+        target_in = np.roll(target_out, 1, axis=1)
+        target_in[:, 0] = BOS
+        target_in[target_out == PAD] = PAD
+    tokens = int((target_out != PAD).sum())
+    return Batch(
+        source=torch.from_numpy(source),
+        source_mask=torch.from_numpy(source != PAD),
+        target_in=torch.from_numpy(target_in),
+        target_out=torch.from_numpy(target_out),
+        target_tokens=tokens,
+        rows=rows,
+        step_tokens=tokens,
+    )

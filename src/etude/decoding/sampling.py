@@ -1,0 +1,117 @@
+"""Sampling: text drawn from what a language model finds probable, token by token.
+
+Every line has random numbers of its own, so that what is drawn for one does not depend on the others.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from etude.data.tokenizer import BOS, EOS, PAD
+from etude.decoding.beam import State, StepwiseModel
+from etude.errors import UserError
+
+
+class Sampling:
+    """Draws the next token from the distribution of a model, sharpened and cut.
+
+    Logits are divided by the temperature; of the most probable tokens `top_k` stay, of those again the fewest that
+    hold `top_p` of what is left (Holtzman et al. 2020); their shares are scaled to a sum of one. Padding and the start
+    token are never drawn.
+
+    Args:
+        temperature: above 0; 0 takes the most probable token.
+        top_k: tokens that may be drawn; null: all.
+        top_p: share of the probability that may be drawn from, in (0, 1].
+        max_length: tokens of a text at most, its beginning counted.
+        seed: of the draws.
+
+    Raises:
+        UserError: an argument is out of its range.
+    """
+
+    def __init__(self, *, temperature: float, top_k: int | None, top_p: float, max_length: int, seed: int) -> None:
+        for name, value, is_right, told in (
+            ("temperature", temperature, temperature >= 0, "at least 0"),
+            ("top_k", top_k, top_k is None or top_k >= 1, "at least 1, or null"),
+            ("top_p", top_p, 0 < top_p <= 1, "in (0, 1]"),
+            ("max_length", max_length, max_length >= 1, "at least 1"),
+            ("seed", seed, seed >= 0, "at least 0"),
+        ):
+            if not is_right:
+                raise UserError(f"sampling.{name} is {value}; it must be {told}")
+        self.temperature, self.top_p = temperature or 1.0, top_p
+        self.top_k = 1 if temperature == 0 else top_k
+        self.max_length, self.seed = max_length, seed
+
+    @torch.no_grad()
+    def __call__(
+        self, model: StepwiseModel[State], prompts: Sequence[Sequence[int]], first: int = 0
+    ) -> list[list[int]]:
+        """Go on with some texts.
+
+        Args:
+            model: a language model in evaluation mode: it is started on a source of one end token.
+            prompts: the tokens that each text begins with; none are fine.
+            first: the number of the first of them, by which its random numbers are found.
+
+        Returns:
+            The tokens of each text, its prompt in front and without its end token.
+        """
+        texts = [list(prompt) for prompt in prompts]
+        chances = [torch.Generator().manual_seed(_seed(self.seed, first + n)) for n in range(len(texts))]
+        live = list(range(len(texts)))
+        device = next(model.parameters()).device if isinstance(model, nn.Module) else torch.device("cpu")
+        source = torch.full((len(texts), 1), EOS, device=device)
+        state = model.start(source, torch.ones_like(source, dtype=torch.bool))
+        tokens = torch.full((len(texts),), BOS, device=device)
+        for length in range(self.max_length):
+            shares, candidates = self.candidates(model.step(tokens, state))
+            places = [float(torch.rand((), dtype=torch.float64, generator=chances[n])) for n in live]
+            drawn = draw(shares.cpu(), candidates.cpu(), torch.tensor(places, dtype=torch.float64)).tolist()
+            going, fed = [], []  # rows of the state, and their tokens
+            for row, (n, token) in enumerate(zip(live, drawn, strict=True)):
+                if length < len(texts[n]):
+                    token = texts[n][length]  # of its prompt
+                elif token != EOS:
+                    texts[n].append(token)
+                if token != EOS:
+                    going.append(row)
+                    fed.append(token)
+            if not going:
+                break
+            if len(going) < len(live):
+                state.reorder(torch.tensor(going, device=device))
+            live = [live[row] for row in going]
+            tokens = torch.tensor(fed, device=device)
+        return texts
+
+    def candidates(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits (R, V) to the shares of the tokens that may be drawn, the largest first, zero after them.
+
+        Returns:
+            The shares, which sum to one, and their tokens; both (R, V).
+        """
+        logits = logits.double() / self.temperature
+        logits[:, [PAD, BOS]] = -torch.inf
+        shares, tokens = logits.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
+        if self.top_k is not None:
+            shares[:, self.top_k :] = 0.0
+            shares = shares / shares.sum(dim=-1, keepdim=True)
+        before = shares.cumsum(dim=-1) - shares
+        shares = shares.masked_fill(before >= self.top_p, 0.0)
+        return shares / shares.sum(dim=-1, keepdim=True), tokens
+
+
+def draw(shares: Tensor, tokens: Tensor, places: Tensor) -> Tensor:
+    """The tokens (R,) in whose share of [0, 1) the places (R,) lie; shares and tokens are (R, C)."""
+    ends = shares.cumsum(dim=-1)
+    index = torch.searchsorted(ends, (places * ends[:, -1])[:, None], right=True)
+    last = (shares > 0).sum(dim=-1, keepdim=True) - 1  # where rounding would go past the last of them
+    return tokens.gather(1, torch.minimum(index, last))[:, 0]
+
+
+def _seed(seed: int, line: int) -> int:
+    """One number for both, so far apart that no two lines of any two seeds meet."""
+    return (seed * 0x9E3779B97F4A7C15 + line * 0xBF58476D1CE4E5B9) % 2**63

@@ -1,0 +1,233 @@
+"""Every task goes through the same engine: trained, killed and resumed, shared out, evaluated, measured."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from etude.cli.main import main
+from etude.config.compose import compose
+from etude.config.identity import freeze
+from etude.errors import UserError
+from etude.inspect.evaluate import evaluate
+from etude.runs.material import identify
+from etude.runs.run_dir import RunDir
+from etude.tasks import build
+from etude.training.checkpoints import read_checkpoint
+from etude.training.run import train
+
+from .conftest import TIMES, Freeze, distance, in_processes, update, with_plain_descent
+
+NAMES = ["language_modelling", "masked_language_modelling", "classification"]
+METRIC = dict(zip(NAMES, ["bits_per_byte", "accuracy", "accuracy"], strict=True))
+SETTING = ["model.dropout=0.3", "budget.max_steps=10", "budget.source_tokens=60", "budget.target_tokens=60"]
+
+
+@pytest.fixture(scope="module")
+def made(runs: Freeze, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., RunDir]:
+    """Freezes runs of a task, on the letters that all runs are of; a line's label is whether it has an a."""
+    file = tmp_path_factory.mktemp("labels") / "labels.tsv"
+    rows = [" ".join("abcdefgh"[(k * j + k // 8) % 8] for j in range(1, 3 + k % 6)) for k in range(1, 200)]
+    file.write_text("".join(f"{row} {k % 8}\t{'yes' if 'a' in row else 'no'}\n" for k, row in enumerate(rows)))
+
+    def frozen(task: str, name: str, *overrides: str) -> RunDir:
+        own = ["tokenizer.vocab_size=60", "tokenizer.hard_vocab_limit=false"]
+        labels = [f"data.tsv={file}", *own] if task == "classification" else []
+        return runs(f"{task}-{name}", f"task={task}", *SETTING, *labels, *overrides, searched=False)
+
+    return frozen
+
+
+def learned(run: RunDir) -> dict[str, Any]:
+    """All that a finished run found, to the last bit, but for how long it took."""
+    checkpoint = read_checkpoint(run.checkpoint)
+    with run.metrics_file.open(newline="") as file:
+        rows = [{k: v for k, v in row.items() if k not in TIMES} for row in csv.DictReader(file)]
+    return {
+        "weights": {name: value.flatten().tolist() for name, value in checkpoint["state_dict"].items()},
+        "metrics": rows,
+        "result": {k: v for k, v in run.result().items() if k not in TIMES},
+    }
+
+
+@pytest.mark.parametrize("task", NAMES)
+def test_a_run_that_is_killed_and_resumed_ends_bit_for_bit_as_one_that_was_not(
+    task: str, made: Callable[..., RunDir], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    straight, killed = made(task, "straight"), made(task, "killed")
+    train(straight)
+
+    class Killed(BaseException):
+        pass
+
+    def die(self: object, row: dict[str, Any]) -> None:
+        if row["step"] == 7:
+            raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("etude.training.metrics_writers.ProgressFile.write", die)
+        with pytest.raises(Killed):
+            train(killed)
+    assert killed.checkpoint.exists()
+    train(killed)
+    assert learned(killed) == learned(straight)
+
+
+@pytest.mark.parametrize("task", NAMES)
+def test_micro_batches_make_the_update_of_the_whole_batch(task: str, made: Callable[..., RunDir]) -> None:
+    whole, parts = (
+        with_plain_descent(made(task, name, "model.dropout=0", "budget.max_steps=3", f"trainer.micro_batches={n}"))
+        for name, n in (("whole", 1), ("parts", 3))
+    )
+    train(whole), train(parts)
+    assert distance(update(whole), update(parts)) < 1e-5
+    assert whole.result()["tokens"] == parts.result()["tokens"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", NAMES)
+def test_two_processes_make_the_update_of_one(task: str, made: Callable[..., RunDir]) -> None:
+    one, two = (
+        with_plain_descent(made(task, name, "model.dropout=0", "budget.max_steps=3", f"trainer.devices={n}"))
+        for name, n in (("one", 1), ("two", 2))
+    )
+    train(one)
+    done = in_processes(two)
+    assert two.finished, done.stderr
+    assert distance(update(one), update(two)) < 1e-5
+    assert one.result()["tokens"] == two.result()["tokens"]
+
+
+@pytest.mark.parametrize("task", NAMES)
+def test_a_result_holds_what_the_task_measures_and_evaluate_says_it_again(
+    task: str, made: Callable[..., RunDir]
+) -> None:
+    run = made(task, "measured")
+    result = train(run)
+    assert set(result["test"]) == {"perplexity", "tokens", METRIC[task], "sentences", "pairs"}
+    assert not run.hypotheses_file("test").exists()
+    told = evaluate({"run": str(run.path), "split": "test", "device": "cpu", "decoding": {}, "metrics": {}})
+    assert f"test perplexity {result['test']['perplexity']:.2f}" in told
+    assert METRIC[task].replace("_", " ") in told
+    assert "BLEU" not in told
+
+
+@pytest.mark.parametrize("task", ["masked_language_modelling"])
+def test_seeds_are_evaluated_on_the_same_hidden_words(task: str, made: Callable[..., RunDir]) -> None:
+    batches = []
+    for seed in (1, 2):
+        config = made(task, "seeds", f"seed={seed}").config()
+        batches.append(build.evaluation_batches(config, build.token_store(config).split("test")))
+    assert all(torch.equal(one.source, other.source) for one, other in zip(*batches, strict=True))
+
+
+@pytest.mark.parametrize("task", NAMES)
+@pytest.mark.parametrize("verb", ["translate", "generate", "analyze"])
+def test_verbs_that_a_task_has_no_use_for_say_so(
+    task: str, verb: str, made: Callable[..., RunDir], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = made(task, "measured")
+    if not run.finished:
+        train(run)
+    if (task, verb) == ("language_modelling", "generate"):
+        return
+    with pytest.raises(SystemExit) as ended:
+        main([verb, f"run={run.path}", *(["prompt=a"] if verb == "generate" else [])])
+    assert ended.value.code == 2
+    told = capsys.readouterr().err.strip()
+    assert f"`etude {verb}` has no use for a run whose task is" in told
+    assert "\n" not in told
+
+
+def test_a_beam_is_refused_where_nothing_is_translated(made: Callable[..., RunDir]) -> None:
+    run = made("language_modelling", "measured")
+    if not run.finished:
+        train(run)
+    config = {"run": str(run.path), "split": "test", "device": "cpu", "decoding": {"beam": 8}, "metrics": {}}
+    with pytest.raises(UserError, match=r"decoding\.beam: .*nothing to search: leave it out"):
+        evaluate(config, ["decoding.beam=8"])
+    with pytest.raises(UserError, match=r"decoding\.beam is not a key of decoding"):
+        compose(["task=language_modelling", "decoding.beam=8"])
+
+
+def test_a_translation_is_not_gone_on_with(runs: Freeze, capsys: pytest.CaptureFixture[str]) -> None:
+    run = runs("translation", "budget.max_steps=2")
+    train(run)
+    with pytest.raises(SystemExit) as ended:
+        main(["generate", f"run={run.path}", "prompt=a"])
+    assert ended.value.code == 2
+    assert "task is Translation: `etude translate run=...`" in capsys.readouterr().err
+
+
+def test_generate_goes_on_with_prompts_and_says_the_same_again(
+    made: Callable[..., RunDir], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = made("language_modelling", "measured")
+    if not run.finished:
+        train(run)
+    said = []
+    for _ in range(2):
+        with pytest.raises(SystemExit) as ended:
+            main(["generate", f"run={run.path}", "prompt=a b", "sampling.max_length=9", "sampling.top_k=5"])
+        assert ended.value.code == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+    assert said[0].startswith("a b")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        (["task=language_modelling", "model/encoder=transformer"], "say model/encoder=none"),
+        (["task=translation", "model=encoder_only"], "needs a decoder, .* say model=base"),
+        (["task=language_modelling", "model=encoder_only"], "needs a decoder, .* say model=base"),
+        (["task=masked_language_modelling", "model=base"], "has a decoder: say model=encoder_only"),
+        (["task=language_modelling", "decoding=greedy"], "there is nothing to search: leave decoding out"),
+        (["task=classification", "model=tiny"], "has a decoder: say model=encoder_only"),
+    ],
+)
+def test_a_model_that_does_not_suit_the_task_is_refused_before_anything_is_written(
+    overrides: list[str], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=told):
+        freeze(compose([*overrides, f"runs_dir={tmp_path / 'runs'}"]))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_what_a_source_is_worth_may_be_asked_of_translation(runs: Freeze) -> None:
+    assert train(runs("without", "model/encoder=none", "budget.max_steps=2"))["test"]["bleu"] >= 0
+
+
+def test_a_class_without_what_the_task_calls_is_refused_by_name(runs: Freeze) -> None:
+    config = runs("translation").config()
+    config["model"] |= {"_target_": "etude.model.encoder_only.EncoderOnly", "decoder": None}
+    with pytest.raises(UserError, match="EncoderOnly has no start and no step"):
+        build.shapes(config)
+
+
+def test_the_task_identifies_a_training_and_translation_as_none_did(made: Callable[..., RunDir], runs: Freeze) -> None:
+    config = runs("translation").config()
+    assert identify(config, "text") == identify({k: v for k, v in config.items() if k != "task"}, "text")
+    masked = made("masked_language_modelling", "identified").config()
+    assert identify(masked, "text") != identify(masked | {"task": masked["task"] | {"rate": 0.3}}, "text")
+
+
+@pytest.mark.parametrize("task", NAMES)
+def test_the_plan_counts_the_positions_of_the_task_and_nothing_to_decode(
+    task: str, made: Callable[..., RunDir], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = made(task, "measured")
+    if not run.finished:
+        train(run)
+    typed = [line for line in run.overrides_file.read_text().splitlines() if line]
+    with pytest.raises(SystemExit) as ended:
+        main(["plan", *typed, "--json"])
+    assert ended.value.code == 0
+    [plan] = json.loads(capsys.readouterr().out)["runs"]
+    assert plan["decoding_flops"] == 0
+    assert plan["parameters"] == run.result()["parameters"]
+    assert plan["training_flops"] == pytest.approx(run.result()["flops"])
