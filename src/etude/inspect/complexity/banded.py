@@ -1,0 +1,32 @@
+"""Restricted self-attention that computes what it looks at and nothing else."""
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from etude.model.attention import LocalAttention
+from etude.model.cache import NO_CACHE, Cache
+from etude.model.position import Position
+
+
+class BandedAttention(LocalAttention):
+    """`LocalAttention` of an encoder in r n d operations, r = 2 window + 1: each query is given its own r keys.
+
+    Raises:
+        ValueError: the position scheme adds to scores.
+    """
+
+    def forward(self, x: Tensor, context: Tensor, mask: Tensor, position: Position, cache: Cache = NO_CACHE) -> Tensor:
+        """As in `MultiHeadAttention`, for `x` (B, S, D) that looks at itself and a mask (B, 1, 1, S)."""
+        queries = position.rotate(self.q_proj(x).unflatten(-1, (self.heads, -1)).transpose(1, 2), 0)
+        keys, values = self._keys_values(context, position, 0)
+        queries, keys = self.scale(queries, keys)
+        if position.score_bias(queries, keys.size(2), 0) is not None:
+            raise ValueError("banded attention has no scores of all pairs, to which this position scheme adds")
+        near = self._windows(mask.transpose(2, 3)).transpose(3, 4)  # (B, 1, S, 1, r)
+        read = self.backend(queries[:, :, :, None], self._windows(keys), self._windows(values), near, None)
+        return self.out_proj(read.squeeze(3).transpose(1, 2).flatten(2))
+
+    def _windows(self, x: Tensor) -> Tensor:
+        """(B, H, S, K) to what each position sees of it, (B, H, S, r, K); zeros, or False, beyond the ends."""
+        padded = F.pad(x, (0, 0, self.window, self.window))
+        return padded.unfold(2, 2 * self.window + 1, 1).transpose(3, 4)
