@@ -15,6 +15,7 @@ from torch import nn
 from etude.cli.show import main as show
 from etude.config.compose import compose
 from etude.config.identity import freeze
+from etude.config.rules import at
 from etude.errors import UserError
 from etude.inspect.show.anatomy import Node, choices_by_module, count_parameters, describe_modules
 from etude.inspect.show.drawing import render_tree
@@ -56,12 +57,12 @@ def test_every_choice_is_drawn_where_it_is_used_and_the_weights_add_up(variation
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(render_tree(config, tree, console.width))
     head, _, drawing = console.export_text().partition("\nmodule ")
-    assert head.startswith(f"Transformer: {total:,} parameters")
+    assert head.startswith(f"EncoderDecoder: {total:,} parameters")
     used = {type(module) for module in built.modules()}
     for group, value in config["choices"].items():
         if group.startswith("model/"):
             assert f"\n{group}={value} " in head
-            target = config["model"].get(group.removeprefix("model/"), {}).get("_target_")
+            target = at(config, f"{group.replace('/', '.')}._target_")
             places = [line for line in drawing.splitlines() if f" {group}={value} " in line]
             # What fills the weights is no module, conventions are no class, and rezero has no use for a norm.
             assert bool(places) == (target is not None and get_object(target) in used)

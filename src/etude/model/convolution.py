@@ -37,6 +37,23 @@ class GatedConvolution(nn.Module):
         return F.glu(self.mix(self.each(x.transpose(1, 2))).transpose(1, 2), dim=-1)
 
 
+class ConvolutionEncoderLayer(nn.Module):
+    """One of the encoder: a gated convolution over k // 2 neighbours on either side."""
+
+    def __init__(self, parts: Parts, *, d_model: int, kernel: int, separable: bool) -> None:
+        super().__init__()
+        self.side = kernel // 2
+        self.convolution = GatedConvolution(d_model=d_model, kernel=kernel, separable=separable)
+        self.convolution_residual = parts.residual()
+
+    def forward(self, x: Tensor, padding: Tensor) -> Tensor:
+        """(B, S, D) to (B, S, D); padding (B, S, 1) is True where no real token stands, and counts as zero."""
+        return self.convolution_residual(x, lambda h: self.convolution(self._around(h.masked_fill(padding, 0.0))))
+
+    def _around(self, x: Tensor) -> Tensor:
+        return F.pad(x, (0, 0, self.side, self.side))
+
+
 class ConvolutionEncoder(nn.Module):
     """A stack of gated convolutions, each position seeing k // 2 neighbours on either side.
 
@@ -57,24 +74,17 @@ class ConvolutionEncoder(nn.Module):
         super().__init__()
         if kernel % 2 == 0:
             raise ValueError(f"kernel={kernel} is even: an encoder's neighbourhood has a middle")
-        self.side = kernel // 2
         self.dropout = Dropout(parts.dropout)
         self.position: Position = parts.position(False)
-        layer = partial(GatedConvolution, d_model=d_model, kernel=kernel, separable=separable)
+        layer = partial(ConvolutionEncoderLayer, parts, d_model=d_model, kernel=kernel, separable=separable)
         self.layers = nn.ModuleList(layer() for _ in range(n_layers))
-        self.residuals = nn.ModuleList(parts.residual() for _ in range(n_layers))
         self.final_norm: nn.Module = parts.residual().final_norm()
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """Embeddings (B, S, D) and their mask (B, S), True at real tokens, to (B, S, D)."""
-        padding = ~mask[..., None]
-
-        def around(h: Tensor) -> Tensor:
-            return F.pad(h.masked_fill(padding, 0.0), (0, 0, self.side, self.side))
-
         x = self.dropout(self.position.add_to_embedding(x, 0))
-        for layer, residual in zip(self.layers, self.residuals, strict=True):
-            x = residual(x, lambda h, layer=layer: layer(around(h)))
+        for layer in self.layers:
+            x = layer(x, ~mask[..., None])
         closed: Tensor = self.final_norm(x)
         return closed
 

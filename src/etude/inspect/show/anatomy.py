@@ -9,6 +9,7 @@ from hydra.utils import get_object
 from torch import nn
 
 from etude.config.explain import explain
+from etude.config.rules import at
 from etude.tasks import build
 
 
@@ -39,13 +40,9 @@ def count_parameters(config: dict[str, Any]) -> int:
 
 def choices_by_module(config: dict[str, Any]) -> dict[type, str]:
     """Class -> the choice that it comes from, such as "model/position=rope"."""
-    parts = {
-        name: part["_target_"]
-        for name, part in config["model"].items()
-        if isinstance(part, dict) and "_target_" in part
-    }
-    choices = config["choices"]
-    return {get_object(target): f"model/{name}={choices.get(f'model/{name}')}" for name, target in parts.items()}
+    chosen = {group: value for group, value in config["choices"].items() if group.startswith("model/")}
+    parts = {group: at(config, f"{group.replace('/', '.')}._target_") for group in chosen}
+    return {get_object(target): f"{group}={chosen[group]}" for group, target in parts.items() if target}
 
 
 def describe_modules(model: nn.Module, chosen: Mapping[type, str]) -> Node:

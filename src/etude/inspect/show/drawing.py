@@ -8,6 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from etude.config.rules import at
 from etude.inspect.show.anatomy import Node
 from etude.inspect.show.named import Config
 from etude.studies.axes import gloss
@@ -48,9 +49,9 @@ def _choices(config: Config, folders: Sequence[Traversable]) -> Table:
 
 def _own(config: Config, group: str) -> str:
     """The values of a part that are no size of the model."""
-    part = config["model"].get(group.rpartition("/")[2], {})
-    sizes = sizes_of(config)
-    own = [f"{key}={format_value(is_)}" for key, is_ in part.items() if key not in _HYDRAS and sizes.get(key) != is_]
+    part, sizes = at(config, group.replace("/", ".")) or {}, sizes_of(config)
+    values = {key: value for key, value in part.items() if key not in _HYDRAS and not isinstance(value, dict)}
+    own = [f"{key}={format_value(value)}" for key, value in values.items() if sizes.get(key) != value]
     return f"({', '.join(own)})" if own else ""
 
 
