@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from etude.errors import UserError
-from etude.training.metrics_writers import COLUMNS, Bar, MetricsFile, ProgressFile, read_metrics
+from etude.training.metrics_writers import COLUMNS, Bar, MetricsFile, ProgressFile, missing_steps, read_metrics
 
 
 def test_rows_are_appended_with_blanks_where_there_is_no_value(tmp_path):
@@ -35,6 +35,26 @@ def test_a_row_that_a_kill_tore_is_left_out(tmp_path):
     with path.open("a") as file:
         file.write("20,3")
     assert [row["step"] for row in read_metrics(path)] == ["10"]
+
+
+@pytest.mark.parametrize(
+    ("begun_with", "goes_on_with", "lost", "told"),
+    [
+        (10, 10, [], []),
+        (10, 10, [20], [20]),
+        (10, 5, [], []),
+        (5, 10, [], []),
+        (10, 15, [], []),
+        (5, 10, [10, 15], [10]),
+    ],
+)
+def test_a_row_is_missed_where_both_intervals_have_one(tmp_path, begun_with, goes_on_with, lost, told):
+    metrics = MetricsFile(tmp_path / "metrics.csv", 0)
+    for step in range(begun_with, 31, begun_with):
+        metrics.write({"step": step, "loss": 1.0})
+        if step not in lost:
+            metrics.write({"step": step, "valid_loss": 2.0})
+    assert missing_steps(metrics.path, 30, every=begun_with, val_every=goes_on_with) == told
 
 
 def test_a_full_disk_is_told_in_one_sentence(tmp_path):

@@ -4,6 +4,7 @@ import csv
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from math import gcd, lcm
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -76,12 +77,16 @@ def read_metrics(path: Path) -> list[dict[str, str]]:
 
 
 def missing_steps(path: Path, step: int, *, every: int, val_every: int) -> list[int]:
-    """The steps up to `step` that a metrics file has lost a row of: of training, or of a validation."""
+    """The steps up to `step` that a metrics file has lost a row of: of training, or of a validation.
+
+    Where the run was begun with another interval, only steps of both can be missed.
+    """
     rows = read_metrics(path)
     missing: set[int] = set()
     for column, interval in (("loss", every), ("valid_loss", val_every)):
         there = {int(row["step"]) for row in rows if row.get(column)}
-        missing |= set(range(interval, step + 1, interval)) - there
+        both = lcm(interval, gcd(*there)) if there else interval
+        missing |= set(range(both, step + 1, both)) - there
     return sorted(missing)
 
 

@@ -44,7 +44,7 @@
   }
 
   function buckets() {
-    const arms = [...new Set(pair())];
+    const arms = [...new Set(pair())].filter((arm) => arm.buckets);  // translations of another text have none
     const labels = DATA.buckets.map(({ label }) => label);
     return {
       traces: arms.map((arm) => ({
@@ -61,7 +61,7 @@
       label: `BLEU by the length of the source, ${arms.map((arm) => arm.name).join(" and ")}`,
       caption: "Words of the source sentence; each point is the mean over the seeds of the arm.",
       head: ["words", "sentences", ...arms.map((arm) => arm.name)],
-      rows: DATA.buckets.map(({ label, sentences }, i) => [label, format(sentences), ...arms.map((arm) => format(arm.buckets?.[i], 1))]),
+      rows: DATA.buckets.map(({ label, sentences }, i) => [label, format(sentences), ...arms.map((arm) => format(arm.buckets[i], 1))]),
     };
   }
 

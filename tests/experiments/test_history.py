@@ -1,0 +1,63 @@
+"""The systems of the paper's neighbourhood, at equal parameters and equal computation."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from etude.config.compose import compose
+from etude.config.identity import resolve
+from etude.studies.study import load_study
+from etude.tasks.size import measure_size
+
+STUDY = load_study("history")
+SMALL = ["budget=smoke", "logger=none", "data.train_pairs=400", "data.valid_pairs=20", "data.test_pairs=20"]
+
+
+def config(arm: str, *typed: str) -> dict:
+    return resolve(compose([f"experiment=history/{arm}", *typed]))
+
+
+def size(arm: str):
+    return measure_size(config(arm))
+
+
+@pytest.mark.parametrize("arm", STUDY.arms)
+def test_every_system_has_as_many_parameters_as_the_transformer(arm):
+    assert size(arm).parameters == pytest.approx(size(STUDY.baseline).parameters, rel=0.05)
+
+
+@pytest.mark.parametrize("arm", STUDY.arms)
+def test_every_system_takes_as_many_operations_as_the_transformer(arm):
+    ours, base = (size(name).training_flops(12, 12) for name in (arm, STUDY.baseline))
+    assert ours == pytest.approx(base, rel=0.05)
+
+
+def test_the_systems_are_those_of_the_papers():
+    made = {
+        arm: (config(arm)["choices"]["model/encoder"], config(arm)["choices"]["model/decoder"]) for arm in STUDY.arms
+    }
+    assert made["rnn"] == made["additive"] == made["multiplicative"] == ("recurrent", "recurrent")
+    assert made["convolution"] == ("convolution", "convolution")
+    assert made["base"] == made["modern"] == ("transformer", "transformer")
+    alignments = {arm: config(arm)["choices"].get("model/decoder/alignment") for arm in STUDY.arms}
+    assert alignments["rnn"] == "none"
+    assert alignments["additive"] == "additive"
+    assert alignments["multiplicative"] == "general"
+
+
+@pytest.mark.slow
+def test_the_sweep_its_report_and_an_alignment_finish(tmp_path: Path):
+    for verb in (["sweep", "history", *SMALL], ["report", "history", *SMALL, "--markdown", "table.md"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "etude", *verb],
+            cwd=tmp_path,
+            env=os.environ | {"ETUDE_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    table = (tmp_path / "table.md").read_text(encoding="utf-8")
+    assert [arm for arm in STUDY.arms if arm not in table] == []
