@@ -36,9 +36,8 @@ def test_every_system_takes_as_many_operations_as_the_transformer(arm):
 
 
 def test_the_systems_are_those_of_the_papers():
-    made = {
-        arm: (config(arm)["choices"]["model/encoder"], config(arm)["choices"]["model/decoder"]) for arm in STUDY.arms
-    }
+    chosen = {arm: config(arm)["choices"] for arm in STUDY.arms}
+    made = {arm: (choices["model/encoder"], choices["model/decoder"]) for arm, choices in chosen.items()}
     assert made["rnn"] == made["additive"] == made["multiplicative"] == ("recurrent", "recurrent")
     assert made["convolution"] == ("convolution", "convolution")
     assert made["base"] == made["modern"] == ("transformer", "transformer")
