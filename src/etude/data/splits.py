@@ -12,17 +12,20 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from etude.data.batch import Batch, Draw, collate
 from etude.data.corpus import Pair
 from etude.data.token_array import TokenArray, TokenWriter
 from etude.data.tokenize import Limits, tokenize
 from etude.data.tokenizer import Tokenizer
 from etude.errors import UserError
 from etude.files import write_text
+
+if TYPE_CHECKING:
+    from etude.data.batch import Batch, Draw
 
 __all__ = ["Limits", "TokenSplit", "describe_counts", "read_text", "write_split"]
 
@@ -49,8 +52,10 @@ class TokenSplit:
     def __len__(self) -> int:
         return len(self.sources)
 
-    def collate(self, rows: npt.NDArray[np.int64], draw: Draw) -> Batch:
+    def collate(self, rows: npt.NDArray[np.int64], draw: "Draw") -> "Batch":
         """The batch of some rows, as translation has it: nothing in it is left to chance."""
+        from etude.data.batch import collate  # which needs torch, and what prepares a text does not
+
         return collate(self, rows)
 
     def longest(self, side: str) -> tuple[int, str]:

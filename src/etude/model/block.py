@@ -28,7 +28,7 @@ class LayerCache:
     """What one decoder layer remembers of the target tokens fed so far."""
 
     self_attn: Cache
-    cross_attn: Cache = NO_CACHE
+    cross_attn: Cache
 
 
 class DecoderLayer(nn.Module):
@@ -69,7 +69,7 @@ class CausalLayer(EncoderLayer):
 
     def start(self) -> LayerCache:
         """Nothing is remembered yet."""
-        return LayerCache(self.attention.start())
+        return LayerCache(self.attention.start(), NO_CACHE)
 
     def forward(  # type: ignore[override]
         self, x: Tensor, mask: Tensor, position: Position, memory: Tensor, memory_mask: Tensor, cache: LayerCache
