@@ -8,7 +8,7 @@ import torch
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from etude.data.batching import Batch, BatchStream, check_budget, collate, evaluation_batches
+from etude.data.batching import Batch, BatchStream, check_budget, evaluation_batches
 from etude.data.epochs import Epochs
 from etude.data.splits import Limits
 from etude.data.store import TokenStore, prepare
@@ -62,7 +62,7 @@ def test_a_row_longer_than_the_budget_is_an_error_that_names_line_and_key(
 def test_a_batch_holds_the_rows_shifted_masked_and_padded(store: TokenStore) -> None:
     split = store.split("train")
     rows = np.array([7, 0, 299, 5])
-    batch = collate(split, rows)
+    batch = split.collate(rows, EVALUATION)
     sources, targets = ([list(map(int, side[row])) for row in rows] for side in (split.sources, split.targets))
 
     assert all(line.pop() == EOS for line in [*sources, *targets])
@@ -88,14 +88,14 @@ def test_a_target_that_is_cut_is_not_asked_to_end_in_mid_sentence(
     pieces, short = (store.tokenizer.encode(target) for _, target in (cut, whole))
     assert len(short) < 8
     for rows in ([0], [0, 1]):
-        batch = collate(store.split("test"), np.array(rows))
+        batch = store.split("test").collate(np.array(rows), EVALUATION)
         assert batch.target_out[0].tolist() == pieces[:9]
         assert batch.target_in[0].tolist() == [BOS, *pieces[:8]]
         assert batch.target_tokens == 9 + (len(short) + 1) * (len(rows) - 1)
 
 
 def test_a_batch_moves_to_a_device_whole(store: TokenStore) -> None:
-    batch = collate(store.split("train"), np.array([1, 2]))
+    batch = store.split("train").collate(np.array([1, 2]), EVALUATION)
     moved = batch.to(torch.device("meta"))
     assert {getattr(moved, side).device.type for side in ("source", "source_mask", "target_in", "target_out")} == {
         "meta"

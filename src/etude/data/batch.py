@@ -1,16 +1,13 @@
 """What a training step is given."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from etude.data.tokenizer import BOS, PAD
-
-if TYPE_CHECKING:
-    from etude.data.splits import TokenSplit
 
 Rows = npt.NDArray[np.int64]
 
@@ -39,11 +36,6 @@ class Batch:
             name: one.to(device) for name, one in vars(self).items() if isinstance(one, torch.Tensor)
         }
         return replace(self, **moved)
-
-
-def collate(split: "TokenSplit", rows: Rows) -> Batch:
-    """The batch of some rows of a split."""
-    return make_batch(split.sources.padded(rows), split.targets.padded(rows), rows)
 
 
 def make_batch(

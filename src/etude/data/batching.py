@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch.utils.data import IterableDataset
 
-from etude.data.batch import EVALUATION, Batch, Draw, Rows, collate
+from etude.data.batch import EVALUATION, Batch, Draw, Rows
 from etude.data.epochs import Epochs, cut
 from etude.data.tokenizer import PAD
 from etude.errors import UserError
 
-__all__ = ["Batch", "BatchStream", "Examples", "check_budget", "collate", "evaluation_batches"]
+__all__ = ["Batch", "BatchStream", "Examples", "check_budget", "evaluation_batches"]
 
 
 class Examples(Protocol):

@@ -54,9 +54,9 @@ class TokenSplit:
 
     def collate(self, rows: npt.NDArray[np.int64], draw: "Draw") -> "Batch":
         """The batch of some rows, as translation has it: nothing in it is left to chance."""
-        from etude.data.batch import collate  # which needs torch, and what prepares a text does not
+        from etude.data.batch import make_batch  # which needs torch, and what prepares a text does not
 
-        return collate(self, rows)
+        return make_batch(self.sources.padded(rows), self.targets.padded(rows), rows)
 
     def longest(self, side: str) -> tuple[int, str]:
         """The most tokens in a row of the source or target, and where that row stands."""
