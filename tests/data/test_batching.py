@@ -8,6 +8,7 @@ import torch
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
+from etude.data.batch import EVALUATION
 from etude.data.batching import Batch, BatchStream, check_budget, evaluation_batches
 from etude.data.epochs import Epochs
 from etude.data.splits import Limits
