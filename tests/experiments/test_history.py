@@ -1,10 +1,5 @@
 """The systems of the paper's neighbourhood, at equal parameters and equal computation."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from etude.config.compose import compose
@@ -48,15 +43,6 @@ def test_the_systems_are_those_of_the_papers():
 
 
 @pytest.mark.slow
-def test_the_sweep_its_report_and_an_alignment_finish(tmp_path: Path):
-    for verb in (["sweep", "history", *SMALL], ["report", "history", *SMALL, "--markdown", "table.md"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "etude", *verb],
-            cwd=tmp_path,
-            env=os.environ | {"ETUDE_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-    table = (tmp_path / "table.md").read_text(encoding="utf-8")
+def test_the_sweep_and_its_report_finish(swept):
+    _, table = swept("history", *SMALL)
     assert [arm for arm in STUDY.arms if arm not in table] == []

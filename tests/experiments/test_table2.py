@@ -1,10 +1,5 @@
 """Table 2: the paper's recipe for each of its four models, and the whole study once, small."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from etude.config.compose import compose
@@ -56,17 +51,7 @@ def test_what_the_paper_says_of_its_cost_follows_from_its_formula():
 
 
 @pytest.mark.slow
-def test_the_sweep_and_its_report_finish_on_embedded_text(tmp_path: Path):
-    for verb in (["sweep", "table2", *SMALL], ["report", "table2", *SMALL, "--markdown", "table.md"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "etude", *verb],
-            cwd=tmp_path,
-            env=os.environ | {"ETUDE_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-    table = (tmp_path / "table.md").read_text(encoding="utf-8")
-    for arm in STUDY.arms:
-        assert arm in table
+def test_the_sweep_and_its_report_finish_on_embedded_text(swept):
+    _, table = swept("table2", *SMALL)
+    assert [arm for arm in STUDY.arms if arm not in table] == []
     assert "27.3" in table

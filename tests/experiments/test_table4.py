@@ -1,10 +1,5 @@
 """Table 4: what the paper says of its parser, and the whole study once, small."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from etude.config.compose import compose
@@ -50,15 +45,8 @@ def test_the_readme_shows_every_arm_and_what_the_paper_printed():
 
 
 @pytest.mark.slow
-def test_the_sweep_and_its_report_finish_and_show_f1(tmp_path: Path):
-    for verb in (["sweep", "table4", *SMALL], ["report", "table4", "budget=smoke", "--markdown", "table.md"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "etude", *verb],
-            cwd=tmp_path,
-            env=os.environ | {"ETUDE_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            timeout=500,
-        )
-        assert done.returncode == 0, done.stderr
-    assert "BLEU" not in done.stdout
+def test_the_sweep_and_its_report_finish_and_show_f1(swept):
+    shown, table = swept("table4", *SMALL)
+    assert "BLEU" not in shown
+    assert "F1" in table
+    assert [arm for arm in STUDY.arms if arm not in table] == []
