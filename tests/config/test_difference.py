@@ -98,3 +98,11 @@ def test_what_is_told_is_enough_to_make_one_config_out_of_the_other(before, afte
 def test_the_way_back_tells_the_same_pairs_turned_round(before, after):
     there, back = difference(before, after).values, difference(after, before).values
     assert {key: (new, old) for key, (old, new) in there.items()} == back
+
+
+def test_a_part_within_a_part_is_told_by_its_values():
+    before, after = (resolve(compose(overrides)) for overrides in ([], ["model/decoder=recurrent"]))
+    found = difference(before, after)
+    assert found.choices["model/decoder/alignment"] == (ABSENT, "additive")
+    assert found.values["model.decoder.alignment.d_model"] == (ABSENT, 64)
+    assert not any(isinstance(side, dict) for pair in found.values.values() for side in pair)

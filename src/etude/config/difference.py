@@ -60,6 +60,11 @@ def difference(before: Config, after: Config, written: tuple[Config, Config] = (
     )
 
 
+def _is_missing_part(side: Any, sides: tuple[Any, Any, Any, Any]) -> bool:
+    """Whether there is nothing here where another side has a part that a config group chose."""
+    return side is ABSENT and any(isinstance(other, Mapping) and "_partial_" in other for other in sides[:2])
+
+
 @dataclass(frozen=True)
 class _Change:
     key: str
@@ -69,8 +74,8 @@ class _Change:
 
 
 def _changes(sides: tuple[Any, Any, Any, Any], path: str = "") -> Iterator[_Change]:
-    """Every leaf that differs, and every section that only one side has."""
-    before, after, written_before, written_after = sides
+    """Every leaf that differs; a part that only one side has is told by its leaves too, any other section whole."""
+    before, after, written_before, written_after = ({} if _is_missing_part(side, sides) else side for side in sides)
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         if canonical(before) != canonical(after):
             follows = written_before is not ABSENT and canonical(written_before) == canonical(written_after)
