@@ -93,7 +93,8 @@ def test_a_glob_finds_the_arms_of_a_study():
 
 def test_an_arm_may_choose_several_files_of_a_group(monkeypatch):
     study = SimpleNamespace(arms={"both": ["callbacks=[ema,gradient_norms]", "callbacks.ema.decay=0.9"]})
-    monkeypatch.setattr("hydra_plugins.etude_studies.load_study", lambda name: study)
+    # Hydra loads its plugins without making them attributes of their package, by which they could be patched.
+    monkeypatch.setitem(arm_config.__globals__, "load_study", lambda name: study)
     config = arm_config("mine/both")
     assert config.defaults == [{"override /callbacks": ["ema", "gradient_norms"]}, "_self_"]
     assert config.callbacks.ema.decay == 0.9
