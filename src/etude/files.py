@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -70,6 +71,20 @@ def checksum(path: Path, algorithm: str = "sha256") -> str:
     """The SHA-256 of a file, or what another algorithm of hashlib's makes of it."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, algorithm).hexdigest()
+
+
+def link_or_copy(file: Path, to: Path) -> None:
+    """Give a file another name, or where that cannot be, a copy.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+    """
+    try:
+        to.hardlink_to(file)
+    except FileNotFoundError:
+        raise
+    except OSError:  # another file system, or one that knows no links
+        shutil.copy2(file, to)
 
 
 def is_whole_archive(path: Path) -> bool:

@@ -103,7 +103,7 @@ def test_what_is_not_finite_is_told_as_a_dash():
     ]
     nothing = {"perplexity": None, "change": None, "interval": [None, None]}
     found = {
-        "settings": {"split": "test", "sentences": 1, "seed": 1, "decoding": {"beam": 4}},
+        "settings": {"split": "test", "sentences": 1, "seed": 1, "metric": "bleu", "decoding": {"beam": 4}},
         "intact": {"perplexity": None, "bleu": 0.0},
         "heads": heads,
         "order": nothing,

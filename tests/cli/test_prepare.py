@@ -28,6 +28,16 @@ def test_verify_reads_a_prepared_text_again_and_names_what_is_damaged(
     assert f"{file} is damaged" in capsys.readouterr().err
 
 
+def test_what_training_would_refuse_is_refused_before_anything_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["prepare", "task=classification", "model=tiny", f"cache_dir={tmp_path / 'cache'}"])
+    assert end.value.code == 2
+    assert "say model=encoder_only" in capsys.readouterr().err
+    assert not (tmp_path / "cache").exists()
+
+
 def test_what_cleaning_left_out_is_told_for_each_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts = {"text.en": "a b\n" * 40 + "\n", "text.de": "c d\n" * 40 + "c\n"}
     texts |= {f"new.{code}.sgm": '<doc docid="d"><seg id="1">a b</seg></doc>' for code in ("en", "de")}

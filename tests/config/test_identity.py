@@ -19,7 +19,7 @@ def corpus(tmp_path):
 
 def identity(overrides: list[str]) -> str:
     config = resolve(compose(overrides))
-    return identify(config, fingerprint(config))[0]
+    return identify(config, fingerprint(config))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_run_is_filed_by_study_arm_and_seed_with_its_frozen_config(corpus, tmp
     identifier = run.path.name.removeprefix("seed5-")
     assert run.path == tmp_path / "runs" / "table3" / "A1" / f"seed5-{identifier}"
     frozen = yaml.safe_load(run.config_file.read_text())
-    assert identify(frozen, fingerprint(frozen))[0] == identifier
+    assert identify(frozen, fingerprint(frozen)) == identifier
     assert frozen["model"]["heads"] == 1
     assert frozen["model"]["attention"]["d_k"] == 64
     assert frozen["choices"]["model/position"] == "sinusoidal"

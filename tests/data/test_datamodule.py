@@ -2,7 +2,7 @@ import torch
 from lightning import LightningModule, Trainer
 
 from etude.data.batching import Batch
-from etude.data.datamodule import TranslationData
+from etude.data.datamodule import TextDataModule
 from etude.data.store import TokenStore
 
 
@@ -28,7 +28,7 @@ class Recorder(LightningModule):
 
 def fitted(store: TokenStore, steps: int, start_step: int) -> Recorder:
     recorder = Recorder()
-    data = TranslationData(store, source_tokens=400, target_tokens=400, length_noise=2.0, seed=1, start_step=0)
+    data = TextDataModule(store, source_tokens=400, target_tokens=400, length_noise=2.0, seed=1, start_step=0)
     data.start_step = start_step
     trainer = Trainer(
         max_steps=steps,
@@ -57,7 +57,7 @@ def test_validation_goes_through_every_row_once(store: TokenStore) -> None:
 
 
 def test_each_process_trains_on_its_share_of_every_batch_and_validates_on_all(store: TokenStore) -> None:
-    data = TranslationData(store, source_tokens=400, target_tokens=400, length_noise=2.0, seed=1, start_step=2)
+    data = TextDataModule(store, source_tokens=400, target_tokens=400, length_noise=2.0, seed=1, start_step=2)
     alone = [batch.rows.tolist() for _, batch in zip(range(10), data.train_dataloader(), strict=False)]
     whole = [batch.rows.tolist() for batch in data.val_dataloader()]
 

@@ -146,6 +146,8 @@ def test_an_unknown_split_is_told_with_the_known_ones() -> None:
 @pytest.mark.parametrize("changed", [{"seed": 2}, {"train_pairs": 301}, {"valid_pairs": 41}, {"test_pairs": 51}])
 def test_the_fingerprint_changes_with_what_changes_the_text(changed: dict[str, int]) -> None:
     assert corpus(**changed).fingerprint() != corpus().fingerprint()
+    same = corpus(**changed).training_fingerprint() == corpus().training_fingerprint()
+    assert same == ("test_pairs" in changed)
 
 
 def test_the_fingerprint_stays_where_the_text_stays() -> None:

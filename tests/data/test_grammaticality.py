@@ -34,6 +34,8 @@ def test_the_text_of_version_1_stays_what_it_is():
 def test_the_fingerprint_follows_the_text():
     assert corpus().fingerprint() == corpus(vocab_size=7).fingerprint()
     assert len({corpus().fingerprint(), corpus(seed=2).fingerprint(), corpus(test_pairs=51).fingerprint()}) == 3
+    assert corpus(test_pairs=51).training_fingerprint() == corpus().training_fingerprint()
+    assert corpus(seed=2).training_fingerprint() != corpus().training_fingerprint()
     assert list(corpus(seed=2).pairs("valid")) != list(corpus().pairs("valid"))
 
 

@@ -90,12 +90,14 @@ def test_the_text_is_pinned_by_what_was_taken_and_taken_anew_when_files_change(c
         corpus(path="json", data_files=files).fingerprint()
     corpus(path="json", data_files=files).fetch()
     first = corpus(path="json", data_files=files).fingerprint()
+    trained = corpus(path="json", data_files=files).training_fingerprint()
     assert first != corpus(path="json", data_files=files, languages=["en", "nl"]).fingerprint()
     Path(files["test"]).write_text(json.dumps({"translation": {"en": "new", "de": "neu"}}) + "\n")
     changed = corpus(path="json", data_files=files)
     changed.fetch()
     assert [*changed.pairs("test")] == [("new", "neu")]
     assert changed.fingerprint() != first
+    assert changed.training_fingerprint() == trained
 
 
 @pytest.mark.parametrize(

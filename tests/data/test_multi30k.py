@@ -128,6 +128,7 @@ def test_another_test_set_is_read_and_pinned_by_what_was_read(folder: Path, tmp_
     assert [*of_2017().pairs("valid")] == [("val en", "val de"), ("2", "2")]
     (folder / "test_2017_flickr.de.gz").write_bytes(gzip.compress(b"changed\n"))
     assert len({first, second, of_2017().fingerprint()}) == 3
+    assert of_2017().training_fingerprint() == small(folder, tmp_path / "cache").training_fingerprint()
 
 
 def test_a_test_set_that_there_is_not_names_those_there_are(tmp_path: Path) -> None:

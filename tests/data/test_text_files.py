@@ -115,6 +115,18 @@ def test_the_fingerprint_follows_the_text_and_nothing_else(tmp_path: Path) -> No
     assert files_corpus(tsv=path, holdout=5).fingerprint() != first
 
 
+def test_files_to_test_on_are_not_trained_on_and_held_out_text_is_missed(tmp_path: Path) -> None:
+    path = write_tsv(tmp_path / "a.tsv", numbered(50))
+    given = [{"tsv": write_tsv(tmp_path / f"{n}.tsv", numbered(n)), "source": None, "target": None} for n in (3, 4)]
+    one, other = (files_corpus(tsv=path, holdout=5, test=test) for test in given)
+    assert one.training_fingerprint() == other.training_fingerprint()
+    assert [*one.pairs("train")] == [*other.pairs("train")]
+    apart = files_corpus(tsv=path, holdout=5), files_corpus(tsv=path, holdout=6, test=given[0])
+    for changed in apart:
+        assert changed.training_fingerprint() != one.training_fingerprint()
+        assert [*changed.pairs("train")] != [*one.pairs("train")]
+
+
 def test_further_columns_are_not_read(tmp_path: Path) -> None:
     file = tmp_path / "a.tsv"
     file.write_text("one\teins\tCC-BY\ntwo\tzwei\tCC-BY\n" + "x\ty\tz\n" * 2)

@@ -136,6 +136,9 @@ def test_the_text_has_no_fingerprint_before_what_is_not_pinned_has_been_read(
     assert corpus(root=str(folder)).fingerprint() == met
     assert corpus(max_words=9).fingerprint() != met
     assert corpus(valid="newstest2012").fingerprint() != met
+    others = ({"max_words": 9}, {"valid": "newstest2012"})
+    assert corpus(test="newstest2012").training_fingerprint() == (trained := corpus().training_fingerprint())
+    assert trained not in {corpus(**other).training_fingerprint() for other in others}
 
 
 def test_another_archive_under_the_same_name_is_another_text(

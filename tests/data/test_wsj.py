@@ -68,6 +68,8 @@ def test_silver_trees_come_behind_those_of_the_sections(folder: Path, tmp_path: 
     assert list(made.pairs("train")) == [*corpus(folder).pairs("train"), ("it rains .", LINE)]
     assert list(made.pairs("valid")) == list(corpus(folder).pairs("valid"))
     assert made.fingerprint() != corpus(folder).fingerprint()
+    assert made.training_fingerprint() != corpus(folder).training_fingerprint()
+    assert corpus(folder, "data.sections.test=[22,22]").training_fingerprint() == corpus(folder).training_fingerprint()
 
 
 def test_the_fingerprint_changes_with_what_the_files_hold_and_not_with_where_they_lie(folder: Path) -> None:

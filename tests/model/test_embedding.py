@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.model.conftest import options
 from torch.testing import assert_close
 
 from etude.data.tokenizer import BOS, PAD
@@ -49,3 +50,23 @@ def test_silent_pieces_can_still_be_predicted():
     embedding = t2t()
     embedding.logits(torch.ones(1, 1, D))[..., PAD].sum().backward()
     assert embedding.output_table.weight.grad[PAD].ne(0).all()
+
+
+@pytest.mark.parametrize("tying", options("tying"))
+@pytest.mark.parametrize(
+    "alone",
+    [
+        ["model=encoder_only", "task=masked_language_modelling"],
+        ["task=language_modelling"],
+        ["task=language_modelling", "model/decoder=recurrent", "model/decoder/alignment=none"],
+        ["task=language_modelling", "model/decoder=convolution"],
+    ],
+    ids=["encoder", "decoder", "recurrent", "convolution"],
+)
+def test_a_stack_alone_keeps_no_weight_that_it_does_not_learn(tiny, sentences, tying, alone):
+    """Two processes wait for the gradients of all weights."""
+    model = tiny(*alone, tying)
+    source, mask, target = sentences
+    model(source, mask, target).sum().backward()
+    learned = {name: weight.grad is not None for name, weight in model.named_parameters() if weight.requires_grad}
+    assert all(learned.values()), [name for name in learned if not learned[name]]

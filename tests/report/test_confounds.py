@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from etude.config.compose_cache import ConfigCache
-from etude.report import report
+from etude.report import report, results
 from etude.report.compare import compare
 from etude.report.confounds import find_confounds
 from etude.report.selection import Selection
@@ -42,6 +43,16 @@ def frozen(study: str) -> list[Run]:
         Run(RunDir(Path(arm)), study, arm, 1, configs.resolve([f"experiment={study}/{arm}"]).config, RESULT)
         for arm in load_study(study).arms
     ]
+
+
+def test_a_run_from_before_a_group_existed_stands_beside_those_of_today(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", typed=["budget.rate=1.2"])
+    task = {"_target_": "etude.tasks.translation.Translation"}
+    today = make_run("A1", typed=["budget.lr_factor=1.2"], changed={"task": task})
+    config = yaml.safe_load(today.config_file.read_text())
+    groups = {"task": "translation", "model/encoder": "transformer", "model/decoder": "transformer"}
+    today.config_file.write_text(yaml.safe_dump(config | {"choices": config["choices"] | groups}, sort_keys=False))
+    assert {run.arm for run in results("heads", runs_dir).runs} == {"base", "A1"}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from etude.config.compose import compose
 from etude.config.identity import resolve
 from etude.errors import UserError
-from etude.studies.renames import GROUPS, KEYS, VALUES, with_new_names
+from etude.studies.renames import GROUPS, KEYS, VALUES, override_of_today, with_groups_of_today, with_new_names
 from etude.studies.study import value_at
 
 
@@ -35,3 +35,33 @@ def test_the_config_of_a_run_from_before_is_read_under_the_names_of_today() -> N
     before = before | {"choices": choices}
     assert before != today
     assert with_new_names(before) == today == with_new_names(today)
+
+
+@pytest.mark.parametrize("older", [{}, {"_target_": "etude.model.transformer.Transformer"}])
+def test_groups_that_there_were_not_are_read_as_what_every_run_was_then(older: dict[str, str]) -> None:
+    today = resolve(compose([]))
+    backend = today["model"]["backend"] | {"_target_": "etude.model.kernel.Explicit"}
+    new = ("_target_", "encoder", "decoder")
+    model = {key: value for key, value in today["model"].items() if key not in new} | older | {"backend": backend}
+    groups = ("task", "model/encoder", "model/decoder")
+    choices = {group: choice for group, choice in today["choices"].items() if group not in groups}
+    before = {key: value for key, value in today.items() if key != "task"} | {"model": model, "choices": choices}
+    assert with_groups_of_today(before) == today == with_groups_of_today(today)
+    assert "task" not in before
+
+
+def test_a_model_of_ones_own_gets_no_group_that_it_had_not() -> None:
+    own = {"task": {}, "model": {"_target_": "mine.models.Gru"}, "choices": {"model": "gru"}}
+    assert with_groups_of_today(own) == own
+
+
+def test_what_was_typed_is_read_under_the_names_of_today() -> None:
+    typed = ["model/kernel=explicit", "+model/kernel=sdpa", "budget.rate=1.2", "model.kernel.dropout=0.1", "seed=1"]
+    today = [
+        "model/backend=eager",
+        "+model/backend=sdpa",
+        "budget.lr_factor=1.2",
+        "model.backend.dropout=0.1",
+        "seed=1",
+    ]
+    assert [*map(override_of_today, typed)] == today

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 import sacrebleu
 
+from etude.errors import UserError
 from etude.files import write_json
 from etude.runs.run_dir import RunDir
+from etude.tasks.chrf_ter import chrf, ter
 from etude.tasks.metrics import add_missing_metrics, format_scores, score_translations
 
 HYPOTHESES = ["Der Hund läuft schnell.", "Eine Katze schläft."]
@@ -37,6 +39,13 @@ def test_chrf_and_ter_are_sacrebleus_with_its_signatures() -> None:
     assert found["ter"] == sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES]).score
     assert "nc:6|nw:0" in found["chrf_signature"]
     assert "tok:tercom" in found["ter_signature"]
+
+
+def test_what_cannot_be_compared_is_refused_by_the_name_of_the_metric() -> None:
+    with pytest.raises(UserError, match=r"^chrF of no lines is not defined"):
+        chrf([], [], 6, 0)
+    with pytest.raises(UserError, match="TER needs one reference line for each"):
+        ter(HYPOTHESES[:1], REFERENCES, False, False)
 
 
 def test_bleu_keeps_the_names_that_results_have_had() -> None:

@@ -17,7 +17,7 @@ from etude.data import store
 from etude.runs.run_dir import RunDir
 from etude.training.metrics_callback import Records
 from etude.training.metrics_writers import MetricsFile
-from etude.training.module import TranslationModule
+from etude.training.module import TrainingModule
 
 
 def meet(number: signal.Signals = signal.SIGKILL) -> None:
@@ -57,24 +57,24 @@ def half_a_checkpoint(call: int) -> None:
 
 
 MOMENTS = {
-    "before the first step": lambda: at_call(TranslationModule, "training_step", 1),
-    "in the middle of an epoch": lambda: at_call(TranslationModule, "training_step", 6),
+    "before the first step": lambda: at_call(TrainingModule, "training_step", 1),
+    "in the middle of an epoch": lambda: at_call(TrainingModule, "training_step", 6),
     "between a step and its records": lambda: at_call(Records, "on_train_batch_end", 8),
-    "in the middle of a validation": lambda: at_call(TranslationModule, "validation_step", 3),
+    "in the middle of a validation": lambda: at_call(TrainingModule, "validation_step", 3),
     "in the middle of a row": lambda: at_call(MetricsFile, "write", 5, before=False),
     "in the middle of a checkpoint": lambda: half_a_checkpoint(2),
     "between the old checkpoint and the new": lambda: at_call(os, "fsync", 12, before=False),
     "in the middle of preparing": lambda: at_call(store, "write_split", 2, before=False),
     "while the weights are judged": lambda: at_call(etude.training.run, "evaluate", 1),
     "before the result is written": lambda: at_call(RunDir, "write_result", 1),
-    "SIGTERM in a step": lambda: at_call(TranslationModule, "training_step", 5, number=signal.SIGTERM),
-    "SIGINT in a step": lambda: at_call(TranslationModule, "training_step", 8, number=signal.SIGINT),
-    "SIGHUP in a step": lambda: at_call(TranslationModule, "training_step", 4, number=signal.SIGHUP),
+    "SIGTERM in a step": lambda: at_call(TrainingModule, "training_step", 5, number=signal.SIGTERM),
+    "SIGINT in a step": lambda: at_call(TrainingModule, "training_step", 8, number=signal.SIGINT),
+    "SIGHUP in a step": lambda: at_call(TrainingModule, "training_step", 4, number=signal.SIGHUP),
     "SIGTERM in the step before a validation": lambda: at_call(
-        TranslationModule, "training_step", 6, number=signal.SIGTERM
+        TrainingModule, "training_step", 6, number=signal.SIGTERM
     ),
-    "SIGTERM in a validation": lambda: at_call(TranslationModule, "validation_step", 2, number=signal.SIGTERM),
-    "SIGTERM in the last step": lambda: at_call(TranslationModule, "training_step", 10, number=signal.SIGTERM),
+    "SIGTERM in a validation": lambda: at_call(TrainingModule, "validation_step", 2, number=signal.SIGTERM),
+    "SIGTERM in the last step": lambda: at_call(TrainingModule, "training_step", 10, number=signal.SIGTERM),
     "SIGTERM while translating": lambda: at_call(etude.training.run, "evaluate", 1, number=signal.SIGTERM),
 }
 

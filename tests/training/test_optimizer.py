@@ -14,7 +14,7 @@ from etude.config.identity import resolve, resolve_valid
 from etude.errors import UserError
 from etude.runs.material import material
 from etude.tasks import build
-from etude.training.module import TranslationModule
+from etude.training.module import TrainingModule
 from etude.training.optimizer import adam, make_optimizer
 from etude.training.schedule import as_scheduler
 
@@ -56,7 +56,7 @@ def test_a_tiny_gradient_meets_the_papers_epsilon():
 
 
 def test_an_optimizer_with_a_rate_of_its_own_is_refused():
-    module = TranslationModule(
+    module = TrainingModule(
         torch.nn.Linear(2, 2),
         loss=lambda logits, targets: logits.sum(),
         nll=lambda logits, targets: logits.sum(),
@@ -75,7 +75,7 @@ def test_training_follows_the_papers_adam_at_the_papers_rates_through_warmup_and
     model = torch.nn.Linear(3, 2, bias=False, dtype=torch.float64)
     curvature = torch.linspace(0.5, 3.0, 6, dtype=torch.float64).reshape(2, 3)
     start = model.weight.detach().numpy().copy()
-    module = TranslationModule(
+    module = TrainingModule(
         model,
         loss=lambda logits, targets: logits.sum(),
         nll=lambda logits, targets: logits.sum(),

@@ -12,7 +12,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR
 from etude.config.compose import compose
 from etude.config.identity import resolve
 from etude.paths import shipped
-from etude.training.module import TranslationModule
+from etude.training.module import TrainingModule
 from etude.training.optimizer import adam
 from etude.training.schedule import Noam, as_scheduler
 
@@ -50,7 +50,7 @@ def test_the_full_budget_of_conf_gives_the_base_model_the_papers_rates(step, rat
 
 def test_the_first_update_is_step_one():
     schedule = noam(16, 10, max_steps=50)
-    module = TranslationModule(
+    module = TrainingModule(
         torch.nn.Linear(2, 2),
         loss=lambda logits, targets: logits.sum(),
         nll=lambda logits, targets: logits.sum(),

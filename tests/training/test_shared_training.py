@@ -67,6 +67,29 @@ def test_another_beam_scores_the_same_weights_and_trains_nothing(
     assert beam.result()["id"] != greedy.result()["id"]
 
 
+def test_another_test_set_scores_the_same_weights_and_trains_nothing(
+    runs: Freeze, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="etude")
+    for name in ("one", "other"):
+        (tmp_path / f"{name}.tsv").write_text(f"a b {name}\ta c\n" * 6)
+    one, other, alone, held_out = (
+        runs(folder, *([f"data.test.tsv={tmp_path / name}.tsv"] if name else []))
+        for folder, name in (("tests", "one"), ("tests", "other"), ("test_alone", "other"), ("tests", ""))
+    )
+    assert one.training == other.training != held_out.training, "what is held out is not trained on"
+    train(one)
+    caplog.clear()
+    train(other)
+    assert "whose training is taken over" in log_of(caplog)
+    assert other.checkpoint.samefile(one.checkpoint)
+    train(alone)
+    assert same(other, alone)
+    assert other.id != one.id
+    assert other.references_file("test").read_text() == "a c\n" * 6
+    assert other.sources_file("test").read_text() == "a b other\n" * 6
+
+
 def test_a_run_of_another_study_is_taken_over_with_its_result(runs: Freeze, trained: list[RunDir]) -> None:
     first, second = runs("studies", *A1), runs("studies", "study=mine", "arm=narrow", *A1[1:])
     assert first.id == second.id
@@ -82,7 +105,7 @@ def test_a_run_of_another_study_is_taken_over_with_its_result(runs: Freeze, trai
 def test_what_another_run_has_begun_is_gone_on_with(runs: Freeze, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, other, alone = runs("begun"), runs("begun", *BEAM), runs("begun_alone", *BEAM)
     with monkeypatch.context() as patched:
-        patched.setattr("etude.training.module.TranslationModule.on_train_batch_end", _stop_at(6), raising=False)
+        patched.setattr("etude.training.module.TrainingModule.on_train_batch_end", _stop_at(6), raising=False)
         with pytest.raises(KeyboardInterrupt):
             train(begun)
     assert not begun.finished
@@ -186,7 +209,7 @@ def test_a_run_that_was_overtaken_goes_on_from_where_the_other_is(
     first, second = runs("overtaken"), runs("overtaken", *BEAM)
     for run, step in ((first, 4), (second, 8)):
         with monkeypatch.context() as patched:
-            patched.setattr("etude.training.module.TranslationModule.on_train_batch_end", _stop_at(step), raising=False)
+            patched.setattr("etude.training.module.TrainingModule.on_train_batch_end", _stop_at(step), raising=False)
             with pytest.raises(KeyboardInterrupt):
                 train(run)
     assert take_over(first, first.config()) == second

@@ -105,7 +105,7 @@ def test_training_on_the_first_batches_again_and_again_goes_on_where_it_stopped(
     runs: Freeze, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[int, tuple[int, ...]]] = []
-    step = "etude.training.module.TranslationModule.on_train_batch_start"
+    step = "etude.training.module.TrainingModule.on_train_batch_start"
 
     def look(self: object, batch: object, batch_idx: int) -> None:
         seen.append((self.global_step, tuple(batch.rows)))  # type: ignore[attr-defined]

@@ -13,17 +13,16 @@ def main(words: list[str]) -> None:
     """Make the token store of a config and describe it; with --verify, compare all of it with what was written."""
 
     def task(config: "DictConfig") -> None:
-        from etude.config.check import check
-        from etude.config.resolve import resolve
+        from etude.config.resolve import resolve_valid
         from etude.data.cleaning import describe_source
         from etude.data.splits import describe_counts
         from etude.logs import logging_to
 
-        check(config)
+        valid = resolve_valid(config)
         from etude.tasks import build
 
         logging_to(None)
-        store = build.token_store(resolve(config))
+        store = build.token_store(valid)
         lines = [f"{store.path}", f"{store.vocab_size:,} subwords"]
         lines += [f"{name:6} {describe_counts(counts)}" for name, counts in store.meta["splits"].items()]
         sources = store.meta.get("sources", {}).items()

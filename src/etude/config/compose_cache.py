@@ -78,7 +78,7 @@ class ConfigCache:
     @staticmethod
     def _valid(own: DictConfig, choices: dict[str, Any], typed: list[str]) -> ValidConfig:
         written: dict[str, Any] = OmegaConf.to_container(own)  # type: ignore[assignment]
-        return ValidConfig(check_and_resolve(own, choices), written, typed)
+        return ValidConfig(check_and_resolve(own, choices, typed), written, typed)
 
     def _alone(self, overrides: Sequence[str]) -> tuple[DictConfig, dict[str, Any], list[str]]:
         config = self._compose(overrides)

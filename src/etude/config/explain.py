@@ -139,6 +139,8 @@ def _unknown_key(error: OmegaConfBaseException) -> UserError:
             f"{section}.{key} has not been chosen: write {section}={key} first, or +{section}.{key}._target_=... for a "
             "class of your own"
         )
+    if section and not known:  # it is null
+        return UserError(f"{error.full_key}: this config has no {section} in which it could be set: leave it out")
     section = section or "the config"
     return no_such_key(str(error.full_key), section, known)
 

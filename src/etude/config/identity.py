@@ -4,7 +4,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -12,11 +12,20 @@ from etude.config.compose_cache import Compose, ConfigCache
 from etude.config.parts import make
 from etude.config.resolve import as_written, resolve, resolve_valid, typed_overrides
 from etude.files import write_text
-from etude.runs.material import identify
+from etude.runs.material import identify, identify_training
 from etude.runs.run_dir import RunDir
 from etude.runs.stale import put_aside
 
-__all__ = ["as_written", "fingerprint", "freeze", "freeze_all", "resolve", "resolve_valid", "run_dir"]
+__all__ = [
+    "as_written",
+    "fingerprint",
+    "freeze",
+    "freeze_all",
+    "resolve",
+    "resolve_valid",
+    "run_dir",
+    "training_fingerprint",
+]
 
 
 def freeze(config: DictConfig) -> RunDir:
@@ -29,7 +38,7 @@ def freeze(config: DictConfig) -> RunDir:
         UserError: the config cannot run.
     """
     plain = resolve_valid(config)
-    return _frozen(plain, typed_overrides(config), fingerprint(plain))
+    return _frozen(plain, typed_overrides(config), _Text(fingerprint(plain), training_fingerprint(plain)))
 
 
 def freeze_all(
@@ -58,26 +67,33 @@ def freeze_all(
 
 def places(jobs: Iterable[Sequence[str]], compose: Compose) -> list[RunDir]:
     """Where the run of every job lies, or would lie; nothing is written. Arguments and errors as of `freeze_all`."""
-    return [run_dir(config, text) for config, _, text in _identified(jobs, compose)]
+    return [run_dir(config, text.all) for config, _, text in _identified(jobs, compose)]
 
 
-def _identified(jobs: Iterable[Sequence[str]], compose: Compose) -> list[tuple[dict[str, Any], list[str], str]]:
-    """Of every job its resolved config, what was typed, and the fingerprint of its text, asked once a text."""
+class _Text(NamedTuple):
+    """The fingerprints of a text."""
+
+    all: str
+    training: str
+
+
+def _identified(jobs: Iterable[Sequence[str]], compose: Compose) -> list[tuple[dict[str, Any], list[str], _Text]]:
+    """Of every job its resolved config, what was typed, and the fingerprints of its text, asked once a text."""
     configs = ConfigCache(compose)
     checked = [configs.resolve(overrides) for overrides in jobs]
-    texts: dict[str, str] = {}
+    texts: dict[str, _Text] = {}
     runs = []
     for job in checked:
         data = json.dumps(job.config["data"], sort_keys=True)
         if data not in texts:
-            texts[data] = fingerprint(job.config)
+            texts[data] = _Text(fingerprint(job.config), training_fingerprint(job.config))
         runs.append((job.config, job.typed, texts[data]))
     return runs
 
 
 def run_dir(config: dict[str, Any], text: str) -> RunDir:
     """Where the run of a resolved config lies, given the fingerprint of its text."""
-    name = f"seed{config['seed']}-{identify(config, text)[0]}"
+    name = f"seed{config['seed']}-{identify(config, text)}"
     study = "debug" if config["trainer"]["fast_dev_run"] else config["study"]
     return RunDir(Path(config["runs_dir"]).expanduser() / study / config["arm"] / name)
 
@@ -92,16 +108,26 @@ def fingerprint(config: dict[str, Any]) -> str:
     return text
 
 
-def _frozen(config: dict[str, Any], typed: Iterable[str], text: str) -> RunDir:
+def training_fingerprint(config: dict[str, Any]) -> str:
+    """Of the text that a config trains on.
+
+    Raises:
+        UserError: it cannot be had.
+    """
+    text: str = make(config["data"]).training_fingerprint()
+    return text
+
+
+def _frozen(config: dict[str, Any], typed: Iterable[str], text: _Text) -> RunDir:
     """The run's directory, with its config and what stands for its text in it unless it is finished."""
-    directory = run_dir(config, text)
+    directory = run_dir(config, text.all)
     if config["trainer"]["fast_dev_run"]:
         shutil.rmtree(directory.path, ignore_errors=True)  # what it found before is no result
     if config["stale"] == "rerun":
         put_aside(directory, config)
     if not directory.finished:  # what is immaterial may have changed: another place of the data, another logger
         write_text(directory.overrides_file, "".join(f"{line}\n" for line in typed))
-        write_text(directory.text_file, f"{text}\n")
-        write_text(directory.training_file, f"{identify(config, text)[1]}\n")
+        write_text(directory.text_file, f"{text.all}\n")
+        write_text(directory.training_file, f"{identify_training(config, text.training)}\n")
         write_text(directory.config_file, OmegaConf.to_yaml(OmegaConf.create(config)))
     return directory

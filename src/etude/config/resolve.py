@@ -1,6 +1,6 @@
 """A composed config as plain data: resolved, and checked."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -8,6 +8,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from etude.config.check import check
 from etude.config.rules import check_rules
+from etude.config.task_rules import check_choices
 from etude.errors import UserError
 
 
@@ -17,7 +18,7 @@ def resolve_valid(config: DictConfig) -> dict[str, Any]:
     Raises:
         UserError: the config cannot run.
     """
-    return check_and_resolve(without_hydra(config), config.hydra.runtime.choices)
+    return check_and_resolve(without_hydra(config), config.hydra.runtime.choices, typed_overrides(config))
 
 
 def resolve(config: DictConfig) -> dict[str, Any]:
@@ -40,12 +41,13 @@ def without_hydra(config: DictConfig) -> DictConfig:
     return OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
 
 
-def check_and_resolve(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]:
+def check_and_resolve(own: DictConfig, choices: Mapping[str, Any], typed: Sequence[str]) -> dict[str, Any]:
     """The resolved config, after every check.
 
     Args:
         own: the config without Hydra's own node.
         choices: config group -> the file that was chosen, as Hydra's node has them.
+        typed: the overrides.
 
     Raises:
         UserError: the config cannot run.
@@ -57,6 +59,7 @@ def check_and_resolve(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, 
         raise
     check(plain)
     check_rules(plain)
+    check_choices(plain, typed)
     return plain
 
 

@@ -15,6 +15,8 @@ Pair = tuple[str, str]
 """A source line and its translation, both stripped, neither holding a line break."""
 
 SPLITS = ("train", "valid", "test")
+TRAINING = SPLITS[:2]
+"""What weights may depend on; on "valid" where a callback chooses by it."""
 
 
 class Corpus(ABC):
@@ -33,6 +35,13 @@ class Corpus(ABC):
         Raises:
             UserError: files that have to be read for it are missing.
         """
+
+    def training_fingerprint(self) -> str:
+        """The same of the text of "train" and "valid": runs that differ in their test text alone share a training.
+
+        Of a corpus that does not tell these apart it is that of all.
+        """
+        return self.fingerprint()
 
     def fetch(self) -> None:  # noqa: B027 - most corpora have nothing to fetch
         """Make the text available on this machine (a download, say); done again, it does nothing.

@@ -9,7 +9,7 @@ from etude.data.splits import TokenSplit
 from etude.data.store import TokenStore
 
 
-class TranslationData(LightningDataModule):
+class TextDataModule(LightningDataModule):
     """Training batches without end, and the validation text once.
 
     The loaders are plain iterables of batches: making one is cheaper than handing it over from a worker process, and

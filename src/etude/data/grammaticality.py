@@ -37,6 +37,10 @@ class Grammaticality(Corpus):
         """A hash of that of the sentences and of this version."""
         return digest([VERSION, self._grammar.fingerprint()])
 
+    def training_fingerprint(self) -> str:
+        """The same without how many sentences are tested on."""
+        return digest([VERSION, self._grammar.training_fingerprint()])
+
     def pairs(self, split: str) -> Iterator[Pair]:
         """Sentences that belong to `split`, and whether they are grammatical.
 

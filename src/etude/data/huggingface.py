@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from etude.data.corpus import SPLITS, Corpus, Pair, digest, two_languages
+from etude.data.corpus import SPLITS, TRAINING, Corpus, Pair, digest, two_languages
 from etude.data.folder import make_folder
 from etude.data.lines import content_sum, parallel_lines
 from etude.errors import UserError, did_you_mean
@@ -49,12 +49,20 @@ class HuggingFaceCorpus(Corpus):
 
     def fingerprint(self) -> str:
         """A hash of the text that was taken, and of the languages, which the paper's BLEU depends on."""
+        return self._fingerprint(SPLITS)
+
+    def training_fingerprint(self) -> str:
+        """The same without the test text."""
+        return self._fingerprint(TRAINING)
+
+    def _fingerprint(self, splits: Sequence[str]) -> str:
         try:
             sums = json.loads((self._folder / SUMS).read_text(encoding="utf-8"))
         except OSError as error:
             told = f"the text of data.path={self._path} has not been taken yet: run `etude prepare` with the same data"
             raise UserError(told) from error
-        return digest([sums, list(self.languages)])
+        taken = {name: found for name, found in sums.items() if name.partition(".")[0] in splits}
+        return digest([taken, list(self.languages)])
 
     def fetch(self) -> None:
         """Load the dataset, and take out of it what is needed."""

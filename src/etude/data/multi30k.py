@@ -5,10 +5,10 @@ checked against the sums in the config, so that the fingerprint is known before 
 set without sums are pinned by what was read (see `source_file.py`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from etude.data.corpus import SPLITS, Corpus, Pair, digest, require_test_set
+from etude.data.corpus import SPLITS, TRAINING, Corpus, Pair, digest, require_test_set
 from etude.data.lines import parallel_lines
 from etude.data.source_file import SourceFile
 from etude.errors import UserError
@@ -40,7 +40,14 @@ class Multi30k(Corpus):
 
     def fingerprint(self) -> str:
         """A hash of the pinned sums."""
-        return digest([[file.identity() for file in self._files(split)] for split in SPLITS])
+        return self._fingerprint(SPLITS)
+
+    def training_fingerprint(self) -> str:
+        """The same without the test set."""
+        return self._fingerprint(TRAINING)
+
+    def _fingerprint(self, splits: Sequence[str]) -> str:
+        return digest([[file.identity() for file in self._files(split)] for split in splits])
 
     def fetch(self) -> None:
         """Download what is missing, unless the user gave a folder."""

@@ -12,7 +12,7 @@ import logging
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -20,11 +20,11 @@ from typing import Any
 
 from filelock import AcquireReturnProxy, FileLock, Timeout
 
-from etude.data.corpus import SPLITS, Corpus, digest
+from etude.data.corpus import SPLITS, TRAINING, Corpus, digest
 from etude.data.splits import Limits, TokenSplit, describe_counts, read_text, write_split
 from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.errors import UserError
-from etude.files import checksum, write_json
+from etude.files import checksum, link_or_copy, write_json
 
 __all__ = ["Limits", "TokenSplit", "TokenStore", "find_prepared", "prepare"]
 
@@ -152,17 +152,25 @@ def _make(path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits, 
     building = path.with_name(f".{path.name}.building")
     building.mkdir()
     try:
-        logger.info("learning %d subwords", tokenizer.vocab_size)
-        model = building / "tokenizer.model"
-        model.write_bytes(tokenizer.train(_sentences(corpus, tokenizer.input_sentence_size)))
-        learned = Tokenizer(model)
-        logger.info("tokenising %s", ", ".join(SPLITS))
-        splits = {name: write_split(building, name, corpus.pairs(name), learned, limits) for name in SPLITS}
+        key = key | {"training": corpus.training_fingerprint()}
+        model, alike = building / "tokenizer.model", _of_same_training(path.parent, key)
+        if alike:
+            logger.info("taking over all but the test text from %s", alike.path)
+            for name in alike.meta["files"]:
+                if not name.startswith("test."):
+                    link_or_copy(alike.path / name, building / name)
+        else:
+            logger.info("learning %d subwords", tokenizer.vocab_size)
+            model.write_bytes(tokenizer.train(_sentences(corpus, tokenizer.input_sentence_size)))
+        learned, splits = Tokenizer(model), {name: alike.meta["splits"][name] for name in TRAINING} if alike else {}
+        missing = [name for name in SPLITS if name not in splits]
+        logger.info("tokenising %s", ", ".join(missing))
+        splits |= {name: write_split(building, name, corpus.pairs(name), learned, limits) for name in missing}
         files = sorted(building.iterdir())
         sizes = {file.name: file.stat().st_size for file in files}
         sums = {file.name: checksum(file) for file in files}
         meta = {**key, "vocab_size": len(learned), "splits": splits, "files": sizes, "sums": sums}
-        if sources := corpus.source_counts():
+        if sources := alike.meta.get("sources") if alike else corpus.source_counts():
             meta["sources"] = sources
         write_json(building / "meta.json", meta | {"sum": digest(meta)})
         if corpus.fingerprint() != key["corpus"]:
@@ -173,6 +181,19 @@ def _make(path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits, 
         shutil.rmtree(building, ignore_errors=True)
     summary = "; ".join(f"{name} {describe_counts(counts)}" for name, counts in splits.items())
     logger.info("prepared in %.1f s: %s; %d subwords; %s", time.monotonic() - began, summary, len(learned), path)
+
+
+def _of_same_training(folder: Path, key: dict[str, Any]) -> TokenStore | None:
+    """A whole store among those in a folder that was made from the same, its test text apart."""
+    for file in sorted(folder.glob("*/meta.json")):
+        meta = _meta(file.parent) or {}
+        if all(meta.get(name) == key[name] for name in key if name != "corpus"):
+            with suppress(UserError, OSError):  # damaged, or removed meanwhile
+                store = TokenStore(file.parent)
+                for name in (*TRAINING, "tokenizer"):
+                    store.verify(f"{name}.")
+                return store
+    return None
 
 
 def _sentences(corpus: Corpus, most: int | None) -> Iterator[str]:

@@ -49,6 +49,12 @@ class FilesCorpus(Corpus):
         sums = {split: [content_sum(path) for path in files] for split, files in self._texts.items()}
         return digest([sums, self.holdout if len(sums) < 3 else 0, list(self.languages)])
 
+    def training_fingerprint(self) -> str:
+        """The same without the files to test on; where there are none, the training text lacks what is held out."""
+        sums = {split: [content_sum(path) for path in files] for split, files in self._texts.items() if split != "test"}
+        lacking = [split for split in self._files if split not in self._texts]
+        return digest([sums, lacking, self.holdout if lacking else 0, list(self.languages)])
+
     def pairs(self, split: str) -> Iterator[Pair]:
         """The pairs of `split`, in the order of the files that they come from."""
         if split in self._texts and (split != "train" or len(self._texts) == 3):

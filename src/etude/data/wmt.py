@@ -54,7 +54,14 @@ class WMT(Corpus):
 
     def fingerprint(self) -> str:
         """A hash of the checksums, of what is taken out of the archives, and of the rules of cleaning."""
-        nodes = [*map(self._test_set, self._chosen), *self._sources.values()]
+        return self._fingerprint(*self._chosen)
+
+    def training_fingerprint(self) -> str:
+        """The same without the test set to report on."""
+        return self._fingerprint("valid")
+
+    def _fingerprint(self, *splits: str) -> str:
+        nodes = [*map(self._test_set, splits), *self._sources.values()]
         return digest([[self._identity(node) for node in nodes], vars(self.cleaning)])
 
     def fetch(self) -> None:

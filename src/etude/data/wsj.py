@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from etude.data.corpus import SPLITS, Corpus, Pair, digest
+from etude.data.corpus import SPLITS, TRAINING, Corpus, Pair, digest
 from etude.data.lines import content_sum
 from etude.data.trees import linearize, normalize, read_trees, words
 from etude.errors import UserError
@@ -38,7 +38,14 @@ class Wsj(Corpus):
 
     def fingerprint(self) -> str:
         """A hash of what the files hold, read as a stream."""
-        return digest([VERSION, {split: [content_sum(file) for file in self._files(split)] for split in SPLITS}])
+        return self._fingerprint(SPLITS)
+
+    def training_fingerprint(self) -> str:
+        """The same without the sections to test on."""
+        return self._fingerprint(TRAINING)
+
+    def _fingerprint(self, splits: Sequence[str]) -> str:
+        return digest([VERSION, {split: [content_sum(file) for file in self._files(split)] for split in splits}])
 
     def pairs(self, split: str) -> Iterator[Pair]:
         """The words of each sentence and the line of its tree, in the order of the files; silver trees come last."""

@@ -15,6 +15,14 @@ class Embedding(nn.Module):
         self.source_table, self.target_table, self.output_table = source, target, output
         self.factor = source.embedding_dim**0.5
 
+    def leave_out_source(self) -> None:
+        """Keep no weights that only a source would read: processes that train together wait for all gradients."""
+        self.source_table = self.target_table
+
+    def leave_out_target(self) -> None:
+        """Keep no weights that only a target would read."""
+        self.target_table = self.source_table
+
     def source(self, tokens: Tensor) -> Tensor:
         """(B, S) to (B, S, D)."""
         return self.source_table(tokens) * self.factor
@@ -86,6 +94,10 @@ class TiedAllT2T(TiedAll):
         super().__init__(vocab_size, d_model=d_model)
         self.target_space = TargetSpaceTable(d_model)
         self.silent = silent
+
+    def leave_out_source(self) -> None:
+        """The target-space table stays as it is: nothing learns what it holds."""
+        self.target_space.requires_grad_(False)
 
     def source(self, tokens: Tensor) -> Tensor:
         """(B, S) to (B, S, D)."""

@@ -87,6 +87,8 @@ class EncoderDecoder(nn.Module):
         self.embedding: Embedding = tying(vocab_size)
         self.encoder: Encoder = encoder(parts)
         self.decoder: Decoder = decoder(parts, self.encoder.is_read)
+        if not self.encoder.is_read:
+            self.embedding.leave_out_source()
         init(self, seed)
 
     def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor) -> Tensor:

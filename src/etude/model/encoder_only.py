@@ -55,6 +55,7 @@ class EncoderOnly(nn.Module):
             dropout=dropout,
         )
         self.embedding: Embedding = tying(vocab_size)
+        self.embedding.leave_out_target()
         self.encoder: Encoder = encoder(parts)
         init(self, seed)
 

@@ -52,20 +52,28 @@ def material(config: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value or key not in ("callbacks", "trainer", "optimizer")}
 
 
-def identify(config: Mapping[str, Any], text: str) -> tuple[str, str]:
-    """Which run a resolved config is, and which training: ten hex digits each.
-
-    The first change exactly when the result may. The second stay the same where only a score is worked out otherwise,
-    as by another beam: runs that share them share their weights.
+def identify(config: Mapping[str, Any], text: str) -> str:
+    """Which run a resolved config is: ten hex digits, which change exactly when the result may.
 
     Args:
         config: resolved.
         text: the fingerprint of what it trains and tests on.
     """
-    whole = material(config) | {"text": text}
-    sections = {key: value for key, value in whole.items() if key not in _SCORE_ONLY}
+    return _digest(material(config) | {"text": text})
+
+
+def identify_training(config: Mapping[str, Any], text: str) -> str:
+    """Which training it is: ten hex digits that stay the same where only a score is worked out otherwise.
+
+    So it is with another beam, or another test text: runs that share them share their weights.
+
+    Args:
+        config: resolved.
+        text: the fingerprint of what it trains on.
+    """
+    sections = {key: value for key, value in material(config).items() if key not in _SCORE_ONLY}
     sections["budget"] = {key: v for key, v in sections.get("budget", {}).items() if f"budget.{key}" not in _SCORE_ONLY}
-    return _digest(whole), _digest(sections)
+    return _digest(sections | {"text": text})
 
 
 def _digest(value: Any) -> str:

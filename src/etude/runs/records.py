@@ -19,6 +19,7 @@ from etude.runs.provenance import Code, code_of
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import NO_PROGRESS, Progress, State, state_of_unfinished
 from etude.runs.typed import NOT_A_SETTING, typed_settings
+from etude.studies.renames import with_groups_of_today
 from etude.studies.study import value_at
 from etude.terminal import format_value
 
@@ -34,7 +35,7 @@ class Run:
         study: its name.
         arm: its name.
         seed: of the run.
-        config: as frozen.
+        config: as frozen, under the names and with the groups of today.
         result: empty while it is not finished.
         state: where it stands.
         error: what a failed one said last, and how a diverged one did.
@@ -135,18 +136,20 @@ def read_run(run_dir: RunDir) -> Run:
     row: dict[str, Any] = {"overrides": run_dir.overrides(), "changed": file.stat().st_mtime, "text": text}
     if not result:
         state, error, progress = state_of_unfinished(run_dir, held)
-        return Run(run_dir, study, arm, int(named[1]), config, {}, state, error, progress, **row)
+        today = with_groups_of_today(config)
+        return Run(run_dir, study, arm, int(named[1]), today, {}, state, error, progress, **row)
     return finished_run(run_dir, study, arm, int(named[1]), config, result, **row)
 
 
 def finished_run(
     run_dir: RunDir, study: str, arm: str, seed: int, config: dict[str, Any], result: dict[str, Any], **row: Any
 ) -> Run:
-    """Make the row of a finished run; arguments as the attributes of `Run`."""
+    """Make the row of a finished run; arguments as the attributes of `Run`, `config` as frozen."""
     int(result.get("steps", 0)), float(result.get("seconds", 0))  # raise where they are none
     why = divergence(result)
     state = State.DIVERGED if why else State.FINISHED
-    return Run(run_dir, study, arm, seed, config, result, state, why, code=code_of(result, config), **row)
+    today, code = with_groups_of_today(config), code_of(result, config)
+    return Run(run_dir, study, arm, seed, today, result, state, why, code=code, **row)
 
 
 class NoRunError(ValueError):

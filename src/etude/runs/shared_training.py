@@ -8,10 +8,9 @@ import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-from etude.files import read_json, write_json
+from etude.files import link_or_copy, read_json, write_json
 from etude.runs.code import code_fingerprint
 from etude.runs.run_dir import RunDir
 from etude.runs.siblings import hands_over, siblings
@@ -68,14 +67,5 @@ def _link(other: RunDir, run: RunDir, patterns: Sequence[str]) -> None:
         to.parent.mkdir(exist_ok=True)
         temporary = to.with_name(f".{to.name}.{os.getpid()}.part")
         with suppress(FileNotFoundError):  # it has been cleaned meanwhile
-            _hardlink(file, temporary) if file.suffix == ".ckpt" else shutil.copy2(file, temporary)
+            link_or_copy(file, temporary) if file.suffix == ".ckpt" else shutil.copy2(file, temporary)
             temporary.replace(to)
-
-
-def _hardlink(file: Path, to: Path) -> None:
-    try:
-        to.hardlink_to(file)
-    except FileNotFoundError:
-        raise
-    except OSError:  # another file system, or one that knows no links
-        shutil.copy2(file, to)

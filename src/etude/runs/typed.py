@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from itertools import accumulate
 
 from etude.runs.material import IMMATERIAL
+from etude.studies.renames import override_of_today
 
 # What says which run it is, or cannot change what it finds; a factor acts through the numbers that it makes.
 _ACTING = {"data", "scale", *(key for key in IMMATERIAL if key.startswith("budget."))}
@@ -13,7 +14,8 @@ NOT_A_SETTING = (IMMATERIAL - _ACTING) | {"experiment", "seed", "hydra", "traine
 
 def distinguishing_overrides(overrides: Iterable[str]) -> list[str]:
     """The overrides that tell a run from others of its study, arm and seed."""
-    return [override for override in overrides if not _is_beside(override.lstrip("+~").partition("=")[0])]
+    today = map(override_of_today, overrides)
+    return [override for override in today if not _is_beside(override.lstrip("+~").partition("=")[0])]
 
 
 def _is_beside(key: str) -> bool:

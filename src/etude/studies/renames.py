@@ -15,6 +15,11 @@ KEYS = {
 LOGGER_KEYS = {f"logger.{key}": f"logger.wandb.{key}" for key in ("mode", "project", "entity")}
 GROUPS = {"model/kernel": "model/backend"}
 VALUES = {"model/kernel=explicit": "model/backend=eager"}
+TARGETS = {
+    "etude.model.kernel.Explicit": "etude.model.backend.Eager",
+    "etude.model.kernel.Sdpa": "etude.model.backend.Sdpa",
+}
+_ONLY_MODEL = "etude.model.transformer.Transformer"  # and before it had a name, none
 
 
 def renamed(key: str) -> str | None:
@@ -49,6 +54,36 @@ def with_new_names(config: dict[str, Any]) -> dict[str, Any]:
             value = choices.pop(old)
             choices[new] = VALUES.get(f"{old}={value}", f"{new}={value}").partition("=")[2]
     return config | {"choices": choices} if "choices" in config else config
+
+
+def override_of_today(override: str) -> str:
+    """An override that was typed before, under the names of today."""
+    key, equals, value = VALUES.get(override, override).partition("=")
+    bare = key.lstrip("+~")
+    return f"{key.removesuffix(bare)}{renamed(bare) or bare}{equals}{value}"
+
+
+def with_groups_of_today(config: dict[str, Any]) -> dict[str, Any]:
+    """The same with the groups that there were not, at all that could be had then: for tables, and not to go on with.
+
+    Every task was a translation, every model an encoder and a decoder of attention.
+    """
+    config, added = dict(with_new_names(config)), {}
+    if "task" not in config:
+        config["task"] = {"_target_": "etude.tasks.translation.Translation"}
+        added["task"] = "translation"
+    model = config.get("model")
+    if isinstance(model, dict) and "encoder" not in model and model.get("_target_", _ONLY_MODEL) == _ONLY_MODEL:
+        module = "etude.model.transformer.Transformer"
+        config["model"] = model | {"_target_": "etude.model.encoder_decoder.EncoderDecoder"}
+        for stack in ("encoder", "decoder"):
+            part = {"_target_": module + stack.title(), "_partial_": True, "n_layers": model.get("n_layers")}
+            config["model"][stack] = part
+            added[f"model/{stack}"] = "transformer"
+        backend = model.get("backend")
+        if isinstance(backend, dict) and (now := TARGETS.get(str(backend.get("_target_")))):
+            config["model"]["backend"] = backend | {"_target_": now}
+    return config | {"choices": added | config.get("choices", {})}
 
 
 def _with_parts(config: dict[str, Any]) -> dict[str, Any]:

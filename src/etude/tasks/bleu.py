@@ -29,14 +29,14 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Bleu:
     """
     import sacrebleu
 
-    refuse_unequal(hypotheses, references)
+    refuse_unequal("BLEU", hypotheses, references)
     metric = sacrebleu.BLEU()
     score = metric.corpus_score(hypotheses, [references]).score
     return Bleu(score, str(metric.get_signature()), len(hypotheses))
 
 
-def refuse_unequal(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    """Nothing is scored but lines against as many lines.
+def refuse_unequal(metric: str, hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    """Nothing is scored by a metric, which is called so, but lines against as many lines.
 
     Raises:
         UserError: there is nothing to compare, or the line counts differ.
@@ -44,7 +44,7 @@ def refuse_unequal(hypotheses: Sequence[str], references: Sequence[str]) -> None
     if len(hypotheses) != len(references):
         raise UserError(
             f"{len(hypotheses)} translations cannot be compared with {len(references)} references: "
-            "BLEU needs one reference line for each translated line"
+            f"{metric} needs one reference line for each translated line"
         )
     if not hypotheses:
-        raise UserError("BLEU of no lines is not defined: give at least one translation and its reference")
+        raise UserError(f"{metric} of no lines is not defined: give at least one translation and its reference")

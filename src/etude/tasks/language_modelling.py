@@ -30,7 +30,7 @@ class LanguageModelling(Task):
         ValueError: there is no such side.
     """
 
-    verbs = ("generate",)
+    verbs = ("generate", "analyze")
     methods = ("forward", "start", "step")
 
     def __init__(self, *, side: str) -> None:

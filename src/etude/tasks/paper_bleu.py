@@ -27,7 +27,7 @@ def paper_bleu(hypotheses: Sequence[str], references: Sequence[str], language: s
     import sacrebleu
     from sacremoses import MosesPunctNormalizer, MosesTokenizer, __version__
 
-    refuse_unequal(hypotheses, references)
+    refuse_unequal("BLEU", hypotheses, references)
     replace, moses = MosesPunctNormalizer().replace_unicode_punct, MosesTokenizer(language)
 
     def prepared(line: str) -> str:

@@ -25,7 +25,7 @@ Config = dict[str, Any]
 class Task(ABC):
     """One task."""
 
-    verbs: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ("analyze",)
     """`etude VERB run=...` that put a trained model of the task to use, beside `evaluate`."""
 
     methods: tuple[str, ...] = ("forward",)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from etude.config.identity import fingerprint
+from etude.config.identity import fingerprint, training_fingerprint
 from etude.errors import UserError
 from etude.tasks import build
 from etude.tasks.size import measure_size
@@ -19,6 +19,7 @@ class TextSize:
 
     Attributes:
         fingerprint: None where the text is not there.
+        training: that of the text to train on alone; likewise.
         source: mean columns of a source in a batch: of translation its pieces, the end token counted.
         target: mean columns of a target, likewise.
         sentences: to translate at the end; None where they have not been counted.
@@ -28,6 +29,7 @@ class TextSize:
     """
 
     fingerprint: str | None
+    training: str | None
     source: float
     target: float
     sentences: int | None
@@ -41,17 +43,17 @@ def measure_text(config: Config) -> TextSize:
     columns = build.task(config).columns
     assumed = columns(ASSUMED, ASSUMED)
     try:
-        store, known = build.prepared_store(config), fingerprint(config)
+        store, known = build.prepared_store(config), (fingerprint(config), training_fingerprint(config))
     except UserError:
-        return TextSize(None, *assumed, None, None, None, prepared=False)
+        return TextSize(None, None, *assumed, None, None, None, prepared=False)
     if store is None:
         pairs, sentences = (config["data"].get(f"{split}_pairs") for split in ("train", "test"))
         tokens = pairs and assumed[1] * pairs
-        return TextSize(known, *assumed, _translated(sentences, config), None, tokens, prepared=False)
+        return TextSize(*known, *assumed, _translated(sentences, config), None, tokens, prepared=False)
     train, pairs = store.meta["splits"]["train"], store.meta["splits"]["train"]["pairs"]
     source, target = columns(*(train[f"{side}_tokens"] / pairs for side in ("source", "target")))
     sentences = _translated(store.meta["splits"]["test"]["pairs"], config)
-    return TextSize(known, source, target, sentences, store.vocab_size, target * pairs, prepared=True)
+    return TextSize(*known, source, target, sentences, store.vocab_size, target * pairs, prepared=True)
 
 
 def _translated(sentences: int | None, config: Config) -> int | None:

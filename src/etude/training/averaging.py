@@ -15,7 +15,7 @@ from lightning import Callback, Trainer
 from etude.data.batching import Batch
 from etude.runs.run_dir import RunDir
 from etude.training.checkpoints import model_weights, read_checkpoint
-from etude.training.module import TranslationModule
+from etude.training.module import TrainingModule
 
 
 def averaged_checkpoints(run: RunDir, config: Mapping[str, Any]) -> dict[int, Path]:
@@ -38,7 +38,7 @@ class KeepWeights(Callback):
         self.files = files
 
     def on_train_batch_end(  # type: ignore[override]
-        self, trainer: Trainer, module: TranslationModule, outputs: Any, batch: Batch, batch_idx: int
+        self, trainer: Trainer, module: TrainingModule, outputs: Any, batch: Batch, batch_idx: int
     ) -> None:
         """Save, before a validation of the same step saves the checkpoint from which a killed run goes on."""
         if module.step_completed_by(batch) and trainer.global_step in self.files:

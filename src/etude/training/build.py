@@ -8,7 +8,7 @@ import torch
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from etude.config.parts import make
-from etude.data.datamodule import TranslationData
+from etude.data.datamodule import TextDataModule
 from etude.data.store import TokenStore
 from etude.data.tokenizer import PAD, Tokenizer
 from etude.errors import UserError
@@ -21,7 +21,7 @@ from etude.tasks.build import batch_sizes
 from etude.training.averaging import final_weights
 from etude.training.loss import LabelSmoothing
 from etude.training.matmul import DEFAULT, choose_matmul
-from etude.training.module import TranslationModule
+from etude.training.module import TrainingModule
 from etude.training.optimizer import make_optimizer
 from etude.training.schedule import as_scheduler
 
@@ -46,11 +46,11 @@ def learning_rate(config: Config) -> Callable[[int], float]:
     return lambda step: rates[step - 1]
 
 
-def training_module(config: Config, transformer: EncoderDecoder) -> TranslationModule:
+def training_module(config: Config, transformer: EncoderDecoder) -> TrainingModule:
     """What Lightning trains."""
 
     schedule = config["schedule"]
-    return TranslationModule(
+    return TrainingModule(
         transformer,
         loss=make(config["loss"], PAD),
         nll=LabelSmoothing(PAD, smoothing=0.0),
@@ -85,10 +85,10 @@ def make_parts(section: str, nodes: Config, kind: type[Any], /, **given: Any) ->
     return made
 
 
-def training_data(config: Config, text: TokenStore, *, start_step: int) -> TranslationData:
+def training_data(config: Config, text: TokenStore, *, start_step: int) -> TextDataModule:
     """The training batches from a step on, and the validation text."""
     limits = batch_sizes(config)
-    return TranslationData(
+    return TextDataModule(
         text,
         source_tokens=limits["source_tokens"],
         target_tokens=limits["target_tokens"],

@@ -7,7 +7,7 @@ from lightning import Callback, Trainer
 
 from etude.data.batching import Batch
 from etude.training.metrics_writers import Row, Sink
-from etude.training.module import TranslationModule
+from etude.training.module import TrainingModule
 from etude.training.processes import all_gather_floats
 
 
@@ -35,12 +35,12 @@ class Records(Callback):
         """They go on."""
         self.seconds, self._tokens = state["seconds"], state["tokens"]
 
-    def on_train_start(self, trainer: Trainer, module: TranslationModule) -> None:  # type: ignore[override]
+    def on_train_start(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]
         """Start the clock."""
         self._mark = self._window = time.perf_counter()
 
     def on_train_batch_end(  # type: ignore[override]
-        self, trainer: Trainer, module: TranslationModule, outputs: Any, batch: Batch, batch_idx: int
+        self, trainer: Trainer, module: TrainingModule, outputs: Any, batch: Batch, batch_idx: int
     ) -> None:
         """Add up; every so often, write a row."""
         if not module.step_completed_by(batch):
@@ -63,18 +63,18 @@ class Records(Callback):
             module.nll_sum, self._tokens = 0.0, 0
             self._window, self._window_steps, self._window_tokens = time.perf_counter(), 0, 0
 
-    def on_validation_start(self, trainer: Trainer, module: TranslationModule) -> None:  # type: ignore[override]
+    def on_validation_start(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]
         """Validation does not count as training speed."""
         self._validation = time.perf_counter()
 
-    def on_validation_end(self, trainer: Trainer, module: TranslationModule) -> None:  # type: ignore[override]
+    def on_validation_end(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]
         """Write a row for the validation."""
         self._send(
             self._row(module) | {"valid_loss": module.validation_loss, "valid_perplexity": module.validation_perplexity}
         )
         self._window += time.perf_counter() - self._validation
 
-    def on_train_end(self, trainer: Trainer, module: TranslationModule) -> None:  # type: ignore[override]
+    def on_train_end(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]
         """Stop the clock."""
         self._tick()
 
@@ -83,7 +83,7 @@ class Records(Callback):
         self.seconds, self._mark = self.seconds + now - self._mark, now
         return self.seconds
 
-    def _row(self, module: TranslationModule) -> Row:
+    def _row(self, module: TrainingModule) -> Row:
         return {"step": module.global_step, "tokens": module.tokens, "seconds": round(self._tick(), 3)}
 
     def _send(self, row: Row) -> None:

@@ -15,7 +15,7 @@ from etude.training.processes import all_gather_floats
 from etude.training.randomness import reseed
 
 
-class TranslationModule(LightningModule):
+class TrainingModule(LightningModule):
     """Trains a model that maps (source, source_mask, target_in) to logits (B, T, V).
 
     Args:

@@ -44,7 +44,7 @@ from etude.training.divergence import Diverged, no_scores
 from etude.training.loggers import finish, record
 from etude.training.matmul import choose_matmul
 from etude.training.metrics_writers import ProgressFile
-from etude.training.module import TranslationModule
+from etude.training.module import TrainingModule
 from etude.training.optimizer import make_optimizer
 from etude.training.processes import broadcast_from_rank0
 from etude.training.score import evaluate
@@ -180,7 +180,7 @@ def _identity(run: RunDir, config: dict[str, Any], transformer: EncoderDecoder, 
 def _fit_and_score(
     run: RunDir,
     config: dict[str, Any],
-    module: TranslationModule,
+    module: TrainingModule,
     store: TokenStore,
     loggers: list[Logger],
     averaged: dict[int, Path],

@@ -15,7 +15,7 @@ from lightning.pytorch.callbacks import Checkpoint
 
 from etude.data.batching import Batch
 from etude.training.checkpoints import Checkpoints
-from etude.training.module import TranslationModule
+from etude.training.module import TrainingModule
 from etude.training.processes import Poll
 
 log = logging.getLogger(__name__)
@@ -49,29 +49,29 @@ class StopWhenAsked(Checkpoint):
         self._asked = 0.0  # when, on the monotonic clock; 0 if nobody has
         self._before: dict[signal.Signals, signal.Handlers] = {}
 
-    def on_train_start(self, trainer: Trainer, module: TranslationModule) -> None:  # type: ignore[override]
+    def on_train_start(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]
         """From here on signals are noted, not Lightning's to handle."""
         # behind nohup, or in the background of a script, some are ignored, as a sweep leaves them
         heeded = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
         self._before = {number: signal.signal(number, self._note) for number in heeded}  # type: ignore[misc]
 
     def on_train_batch_end(  # type: ignore[override]
-        self, trainer: Trainer, module: TranslationModule, outputs: object, batch: Batch, batch_idx: int
+        self, trainer: Trainer, module: TrainingModule, outputs: object, batch: Batch, batch_idx: int
     ) -> None:
         """Stop after a complete step."""
         if module.step_completed_by(batch) and trainer.global_step % self.val_every:
             self._stop_if(self._poll(bool(self._asked), module.device), trainer)
 
-    def on_validation_end(self, trainer: Trainer, module: TranslationModule) -> None:  # type: ignore[override]
+    def on_validation_end(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]
         """Stop after a validation."""
         self._stop_if(self._poll.now(bool(self._asked), module.device), trainer)
 
-    def on_train_end(self, trainer: Trainer, module: TranslationModule) -> None:  # type: ignore[override]
+    def on_train_end(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]
         """Training is over, and saved; whoever asked did not ask for what comes after it."""
         self._restore()
         self._stop_if(self._poll.now(bool(self._asked), module.device), trainer)
 
-    def on_exception(self, trainer: Trainer, module: TranslationModule, exception: BaseException) -> None:  # type: ignore[override]
+    def on_exception(self, trainer: Trainer, module: TrainingModule, exception: BaseException) -> None:  # type: ignore[override]
         """Training is over."""
         self._restore()
 

@@ -27,7 +27,7 @@ from etude.training.checkpoints import Checkpoints, DirectIO, newest_checkpoint
 from etude.training.divergence import Diverged, DivergenceWatch, all_finite
 from etude.training.metrics_callback import Records
 from etude.training.metrics_writers import Bar, LoggerSink, LogSink, MetricsFile, ProgressFile, Sink, missing_steps
-from etude.training.module import TranslationModule
+from etude.training.module import TrainingModule
 from etude.training.processes import broadcast_from_rank0
 from etude.training.stopping import StopWhenAsked
 
@@ -44,7 +44,7 @@ def rank() -> int:
 def fit(
     run: RunDir,
     config: dict[str, Any],
-    module: TranslationModule,
+    module: TrainingModule,
     store: TokenStore,
     loggers: list[Logger],
     progress: ProgressFile,

@@ -85,6 +85,8 @@ def test_valid_and_test_are_gold() -> None:
 @pytest.mark.parametrize("changed", [{"seed": 2}, {"train_pairs": 301}, {"silver": 1}, {"test_pairs": 51}])
 def test_the_fingerprint_changes_with_what_changes_the_text(changed: dict[str, int]) -> None:
     assert corpus(**changed).fingerprint() != corpus().fingerprint()
+    same = corpus(**changed).training_fingerprint() == corpus().training_fingerprint()
+    assert same == ("test_pairs" in changed)
 
 
 def test_what_is_gold_and_how_bad_the_silver_is_are_in_the_fingerprint() -> None:

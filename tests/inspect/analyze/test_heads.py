@@ -140,7 +140,7 @@ def test_nobody_looks_at_padding_or_ahead(analysed):
 
 
 def asked(subject, text, **how):
-    return list(score_removals(subject, text, subject.likelihoods(text), **{"with_bleu": False, "seed": 1} | how))
+    return list(score_removals(subject, text, subject.likelihoods(text), **{"translated": False, "seed": 1} | how))
 
 
 @pytest.mark.parametrize("attention", ["multi_head", "grouped_query", "local"])
@@ -176,4 +176,4 @@ def test_bleu_is_told_where_it_is_asked_for(analysed, pairs):
     subject, _ = analysed("model.n_layers=1", "model.heads=1", "decoding=greedy")
     text = subject.text(pairs[:4])
     assert all(row["bleu"] is None for row in asked(subject, text))
-    assert all(0 <= row["bleu"] <= 100 for row in asked(subject, text, with_bleu=True))
+    assert all(0 <= row["bleu"] <= 100 for row in asked(subject, text, translated=True))

@@ -52,6 +52,13 @@ def test_a_run_without_its_text_turns_to_the_data_and_refuses_other_word_pieces(
     assert longest_training_sentence(one) > 5
 
 
+def test_trees_are_scored_by_their_brackets_and_other_text_by_bleu(subject):
+    assert [subject(f"task={task}").metric for task in ("parsing", "translation")] == ["bracket_f1", "bleu"]
+    found = subject("task=parsing", "decoding=greedy")
+    trees = found.text([("it rains .", "(TOP (S (NP XX )NP (VP XX )VP . )S )TOP")])
+    assert found.translations(trees).rows.shape == (1, 3)
+
+
 def test_a_model_gone_astray_is_refused(subject, pairs):
     one = subject()
     leave_text(one, pairs)

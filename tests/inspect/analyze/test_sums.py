@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from etude.inspect.analyze.sums import Sums, change, length_ratio, perplexity, sum_bleu
+from etude.inspect.analyze.sums import Sums, change, length_ratio, perplexity, sum_bleu, sum_brackets
 from etude.tasks.bleu import bleu
+from etude.tasks.bracket_f1 import bracket_f1
 from etude.tasks.perplexity import negative_log_likelihood
 from etude.tasks.perplexity import perplexity as perplexity_of_text
 
@@ -48,6 +49,15 @@ def test_summed_counts_give_the_bleu_that_sacrebleu_gives():
 def test_translations_that_match_nothing_are_smoothed_as_sacrebleu_does():
     lines = ["nothing here is alike"] * 20
     assert sum_bleu(lines, REFERENCES).score == pytest.approx(bleu(lines, REFERENCES).score)
+
+
+def test_summed_brackets_give_the_f1_of_the_metric():
+    gold = ["(TOP (S (NP XX )NP (VP XX (NP XX )NP )VP )S )TOP"] * 3
+    told = [gold[0], "(TOP (S (NP XX XX )NP (VP XX )VP )S )TOP", "(TOP (NP XX XX XX )NP )TOP"]
+    expected = bracket_f1(told, gold)["score"]
+    assert 0 < expected < 100
+    assert sum_brackets(told, gold).score == pytest.approx(expected)
+    assert length_ratio(sum_brackets(told, gold)) == pytest.approx((4 + 3 + 1) / 12)
 
 
 def test_the_length_ratio_counts_words_as_bleu_does():

@@ -6,13 +6,13 @@ import pytest
 import yaml
 
 from etude.config.compose import compose
-from etude.config.identity import fingerprint, resolve, run_dir
+from etude.config.identity import fingerprint, resolve, run_dir, training_fingerprint
 from etude.files import write_json
 from etude.inspect.plan.device import Device
 from etude.inspect.plan.runs import PROPORTIONS, Proportions, RunPlan, compute_proportions, plan_runs
 from etude.inspect.plan.table import as_json
 from etude.runs.code import code_fingerprint
-from etude.runs.material import identify
+from etude.runs.material import identify_training
 from etude.runs.run_dir import RunDir
 from etude.studies.study import load_study
 from etude.tasks import build
@@ -92,11 +92,10 @@ def test_what_another_study_has_trained_is_not_trained_again(config_of):
 
 def compose_run(config) -> RunDir:
     """Its directory, with what identifies its training."""
-    text = fingerprint(config)
-    run = run_dir(config, text)
+    run = run_dir(config, fingerprint(config))
     run.path.mkdir(parents=True)
     run.config_file.write_text(yaml.safe_dump(config))
-    run.training_file.write_text(identify(config, text)[1])
+    run.training_file.write_text(identify_training(config, training_fingerprint(config)))
     return run
 
 

@@ -10,11 +10,11 @@ pen, plant, seal, know, answer, eat, miss, put, ride, save, spend, stop, watch, 
 English determines German all the same: no source has two targets.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from random import Random
 
-from etude.data.corpus import SPLITS, Corpus, Pair, digest
+from etude.data.corpus import SPLITS, TRAINING, Corpus, Pair, digest
 from etude.data.grammar.brackets import plain
 from etude.data.grammar.draw_sentences import SentenceDrawer
 from etude.data.grammar.lexicon import shipped
@@ -40,7 +40,14 @@ class GrammarCorpus(Corpus):
 
     def fingerprint(self) -> str:
         """A hash of seed, sizes, and the version of the sentences; the vocabulary leaves the text alone."""
-        return digest([VERSION, self.seed, self.sizes])
+        return self._fingerprint(SPLITS)
+
+    def training_fingerprint(self) -> str:
+        """The same without how many sentences are tested on."""
+        return self._fingerprint(TRAINING)
+
+    def _fingerprint(self, splits: Sequence[str]) -> str:
+        return digest([VERSION, self.seed, {split: self.sizes[split] for split in splits}])
 
     def pairs(self, split: str) -> Iterator[Pair]:
         """Sentences that belong to `split`, no source twice.

@@ -5,7 +5,7 @@ determine it by themselves: "that" begins a relative clause or a report, "when" 
 how many brackets close together is told by what was opened long before.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from random import Random
 
@@ -47,10 +47,10 @@ class Treebank(GrammarCorpus):
         self.languages = ("en", "tree")
         self.gold, self.silver_errors = train_pairs, silver_errors
 
-    def fingerprint(self) -> str:
+    def _fingerprint(self, splits: Sequence[str]) -> str:
         """A hash of seed, sizes, and the versions of sentences and trees."""
         silver = [self.gold, self.silver_errors] if self.gold < self.sizes["train"] else []
-        return digest([VERSION, TREES_VERSION, self.seed, self.sizes, *silver])
+        return digest([VERSION, TREES_VERSION, self.seed, {split: self.sizes[split] for split in splits}, *silver])
 
     def pairs(self, split: str) -> Iterator[Pair]:
         """Words and tree of each sentence that belongs to `split`; gold trees come before silver ones."""

@@ -3,8 +3,9 @@
 It writes `analysis.json` into the run's directory, beside `result.json`. Layers and heads are numbered from 1. What is
 not finite (a perplexity past every number, an interval from one sentence) is null. Under its keys stand:
 
-    settings   what was asked for: "split" ("test"), "sentences" (pairs used), "seed", and "decoding", the search that
-               the run's own config names
+    settings   what was asked for: "split" ("test"), "sentences" (pairs used), "seed"; "metric", the key under which
+               scores of translations stand below: "bleu", or of trees "bracket_f1", and empty for a task that writes no
+               text, which has no such scores; and "decoding", the search that the run's own config names
     intact     the model as it is, on those sentences: "perplexity" and "bleu"
     heads      a list, one entry for each head: "attention" ("encoder": self-attention there; "decoder": self-attention
                there; "cross": from the decoder to the encoder, and the alignment of a recurrent decoder), "layer",
@@ -15,7 +16,8 @@ not finite (a perplexity past every number, an interval from one sentence) is nu
     maps       a list of sentences: "source" and "target", their pieces as text; under "encoder", "decoder" and "cross"
                the weights as whole per cents, [layer][head][query][key]. The target is the reference, as the decoder
                reads it: it begins with <s>, and row i is where the model looks to predict the piece after piece i
-    order      the words of each source in random order: "perplexity", "change", "interval"
+    order      the words of each source in random order: "perplexity", "change", "interval"; null, as lengths and
+               decoding are empty, where nothing is translated
     lengths    a list: "joined" pairs in one line, "pieces" ([from, to], of the source), "sentences", how many of them
                are "longer_than_trained" (null where nobody knows), "perplexity" and "bleu"
     trained    "longest": pieces in the longest source line trained on, or null where the text is not at hand

@@ -37,28 +37,28 @@ def analyze_run(subject: Subject, config: dict[str, Any]) -> dict[str, Any]:
             progress.remove_task(task)
             return answered
 
-        intact, own = subject.likelihoods(text), subject.translations(text)
+        intact, own = subject.likelihoods(text), subject.translations(text) if subject.metric else None
         if not np.isfinite(intact.rows).all():
             raise UserError(f"the model of {subject.run.path} answers with no numbers (NaN): its training went astray")
         wide = measure_spreads(subject, text)
-        heads = asked(score_removals(subject, text, intact, with_bleu=config["removal_bleu"], seed=seed), "heads")
-        lengths = asked(score_by_length(subject, text, longest), "lengths")
+        heads = asked(score_removals(subject, text, intact, translated=config["removal_bleu"], seed=seed), "heads")
+        lengths = asked(score_by_length(subject, text, longest), "lengths") if own else []
+        searched = score_searches(subject, text, own, config["beams"], config["alphas"], seed=seed) if own else ()
         return {
             "settings": {
                 "split": "test",
                 "sentences": len(text.sources),
                 "seed": seed,
-                "decoding": {key: value for key, value in subject.config["decoding"].items() if key[0] != "_"},
+                "metric": subject.metric,
+                "decoding": {key: value for key, value in (subject.config["decoding"] or {}).items() if key[0] != "_"},
             },
-            "intact": {"perplexity": intact.score, "bleu": own.score},
+            "intact": {"perplexity": intact.score} | ({subject.metric: own.score} if own else {}),
             "heads": [head | wide[head["attention"], head["layer"], head["head"]] for head in heads],
             "maps": asked(collect_maps(subject, text, config["maps"]), "maps"),
-            "order": score_shuffled_order(subject, text, intact, seed=seed),
+            "order": score_shuffled_order(subject, text, intact, seed=seed) if own else None,
             "lengths": lengths,
             "trained": {"longest": longest},
-            "decoding": asked(
-                score_searches(subject, text, own, config["beams"], config["alphas"], seed=seed), "decoding"
-            ),
+            "decoding": asked(searched, "decoding"),
             "averaging": asked(score_averages(subject, text, intact, seed=seed), "averaging"),
         }
 

@@ -106,20 +106,20 @@ def _hooked(module: nn.Module, hook: Callable[..., Any]) -> Iterator[None]:
 
 
 def score_removals(
-    subject: Subject, text: Text, intact: Sums, *, with_bleu: bool, seed: int
+    subject: Subject, text: Text, intact: Sums, *, translated: bool, seed: int
 ) -> Iterator[dict[str, Any]]:
     """For each head of each attention, the perplexity without it and how much that is more (Michel et al. 2019).
 
     Args:
         subject, text: what is asked, and on which sentences.
         intact: of the whole model on that text.
-        with_bleu: also translate without each head, which takes much longer.
+        translated: whether to translate without each head too, which takes much longer.
         seed: of the interval's draws.
     """
     for place in places(subject.model):
         for head in range(place.heads):
             with silence_head(place, head):
                 without = subject.likelihoods(text)
-                bleu = subject.translations(text).score if with_bleu else None
+                score = subject.translations(text).score if translated and subject.metric else None
             of_head = {"attention": place.kind, "layer": place.layer, "head": head + 1, "perplexity": without.score}
-            yield of_head | change(intact, without, seed) | {"bleu": bleu}
+            yield of_head | change(intact, without, seed) | ({subject.metric: score} if subject.metric else {})

@@ -79,9 +79,10 @@ def collect_maps(subject: Subject, text: Text, count: int) -> Iterator[dict[str,
         if cells > room:
             continue
         room -= cells
-        sides = {"source": batch.source, "target": batch.target_in}
+        reads = batch.target_in[0].tolist() if seen["decoder"] or seen["cross"] else []
+        sides = {"source": batch.source[0].tolist(), "target": reads}
         yield {
-            **{side: subject.tokenizer.pieces(tokens[0].tolist()) for side, tokens in sides.items()},
+            **{side: subject.tokenizer.pieces(tokens) for side, tokens in sides.items()},
             **{kind: [_per_cent(weights) for weights in layers] for kind, layers in seen.items()},
         }
 

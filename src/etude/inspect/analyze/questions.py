@@ -40,7 +40,7 @@ def shuffle_sources(batch: Batch, generator: np.random.Generator) -> Batch:
 def score_searches(
     subject: Subject, text: Text, own: Sums, beams: Sequence[int], alphas: Sequence[float], *, seed: int
 ) -> Iterator[dict[str, Any]]:
-    """BLEU and length for every beam with every alpha, and the change of BLEU from the run's `own` search.
+    """Score and length for every beam with every alpha, and the change of the score from the run's `own` search.
 
     Raises:
         UserError: a beam or an alpha is out of its range.
@@ -48,12 +48,12 @@ def score_searches(
     for beam in beams:
         for alpha in alphas:
             found = subject.translations(text, beam=beam, alpha=alpha)
-            searched = {"beam": beam, "alpha": alpha, "bleu": found.score}
+            searched = {"beam": beam, "alpha": alpha, subject.metric: found.score}
             yield searched | change(own, found, seed) | {"length_ratio": length_ratio(found)}
 
 
 def score_averages(subject: Subject, text: Text, own: Sums, *, seed: int) -> Iterator[dict[str, Any]]:
-    """Perplexity and BLEU of the mean of the last checkpoint, of the last two, and so on (section 6.1).
+    """Perplexity and score of the mean of the last checkpoint, of the last two, and so on (section 6.1).
 
     Nothing where the run kept none (`averaging.checkpoints`); perplexity changes from the weights that it ended with.
 
@@ -66,11 +66,12 @@ def score_averages(subject: Subject, text: Text, own: Sums, *, seed: int) -> Ite
         mean.model.load_state_dict(mean_weights(files[-count:]))
         found = mean.likelihoods(text)
         averaged = {"checkpoints": count, "perplexity": found.score}
-        yield averaged | change(own, found, seed) | {"bleu": mean.translations(text).score}
+        score = {mean.metric: mean.translations(text).score} if mean.metric else {}
+        yield averaged | change(own, found, seed) | score
 
 
 def score_by_length(subject: Subject, text: Text, longest_trained: int | None) -> Iterator[dict[str, Any]]:
-    """Perplexity and BLEU by bucket of source length: of the pairs themselves, then of two and of four joined.
+    """Perplexity and score by bucket of source length: of the pairs themselves, then of two and of four joined.
 
     Few texts hold sentences longer than any in training. Where they are lacking, neighbouring pairs are joined, source
     to source and reference to reference. Such a line is no harder word by word, but a model that has never seen a
@@ -104,7 +105,7 @@ def _buckets(subject: Subject, text: Text, longest_trained: int | None) -> Itera
             "sentences": len(rows),
             "longer_than_trained": longer,
             "perplexity": likelihoods.among(rows).score,
-            "bleu": translations.among(rows).score,
+            subject.metric: translations.among(rows).score,
         }
 
 

@@ -14,13 +14,15 @@ from etude.data.splits import Limits, TokenSplit, read_text, write_split
 from etude.data.tokenizer import Tokenizer
 from etude.decoding.beam import BeamSearch
 from etude.errors import UserError
-from etude.inspect.analyze.sums import Sums, sum_bleu, sum_nll
+from etude.inspect.analyze.sums import Sums, sum_bleu, sum_brackets, sum_nll
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.training.build import load_trained
 
 Pair = tuple[str, str]
+
+_SUMS = {"bleu": sum_bleu, "bracket_f1": sum_brackets}
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,14 @@ class Subject:
         return cls(run, config, model.to(build.device(device)), tokenizer)
 
     @property
+    def metric(self) -> str:
+        """What its translations are scored by: "bracket_f1" if they are trees, else "bleu"; empty if it writes none."""
+        if "translate" not in build.task(self.config).verbs:
+            return ""
+        targets = [str(part["_target_"]).rpartition(".")[2] for part in (self.config.get("metrics") or {}).values()]
+        return "bracket_f1" if "bracket_f1" in targets else "bleu"
+
+    @property
     def longest_line(self) -> int:
         """Pieces of the longest line that fits both the run's limit and its batches."""
         budget = self.config["budget"]
@@ -83,7 +93,7 @@ class Subject:
         with TemporaryDirectory() as name:
             folder = Path(name)
             write_split(folder, "test", pairs, self.tokenizer, Limits(max_tokens=self.config["budget"]["max_tokens"]))
-            split, lines = TokenSplit(folder, "test"), read_text(folder, "test")
+            split, lines = TokenSplit(folder, "test", len(self.tokenizer)), read_text(folder, "test")
             batches = build.evaluation_batches(self.config, split)
         device = next(self.model.parameters()).device
         lengths = (split.source_lengths - 1, split.target_lengths - 1)
@@ -97,7 +107,7 @@ class Subject:
         """Of every source, by the run's own search but for what `decoding` says."""
         search: BeamSearch = parts.make(self.config["decoding"] | decoding)
         translator = build.translator(self.config, self.model, self.tokenizer, search)
-        return sum_bleu(translator.translate(text.sources), text.references)
+        return _SUMS[self.metric](translator.translate(text.sources), text.references)
 
 
 def sample_text(subject: Subject, sentences: int, seed: int) -> Text:

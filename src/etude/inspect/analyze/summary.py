@@ -11,27 +11,34 @@ from rich.text import Text
 
 Row = dict[str, Any]
 
+_LABELS = {"bleu": "BLEU", "bracket_f1": "bracket F1"}
+
 
 def render_summary(found: dict[str, Any]) -> RenderableType:
     """The answers as tables; maps are for the page."""
     intact, settings, order = found["intact"], found["settings"], found["order"]
+    metric, label = settings["metric"], _LABELS.get(settings["metric"], "")
     decoding = ", ".join(f"{key} {value}" for key, value in settings["decoding"].items())
+    scored = f", {label} {_number(intact[metric], 1)} ({decoding})" if metric else ""
     longest = found["trained"]["longest"]
     known = "" if longest is None else f"; the longest line trained on has {longest} pieces"
     parts: list[RenderableType] = [
         f"{settings['sentences']:,} sentences of the {settings['split']} set (seed {settings['seed']}): perplexity "
-        f"{_number(intact['perplexity'])}, BLEU {_number(intact['bleu'], 1)} ({decoding})\n",
-        *(_heads(found["heads"], intact["perplexity"]) if found["heads"] else []),
-        f"Source words in random order: perplexity {_number(order['perplexity'])}, "
-        f"{_signed(order['change'])} {_interval(order['interval'])}\n",
-        _title(f"By source length{known}"),
-        _lengths(found["lengths"]),
-        _title("\nBLEU and length ratio"),
-        _decoding(found["decoding"]),
-        "* the 95 % interval of the change from the run's own search leaves out 0.",
+        f"{_number(intact['perplexity'])}{scored}\n",
+        *(_heads(found["heads"], intact["perplexity"]) if found["heads"] else ["It has no attention to be asked.\n"]),
     ]
+    if metric:
+        parts += [
+            f"Source words in random order: perplexity {_number(order['perplexity'])}, "
+            f"{_signed(order['change'])} {_interval(order['interval'])}\n",
+            _title(f"By source length{known}"),
+            _lengths(found["lengths"], metric, label),
+            _title(f"\n{label} and length ratio"),
+            _decoding(found["decoding"], metric),
+            "* the 95 % interval of the change from the run's own search leaves out 0.",
+        ]
     if found["averaging"]:
-        parts += [_title("\nMean of the last checkpoints"), _averaging(found["averaging"])]
+        parts += [_title("\nMean of the last checkpoints"), _averaging(found["averaging"], metric, label)]
     return Group(*parts)
 
 
@@ -64,8 +71,8 @@ def _risen(head: Row, intact: float | None) -> str:
     return f"{_signed(share, 1):>6}{_star(head)}"
 
 
-def _lengths(lengths: Iterable[Row]) -> RenderableType:
-    table = _table("pairs joined", "pieces", "lines", "longer", "perplexity", "BLEU")
+def _lengths(lengths: Iterable[Row], metric: str, label: str) -> RenderableType:
+    table = _table("pairs joined", "pieces", "lines", "longer", "perplexity", label)
     for row in lengths:
         table.add_row(
             str(row["joined"]),
@@ -73,26 +80,26 @@ def _lengths(lengths: Iterable[Row]) -> RenderableType:
             str(row["sentences"]),
             "?" if row["longer_than_trained"] is None else str(row["longer_than_trained"]),
             _number(row["perplexity"]),
-            _number(row["bleu"], 1),
+            _number(row[metric], 1),
         )
     return table
 
 
-def _decoding(searches: Sequence[Row]) -> RenderableType:
+def _decoding(searches: Sequence[Row], metric: str) -> RenderableType:
     """A row a beam, a column an alpha."""
     alphas = list(dict.fromkeys(row["alpha"] for row in searches))
     table = _table("beam", *(f"alpha {alpha}" for alpha in alphas))
     for beam, rows in groupby(searches, key=lambda row: row["beam"]):
-        cells = [f"{_number(row['bleu'], 1)}{_star(row)} {_number(row['length_ratio'])}" for row in rows]
+        cells = [f"{_number(row[metric], 1)}{_star(row)} {_number(row['length_ratio'])}" for row in rows]
         table.add_row(str(beam), *cells)
     return table
 
 
-def _averaging(averages: Iterable[Row]) -> RenderableType:
-    table = _table("checkpoints", "perplexity", "BLEU")
+def _averaging(averages: Iterable[Row], metric: str, label: str) -> RenderableType:
+    table = _table("checkpoints", "perplexity", *([label] if metric else []))
     for row in averages:
         perplexity = f"{_number(row['perplexity'])}{_star(row)}"
-        table.add_row(str(row["checkpoints"]), perplexity, _number(row["bleu"], 1))
+        table.add_row(str(row["checkpoints"]), perplexity, *([_number(row[metric], 1)] if metric else []))
     return table
 
 

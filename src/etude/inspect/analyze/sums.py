@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from etude.data.batching import Batch
 from etude.data.tokenizer import PAD
 from etude.tasks import bleu_sums
+from etude.tasks.bracket_f1 import count_brackets
 
 _SAMPLES = 1000
 
@@ -91,7 +92,19 @@ def sum_bleu(lines: Sequence[str], references: Sequence[str]) -> Sums:
     return Sums(bleu_sums.sums([lines], references)[0], bleu_sums.corpus_bleu)
 
 
+def sum_brackets(trees: Sequence[str], references: Sequence[str]) -> Sums:
+    """How many brackets the lines of trees have, how many their references, and how many match (see `bracket_f1`)."""
+    counts = [count_brackets(*pair)[::-1] for pair in zip(trees, references, strict=True)]
+    return Sums(np.array(counts, dtype=np.float64), bracket_f1)
+
+
+def bracket_f1(sums: np.ndarray) -> np.ndarray:
+    """0 to 100, of brackets in trees, in references and matched (..., 3); 0 where there are none."""
+    scores: np.ndarray = 200 * sums[..., 2] / np.maximum(sums[..., 0] + sums[..., 1], 1)
+    return scores
+
+
 def length_ratio(translations: Sums) -> float:
-    """Words for each word of the references, as BLEU counts words."""
+    """Words for each word of the references, as BLEU counts words; of trees brackets."""
     words, of_references = translations.rows.sum(axis=0)[:2]
     return float(words / of_references)

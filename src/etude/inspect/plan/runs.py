@@ -10,7 +10,7 @@ from etude.config.identity import run_dir
 from etude.inspect.plan.device import Device
 from etude.inspect.plan.memory import estimate_peak_memory
 from etude.runs.divergence import divergence
-from etude.runs.material import identify
+from etude.runs.material import identify_training
 from etude.runs.siblings import hands_over, runs_of_training
 from etude.tasks.size import Config, Size, is_ours, measure_size
 from etude.tasks.text_size import TextSize, batch_size, measure_text, with_vocabulary
@@ -100,7 +100,7 @@ def plan_runs(configs: Iterable[Config], device: Device) -> list[RunPlan]:
             at_once = ceil(sentences / (config["trainer"]["devices"] * config["trainer"]["micro_batches"]))
             sizes[about_size] = of_model, estimate_peak_memory(learned, of_model, at_once, source, target)
         state = _state(config, text)
-        training = identify(config, text.fingerprint)[1] if text.fingerprint else ""
+        training = identify_training(config, text.training) if text.training else ""
         if state in ("to do", "begun") and (training in trained or _is_trained_elsewhere(config, training)):
             state = "shared"
         if state not in ("finished", "diverged"):  # those that hand theirs over have been asked

@@ -66,7 +66,7 @@ def count(arm: str, runs: Sequence[Sequence[str]], references: Sequence[str]) ->
         raise UserError(f"{arm} has no translations: nothing can be said of an arm without a finished run")
     for hypotheses in runs:
         try:
-            refuse_unequal(hypotheses, references)
+            refuse_unequal("BLEU", hypotheses, references)
         except UserError as error:
             raise UserError(f"{arm}: {error}") from None
     return Counts(arm, sums(runs, references))

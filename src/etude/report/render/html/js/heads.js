@@ -75,8 +75,8 @@ const analysed = ARMS.filter((arm) => arm.name in DATA.analysis);
     };
   }
 
-  const UNITS = { bleu: "BLEU" };
-  const PLACES_OF = { alpha: 1, bleu: 1 };
+  const UNITS = { bleu: "BLEU", bracket_f1: "bracket F1" };
+  const PLACES_OF = { alpha: 1, bleu: 1, bracket_f1: 1 };
 
   /** A column of the file's numbers, or of its ranges; whole where all of them are. */
   function column(key, values) {

@@ -6,7 +6,8 @@ const showMaps = (() => {
   let redraw = null;
   const CELL = 26; // px
   const MARGIN = 110; // px: as long as the longest pieces are
-  const sentence = (pieces) => pieces.filter((piece) => !piece.startsWith("<")).join("").replaceAll("▁", " ").trim();
+  const line = (pieces) => pieces.filter((piece) => !piece.startsWith("<")).join("").replaceAll("▁", " ").trim();
+  const sentence = ({ source, target }) => line(source) || line(target); // a language model has no source
 
   /** Pieces as plotly shows them, which takes < for markup: the one that goes on with a word begins with a dot. */
   const shown = (pieces) =>
@@ -37,7 +38,7 @@ const showMaps = (() => {
         xaxis: axis("", [], { ...pieces(keys), side: "top", tickangle: -60 }),
         yaxis: axis("", [], { ...pieces(queries), autorange: "reversed" }),
       },
-      label: `Attention, ${KINDS[kind]}, layer ${+chosen.layer.value + 1}, head ${+chosen.head.value + 1}: ${sentence(map.source)}`,
+      label: `Attention, ${KINDS[kind]}, layer ${+chosen.layer.value + 1}, head ${+chosen.head.value + 1}: ${sentence(map)}`,
       caption: "Each row is a subword that asks; the darker a piece above, the more of its attention it gets, in per cent.",
       head: ["asks", ...keys],
       rows: queries.map((query, index) => [query, ...weights[index]]),
@@ -57,7 +58,7 @@ const showMaps = (() => {
     const changed = () => redraw();
     const [first] = maps;
     const kinds = Object.fromEntries(Object.entries(KINDS).filter(([name]) => first[name].length));
-    chosen.sentence = chooser("maps-sentence", "Sentence", Object.fromEntries(maps.map(({ source }, i) => [i, sentence(source)])), "0", changed);
+    chosen.sentence = chooser("maps-sentence", "Sentence", Object.fromEntries(maps.map((map, i) => [i, sentence(map)])), "0", changed);
     chosen.kind = chooser("maps-kind", "Attention", kinds, Object.keys(kinds)[0], () => {
       offerHeads(first[chosen.kind.value], changed);
       redraw();
