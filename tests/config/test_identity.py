@@ -56,6 +56,8 @@ def test_what_may_change_the_result_changes_the_identity(corpus, change):
         "stale=rerun",
         "logger=[wandb,csv]",
         "trainer.micro_batches=2",
+        "model/backend=eager",
+        "model/backend=sdpa",
         "+trainer.benchmark=true",
         "+trainer.profiler=simple",
         "callbacks=gradient_norms",

@@ -7,6 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from etude.model.backend import Eager, Sdpa, weights
+from etude.model.fused import Fused
 
 B, H, T, S, K = 2, 3, 4, 5, 6
 WIDTHS = (6, 7)  # V: PyTorch's fused kernels want it equal to K, and others step in where it is not
@@ -46,15 +47,16 @@ def read_and_gradients(backend, mask, bias_shape, d_v):
 
 
 @pytest.mark.parametrize(("mask", "bias", "d_v"), list(itertools.product(MASKS, BIASES, WIDTHS)))
-def test_one_call_of_pytorch_reads_and_learns_the_same(mask, bias, d_v):
+@pytest.mark.parametrize("other", [Fused, Sdpa])
+def test_every_backend_reads_and_learns_the_same(mask, bias, d_v, other):
     explicit, fused = (
-        read_and_gradients(backend(dropout=0.0), MASKS[mask], BIASES[bias], d_v) for backend in (Eager, Sdpa)
+        read_and_gradients(backend(dropout=0.0), MASKS[mask], BIASES[bias], d_v) for backend in (Eager, other)
     )
     assert_close(fused, explicit)
 
 
 @pytest.mark.parametrize("d_v", WIDTHS)
-@pytest.mark.parametrize("backend", [Eager, Sdpa])
+@pytest.mark.parametrize("backend", [Eager, Fused, Sdpa])
 def test_a_row_that_may_look_nowhere_reads_the_mean_and_teaches_nothing_to_queries_and_keys(backend, d_v):
     read, (queries, keys, values) = read_and_gradients(backend(dropout=0.0), MASKS["a blank sentence"], (), d_v)
     assert_close(read[1], drawn(B, H, S, d_v)[1].mean(1, keepdim=True).expand(H, T, d_v))
@@ -72,7 +74,7 @@ def test_weights_sum_to_one_and_are_zero_where_looking_is_not_allowed():
     assert (found.masked_select(mask) > 0).all()
 
 
-@pytest.mark.parametrize("backend", [Eager, Sdpa])
+@pytest.mark.parametrize("backend", [Eager, Fused, Sdpa])
 def test_dropout_falls_on_the_weights_and_only_in_training(backend):
     torch.manual_seed(1)
     part, length = backend(dropout=0.25), 400
@@ -86,7 +88,7 @@ def test_dropout_falls_on_the_weights_and_only_in_training(backend):
     assert_close(found, torch.where(found == 0, 0.0, kept / 0.75))
 
 
-@pytest.mark.parametrize("backend", [Eager, Sdpa])
+@pytest.mark.parametrize("backend", [Eager, Fused, Sdpa])
 def test_dropout_comes_from_the_seed(backend):
     part = backend(dropout=0.5).train()
     inputs = (drawn(B, H, T, K), drawn(B, H, S, K), drawn(B, H, S, K), MASKS["everything"], None)

@@ -4,6 +4,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from .conftest import options
+
 MODERN = ("residual=pre", "norm=rms", "position=rope", "attention=grouped_query", "feedforward=swiglu")
 
 
@@ -13,16 +15,16 @@ def logits_and_gradients(model, own, sentences):
     return logits, torch.autograd.grad(logits.logsumexp(-1).sum(), own, materialize_grads=True)
 
 
-def test_one_call_of_pytorch_agrees_with_the_equation_step_by_step(model, jittered, variation, longer_sentences):
+@pytest.mark.parametrize("backend", [option for option in options("backend") if not option.endswith("=eager")])
+def test_every_backend_agrees_with_the_equation_step_by_step(backend, jittered, variation, longer_sentences):
     if variation.startswith("model/backend="):
         pytest.skip("a backend cannot be combined with another one")
-    fused = jittered(variation, "model/backend=sdpa").double()
-    fused.load_state_dict(model.state_dict())
     blank = longer_sentences[1].clone()
     blank[1] = False  # one source is nothing but padding
     inputs = (longer_sentences[0], blank, longer_sentences[2])
-    explicit, by_pytorch = (logits_and_gradients(m, list(m.parameters()), inputs) for m in (model.double(), fused))
-    assert_close(by_pytorch, explicit)
+    models = [jittered(variation, chosen).double() for chosen in ("model/backend=eager", backend)]
+    explicit, other = (logits_and_gradients(model, list(model.parameters()), inputs) for model in models)
+    assert_close(other, explicit)
 
 
 @pytest.mark.slow

@@ -25,6 +25,9 @@ def as_before() -> Iterator[None]:
         remembered.cache_clear()
 
 
+MODEL = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.Linear(256, 64), torch.nn.Linear(64, 256))
+
+
 def in_use() -> str:
     [library] = [name for name, said in matmul._SETTINGS.items() if said == matmul._settings().fp32_precision]
     return library
@@ -49,8 +52,26 @@ def test_the_faster_is_taken_if_it_is_as_exact_and_a_run_goes_on_with_its_own(
     exact: bool, faster: bool, asked: str, begun_with: str | None, chosen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(matmul, "_is_exact", lambda: exact)
-    monkeypatch.setattr(matmul, "_is_faster", lambda: faster)
-    assert choose_matmul(asked, begun_with) == in_use() == chosen
+    monkeypatch.setattr(matmul, "_is_faster", lambda sizes: faster)
+    assert choose_matmul(asked, MODEL, begun_with) == in_use() == chosen
+
+
+@needs_setting
+@pytest.mark.parametrize(("slow", "chosen"), [(64, DEFAULT), (256, ONEDNN)])
+def test_what_is_tried_out_is_products_of_the_models_sizes_as_often_as_they_come(
+    slow: int, chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two matrices of 64 x 256 and one of 256 x 64: MKL takes a second for a product over `slow`, oneDNN for others."""
+    tried = []
+
+    def second(library: str, k: int, n: int) -> float:
+        tried.append((k, n))
+        return float((k == slow) == (library == ONEDNN))
+
+    monkeypatch.setattr(matmul, "_is_exact", lambda: True)
+    monkeypatch.setattr(matmul, "_time", second)
+    assert choose_matmul("auto", MODEL) == chosen
+    assert set(tried) == {(64, 256), (256, 64)}
 
 
 @needs_setting
@@ -61,7 +82,7 @@ def test_what_is_chosen_is_as_near_to_double_precision_as_pytorchs_default(shape
     exact = left.double() @ right.double()
     errors = []
     for asked in ("default", "auto"):
-        choose_matmul(asked)
+        choose_matmul(asked, MODEL)
         errors.append(float((left @ right - exact).norm() / exact.norm()))
     assert errors[1] <= 4 * errors[0] < 1e-5
 
@@ -76,7 +97,7 @@ def test_a_library_that_rounds_to_bfloat16_is_refused(monkeypatch: pytest.Monkey
         return real(DEFAULT, left, right) + float((left.bfloat16().double() - left).norm() / left.norm())
 
     monkeypatch.setattr(matmul, "_error", rounding)
-    assert choose_matmul("onednn") == in_use() == DEFAULT
+    assert choose_matmul("onednn", MODEL) == in_use() == DEFAULT
 
 
 def test_trying_out_changes_nothing_by_itself() -> None:
@@ -112,4 +133,4 @@ def test_a_run_goes_on_with_what_it_was_begun_with(runs: Freeze, monkeypatch: py
 
 def test_where_pytorch_cannot_be_told_it_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matmul, "_settings", lambda: None)
-    assert choose_matmul("auto") == choose_matmul("onednn") == DEFAULT
+    assert choose_matmul("auto", MODEL) == choose_matmul("onednn", MODEL) == DEFAULT

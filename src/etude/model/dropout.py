@@ -1,5 +1,8 @@
 """Dropout (Srivastava et al. 2014; the paper's section 5.4)."""
 
+import math
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -32,9 +35,18 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu":
             return F.dropout(x, self.p)
-        draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-        keep = draws.view(torch.int16)[: x.numel()].view(x.shape) < self._kept - _LEVELS // 2
-        return (x * keep).mul_(_LEVELS / self._kept)
+        kept, factor = self.draw(x.shape, x.device)
+        return x if kept is None else (x * kept).mul_(factor)
+
+    def draw(self, shape: Sequence[int], device: torch.device) -> tuple[Tensor | None, float]:
+        """What is kept of a tensor of this shape, None: all, and what that is multiplied with."""
+        if not self.training or self._kept == _LEVELS:
+            return None, 1.0
+        if device.type != "cpu":
+            return torch.rand(shape, device=device) >= self.p, 1 / (1 - self.p)
+        count = math.prod(shape)
+        draws = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+        return draws.view(torch.int16)[:count].view(shape) < self._kept - _LEVELS // 2, _LEVELS / self._kept
 
     def extra_repr(self) -> str:
         """For printing a model."""

@@ -26,6 +26,9 @@ ONLOOKERS = frozenset(
 TRANSLATION = {"_target_": "etude.tasks.translation.Translation"}
 """The task of every run until there was another, which therefore identifies none."""
 
+BACKENDS = tuple(f"etude.model.{name}" for name in ("backend.Eager", "fused.Fused", "backend.Sdpa"))
+"""Ways to compute the same attention: as with devices, its rounding is theirs, and which dropout it draws."""
+
 _SCORE_ONLY = ("decoding", "budget.bleu_sentences")
 
 
@@ -42,6 +45,9 @@ def material(config: Mapping[str, Any]) -> dict[str, Any]:
     found["trainer"] = {
         key: value for key, value in found["trainer"].items() if value is not None and value is not False
     }
+    backend = (config.get("model") or {}).get("backend") or {}
+    if backend.get("_target_") in BACKENDS:
+        found["model"] = config["model"] | {"backend": backend | {"_target_": BACKENDS[0]}}
     if "tokenizer" in config:
         found["tokenizer"] = {key: value for key, value in config["tokenizer"].items() if value is not None}
     found["optimizer"] = {k: v for k, v in (config.get("optimizer") or {}).items() if k != "groups" or v}

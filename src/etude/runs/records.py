@@ -104,7 +104,8 @@ class Run:
     @property
     def material(self) -> dict[str, Any]:
         """What of its config may change what it finds, besides the seed, and what was chosen for it."""
-        choices = {group: choice for group, choice in self.choices.items() if group not in NOT_A_SETTING}
+        told = {*NOT_A_SETTING, "model/backend"}  # by its class, where it is one that computes something else
+        choices = {group: choice for group, choice in self.choices.items() if group not in told}
         return {key: value for key, value in material(self.config).items() if key != "seed"} | {"choices": choices}
 
     def differs_only_in_seed(self, other: "Run") -> bool:

@@ -18,6 +18,7 @@ from etude.runs.divergence import divergence
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.tasks.build import batch_sizes
+from etude.training.allocator import keep_large_blocks
 from etude.training.averaging import final_weights
 from etude.training.loss import LabelSmoothing
 from etude.training.matmul import DEFAULT, choose_matmul
@@ -114,9 +115,10 @@ def load_trained(run: RunDir) -> tuple[Config, EncoderDecoder, Tokenizer]:
     if never_saved and run.finished and (how := divergence(run.result())):
         raise UserError(f"{run.path} diverged before its first checkpoint ({how}): there are no weights")
     weights = final_weights(run, config)
-    choose_matmul(DEFAULT, (read_json(run.environment_file) or {}).get("matmul"))  # what it was measured with
     tokenizer = Tokenizer(run.tokenizer_file)
     transformer = build.model(config, len(tokenizer))
+    choose_matmul(DEFAULT, transformer, (read_json(run.environment_file) or {}).get("matmul"))  # as it was measured
+    keep_large_blocks()
     try:
         transformer.load_state_dict(weights)
     except RuntimeError as error:

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from etude.errors import UserError
+from etude.training.cross_entropy import CrossEntropy
 
 
 class LabelSmoothing:
@@ -34,13 +35,12 @@ class LabelSmoothing:
 
     def _cross_entropy(self, logits: Tensor, targets: Tensor, uniform: float) -> Tensor:
         """Against 1 - uniform on the true piece and uniform / V on all; in single precision at least."""
-        return F.cross_entropy(
-            logits.flatten(0, 1).to(torch.promote_types(logits.dtype, torch.float32)),
-            targets.flatten(),
-            ignore_index=self.pad,
-            label_smoothing=uniform,
-            reduction="sum",
-        )
+        rows, wanted = logits.flatten(0, 1), targets.flatten()
+        if logits.device.type == "cpu":
+            nats: Tensor = CrossEntropy.apply(rows, wanted, uniform, self.pad)
+            return nats
+        exact = rows.to(torch.promote_types(rows.dtype, torch.float32))
+        return F.cross_entropy(exact, wanted, ignore_index=self.pad, label_smoothing=uniform, reduction="sum")
 
 
 class LabelSmoothingT2T(LabelSmoothing):

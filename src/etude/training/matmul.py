@@ -7,29 +7,33 @@ does so here is tried out.
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 log = logging.getLogger(__name__)
 
 DEFAULT, ONEDNN = "default", "onednn"
 _SETTINGS = {DEFAULT: "none", ONEDNN: "bf16"}  # how PyTorch is told
 _SHAPES = ((256, 64, 256), (256, 256, 64), (512, 256, 1024), (512, 1024, 256), (256, 128, 4096))  # M, K, N
+_ROWS = (248, 256, 272, 304)  # M: oneDNN makes code for every number of rows, and looks for it in each product
+_LARGEST = 1024  # of K and N: what is larger goes as fast as this
 _MARGIN = 1.25  # times as fast: less may be noise, and the same machine must always choose the same
 _EXACT = 4.0  # times the default's error: bfloat16 has some ten thousand times
-_TURNS = 5
+_TURNS = 4  # the first makes the code
 
 
-def choose_matmul(asked: str, begun_with: str | None = None) -> str:
+def choose_matmul(asked: str, model: nn.Module, begun_with: str | None = None) -> str:
     """Choose the library for a run, and have PyTorch use it.
 
     Args:
-        asked: "default", "onednn", or "auto" for the faster one.
+        asked: "default", "onednn", or "auto" for the one that is faster on products of the model's sizes.
+        model: whose matrices are multiplied with; only their shapes are looked at.
         begun_with: what the run was begun with, if it goes on: it is kept, or the last digits would change.
 
     Returns:
@@ -39,7 +43,7 @@ def choose_matmul(asked: str, begun_with: str | None = None) -> str:
     if wanted == DEFAULT or not _is_exact():
         chosen = DEFAULT
     else:
-        chosen = ONEDNN if wanted == ONEDNN or _is_faster() else DEFAULT
+        chosen = ONEDNN if wanted == ONEDNN or _is_faster(_sizes(model)) else DEFAULT
     if wanted == ONEDNN != chosen:
         why = "rounds more on this processor" if _settings() else "cannot be chosen here (a GPU, or PyTorch before 2.9)"
         log.warning("oneDNN %s: PyTorch's default multiplies matrices, and the last digits may differ", why)
@@ -57,16 +61,20 @@ def _is_exact() -> bool:
 
 
 @cache
-def _is_faster() -> bool:
+def _is_faster(sizes: tuple[tuple[int, int, int], ...]) -> bool:
+    """Whether oneDNN takes clearly less time for products with matrices of `sizes`: K, N, and how many there are."""
     with _untouched():
         seconds = dict.fromkeys(_SETTINGS, 0.0)
-        for left, right in _pairs():
-            best = dict.fromkeys(_SETTINGS, float("inf"))
-            for _ in range(_TURNS):
-                for library in _SETTINGS:
-                    best[library] = min(best[library], _time(library, left, right))
-            seconds = {library: seconds[library] + best[library] for library in _SETTINGS}
+        for k, n, count in sizes:
+            for library in _SETTINGS:
+                seconds[library] += count * _time(library, k, n)
     return seconds[DEFAULT] > _MARGIN * seconds[ONEDNN]
+
+
+def _sizes(model: nn.Module) -> tuple[tuple[int, int, int], ...]:
+    shapes = (weight.shape for weight in model.parameters() if weight.dim() == 2)
+    counted = Counter((min(k, _LARGEST), min(n, _LARGEST)) for n, k in shapes)
+    return tuple((k, n, count) for (k, n), count in sorted(counted.items()))
 
 
 def _error(library: str, left: Tensor, right: Tensor) -> float:
@@ -76,12 +84,18 @@ def _error(library: str, left: Tensor, right: Tensor) -> float:
     return float((left @ right - exact).norm() / exact.norm())
 
 
-def _time(library: str, left: Tensor, right: Tensor) -> float:
-    """Seconds of this thread at work, which do not count what else the machine does."""
+def _time(library: str, k: int, n: int) -> float:
+    """Seconds of this thread at work, which do not count what else the machine does, for a product of every height."""
     _tell(library)
-    started = time.thread_time()
-    left @ right
-    return time.thread_time() - started
+    right = torch.ones(k, n)
+    heights = [torch.ones(rows, k) for rows in _ROWS]
+    best = float("inf")
+    for _ in range(_TURNS):
+        started = time.thread_time()
+        for left in heights:
+            left @ right
+        best = min(best, time.thread_time() - started)
+    return best
 
 
 def _pairs() -> Iterator[tuple[Tensor, Tensor]]:

@@ -8,4 +8,8 @@ import torch
 def reseed(seed: int, step: int, micro_batch: int) -> None:
     """Set torch's generators to the state that belongs to this step of this run, and to this micro-batch."""
     digest = hashlib.blake2b(f"{seed}/{step}/{micro_batch}".encode(), digest_size=8).digest()
-    torch.manual_seed(int.from_bytes(digest) >> 1)
+    number = int.from_bytes(digest) >> 1
+    if torch.accelerator.is_available():
+        torch.manual_seed(number)
+    else:  # the same for the processor's generator, without looking for devices each time
+        torch.default_generator.manual_seed(number)

@@ -98,7 +98,8 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     config = _shortened(run.config())
     averaged = averaged_checkpoints(run, config)
     # What a part refuses is told before anything is downloaded or counted.
-    make_optimizer(config["optimizer"], build.shapes(config).named_parameters())
+    shapes = build.shapes(config)
+    make_optimizer(config["optimizer"], shapes.named_parameters())
     callbacks = make_parts("callbacks", config["callbacks"], Callback, dirpath=run.checkpoint.parent)
     parts.try_out(config["schedule"], None)
     if config["decoding"]:
@@ -109,8 +110,8 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     flops = flops_to_train(config)
     made = environment(config)  # now: the code on disk may have changed by the end
     begun_in = read_json(run.environment_file) or {}
-    chosen = choose_matmul(config["trainer"]["matmul"], begun_in.get("matmul"))
-    made["matmul"] = choose_matmul(chosen, broadcast_from_rank0(chosen))  # one for all processes
+    chosen = choose_matmul(config["trainer"]["matmul"], shapes, begun_in.get("matmul"))
+    made["matmul"] = choose_matmul(chosen, shapes, broadcast_from_rank0(chosen))  # one for all processes
     if first:
         with replacing(run.tokenizer_file) as temporary:
             shutil.copyfile(store.tokenizer.model_file, temporary)

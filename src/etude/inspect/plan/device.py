@@ -64,8 +64,9 @@ def measure_device(config: Config) -> Device:
     """
     budget, pieces = config["budget"], config["tokenizer"]["vocab_size"]
     where = build.device(config["trainer"]["accelerator"].replace("gpu", "cuda"))
-    choose_matmul(config["trainer"]["matmul"])  # as a run does
-    module = training_module(config, build.model(config, pieces)).to(where)
+    model = build.model(config, pieces)
+    choose_matmul(config["trainer"]["matmul"], model)  # as a run does
+    module = training_module(config, model).to(where)
     optimizer = module.make_optimizer(module.model.named_parameters())
     types = {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
 
