@@ -20,7 +20,8 @@ from etude.config.compose import compose
 from etude.paths import shipped
 from etude.search.sweep_file import planned_runs, sweep_overrides
 from etude.studies.axes import renew
-from etude.studies.study import load_study, study_names
+from etude.studies.measured import trained_names
+from etude.studies.study import load_study
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -105,7 +106,7 @@ def test_every_file_that_a_document_links_to_is_there(document):
 
 def cut_down(folder: Path, text: str) -> None:
     """Every study again in `folder`, with its baseline and the arms that `text` names, or one more."""
-    for study in map(load_study, study_names()):
+    for study in map(load_study, trained_names()):
         others = [arm for arm in study.arms if arm != study.baseline]
         named = [arm for arm in others if re.search(rf"{study.name}/{re.escape(arm)}\b", text)] or others[:1]
         arms = {arm: study.arms[arm] for arm in (study.baseline, *named)}
@@ -163,7 +164,7 @@ PROMISED = {  # of what is printed
 
 def known_arms() -> list[str]:
     """The arms of all studies, as they are where one stands."""
-    return [f"{study}/{arm}" for study in study_names() for arm in load_study(study).arms]
+    return [f"{study}/{arm}" for study in trained_names() for arm in load_study(study).arms]
 
 
 def typed(line: str, folder: Path) -> None:

@@ -39,7 +39,7 @@ def test_the_config_of_a_run_from_before_is_read_under_the_names_of_today() -> N
 
 @pytest.mark.parametrize("older", [{}, {"_target_": "etude.model.transformer.Transformer"}])
 def test_groups_that_there_were_not_are_read_as_what_every_run_was_then(older: dict[str, str]) -> None:
-    today = resolve(compose([]))
+    today = resolve(compose(["model/backend=eager"]))
     backend = today["model"]["backend"] | {"_target_": "etude.model.kernel.Explicit"}
     new = ("_target_", "encoder", "decoder")
     model = {key: value for key, value in today["model"].items() if key not in new} | older | {"backend": backend}

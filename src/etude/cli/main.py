@@ -27,7 +27,6 @@ usage: etude VERB [arguments]
   clean       what may go of finished runs           etude clean table3
   evaluate    perplexity and BLEU of a trained run   etude evaluate run=runs/... decoding.beam=8
   analyze     heads, order, lengths, decoding        etude analyze run=runs/...
-  complexity  the layers of Table 1, measured        etude complexity --svg table1.svg
   translate   lines from stdin to stdout             etude translate run=runs/... < in.en > out.de
   generate    text from a language model             etude generate run=runs/... prompt="Der alte"
   prepare     download and tokenise a corpus         etude prepare data=multi30k_en_de

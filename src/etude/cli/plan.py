@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
+from etude.cli import measured
 from etude.cli.arguments import parse
 from etude.config.compose_cache import ConfigCache, ValidConfig, expand
 from etude.config.difference import Difference, difference
 from etude.errors import UserError
 from etude.search.sweep_file import planned_runs
+from etude.studies.measured import is_measured
 from etude.studies.study import Paper, load_study, study_names
 from etude.terminal import console
 
@@ -38,6 +40,9 @@ _WHOLE = 110  # columns: a line that the terminal breaks can be read, a figure t
 def main(words: Sequence[str]) -> None:
     """Plan a study, a sweep file, or the runs of some overrides."""
     asked = parse("plan", HELP, words)
+    if asked.words and is_measured(asked.words[0]):
+        measured.plan(asked)
+        return
     tolerance = _share(asked.options.get("--tolerance", "0.1"))
     named = bool(asked.words) and "=" not in asked.words[0]
     overrides = planned_runs(asked.words[0], asked.words[1:]) if named else expand(asked.words)

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast, get_args
 
+from etude.cli import measured
 from etude.cli.arguments import Arguments, parse
 from etude.errors import UserError, did_you_mean
 from etude.files import write_or_print
@@ -17,6 +18,7 @@ from etude.report.render.rows import Rows
 from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import search
 from etude.search import sweep_file
+from etude.studies.measured import is_measured
 from etude.studies.study import load_study, study_names
 from etude.terminal import PIPE_WIDTH, console
 
@@ -31,6 +33,8 @@ more than the luck of seeds, and in BLEU also by more than that of the test sent
 
 Of a sweep file: what it tried, the best on the validation set first, and for a random search what so many trials may be
 expected to find. What was typed behind `etude sweep` is typed here too.
+
+Of a study that is measured, such as table1: exponents, costs and paths, and with --html or --svg log-log plots.
 
   --baseline ARM     hold the other arms against this one
   runs_dir=DIR       where the runs lie
@@ -51,6 +55,9 @@ _WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # a picture should 
 def main(words: Sequence[str]) -> None:
     """Report on a study or on a sweep file."""
     asked = parse("report", f"{HELP}\nStudies: {', '.join(study_names())}\n", words or ["--help"])
+    if is_measured(asked.study):
+        measured.report(asked)
+        return
     draw = _drawings(asked.options)
     files = {option: file for option, file in asked.options.items() if option in draw}
     if sweep_file.names_file(asked.study):

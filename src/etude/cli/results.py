@@ -10,7 +10,7 @@ from etude.files import write_or_print
 from etude.report import Results
 from etude.report import results as find_results
 from etude.report.frame import as_csv, as_json, write_parquet
-from etude.studies.study import study_names
+from etude.studies.measured import trained_names
 
 HELP = """usage: etude results STUDY [key=value ...] [--csv FILE] [--json FILE] [--parquet FILE]
                            [--wandb [ENTITY/]PROJECT]
@@ -30,7 +30,7 @@ In Python: etude.report.results("table3").frame()
 
 def main(words: Sequence[str]) -> None:
     """Write the runs of a study as a frame; those without a result are named with their state."""
-    asked = parse("results", f"{HELP}\nStudies: {', '.join(study_names())}\n", words or ["--help"])
+    asked = parse("results", f"{HELP}\nStudies: {', '.join(trained_names())}\n", words or ["--help"])
     if project := asked.options.get("--wandb"):
         from etude.report.render.wandb.fetch import fetch
 

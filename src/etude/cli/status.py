@@ -14,9 +14,11 @@ from rich.text import Text
 
 from etude.cli.arguments import parse
 from etude.errors import UserError, did_you_mean
+from etude.runs.measurements import note_on_measurements
 from etude.runs.provenance import MARKS, notes_on_code
 from etude.runs.records import Run, read_rows, studies_in
 from etude.runs.run_state import State
+from etude.studies.measured import is_measured, load_measured
 from etude.studies.metrics import Metric
 from etude.studies.study import load_study, metrics_of, study_names
 from etude.terminal import console, format_duration, format_number
@@ -62,7 +64,8 @@ def main(words: Sequence[str]) -> None:
         if name not in known:
             raise UserError(f"there is no study {name!r}: {did_you_mean(name, known)}")
     studies = [_read(name, runs_dir) for name in dict.fromkeys(asked or found)]
-    metrics = list(dict.fromkeys(metric for study in studies for metric in metrics_of(study.study).values()))
+    trained = [study.study for study in studies if not is_measured(study.study)]
+    metrics = list(dict.fromkeys(metric for study in trained for metric in metrics_of(study).values()))
     notes = [*([] if asked else notes), *(note for study in studies for note in study.notes)]
     if "--json" in arguments.options:
         sys.stdout.write(json.dumps(_as_json(runs_dir, studies, metrics, notes), indent=2, ensure_ascii=False) + "\n")
@@ -70,16 +73,20 @@ def main(words: Sequence[str]) -> None:
     out = console()
     if any(study.runs for study in studies):
         out.print(_table(studies, metrics))
-    for line in (*_lines(studies), *notes, _totals(studies)):
+    for line in (*_lines(studies), *notes, *([_totals(studies)] if trained or not studies else [])):
         out.print(line)
 
 
 def _read(study: str, runs_dir: Path) -> StudyRuns:
     """Read the runs of a study; a folder of runs that is no study's, such as `single`, has no arms to miss.
 
+    Of a study that is measured there is a note.
+
     Raises:
         UserError: the study's own files are not as they should be.
     """
+    if is_measured(study):
+        return StudyRuns(study, [], [], [note_on_measurements(load_measured(study), runs_dir)])
     runs, notes = read_rows(runs_dir / study)
     if study not in study_names():
         return StudyRuns(study, sorted(runs, key=lambda run: (run.arm, run.seed)), [], notes)

@@ -2,21 +2,25 @@
 
 import sys
 
-from etude.cli import train
+from etude.cli import measured, train
 from etude.cli.arguments import parse
 from etude.errors import UserError
 from etude.paths import shipped
+from etude.studies.measured import is_measured
 
 HELP = f"""usage: etude sweep FILE|STUDY [key=value ...] [--path]
 
 Runs all that FILE (a W&B sweep file, method grid or random) or STUDY asks for, each run in a process
 of its own and as many at once as there are GPUs, or cores. Finished runs are skipped, half-finished
 ones go on. Overrides hold for all runs; run_cap=N ends after N, search_seed=S draws others, tuned=true
-runs each arm of a study at its own best as well, if study.yaml says what to try:
+runs each arm of a study at its own best as well, if study.yaml says what to try. Of a study that is
+measured, not trained, the layers that have not been are measured here, one after the other; its keys
+are scale, n, d, k, r (such as n=64,128), repeats, and those of the model:
 
   etude sweep sweeps/table3.yaml scale=pocket seed=1,2,3 hydra.launcher.workers=2
   etude sweep sweeps/learning_rate.yaml run_cap=40
   etude sweep table3 tuned=true seed=1,2,3
+  etude sweep table1 scale=full
 
   --path  tell where a sweep file lies, and run nothing
 
@@ -37,5 +41,8 @@ def main(words: list[str]) -> None:
         if file is None:
             raise UserError("--path is told for one sweep file, such as: etude sweep --path learning_rate")
         sys.stdout.write(f"{file.absolute()}\n")
+        return
+    if find_file(asked.words[0]) is None and is_measured(asked.words[0]):
+        measured.sweep(asked.words)
         return
     train.main(["-m", *sweep_overrides(asked.words[0], asked.words[1:])])

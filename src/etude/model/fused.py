@@ -24,12 +24,13 @@ class Fused(nn.Module):
 
     def forward(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, bias: Tensor | None) -> Tensor:
         """As in `Eager`."""
-        device = queries.device.type
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else queries.dtype
+        device, dtype = queries.device.type, queries.dtype
+        if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+            dtype = torch.get_autocast_dtype(device)
         exact = torch.promote_types(dtype, torch.float32)
         barred = torch.where(mask, torch.zeros((), dtype=exact, device=mask.device), torch.finfo(exact).min)
         somewhere = mask.any(dim=-1, keepdim=True).to(exact)
-        shape = (*queries.shape[:3], keys.size(2))
+        shape = (*queries.shape[:-1], keys.size(-2))
         kept, factor = self.dropout.draw(shape, queries.device)
         read: Tensor = _Read.apply(
             queries.to(dtype), keys.to(dtype), values.to(dtype), barred, somewhere, bias, kept, factor
@@ -62,8 +63,9 @@ class _Read(torch.autograd.Function):
             kept: (B, H, T, S), what dropout leaves; None: all.
             factor: what it multiplies that with.
         """
-        q, k, v = queries.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1)
-        weights = (q @ k.transpose(1, 2)).to(barred.dtype).unflatten(0, queries.shape[:2])
+        heads = queries.shape[:-2]
+        q, k, v = (x.flatten(0, -3) for x in (queries, keys, values))
+        weights = (q @ k.transpose(1, 2)).to(barred.dtype).unflatten(0, heads)
         if bias is not None:
             weights += bias
         weights += barred
@@ -73,20 +75,20 @@ class _Read(torch.autograd.Function):
         dropped = weights if kept is None else (weights * kept).mul_(factor)
         ctx.save_for_backward(q, k, v, weights, dropped, somewhere)
         ctx.bias = None if bias is None else (bias.shape, bias.dtype)
-        return (dropped.flatten(0, 1).to(v.dtype) @ v).unflatten(0, queries.shape[:2])
+        return (dropped.flatten(0, -3).to(v.dtype) @ v).unflatten(0, heads)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
         """Of queries, keys, values and bias."""
         q, k, v, weights, dropped, somewhere = ctx.saved_tensors
-        heads = weights.shape[:2]
-        above = above.flatten(0, 1)
-        value_gradient = dropped.flatten(0, 1).to(v.dtype).transpose(1, 2) @ above
+        heads = weights.shape[:-2]
+        above = above.flatten(0, -3)
+        value_gradient = dropped.flatten(0, -3).to(v.dtype).transpose(1, 2) @ above
         product = (above @ v.transpose(1, 2)).to(weights.dtype).view_as(dropped) * dropped
         scores = torch.addcmul(product, weights, product.sum(dim=-1, keepdim=True), value=-1).mul_(somewhere)
         bias_gradient = scores.sum_to_size(ctx.bias[0]).to(ctx.bias[1]) if ctx.needs_input_grad[5] else None
-        scores = scores.flatten(0, 1).to(q.dtype)
+        scores = scores.flatten(0, -3).to(q.dtype)
         key_gradient = scores.transpose(1, 2) @ q
         return (
             (scores @ k).unflatten(0, heads),

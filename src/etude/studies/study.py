@@ -78,11 +78,11 @@ def study_names() -> list[str]:
     return sorted({file.parent.name for folder in folders_of("experiments") for file in folder.glob("*/study.yaml")})
 
 
-def load_study(name: str) -> Study:
-    """The study called `name`; the user's own folder comes before the shipped one.
+def find_study(name: str) -> Path:
+    """The folder of the study called `name`; the user's own comes before the shipped one.
 
     Raises:
-        UserError: there is no such study, or one of its files is not as it should be.
+        UserError: there is no such study.
     """
     if name == "single":
         raise UserError(
@@ -92,6 +92,16 @@ def load_study(name: str) -> Study:
     folder = next((f / name for f in folders_of("experiments") if (f / name / "study.yaml").is_file()), None)
     if name not in study_names() or folder is None:
         raise UserError(f"there is no study {name!r}: {did_you_mean(name, study_names())}")
+    return folder
+
+
+def load_study(name: str) -> Study:
+    """The study called `name`.
+
+    Raises:
+        UserError: there is no such study, it has no arms but is measured, or one of its files is not as it should be.
+    """
+    folder = find_study(name)
     files = (folder / "study.yaml", folder / "paper.yaml")
     return _read(folder, tuple(file.stat().st_mtime_ns for file in files if file.is_file()))
 
@@ -115,9 +125,16 @@ def arm_names() -> frozenset[str]:
 def _read(folder: Path, changed: tuple[int, ...]) -> Study:
     """The study in `folder`, read again when one of its files was `changed`."""
     file = folder / "study.yaml"
-    content = _mapping(file, allowed=_KEYS)
+    content = read_yaml(file)
+    if isinstance(content, dict) and "layers" in content:
+        name = folder.name
+        raise UserError(
+            f"{name} is measured, not trained, and has no arms: `etude sweep {name}` measures it, and "
+            f"`etude report {name}` shows what was found"
+        )
+    check_keys(file, content, allowed=_KEYS)
     if "grid" not in content:
-        _need(file, content, "baseline", "arms")
+        need(file, content, "baseline", "arms")
     arms, full = read_arms(file, content)
     baseline = str(content["baseline"] if "baseline" in content else next(iter(combine(file, content["grid"]))))
     if baseline not in arms:
@@ -168,8 +185,9 @@ def value_at(config: dict[str, Any], key: str) -> Any:
 def _paper(file: Path, arms: dict[str, list[str]]) -> Paper:
     if not file.is_file():
         return Paper()
-    content = _mapping(file, allowed={"source", "test_set", "arms", "proportions"})
-    _need(file, content, "arms")
+    content = read_yaml(file)
+    check_keys(file, content, allowed={"source", "test_set", "arms", "proportions"})
+    need(file, content, "arms")
     numbers: dict[str, dict[str, float | None]] = {}
     for arm, row in (content["arms"] or {}).items():
         if arm not in arms:
@@ -183,17 +201,17 @@ def _paper(file: Path, arms: dict[str, list[str]]) -> Paper:
     return Paper(str(content.get("source", "")), str(content.get("test_set", "")), numbers, proportions)
 
 
-def _mapping(file: Path, allowed: set[str]) -> dict[str, Any]:
-    content = read_yaml(file)
+def check_keys(file: Path, content: Any, allowed: set[str]) -> None:
+    """Refuse, with a UserError, what is no mapping or has a key that is not allowed."""
     if not isinstance(content, dict):
         raise UserError(f"{file}: there must be the keys {', '.join(sorted(allowed))}")
     for key in content:
         if key not in allowed:
             raise UserError(f"{file}: unknown key {key!r}: {did_you_mean(str(key), allowed)}")
-    return content
 
 
-def _need(file: Path, content: dict[str, Any], *keys: str) -> None:
+def need(file: Path, content: dict[str, Any], *keys: str) -> None:
+    """Refuse, with a UserError, what lacks one of the keys."""
     for key in keys:
         if key not in content:
             raise UserError(f"{file}: the key {key!r} is missing")

@@ -8,15 +8,21 @@ import torch
 from torch import nn
 
 from etude.inspect.complexity.dependencies import chain_length, dependent_outputs, longest_chain, max_path_length
-from etude.inspect.complexity.layers import Layer, load_layers
+from etude.inspect.complexity.layers import Layer, compose_layers
+from etude.studies.measured import load_measured
 
 WIDTH = 8
+SIZES = {"d": WIDTH, "k": 3, "r": 9}
 
 
 @pytest.fixture(scope="module")
 def layers() -> dict[str, Layer]:
     torch.manual_seed(3)
-    return {layer.name: layer for layer in load_layers()}
+    return composed()
+
+
+def composed(*typed: str) -> dict[str, Layer]:
+    return {layer.row.name: layer for layer in compose_layers(load_measured("table1", typed))}
 
 
 class Stack(nn.Module):
@@ -35,20 +41,21 @@ class Stack(nn.Module):
 @pytest.mark.parametrize("name", ["self_attention", "convolutional", "separable", "restricted"])
 @pytest.mark.parametrize("length", [6, 11])
 def test_so_many_layers_and_not_one_less_join_all_positions(layers, name, length):
-    path = max_path_length(layers[name].build(WIDTH).double(), length, WIDTH)
-    stack = [layers[name].build(WIDTH).double() for _ in range(path)]
+    path = max_path_length(layers[name].build(SIZES).double(), length, WIDTH)
+    stack = [layers[name].build(SIZES).double() for _ in range(path)]
     assert dependent_outputs(Stack(stack), length, WIDTH).all()
     assert not dependent_outputs(Stack(stack[1:]), length, WIDTH).all()
 
 
-@pytest.mark.parametrize("length", [2, 9, 20])
-def test_a_contiguous_window_reaches_so_far_in_every_layer(layers, length):
-    paths = {name: max_path_length(layers[name].build(WIDTH).double(), length, WIDTH) for name in layers}
+@pytest.mark.parametrize(("length", "k", "r"), [(2, 3, 9), (9, 5, 3), (20, 3, 9), (20, 9, 17)])
+def test_a_contiguous_window_reaches_so_far_in_every_layer(layers, length, k, r):
+    sizes = {"d": WIDTH, "k": k, "r": r}
+    paths = {name: max_path_length(layers[name].build(sizes).double(), length, WIDTH) for name in layers}
     assert paths == {
         "self_attention": 1,
-        "convolutional": length - 1,  # kernel 3: one neighbour
-        "separable": length - 1,
-        "restricted": math.ceil((length - 1) / 4),  # window 4
+        "convolutional": math.ceil((length - 1) / (k // 2)),  # so many neighbours on either side
+        "separable": math.ceil((length - 1) / (k // 2)),
+        "restricted": math.ceil((length - 1) / (r // 2)),
         "recurrent": length,
     }
 
@@ -57,8 +64,7 @@ def test_a_contiguous_window_reaches_so_far_in_every_layer(layers, length):
 def test_a_recurrent_layer_takes_a_step_a_position_whichever_way_it_reads(cell):
     for bidirectional in ("true", "false"):
         overrides = [f"model.encoder.cell={cell}", f"model.encoder.bidirectional={bidirectional}"]
-        [recurrent] = [layer for layer in load_layers(overrides) if layer.name == "recurrent"]
-        built = recurrent.build(WIDTH).double()
+        built = composed(*overrides)["recurrent"].build({"d": WIDTH}).double()
         assert [max_path_length(built, n, WIDTH) for n in (1, 2, 7)] == [1, 2, 7]
         chains = [chain_length(built, n, WIDTH) for n in (2, 3, 4, 9)]
         step = chains[1] - chains[0]
@@ -66,14 +72,14 @@ def test_a_recurrent_layer_takes_a_step_a_position_whichever_way_it_reads(cell):
         assert chains == [chains[0] + (n - 2) * step for n in (2, 3, 4, 9)]
 
 
-def test_positions_that_nothing_joins_have_no_path():
-    [alone] = [layer for layer in load_layers(["model.attention.window=0"]) if layer.name == "restricted"]
-    assert max_path_length(alone.build(WIDTH).double(), 3, WIDTH) is None
+def test_positions_that_nothing_joins_have_no_path(layers):
+    alone = layers["restricted"].build({"d": WIDTH, "r": 1})
+    assert max_path_length(alone.double(), 3, WIDTH) is None
 
 
 @pytest.mark.parametrize("name", ["self_attention", "convolutional", "separable", "restricted"])
 def test_what_is_computed_side_by_side_is_no_longer_chain(layers, name):
-    built = layers[name].build(WIDTH).double()
+    built = layers[name].build(SIZES).double()
     assert chain_length(built, 3, WIDTH) == chain_length(built, 30, WIDTH)
 
 

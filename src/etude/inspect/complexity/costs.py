@@ -2,25 +2,13 @@
 
 import statistics
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from etude.inspect.complexity.layers import Layer
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Of a layer at one length and one width, for one sentence."""
-
-    n: int
-    d: int
-    flops: int  # of a forward pass; a multiplication and an addition are two
-    forward: float  # seconds, the median
-    backward: float
-    bytes: int  # kept for the backward pass, parameters left out
 
 
 def count_flops(layer: nn.Module, length: int, width: int) -> int:
@@ -46,28 +34,34 @@ def count_saved_bytes(layer: nn.Module, x: Tensor, mask: Tensor) -> int:
     return sum(one.untyped_storage().nbytes() for key, one in kept.items() if key not in known)
 
 
-def measure(layers: Sequence[Layer], lengths: Sequence[int], widths: Sequence[int], repeats: int) -> list[list[Cost]]:
-    """The costs of each layer, in the order of lengths and then of widths.
+def measure_costs(layer: Layer, cells: Sequence[Mapping[str, int]], repeats: int) -> list[dict[str, Any]]:
+    """What a layer costs at each of some sizes, for one sentence.
 
-    Everything is timed once before anything is timed again, so that a slow minute of the machine slows all alike; a
-    first round is left out.
+    Every cell is timed once before any is timed again, so that a slow minute of the machine slows all alike; a first
+    round is left out.
+
+    Args:
+        layer: any.
+        cells: n, d, and k or r where the layer has one.
+        repeats: how often each is timed.
+
+    Returns:
+        Of each cell its sizes; `flops` of a forward pass, where a multiplication and an addition are two; `forward` and
+        `backward`, the medians of the seconds; `bytes` kept for the backward pass, parameters left out.
     """
-    sizes = [(n, d) for n in lengths for d in widths]
-    built = {(layer.name, d): layer.build(d) for layer in layers for d in widths}
-    seconds: dict[tuple[str, int, int], list[tuple[float, float]]] = {}
-    for _ in range(repeats + 1):
-        for layer in layers:
-            for n, d in sizes:
-                seconds.setdefault((layer.name, n, d), []).append(_time(built[layer.name, d], n, d))
-    return [
-        [_cost(layer, built[layer.name, d], n, d, seconds[layer.name, n, d][1:]) for n, d in sizes] for layer in layers
+    built = [layer.build(sizes) for sizes in cells]
+    rounds = [
+        [_time(one, sizes["n"], sizes["d"]) for one, sizes in zip(built, cells, strict=True)]
+        for _ in range(repeats + 1)
     ]
-
-
-def _cost(layer: Layer, built: nn.Module, n: int, d: int, seconds: list[tuple[float, float]]) -> Cost:
-    forward, backward = (statistics.median(one) for one in zip(*seconds, strict=True))
-    flops = count_flops(layer.build(d, "meta"), n, d)
-    return Cost(n, d, flops, forward, backward, count_saved_bytes(built, *_sentence(n, d)))
+    found = []
+    for one, sizes, seconds in zip(built, cells, zip(*rounds[1:], strict=True), strict=True):
+        n, d = sizes["n"], sizes["d"]
+        forward, backward = (statistics.median(times) for times in zip(*seconds, strict=True))
+        flops = count_flops(layer.build(sizes, "meta"), n, d)
+        kept = count_saved_bytes(one, *_sentence(n, d))
+        found.append({**sizes, "flops": flops, "forward": forward, "backward": backward, "bytes": kept})
+    return found
 
 
 def _time(layer: nn.Module, n: int, d: int) -> tuple[float, float]:

@@ -1,118 +1,108 @@
-"""Everything that Table 1 says of each layer, as one dictionary."""
+"""Measuring the layers of a study, one after the other, each kept as soon as it is found."""
 
 import os
 import platform
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+import time
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from etude.inspect.complexity.costs import Cost, count_flops, measure
+from etude.config.resolve import resolve
+from etude.files import read_json, write_json
+from etude.inspect.complexity.costs import count_flops, measure_costs
 from etude.inspect.complexity.dependencies import chain_length, max_path_length
-from etude.inspect.complexity.fits import fit_exponents
-from etude.inspect.complexity.layers import Layer
-
-OUTWEIGHS = 16
-"""How many times as large as the other the smallest of what outweighs is: the other term then bends an exponent by
-2 / (2 + 16) = 0.11 at most."""
-
-Grid = tuple[list[int], list[int], dict[str, int]]  # lengths, widths, changes of the layer
-Found = dict[str, Any]
+from etude.inspect.complexity.layers import Layer, compose_layers
+from etude.runs.measurements import Found, place
+from etude.studies.measured import OUTWEIGHS, MeasuredStudy, Sizes, outweighs
 
 
-def study_layers(layers: Sequence[Layer], lengths: Sequence[int], widths: Sequence[int], repeats: int) -> list[Found]:
-    """For each layer: the paper's row, its costs, chains and paths, and the exponents fitted to them.
+def measure_study(study: MeasuredStudy, runs_dir: Path) -> Iterator[tuple[str, float | None]]:
+    """Measure the layers that have not been, and keep what is found.
 
-    Paths and chains are found with the smallest width and one head: neither changes who depends on whom.
-
-    Args:
-        layers: any.
-        lengths: n, of the grid that is measured.
-        widths: D, of the same.
-        repeats: how often each cell is timed.
+    Yields:
+        The name of each layer, and the seconds it took, or None where it has been measured before.
 
     Raises:
-        UserError: a layer cannot be built at a width.
+        UserError: a layer cannot be built at some size; nothing has been measured.
     """
+    layers = compose_layers(study)
     for layer in layers:
-        for width in widths:
-            layer.build(width, "meta")  # refused, if so, before anything is measured
-    costs = measure(layers, lengths, widths, repeats)
-    return [_study(layer, own, lengths, widths) for layer, own in zip(layers, costs, strict=True)]
+        for cell in cells(study.sizes, layer.row.symbols):
+            layer.build(cell, "meta")
+    for layer in layers:
+        started, file = time.monotonic(), place(study, layer.row, runs_dir)
+        model = resolve(layer.config)["model"]
+        if (read_json(file) or {}).get("model") == model:
+            yield layer.row.name, None
+            continue
+        found = measure_layer(layer, study.sizes, study.repeats)
+        write_json(file, study.setting(layer.row) | {"model": model, "machine": _machine()} | found)
+        yield layer.row.name, time.monotonic() - started
 
 
-def machine() -> dict[str, Any]:
-    """Where the times were measured."""
-    threads = torch.get_num_threads()
-    return {"processor": platform.machine(), "cores": os.cpu_count(), "threads": threads, "torch": torch.__version__}
+def measure_layer(layer: Layer, sizes: Sizes, repeats: int) -> Found:
+    """All that is found of a layer, each number with its sizes.
 
-
-def fit_flops(layer: Layer, where: str, lengths: Sequence[int], widths: Sequence[int]) -> Found:
-    """Exponents of the FLOPs where one term outweighs the others, beside those that are expected there.
-
-    The grid is stretched until one size outweighs the other: FLOPs are counted without computing, however large it is.
+    Returns:
+        `costs` as of `measure_costs`; `operations` that wait for each other and the longest `path` (None where there is
+        none), both with the smallest width and one head, which do not change who depends on whom; and `flops`, by
+        where they were counted.
     """
-    ns, ds, changes = _STRETCHED[where](lengths, widths)
-    built = {d: layer.build(d, "meta", **changes) for d in ds}
-    points = [(n, d, count_flops(built[d], n, d)) for n in ns for d in ds]
-    return _fit("FLOPs", where, points) | {"expected": layer.flops[where], "lengths": ns, "widths": ds} | changes
-
-
-def _study(layer: Layer, costs: list[Cost], lengths: Sequence[int], widths: Sequence[int]) -> Found:
-    width = min(widths)
-    built = layer.build(width, heads=1).double()
-    chain = {n: chain_length(built, n, width) for n in lengths}
-    path = {n: max_path_length(built, n, width) for n in lengths}
+    d = min(sizes["d"])
+    along = cells(sizes, [symbol for symbol in layer.row.symbols if symbol != "d"])
+    narrow = [layer.build(cell | {"d": d}, heads=1).double() for cell in along]
+    both = [*zip(narrow, along, strict=True)]
     return {
-        "layer": layer.name,
-        "paper": layer.paper,
-        "costs": [asdict(cost) for cost in costs],
-        "chain": [{"n": n, "operations": operations} for n, operations in chain.items()],
-        "path": [{"n": n, "length": longest} for n, longest in path.items()],
-        "fits": [
-            *(fit_flops(layer, where, lengths, widths) for where in layer.flops),
-            _fit("seconds", "as measured", [(cost.n, cost.d, cost.forward + cost.backward) for cost in costs]),
-            _fit("bytes", "as measured", [(cost.n, cost.d, cost.bytes) for cost in costs]),
-            _fit("operations", "in a chain", [(n, width, operations) for n, operations in chain.items()]),
-            _fit("path", "the longest", [(n, width, longest) for n, longest in path.items() if longest]),
-        ],
+        "costs": measure_costs(layer, cells(sizes, layer.row.symbols), repeats),
+        "operations": [cell | {"operations": chain_length(one, cell["n"], d)} for one, cell in both[: len(sizes["n"])]],
+        "path": [cell | {"path": max_path_length(one, cell["n"], d)} for one, cell in both],
+        "flops": {where: count_where(layer, where, sizes) for where in layer.row.flops},
     }
 
 
-def _fit(of: str, where: str, points: Sequence[tuple[int, int, float]]) -> Found:
-    return {"of": of, "where": where} | {size: asdict(one) for size, one in fit_exponents(points).items()}
+def cells(sizes: Sizes, symbols: Sequence[str]) -> list[dict[str, int]]:
+    """Where a layer is measured: every n with every d at the first k or r, then the others at the largest n and d."""
+    grid = [symbol for symbol in symbols if symbol in ("n", "d")]
+    others = [symbol for symbol in symbols if symbol not in grid]
+    first = {symbol: sizes[symbol][0] for symbol in others}
+    found = [dict(zip(grid, cell, strict=True)) | first for cell in product(*(sizes[symbol] for symbol in grid))]
+    return found + [found[-1] | {symbol: size} for symbol in others for size in sizes[symbol][1:]]
 
 
-def _asked(lengths: Sequence[int], widths: Sequence[int]) -> Grid:
-    return list(lengths), list(widths), {}
+def count_where(layer: Layer, where: str, sizes: Sizes) -> list[dict[str, int]]:
+    """The FLOPs of a layer at all sizes where one outweighs another, which are counted, not computed."""
+    lengths, others = stretch(where, sizes)["n"], [symbol for symbol in layer.row.symbols if symbol != "n"]
+    found = []
+    for values in product(*(stretch(where, sizes)[symbol] for symbol in others)):
+        cell = dict(zip(others, values, strict=True))
+        built = layer.build(cell, "meta")
+        found += [{"n": n, **cell, "flops": count_flops(built, n, cell["d"])} for n in lengths]
+    return found
 
 
-def _long(lengths: Sequence[int], widths: Sequence[int]) -> Grid:
-    return _stretch(lengths, widths), list(widths), {}
+def stretch(where: str, sizes: Sizes) -> Sizes:
+    """The sizes, those of one symbol multiplied until the smallest outweighs the largest of another.
+
+    No kernel and no neighbourhood is longer than the sentence: n grows with them.
+    """
+    pair = outweighs(where)
+    if pair is None:
+        return sizes
+    large, small = pair
+    found = sizes | {large: _times(sizes[large], OUTWEIGHS * max(sizes[small]))}
+    return found | {"n": _times(sizes["n"], max(found[large]))} if large in ("k", "r") else found
 
 
-def _wide(lengths: Sequence[int], widths: Sequence[int]) -> Grid:
-    return list(lengths), _stretch(widths, lengths), {}
+def _times(values: Sequence[int], least: int) -> list[int]:
+    """The values times the least odd factor with which none is below `least`: what is odd stays so."""
+    factor = -(-least // min(values))
+    return [(factor | 1) * value for value in values] if factor > 1 else [*values]
 
 
-def _far(lengths: Sequence[int], widths: Sequence[int]) -> Grid:
-    """A neighbourhood of the shortest length, which outweighs the widths."""
-    ns = _stretch(lengths, widths)
-    return ns, list(widths), {"window": min(ns) // 2}
-
-
-def _stretch(sizes: Sequence[int], others: Sequence[int]) -> list[int]:
-    """The sizes times the least factor with which the smallest outweighs the largest of the others."""
-    factor = -(-OUTWEIGHS * max(others) // min(sizes))
-    return [factor * size for size in sizes]
-
-
-# A neighbourhood is at most as large as n: where d outweighs n it outweighs r.
-_STRETCHED: dict[str, Callable[[Sequence[int], Sequence[int]], Grid]] = {
-    "anywhere": _asked,
-    "n ≫ d": _long,
-    "d ≫ n": _wide,
-    "r ≫ d": _far,
-    "d ≫ r": _wide,
-}
+def _machine() -> dict[str, Any]:
+    """Where the times were measured."""
+    threads = torch.get_num_threads()
+    return {"processor": platform.machine(), "cores": os.cpu_count(), "threads": threads, "torch": torch.__version__}

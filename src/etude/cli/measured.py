@@ -1,0 +1,104 @@
+"""What `etude sweep`, `plan` and `report` do with a study that is measured, not trained."""
+
+import json
+import shlex
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from rich import box
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from etude.cli.arguments import Arguments
+from etude.errors import UserError
+from etude.files import write_or_print
+from etude.runs.measurements import note_on_measurements, read_measurements
+from etude.studies.measured import MeasuredStudy, load_measured
+from etude.terminal import console, format_duration
+
+_DRAWINGS = ("--html", "--svg")
+
+
+def sweep(words: Sequence[str]) -> None:
+    """Measure what has not been measured, and tell of each layer when it is done."""
+    study, runs_dir = _asked(Arguments([*words], {}), allowed=())
+    from etude.inspect.complexity.study import measure_study  # torch, now that the words are understood
+
+    for layer, seconds in measure_study(study, runs_dir):
+        told = "is measured already" if seconds is None else f"measured in {format_duration(seconds)}"
+        sys.stdout.write(f"{layer} {told}\n")
+        sys.stdout.flush()
+    sys.stdout.write(f"etude report {shlex.join(words)}  shows what was found\n")
+
+
+def plan(asked: Arguments) -> None:
+    """Say what would be measured."""
+    study, runs_dir = _asked(asked, allowed=("--json",))
+    kept = read_measurements(study, runs_dir)
+    if "--json" in asked.options:
+        layers = [study.setting(row) | {"layer": row.name, "measured": row.name in kept} for row in study.rows]
+        sys.stdout.write(json.dumps({"study": study.name, "layers": layers}, indent=2, ensure_ascii=False) + "\n")
+        return
+    sizes = "; ".join(f"{symbol} = {', '.join(map(str, values))}" for symbol, values in study.sizes.items())
+    note = note_on_measurements(study, runs_dir, shlex.join(asked.words))
+    console().print(
+        f"{note}\nFLOPs, seconds (medians of {study.repeats}), bytes, operations that wait for each other and paths of "
+        f"one layer at {sizes}."
+    )
+
+
+def report(asked: Arguments) -> None:
+    """Show what was found: on the terminal, as a page, or as a picture.
+
+    Raises:
+        UserError: nothing has been measured with this setting.
+    """
+    study, runs_dir = _asked(asked, allowed=_DRAWINGS)
+    kept = read_measurements(study, runs_dir)
+    if not kept:
+        words = shlex.join(asked.words + [f"runs_dir={runs_dir}"] * ("runs_dir" in asked.options))
+        raise UserError(f"{runs_dir} holds no such measurement of {study.name}; this makes it: etude sweep {words}")
+    from etude.report.layers.chart import draw_layers
+    from etude.report.layers.page import document
+    from etude.report.layers.tables import make_tables, notes
+
+    draw = {"--html": document, "--svg": draw_layers}
+    files = {option: file for option, file in asked.options.items() if option in draw}
+    for option, file in files.items():
+        write_or_print(file, draw[option](study, kept))
+        if option == "--html" and file != "-":
+            sys.stdout.write(f"{Path(file).resolve().as_uri()}  open it in a browser\n")
+    if files:
+        return
+    out = console()
+    for table in make_tables(study, kept):
+        out.print(Text(table.title, style="bold"))
+        out.print(_terminal(table.headers, table.rows))
+        out.print()
+    out.print("\n".join(notes(study, kept)))
+
+
+def _asked(asked: Arguments, allowed: Collection[str]) -> tuple[MeasuredStudy, Path]:
+    """The study as it was typed, and the folder of runs.
+
+    Raises:
+        UserError: a word or an option is for what is trained.
+    """
+    for option in asked.options:
+        if option != "runs_dir" and option not in allowed:
+            there = f"there is {' and '.join(allowed)}" if allowed else "there is none"
+            raise UserError(f"{option} is for what is trained; of {asked.study}, which is measured, {there}")
+    folders = [word for word in asked.words if word.startswith("runs_dir=")]
+    options = asked.options | dict(word.split("=", 1) for word in folders)
+    typed = [word for word in asked.words[1:] if word not in folders]
+    return load_measured(asked.study, typed), Arguments(asked.words, options).runs_dir
+
+
+def _terminal(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> RichTable:
+    table = RichTable(box=box.HORIZONTALS, show_edge=False, padding=(0, 1, 0, 0))
+    for header in headers:
+        table.add_column(header, no_wrap=header != "paper's path")
+    for row, after in zip(rows, [*rows[1:], [""]], strict=True):
+        table.add_row(*row, end_section=bool(after[0]) and len(rows) > len({row[0] for row in rows}))
+    return table

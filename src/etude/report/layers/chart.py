@@ -1,0 +1,144 @@
+"""What each layer costs, drawn: log-log plots as SVG."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from etude.report.layers.tables import symbol_of
+from etude.runs.measurements import Found
+from etude.studies.measured import MeasuredStudy
+
+_WIDTH, _HEIGHT = 330, 250  # of a panel
+_LEGEND = 30  # its height
+_LEFT, _TOP, _INNER_WIDTH, _INNER_HEIGHT = 52, 30, 262, 176
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444")  # Okabe and Ito's
+# A page's own colours, light and dark; by itself the picture is light.
+_STYLE = (
+    "<style>.layers rect{fill:var(--paper,#fff)}.layers text{fill:var(--ink,#1d1d1b)}"
+    ".layers .grid{stroke:var(--rule,#ddd)}.layers :is(line,polyline).dashed{stroke-dasharray:5 4}</style>"
+)
+
+Points = list[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One plot: a line for each name."""
+
+    title: str
+    axis: str
+    lines: dict[str, Points]
+
+
+def draw_layers(study: MeasuredStudy, kept: Mapping[str, Found]) -> str:
+    """FLOPs, time and memory over n, d and k or r, and operations and paths over n and k or r: one SVG."""
+    most = {size: max(study.sizes[size]) for size in "nd"}
+    costs: dict[str, Callable[[Found], float]] = {
+        "FLOPs, forward": lambda cost: cost["flops"],
+        "milliseconds, forward and backward": lambda cost: 1e3 * (cost["forward"] + cost["backward"]),
+        "bytes kept for backward": lambda cost: cost["bytes"],
+    }
+    panels = []
+    for along in ("n", "d", "k, r"):
+        fixed = {size: value for size, value in most.items() if size != along}
+        told = ", ".join(f"{size} = {value}" for size, value in fixed.items())
+        panels += [
+            Panel(f"{title} ({told})", along, _lines(study, kept, "costs", along, fixed, value))
+            for title, value in costs.items()
+        ]
+    chain = _lines(study, kept, "operations", "n", {}, lambda one: one["operations"])
+    panels.append(Panel("operations that wait for each other", "n", chain))
+    for along, fixed in (("n", {}), ("k, r", {"n": most["n"]})):
+        told = f" (n = {most['n']})" if fixed else ""
+        panels.append(
+            Panel(f"longest path{told}", along, _lines(study, kept, "path", along, fixed, lambda one: one["path"]))
+        )
+    return draw([panel for panel in panels if panel.lines])
+
+
+def _lines(
+    study: MeasuredStudy,
+    kept: Mapping[str, Found],
+    of: str,
+    along: str,
+    fixed: Mapping[str, int],
+    value: Callable[[Found], float | None],
+) -> dict[str, Points]:
+    """A line for each layer, over n, d or its own k or r: sizes that are not `fixed` are at their first."""
+    lines = {}
+    for row in study.rows:
+        size = symbol_of(row) if along == "k, r" else along
+        if row.name not in kept or size is None:
+            continue
+        others = {other: study.sizes[other][0] for other in ("k", "r") if other != size} | dict(fixed)
+        found = [p for p in kept[row.name][of] if all(p[other] == at for other, at in others.items() if other in p)]
+        points = [(p[size], number) for p in found if (number := value(p))]
+        if points:
+            lines[row.name] = points
+    return lines
+
+
+def draw(panels: Sequence[Panel], columns: int = 3) -> str:
+    """The panels, below a line that says which layer is which."""
+    rows = -(-len(panels) // columns)
+    names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
+    looks = {name: _look(i) for i, name in enumerate(names)}
+    places = [(_WIDTH * (i % columns), _HEIGHT * (i // columns) + _LEGEND) for i in range(len(panels))]
+    drawn = [_group(place, _panel(panel, looks)) for place, panel in zip(places, panels, strict=True)]
+    legend = [
+        f'<line x1="{x}" x2="{x + 30}" y1="12" y2="12" {looks[name]}/>{_text(x + 38, 16, name)}'
+        for name, x in zip(names, range(_LEFT, _LEFT + 160 * len(names), 160), strict=True)
+    ]
+    size = f"{columns * _WIDTH} {rows * _HEIGHT + _LEGEND}"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" class="layers" role="img" '
+        f'aria-label="What each layer costs, as log-log plots" font-family="sans-serif" font-size="11">{_STYLE}'
+        f'<rect width="100%" height="100%"/>{"".join(legend)}{"".join(drawn)}</svg>\n'
+    )
+
+
+def _panel(panel: Panel, looks: dict[str, str]) -> Iterable[str]:
+    """Axes from the least to the largest power that holds all points, of two along and of ten upwards."""
+    xs, ys = zip(*(point for line in panel.lines.values() for point in line), strict=True)
+    left, right = math.floor(math.log2(min(xs))), max(math.ceil(math.log2(max(xs))), math.floor(math.log2(min(xs))) + 1)
+    low = math.floor(math.log10(min(ys)))
+    high = max(math.ceil(math.log10(max(ys))), low + 1)
+
+    def across(x: float) -> float:
+        return _LEFT + _INNER_WIDTH * (math.log2(x) - left) / (right - left)
+
+    def up(y: float) -> float:
+        return _TOP + _INNER_HEIGHT * (high - math.log10(y)) / (high - low)
+
+    yield _text(_LEFT, 18, panel.title, 'font-weight="bold"')
+    bottom = _TOP + _INNER_HEIGHT
+    for power in range(left, right + 1):
+        x = across(2**power)
+        yield f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{bottom}" class="grid"/>'
+        yield _text(x, bottom + 15, f"{2**power}", 'text-anchor="middle"')
+    for power in range(low, high + 1):
+        y = up(10**power)
+        yield f'<line x1="{_LEFT}" x2="{_LEFT + _INNER_WIDTH}" y1="{y:.1f}" y2="{y:.1f}" class="grid"/>'
+        yield _text(_LEFT - 6, y + 4, f"1e{power}", 'text-anchor="end"')
+    yield _text(_LEFT + _INNER_WIDTH / 2, bottom + 30, panel.axis, 'text-anchor="middle" font-style="italic"')
+    for name, line in panel.lines.items():
+        told = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in line)
+        yield f'<polyline points="{told}" {looks[name]} fill="none"/>'
+        for x, y in line:
+            yield f'<circle cx="{across(x):.1f}" cy="{up(y):.1f}" r="1" {looks[name]}>'
+            yield f"<title>{escape(name)}, {panel.axis} = {x}: {y:.4g}</title></circle>"
+
+
+def _look(place: int) -> str:
+    """The look of a line; every other is dashed, so that one shows below it."""
+    dashed = ' class="dashed"' * (place % 2)
+    return f'stroke="{_COLOURS[place % len(_COLOURS)]}" stroke-width="2"{dashed}'
+
+
+def _group(place: tuple[int, int], parts: Iterable[str]) -> str:
+    return f'<g transform="translate({place[0]} {place[1]})">{"".join(parts)}</g>'
+
+
+def _text(x: float, y: float, text: str, style: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{escape(text)}</text>'

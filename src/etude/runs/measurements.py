@@ -1,0 +1,33 @@
+"""What was measured of a study with layers, kept: `runs/table1/recurrent/measured-0123456789.json`."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from etude.files import read_json
+from etude.runs.material import canonical
+from etude.studies.measured import MeasuredStudy, Row
+
+MEASURED = "*/measured-*.json"  # below the folder of a study
+
+Found = dict[str, Any]  # of a layer, as `etude.inspect.complexity.study` makes it
+
+
+def place(study: MeasuredStudy, row: Row, runs_dir: Path) -> Path:
+    """Where the measurement of a layer lies, or will; another setting lies beside it."""
+    digest = hashlib.sha256(canonical(study.setting(row)).encode()).hexdigest()[:10]
+    return runs_dir / study.name / row.name / f"measured-{digest}.json"
+
+
+def read_measurements(study: MeasuredStudy, runs_dir: Path) -> dict[str, Found]:
+    """What was found of each layer that has been measured with this setting."""
+    kept = {row.name: read_json(place(study, row, runs_dir)) for row in study.rows}
+    return {name: found for name, found in kept.items() if found is not None}
+
+
+def note_on_measurements(study: MeasuredStudy, runs_dir: Path, typed: str = "") -> str:
+    """A sentence on how many layers have been measured, and which have not and would be by what was `typed`."""
+    kept = read_measurements(study, runs_dir)
+    missing = [row.name for row in study.rows if row.name not in kept]
+    rest = f"; `etude sweep {typed or study.name}` measures {', '.join(missing)}" if missing else ""
+    return f"{study.name} is measured, not trained: {len(kept)} of {len(study.rows)} layers are{rest}."
