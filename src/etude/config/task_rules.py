@@ -11,7 +11,8 @@ from etude.errors import UserError
 from etude.studies.study import arm_names, load_study
 
 _OF_AN_ENCODER = {"MaskedLanguageModelling", "Classification"}
-_OF_A_DECODER = {"Translation", "LanguageModelling"}
+_LANGUAGE_MODELS = {"LanguageModelling", "Agreement"}
+_OF_A_DECODER = {"Translation", *_LANGUAGE_MODELS}
 
 
 def check_task(config: Mapping[str, Any]) -> None:
@@ -26,10 +27,11 @@ def check_task(config: Mapping[str, Any]) -> None:
         raise UserError(f"{task} reads an encoder alone, and this model has a decoder: say model=encoder_only")
     if model == "EncoderOnly" and task in _OF_A_DECODER:
         raise UserError(f"{task} needs a decoder, which model=encoder_only has not: say model=base")
-    for key in ("decoding", "metrics"):
-        if config[key] and task in {*_OF_AN_ENCODER, "LanguageModelling"}:
+    unanswered = {*_OF_AN_ENCODER, "LanguageModelling"}
+    for key, without in (("decoding", unanswered | _LANGUAGE_MODELS), ("metrics", unanswered)):
+        if config[key] and task in without:
             raise UserError(f"{task} writes no text that could be searched for or compared: leave {key} out")
-    if model == "EncoderDecoder" and task == "LanguageModelling" and encoder != "NoEncoder":
+    if model == "EncoderDecoder" and task in _LANGUAGE_MODELS and encoder != "NoEncoder":
         raise UserError(f"{task} has no source for an encoder to read: say model/encoder=none")
 
 

@@ -32,6 +32,9 @@ WORDS = range(4, 23)
 class GrammarCorpus(Corpus):
     """As many sentences as are asked for, with the same `seed` the same ones on every machine."""
 
+    drawer = SentenceDrawer
+    words = WORDS
+
     def __init__(self, *, seed: int, train_pairs: int, valid_pairs: int, test_pairs: int, vocab_size: int) -> None:
         self.languages = ("en", "de")
         self.vocab_size = vocab_size
@@ -62,12 +65,12 @@ class GrammarCorpus(Corpus):
         if split not in SPLITS:
             raise UserError(f"there is no split {split!r}: {did_you_mean(split, SPLITS)}")
         state = int.from_bytes(blake2b(f"{self.seed} {split}".encode(), digest_size=8).digest())
-        drawer = SentenceDrawer(Selection(shipped()), Random(state))
+        drawer = self.drawer(Selection(shipped()), Random(state))
         seen: set[str] = set()
         while len(seen) < self.sizes[split]:
             tree, target = drawer.sentence()
             source = plain(tree)
-            is_fit = all(line.count(" ") + 1 in WORDS for line in (source, target))
+            is_fit = all(line.count(" ") + 1 in self.words for line in (source, target))
             if is_fit and source not in seen and split_of(target) == split:
                 seen.add(source)
                 yield tree, target

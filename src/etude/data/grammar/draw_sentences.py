@@ -76,7 +76,7 @@ class SentenceDrawer(ClauseDrawer):
     def _described(self) -> Pair:
         """A statement with a relative clause, where it holds a noun that can have one."""
         clause = self.clause(plain=self.chance(PLAIN_MAIN))
-        last = clause.object if _ends_with_object(clause) else None
+        last = clause.object if ends_with_object(clause) else None
         heads = [phrase for phrase in (last, clause.subject) if isinstance(phrase, NounPhrase)]
         if heads:
             head = heads[0 if self.chance(ABOUT_OBJECT) else -1]
@@ -177,7 +177,7 @@ def _sequences(conjunction: Wording) -> Pool[tuple[str, str]]:
     return Pool(sequences, [TENSES[before] * TENSES[after] for before, after in sequences])
 
 
-def _ends_with_object(clause: Clause) -> bool:
+def ends_with_object(clause: Clause) -> bool:
     """Whether the English object stands last, so that a relative clause can follow it."""
     after = clause.goal or clause.place or clause.company or clause.manner or (clause.time and not clause.fronted)
     return clause.object is not None and not after and not clause.negative

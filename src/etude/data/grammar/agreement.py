@@ -1,0 +1,166 @@
+"""Sentences in which a verb agrees with its subject over a distance, and where it does.
+
+"The dogs that the old man has seen sleep .": "sleep" stands seven words behind "dogs". Which number it has is told by
+nothing in between, where "man" and "has" have another one. In "The dogs that are old sleep ." it is told again, by
+"are", so that the agreement reaches over two words only.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from etude.data.corpus import Pair, digest
+from etude.data.grammar import VERSION, GrammarCorpus
+from etude.data.grammar.brackets import leaves
+from etude.data.grammar.clauses import Clause, statement
+from etude.data.grammar.draw_sentences import SentenceDrawer, ends_with_object
+from etude.data.grammar.lexicon import Lexicon, shipped
+from etude.data.grammar.selection import Selection
+from etude.data.grammar.words import NounPhrase
+
+AGREEMENT_VERSION = 1
+"""Of these sentences and questions. Raise it when a change of the grammar changes one and none of the others."""
+
+RELATIVE, WITHIN = 0.85, 0.5  # of noun phrases have a relative clause: in the main clause, in a relative one
+DEPTH = 3  # relative clauses within each other
+COMMON = 4  # shorter agreements are thinned: of those with the next word every fourth stays
+SHOWN = frozenset({"present", "perfect", "progressive"})
+"""The tenses whose finite verb shows its number."""
+
+_AUXILIARIES = {"is": "are", "was": "were", "has": "have", "does": "do"}
+
+Leaf = tuple[int, str]
+Node = list[Any]
+"""A label and what it holds: nodes, and leaves, each a place in the sentence and a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """That of the verb of a main clause.
+
+    Attributes:
+        other: the form that it would have with a subject of the other number.
+        position: where it stands, words counted from 0, punctuation among them.
+        distance: from the last word before it that shows the number of its subject; 1 for the next word.
+        is_plural: whether the form is one for several, which "I" and "you" have too.
+    """
+
+    other: str
+    position: int
+    distance: int
+    is_plural: bool
+
+
+class Questions:
+    """Finds the agreement in a sentence."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        several = {verb.english.third: verb.english.base for verb in lexicon.verbs} | _AUXILIARIES
+        self._several, self._one = several, {plural: singular for singular, plural in several.items()}
+
+    def find(self, tree: str) -> Agreement | None:
+        """The agreement of the verb of a statement, or None where its form is the same for both numbers ("I am")."""
+        clause = _read(tree)
+        subject, (position, verb) = _subject_and_verb(clause)
+        other = self._other(verb)
+        if subject is None or other is None:
+            return None
+        return Agreement(other, position, position - self._last_to_show_number(subject), verb in self._one)
+
+    def _last_to_show_number(self, subject: Node) -> int:
+        """The place of the noun, or of the verb of the relative clause that has it as its subject."""
+        last, _ = _head(subject)
+        for relative in (part for part in subject[1:] if part[0] == "SBAR"):
+            inner, (position, verb) = _subject_and_verb(relative[-1])
+            if inner is None and self._other(verb):
+                last = position
+        return last
+
+    def _other(self, verb: str) -> str | None:
+        return self._several.get(verb) or self._one.get(verb)
+
+
+class DistantDrawer(SentenceDrawer):
+    """Statements whose verb shows its number, often far from its subject.
+
+    Over each distance it is singular and plural in turn: who does not look at the subject is right half of the time.
+    """
+
+    def __init__(self, selection: Selection, random: Random) -> None:
+        super().__init__(selection, random)
+        self._questions, self._depth = Questions(selection.lexicon), 0
+        self._last: dict[int, bool] = {}  # whether the last sentence with an agreement over a distance was of several
+
+    def sentence(self) -> Pair:
+        """The next one."""
+        while True:
+            pair = statement(self.clause(tenses=SHOWN, plain=True))
+            found = self._questions.find(pair[0])
+            if not found or not self.chance(found.distance / COMMON):
+                continue
+            if self._last.get(found.distance) != found.is_plural:
+                self._last[found.distance] = found.is_plural
+                return pair
+
+    def _finish(self, clause: Clause, plain: bool) -> Clause:
+        clause = super()._finish(clause, plain)
+        share = WITHIN if self._depth else RELATIVE
+        for phrase in (clause.subject, clause.object if ends_with_object(clause) else None):
+            if isinstance(phrase, NounPhrase) and self._depth < DEPTH and self.chance(share):
+                self._depth += 1
+                phrase.relative = self.relative(phrase)
+                self._depth -= 1
+        return clause
+
+
+class AgreementCorpus(GrammarCorpus):
+    """English sentences, words apart, and what is asked of each: "other-form position distance", see `Agreement`."""
+
+    drawer = DistantDrawer
+    words = range(4, 31)
+
+    def __init__(self, **sizes: int) -> None:
+        super().__init__(**sizes)
+        self.languages = ("en", "question")
+
+    def fingerprint(self) -> str:
+        """A hash of that of the grammar and of this version."""
+        return digest([VERSION, AGREEMENT_VERSION, self.seed, self.sizes])
+
+    def pairs(self, split: str) -> Iterator[Pair]:
+        """Sentences that belong to `split`, and their questions."""
+        questions = Questions(shipped())
+        for tree, _ in self.derivations(split):
+            if found := questions.find(tree):
+                yield " ".join(leaves(tree)), f"{found.other} {found.position} {found.distance}"
+
+
+def _read(tree: str) -> Node:
+    opened: list[Node] = [[]]
+    place = 0
+    for token in tree.split(" "):
+        if token.startswith("("):
+            opened.append([token[1:]])
+        elif token == ")":
+            closed = opened.pop()
+            opened[-1].append(closed)
+        else:
+            opened[-1].append((place, token))
+            place += 1
+    sentence: Node = opened[0][0]
+    return sentence
+
+
+def _subject_and_verb(clause: Node) -> tuple[Node | None, Leaf]:
+    """The noun phrase before the verb phrase, None where it has been left out, and the finite verb."""
+    labels = [part[0] for part in clause]
+    verb = labels.index("VP")
+    subject = next((part for part in reversed(clause[1:verb]) if part[0] == "NP"), None)
+    return subject, clause[verb][1]
+
+
+def _head(phrase: Node) -> Leaf:
+    """The noun, name or pronoun of a noun phrase: its last word, relative clauses apart."""
+    words = [part for part in phrase[1:] if isinstance(part, tuple)]
+    return words[-1] if words else _head(phrase[1])
