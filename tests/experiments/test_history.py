@@ -42,6 +42,16 @@ def test_the_systems_are_those_of_the_papers():
     assert alignments["multiplicative"] == "general"
 
 
+def test_in_equal_time_the_systems_are_the_same_but_for_their_updates():
+    timed = load_study("history_time")
+    others = {arm: [one for one in typed if "max_steps" not in one] for arm, typed in timed.arms.items()}
+    assert others == STUDY.arms
+    updates = {arm: resolve(compose([f"experiment=history_time/{arm}"]))["budget"]["max_steps"] for arm in timed.arms}
+    assert updates == {
+        "rnn": 1920, "additive": 1920, "multiplicative": 1920, "convolution": 3520, "base": 3200, "modern": 2560
+    }  # fmt: skip
+
+
 @pytest.mark.slow
 def test_the_sweep_and_its_report_finish(swept):
     _, table = swept("history", *SMALL)

@@ -20,6 +20,7 @@ from etude.runs.provenance import Code, code_of
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import NO_PROGRESS, Progress, State, state_of_unfinished
 from etude.runs.typed import NOT_A_SETTING, typed_settings
+from etude.studies.axes import SAME_FUNCTION
 from etude.studies.renames import with_groups_of_today
 from etude.studies.study import value_at
 from etude.terminal import format_value
@@ -105,8 +106,8 @@ class Run:
     @property
     def material(self) -> dict[str, Any]:
         """What of its config may change what it finds, besides the seed, and what was chosen for it."""
-        told = {*NOT_A_SETTING, "model/backend"}  # by its class, where it is one that computes something else
-        choices = {group: choice for group, choice in self.choices.items() if group not in told}
+        ignored = NOT_A_SETTING | SAME_FUNCTION  # one of those that computes something else is told by its class
+        choices = {group: choice for group, choice in self.choices.items() if group not in ignored}
         return {key: value for key, value in material(self.config).items() if key != "seed"} | {"choices": choices}
 
     def differs_only_in_seed(self, other: "Run") -> bool:

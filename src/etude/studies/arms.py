@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError, did_you_mean
-from etude.studies.axes import axes
+from etude.studies.axes import SAME_FUNCTION, axes
 from etude.studies.renames import refuse_old_name
 
 Arms = dict[str, list[str]]  # the overrides of each, by its name
@@ -45,7 +45,10 @@ def read_arms(file: Path, content: Mapping[str, Any]) -> tuple[Arms, dict[str, s
 
 
 def one_for_each(file: Path, groups: Any, written: Arms) -> Arms:
-    """The `written` arms, and `<axis>-<value>` for every other value of the axes under `groups` but the defaults."""
+    """The `written` arms, and `<axis>-<value>` for every value of the axes under `groups` but the defaults.
+
+    Values that only compute the same in another way are left out.
+    """
     if not isinstance(groups, list):
         raise UserError(f"{file}: each must be a list of config groups, such as [model]")
     arms: Arms = {}
@@ -55,7 +58,7 @@ def one_for_each(file: Path, groups: Any, written: Arms) -> Arms:
             raise UserError(f"{file}: each: there are no axes under {group!r}; model has some")
         for axis in under:
             name, brought = axis.group.rpartition("/")[2], [axis.needs] if axis.needs else []
-            others = (value for value in axis.values if value != axis.default)
+            others = (value for value in axis.values if value != axis.default and axis.group not in SAME_FUNCTION)
             arms |= {f"{name}-{value}": [*brought, f"{axis.group}={value}"] for value in others}
     return written | {arm: overrides for arm, overrides in arms.items() if arm not in written}
 

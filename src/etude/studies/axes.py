@@ -15,6 +15,9 @@ from etude.files import write_text
 from etude.paths import find_file, folders_of
 from etude.yaml_file import read_yaml
 
+SAME_FUNCTION = frozenset({"model/backend"})
+"""Groups whose values compute the same: no arm changes them, and no result depends on them but by rounding."""
+
 _BLOCK = re.compile(r"(?<=<!-- axes -->\n).*?(?=<!-- /axes -->)", re.DOTALL)
 
 
