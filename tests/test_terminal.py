@@ -115,7 +115,7 @@ def of_live(words: str) -> str:
 
 def of_analyze(words: str) -> str:
     found = {
-        "settings": {"split": "test", "sentences": 1, "seed": 1, "decoding": {"name": words}},
+        "settings": {"split": "test", "sentences": 1, "seed": 1, "metric": "bleu", "decoding": {"name": words}},
         "intact": {"perplexity": 1.0, "bleu": 1.0},
         "heads": [
             {"attention": words, "layer": 1, "head": 1, "change": 0.1, "interval": [0, 1], "entropy": 1, "distance": 1}
