@@ -10,7 +10,7 @@ from etude.config.identity import fingerprint, resolve, run_dir, training_finger
 from etude.files import write_json
 from etude.inspect.plan.device import Device
 from etude.inspect.plan.runs import PROPORTIONS, Proportions, RunPlan, compute_proportions, plan_runs
-from etude.inspect.plan.table import as_json
+from etude.inspect.plan.table import _lengths, as_json
 from etude.runs.code import code_fingerprint
 from etude.runs.material import identify_training
 from etude.runs.run_dir import RunDir
@@ -208,3 +208,8 @@ def test_a_plan_tells_them_of_every_run_and_not_what_nobody_has_counted(tmp_path
     assert grammar["epochs"] is not None
     assert (unknown["epochs"], unknown["unique_tokens_per_parameter"]) == (None, None)
     assert unknown["tokens_per_parameter"] > 0
+
+
+def test_a_text_of_one_side_is_assumed_to_be_as_long_as_any(config_of):
+    planned = only(config_of("task=language_modelling", *SMALL_TEXT))
+    assert "are taken to be 25 pieces long" in _lengths(planned)

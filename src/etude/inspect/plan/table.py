@@ -92,7 +92,7 @@ def _lengths(plan: RunPlan) -> str:
     if text.prepared:
         return f"Sentences of {data} have {text.source:.1f} pieces of source and {text.target:.1f} of target: counted."
     return (
-        f"Sentences of {data} are taken to be {text.source:.0f} pieces long: "
+        f"Sentences of {data} are taken to be {max(text.source, text.target):.0f} pieces long: "
         f"it has not been prepared (etude prepare data={data})."
     )
 
