@@ -11,6 +11,9 @@ import pytest
 from etude.cli import plan, report, results, status, sweep
 from etude.cli.show import main as show
 from etude.errors import UserError
+from etude.runs.lock import Busy
+from etude.runs.measurements import hold_measurements
+from etude.studies.measured import load_measured
 
 SMALL = ["n=4,8", "d=8,16", "k=3,5", "r=3,5", "repeats=1"]
 NAMES = ["self_attention", "recurrent", "convolutional", "separable", "restricted"]
@@ -38,6 +41,12 @@ def test_what_is_measured_is_measured_once(here, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[:5] == [f"{name} is measured already" for name in NAMES]
     assert lines[5] == f"etude report table1 {' '.join(SMALL)}  shows what was found"
+
+
+def test_two_processes_do_not_measure_the_same_study_at_once(here):
+    study = load_measured("table1", SMALL)
+    with hold_measurements(study, here / "runs"), pytest.raises(Busy, match=r"another process measures table1 .* wait"):
+        sweep.main(["table1", *SMALL])
 
 
 def test_the_report_tells_of_every_layer_within_the_width_of_a_page(here, capsys):

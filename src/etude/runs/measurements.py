@@ -1,10 +1,15 @@
 """What was measured of a study with layers, kept: `runs/table1/recurrent/measured-0123456789.json`."""
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from etude.files import read_json
+from etude.runs.lock import Busy
 from etude.runs.material import canonical
 from etude.studies.measured import MeasuredStudy, Row
 
@@ -23,6 +28,22 @@ def read_measurements(study: MeasuredStudy, runs_dir: Path) -> dict[str, Found]:
     """What was found of each layer that has been measured with this setting."""
     kept = {row.name: read_json(place(study, row, runs_dir)) for row in study.rows}
     return {name: found for name, found in kept.items() if found is not None}
+
+
+@contextmanager
+def hold_measurements(study: MeasuredStudy, runs_dir: Path) -> Iterator[None]:
+    """Meanwhile no other process measures the study: each would slow the other down, and time that.
+
+    Raises:
+        Busy: another process measures it.
+    """
+    folder = runs_dir / study.name
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / "measuring.lock", timeout=0):
+            yield
+    except Timeout as error:
+        raise Busy(f"another process measures {study.name} in {runs_dir}: wait for it, or stop it first") from error
 
 
 def note_on_measurements(study: MeasuredStudy, runs_dir: Path, typed: str = "") -> str:

@@ -15,7 +15,7 @@ from etude.files import read_json, write_json
 from etude.inspect.complexity.costs import count_flops, measure_costs
 from etude.inspect.complexity.dependencies import chain_length, max_path_length
 from etude.inspect.complexity.layers import Layer, compose_layers
-from etude.runs.measurements import Found, place
+from etude.runs.measurements import Found, hold_measurements, place
 from etude.studies.measured import OUTWEIGHS, MeasuredStudy, Sizes, outweighs
 
 
@@ -26,21 +26,23 @@ def measure_study(study: MeasuredStudy, runs_dir: Path) -> Iterator[tuple[str, f
         The name of each layer, and the seconds it took, or None where it has been measured before.
 
     Raises:
-        UserError: a layer cannot be built at some size; nothing has been measured.
+        UserError: a layer cannot be built at some size, or another process measures the study; nothing has been
+            measured.
     """
     layers = compose_layers(study)
     for layer in layers:
         for cell in cells(study.sizes, layer.row.symbols):
             layer.build(cell, "meta")
-    for layer in layers:
-        started, file = time.monotonic(), place(study, layer.row, runs_dir)
-        model = resolve(layer.config)["model"]
-        if (read_json(file) or {}).get("model") == model:
-            yield layer.row.name, None
-            continue
-        found = measure_layer(layer, study.sizes, study.repeats)
-        write_json(file, study.setting(layer.row) | {"model": model, "machine": _machine()} | found)
-        yield layer.row.name, time.monotonic() - started
+    with hold_measurements(study, runs_dir):
+        for layer in layers:
+            started, file = time.monotonic(), place(study, layer.row, runs_dir)
+            model = resolve(layer.config)["model"]
+            if (read_json(file) or {}).get("model") == model:
+                yield layer.row.name, None
+                continue
+            found = measure_layer(layer, study.sizes, study.repeats)
+            write_json(file, study.setting(layer.row) | {"model": model, "machine": _machine()} | found)
+            yield layer.row.name, time.monotonic() - started
 
 
 def measure_layer(layer: Layer, sizes: Sizes, repeats: int) -> Found:
