@@ -29,6 +29,7 @@ usage: etude VERB [arguments]
   analyze     heads, order, lengths, decoding        etude analyze run=runs/...
   translate   lines from stdin to stdout             etude translate run=runs/... < in.en > out.de
   generate    text from a language model             etude generate run=runs/... prompt="Der alte"
+  export      a trained run for another program      etude export runs/... --ctranslate2 DIR
   prepare     download and tokenise a corpus         etude prepare data=multi30k_en_de
   init        a folder of your own to begin with     etude init mine
 

@@ -13,7 +13,7 @@ from etude.tasks.task import Config, Task
 class Translation(Task):
     """Pairs of lines as they are; measured by perplexity, and by the metrics of what a search finds."""
 
-    verbs = ("translate", "analyze")
+    verbs = ("translate", "analyze", "export")
     methods = ("forward", "start", "step")
 
     def examples(self, split: TokenSplit) -> Examples:

@@ -88,6 +88,7 @@ class T5(Position):
             raise ValueError(f"buckets are halved twice in the encoder: they must be a multiple of 4, not {buckets}")
         if max_distance <= buckets // 2:
             raise ValueError(f"{buckets} buckets need a max_distance above {buckets // 2}, not {max_distance}")
+        self.max_distance = max_distance
         in_one_direction = buckets if causal else buckets // 2
         self.register_buffer("bounds", torch.tensor(_bounds(in_one_direction, max_distance)), persistent=False)
         # From zero: until training says otherwise, no offset is favoured.

@@ -1,0 +1,35 @@
+"""`etude export`: a trained run in the form of another program."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from etude.cli.arguments import parse
+from etude.errors import UserError
+from etude.logs import logging_to
+from etude.runs.run_dir import RunDir
+
+HELP = """usage: etude export RUN --ctranslate2 DIR [quantization=int8]
+
+The model of a run for CTranslate2, which translates without PyTorch: weights, vocabulary, sentencepiece model, and a
+README.md that says how to use them. Transformers of every size, post- or pre-norm, can be held, with most of their
+variations; what cannot be is refused by name. Needs `pip install 'etude[ctranslate2]'`.
+
+  --ctranslate2 DIR    the folder to write, which must not be there
+  quantization=TYPE    int8, int16, float16 or bfloat16 weights, smaller and less exact; float32 if nothing is said
+  run=RUN              the same as RUN
+"""
+
+
+def main(words: Sequence[str]) -> None:
+    """Write a trained run for CTranslate2."""
+    asked = parse("export", HELP, words or ["--help"])
+    runs = [*asked.words, *filter(None, [asked.options.get("run")])]
+    if len(runs) != 1 or "--ctranslate2" not in asked.options:
+        raise UserError("name one run and a folder to write: etude export runs/... --ctranslate2 DIR")
+    logging_to(None)
+    from etude.inspect.export.export import export
+
+    folder = Path(asked.options["--ctranslate2"])
+    export(RunDir.at(runs[0]), folder, quantization=asked.options.get("quantization"))
+    sys.stdout.write(f"{folder}\n")
