@@ -56,6 +56,7 @@ def test_what_may_change_the_result_changes_the_identity(corpus, change):
         "stale=rerun",
         "logger=[wandb,csv]",
         "trainer.micro_batches=2",
+        "decoding.batch_tokens=100",
         "model/backend=eager",
         "model/backend=sdpa",
         "+trainer.benchmark=true",
@@ -69,6 +70,14 @@ def test_what_may_change_the_result_changes_the_identity(corpus, change):
 )
 def test_names_places_devices_and_loggers_do_not(corpus, change):
     assert identity([*corpus, change]) == identity(corpus)
+
+
+def test_runs_from_before_a_search_had_batches_of_its_own_are_the_same_runs(corpus):
+    config = resolve(compose(corpus))
+    text = fingerprint(config)
+    now = identify(config, text)
+    del config["decoding"]["batch_tokens"]
+    assert identify(config, text) == now
 
 
 def test_the_text_counts_and_not_where_it_lies(corpus, tmp_path):

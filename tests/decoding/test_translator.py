@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from etude.data.tokenizer import EOS, PAD, SentencePiece, Tokenizer
 from etude.decoding.beam import BeamSearch
 from etude.decoding.translator import Translator
+from etude.tasks import build
 
 WORDS = ["ein", "kleiner", "hund", "sieht", "die", "alte", "frau"]
 SEARCH = BeamSearch(beam=2, alpha=0.6, max_len_offset=5)
@@ -93,6 +94,16 @@ def test_batches_keep_to_their_budget_and_hold_no_blank_line(
     subject.translate(lines)
     assert sum(rows for rows, _ in subject.model.shapes) == sum(bool(line.strip()) for line in lines)
     assert all(rows == 1 or rows * longest <= batch_tokens for rows, longest in subject.model.shapes)
+
+
+@pytest.mark.parametrize(("search", "held"), [({"batch_tokens": 400}, 100), ({}, 7)])
+def test_a_search_says_how_many_source_tokens_of_all_hypotheses_make_a_batch(
+    tokenizer: Tokenizer, search: dict[str, int], held: int
+) -> None:
+    model: Any = CopyModel(len(tokenizer))
+    chosen = BeamSearch(beam=4, alpha=0.6, max_len_offset=5, **search)
+    config = {"budget": {"source_tokens": 7, "max_tokens": 9}}
+    assert build.translator(config, model, tokenizer, chosen).batch_tokens == held
 
 
 def test_a_line_too_long_is_cut_and_counted(tokenizer: Tokenizer, caplog: pytest.LogCaptureFixture) -> None:

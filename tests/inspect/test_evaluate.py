@@ -1,16 +1,20 @@
 """`etude evaluate` says what the run itself found, unless it is asked for something else."""
 
+import io
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from etude.cli.main import main
 from etude.config.compose import compose
 from etude.config.identity import freeze
 from etude.errors import UserError
+from etude.inspect.analyze.subject import Subject
+from etude.model.encoder_decoder import EncoderDecoder
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.training.build import load_trained
@@ -23,11 +27,14 @@ TEXT = ["data=files", "data.holdout=4", "tokenizer.vocab_size=30", "budget=smoke
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     """A finished run that translates greedily."""
-    place = tmp_path_factory.mktemp("place")
+    return trained(tmp_path_factory.mktemp("place"))
+
+
+def trained(place: Path, *asked: str) -> RunDir:
     rows = [" ".join("abcdefgh"[(k * j + k // 8) % 8] for j in range(1, 3 + k % 6)) for k in range(1, 200)]
     (place / "pairs.tsv").write_text("".join(f"{row} {k % 8}\t{row} {k % 8}\n" for k, row in enumerate(rows)))
     folders = [f"data.tsv={place / 'pairs.tsv'}", f"runs_dir={place / 'runs'}", f"cache_dir={place / 'cache'}"]
-    made = freeze(compose([*TINY, *TEXT, *folders, "decoding=greedy", "decoding.max_len_offset=3"]))
+    made = freeze(compose([*TINY, *TEXT, *folders, "decoding=greedy", "decoding.max_len_offset=3", *asked]))
     train(made)
     return made
 
@@ -76,6 +83,32 @@ def test_by_default_it_says_what_the_result_says(run: RunDir, capsys: pytest.Cap
     told, test = capsys.readouterr(), run.result()["test"]
     assert f"test perplexity {test['perplexity']:.2f}  BLEU {test['bleu']:.2f}  ({test['signature']}" in told.out
     assert "not finished" not in told.err
+
+
+@pytest.mark.parametrize(("precision", "in_half"), [("32-true", False), ("bf16-mixed", True)])
+def test_a_trained_model_computes_in_the_precision_it_was_trained_in(
+    precision: str, in_half: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen, encode = [], EncoderDecoder.encode
+
+    def watched(model: EncoderDecoder, *given: torch.Tensor) -> torch.Tensor:
+        seen.append(torch.is_autocast_enabled("cpu"))
+        return encode(model, *given)
+
+    monkeypatch.setattr(EncoderDecoder, "encode", watched)
+    done = trained(tmp_path, f"precision={precision}")
+    for verb in ("evaluate", "translate"):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a b c\n")))
+        with pytest.raises(SystemExit):
+            main([verb, f"run={done.path}", "device=cpu"])
+    test = done.result()["test"]
+    assert f"test perplexity {test['perplexity']:.2f}  BLEU {test['bleu']:.2f}" in capsys.readouterr().out
+    subject = Subject.of(done, "cpu")
+    text = subject.text([("a b", "a b")])
+    subject.likelihoods(text)
+    subject.translations(text)
+    assert set(seen) == {in_half}
+    assert not torch.is_autocast_enabled("cpu")
 
 
 def test_a_run_that_diverged_before_its_first_checkpoint_is_said_to_have_no_weights(

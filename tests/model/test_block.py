@@ -7,6 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from etude.model.position import NO_POSITION, Position
+from etude.model.state import SourceRows
 
 SAME_AS_PYTORCHS = list(itertools.product(("post", "pre"), ("relu", "gelu"), ("eager", "sdpa")))
 
@@ -52,7 +53,7 @@ def test_a_decoder_layer_equals_pytorchs(model, pytorchs):
     theirs = pytorchs(ours, pre=model.is_pre, activation=model.activation)
     x, memory = drawn(2, 5, 16).requires_grad_(), drawn(2, 6, 16).requires_grad_()
     causal = torch.ones(5, 5, dtype=torch.bool).tril()
-    y = ours(x, causal, NO_POSITION, memory, REAL[:, None, None, :], ours.start())
+    y = ours(x, causal, NO_POSITION, SourceRows(memory, REAL), ours.start())
     expected = theirs(x, memory, tgt_mask=~causal, memory_key_padding_mask=~REAL)
     assert_close(y, expected)
     own = (ours.feedforward.outer, ours.attention.out_proj, ours.cross_attention.out_proj)
@@ -78,12 +79,12 @@ class Noting(Position):
 def test_positions_act_on_self_attention_and_not_on_attention_to_the_encoder(jittered):
     model, position = jittered(), Noting()
     source, target, causal = torch.randn(1, 4, 16), torch.randn(1, 3, 16), torch.ones(3, 3, dtype=torch.bool).tril()
-    everything = torch.ones(1, 1, 1, 4, dtype=torch.bool)
-    model.encoder.layers[0](source, everything, position)
+    everything = torch.ones(1, 4, dtype=torch.bool)
+    model.encoder.layers[0](source, everything[:, None, None, :], position)
     assert position.asked == [("turn", 4), ("turn", 4), ("bias", 4)]
     position.asked.clear()
     layer = model.decoder.layers[0]
-    layer(target, causal, position, source, everything, layer.start())
+    layer(target, causal, position, SourceRows(source, everything), layer.start())
     assert position.asked == [("turn", 3), ("turn", 3), ("bias", 3)]
 
 
@@ -92,9 +93,9 @@ def test_a_cache_of_one_layer_projects_the_source_once(jittered):
     cache = layer.start()
     calls = []
     layer.cross_attention.k_proj.register_forward_hook(lambda *_: calls.append(1))
-    everything = torch.ones(1, 1, 1, 4, dtype=torch.bool)
+    source = SourceRows(memory, torch.ones(1, 4, dtype=torch.bool))
     for step in range(3):
         seen = torch.ones(1, step + 1, dtype=torch.bool)
-        layer(torch.randn(1, 1, 16), seen, NO_POSITION, memory, everything, cache)
+        layer(torch.randn(1, 1, 16), seen, NO_POSITION, source, cache)
     assert len(calls) == 1
     assert cache.self_attn.length == 3

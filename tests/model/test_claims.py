@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 from etude.data.tokenizer import PAD
+from etude.decoding.beam import BeamSearch
 
 
 @pytest.fixture
@@ -98,12 +99,20 @@ def test_decoding_step_by_step_equals_decoding_at_once(exact, sentences):
 
 def test_selected_rows_go_on_as_if_they_had_always_stood_there(exact, sentences):
     source, mask, target = sentences
-    rows = torch.tensor([2, 0, 0])
     state = exact.start(source, mask)
     exact.step(target[:, 0], state)
-    state.reorder(rows)
-    logits = exact.step(target[rows, 1], state)
-    assert_close(logits, exact(source[rows], mask[rows], target[rows, :2])[:, 1])
+    for length, rows in enumerate(([2, 0, 0], [1, 1, 0, 2], [3, 0]), start=1):  # one more beam, one sentence less
+        state.reorder(torch.tensor(rows))
+        source, mask, target = source[rows], mask[rows], target[rows]
+        logits = exact.step(target[:, length], state)
+        assert_close(logits, exact(source, mask, target[:, : length + 1])[:, length])
+
+
+def test_a_model_learns_on_after_a_search_has_used_it(model, sentences):
+    """The search computes in inference mode, whose tensors may take no part in training."""
+    BeamSearch(beam=2, alpha=0.6, max_len_offset=2)(model, *sentences[:2])
+    model.train()(*sentences).logsumexp(-1).sum().backward()
+    assert any(parameter.grad is not None for parameter in model.parameters())
 
 
 def test_every_parameter_gets_a_gradient_that_is_finite(model, sentences):

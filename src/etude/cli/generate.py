@@ -43,7 +43,9 @@ def _generate(config: "DictConfig") -> None:
     text = Decoded(sys.stdin.buffer) if config.prompt is None else None
     done = 0
     for block in _blocks(text or [config.prompt], 1 if sys.stdin.isatty() else _CHUNK):
-        for tokens in sampling(model, [tokenizer.encode(line) for line in block], done):
+        with build.autocast(trained, model):
+            texts = sampling(model, [tokenizer.encode(line) for line in block], done)
+        for tokens in texts:
             sys.stdout.write(f"{tokenizer.decode(tokens)}\n")
         sys.stdout.flush()
         done += len(block)

@@ -42,9 +42,10 @@ def _translate(config: "DictConfig") -> None:
     search = make(build.search(trained, resolve(config), typed_overrides(config)) or {})
     text = Decoded(sys.stdin.buffer)
     translator = build.translator(trained, transformer, tokenizer, search)
-    for translation in translator.translate_stream(text, chunk=1 if sys.stdin.isatty() else _CHUNK):
-        sys.stdout.write(f"{translation}\n")
-        sys.stdout.flush()
+    with build.autocast(trained, transformer):
+        for translation in translator.translate_stream(text, chunk=1 if sys.stdin.isatty() else _CHUNK):
+            sys.stdout.write(f"{translation}\n")
+            sys.stdout.flush()
     if text.failure:
         raise text.failure
 

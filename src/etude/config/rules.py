@@ -25,10 +25,10 @@ _AT_LEAST = {
     1: """
         averaging.every budget.max_steps budget.warmup_steps budget.source_tokens budget.target_tokens budget.max_tokens
         budget.val_every budget.bleu_sentences budget.pairs data.train_pairs data.valid_pairs data.test_pairs
-        data.holdout data.max_words data.max_ratio decoding.beam model.vocabulary model.n_layers model.d_model
-        model.d_ff model.heads model.d_k model.d_v model.encoder.n_layers model.decoder.n_layers model.encoder.kernel
-        model.decoder.kernel model.attention.kv_heads model.position.base model.position.clip trainer.devices
-        trainer.micro_batches trainer.num_nodes trainer.limit_train_batches
+        data.holdout data.max_words data.max_ratio decoding.beam decoding.batch_tokens model.vocabulary model.n_layers
+        model.d_model model.d_ff model.heads model.d_k model.d_v model.encoder.n_layers model.decoder.n_layers
+        model.encoder.kernel model.decoder.kernel model.attention.kv_heads model.position.base model.position.clip
+        trainer.devices trainer.micro_batches trainer.num_nodes trainer.limit_train_batches
     """,
     2: "model.scale.length tokenizer.input_sentence_size",
     4: "model.position.buckets",

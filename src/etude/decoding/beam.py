@@ -64,22 +64,24 @@ class BeamSearch:
         beam: hypotheses kept, at least 1.
         alpha: strength of the length penalty, at least 0; 0 compares plain log-probabilities.
         max_len_offset: subwords a translation may have more than its source, at least 0.
+        batch_tokens: source tokens that whoever makes the batches puts into one, padding counted and each `beam` times;
+            None, as in runs of before: as many as a training batch holds, each once.
 
     Raises:
         UserError: an argument is out of its range.
     """
 
-    def __init__(self, *, beam: int, alpha: float, max_len_offset: int) -> None:
+    def __init__(self, *, beam: int, alpha: float, max_len_offset: int, batch_tokens: int | None = None) -> None:
         for name, value, least in (("beam", beam, 1), ("alpha", alpha, 0), ("max_len_offset", max_len_offset, 0)):
             if not value >= least:
                 raise UserError(f"decoding.{name} is {value}; it must be at least {least}")
-        self.beam, self.alpha, self.max_len_offset = beam, alpha, max_len_offset
+        self.beam, self.alpha, self.max_len_offset, self.batch_tokens = beam, alpha, max_len_offset, batch_tokens
 
     def length_penalty(self, length: Tensor) -> Tensor:
         """((5 + length) / 6)^alpha, element by element; `length` counts the end token."""
         return ((5.0 + length) / 6.0) ** self.alpha
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def __call__(self, model: StepwiseModel[State], source: Tensor, source_mask: Tensor) -> list[list[Hypothesis]]:
         """Translate a batch.
 

@@ -45,7 +45,7 @@ class Sampling:
         self.top_k = 1 if temperature == 0 else top_k
         self.max_length, self.seed = max_length, seed
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def __call__(
         self, model: StepwiseModel[State], prompts: Sequence[Sequence[int]], first: int = 0
     ) -> list[list[int]]:

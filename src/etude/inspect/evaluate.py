@@ -40,8 +40,9 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
     if store.tokenizer.model_file.read_bytes() != tokenizer.model_file.read_bytes():
         raise UserError(f"the text has changed since {config['run']} was trained: its subwords are no longer the same")
     task = build.task(trained)
-    scores = task.measure(transformer, build.evaluation_batches(trained, store.split(split)), store, split)
-    text = task.answer(trained | {"decoding": search}, transformer, store, split)
+    with build.autocast(trained, transformer):
+        scores = task.measure(transformer, build.evaluation_batches(trained, store.split(split)), store, split)
+        text = task.answer(trained | {"decoding": search}, transformer, store, split)
     asked = {override.lstrip("+~").partition("=")[0].partition(".")[0] for override in typed}
     metrics = config["metrics"] if "metrics" in asked else trained.get("metrics", config["metrics"])
     if text:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from etude.model.cache import NO_CACHE, Cache
 from etude.model.parts import Parts
 from etude.model.position import NO_POSITION, Position
+from etude.model.state import SourceRows
 
 
 class EncoderLayer(nn.Module):
@@ -31,6 +32,12 @@ class LayerCache:
     cross_attn: Cache
 
 
+def look(attention: nn.Module, x: Tensor, source: SourceRows, cache: Cache) -> Tensor:
+    """What (B, T, D) reads of the source by an attention to it."""
+    read = attention(source.fold(x), source.memory, source.mask[:, None, None, :], NO_POSITION, cache)
+    return source.unfold(read)
+
+
 class DecoderLayer(nn.Module):
     """Masked self-attention, attention to the encoder's output, then feed-forward."""
 
@@ -44,23 +51,18 @@ class DecoderLayer(nn.Module):
         """Nothing is remembered yet."""
         return LayerCache(self.attention.start(), self.cross_attention.start())
 
-    def forward(
-        self, x: Tensor, mask: Tensor, position: Position, memory: Tensor, memory_mask: Tensor, cache: LayerCache
-    ) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor, position: Position, source: SourceRows, cache: LayerCache) -> Tensor:
         """(B, T, D) to (B, T, D).
 
         Args:
             x: (B, T, D), the new target positions.
             mask: (T, positions so far), True where looking is allowed.
             position: the decoder's position scheme.
-            memory: (B, S, D), the encoder's output.
-            memory_mask: (B, 1, 1, S), True at real source tokens.
+            source: the encoder's output, and which sentence of it each of the B looks at.
             cache: what is remembered of the target tokens fed so far.
         """
         x = self.attention_residual(x, lambda h: self.attention(h, h, mask, position, cache.self_attn))
-        x = self.cross_attention_residual(
-            x, lambda h: self.cross_attention(h, memory, memory_mask, NO_POSITION, cache.cross_attn)
-        )
+        x = self.cross_attention_residual(x, lambda h: look(self.cross_attention, h, source, cache.cross_attn))
         return self.feedforward_residual(x, self.feedforward)
 
 
@@ -72,8 +74,8 @@ class CausalLayer(EncoderLayer):
         return LayerCache(self.attention.start(), NO_CACHE)
 
     def forward(  # type: ignore[override]
-        self, x: Tensor, mask: Tensor, position: Position, memory: Tensor, memory_mask: Tensor, cache: LayerCache
+        self, x: Tensor, mask: Tensor, position: Position, source: SourceRows, cache: LayerCache
     ) -> Tensor:
-        """(B, T, D) to (B, T, D), as in `DecoderLayer`; nobody looks at the memory."""
+        """(B, T, D) to (B, T, D), as in `DecoderLayer`; nobody looks at the source."""
         x = self.attention_residual(x, lambda h: self.attention(h, h, mask, position, cache.self_attn))
         return self.feedforward_residual(x, self.feedforward)

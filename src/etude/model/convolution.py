@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from etude.model.block import look
 from etude.model.cache import NO_CACHE, Cache
 from etude.model.dropout import Dropout
 from etude.model.parts import Parts
-from etude.model.position import NO_POSITION, Position
+from etude.model.position import Position
 from etude.model.state import SourceRows
 
 
@@ -120,8 +121,7 @@ class _Cross(nn.Module):
         return cast(Cache, self.attention.start())
 
     def forward(self, x: Tensor, source: SourceRows, cache: Cache) -> Tensor:
-        mask = source.mask[:, None, None, :]
-        looked: Tensor = self.residual(x, lambda h: self.attention(h, source.memory, mask, NO_POSITION, cache))
+        looked: Tensor = self.residual(x, lambda h: look(self.attention, h, source, cache))
         return looked
 
 
@@ -183,11 +183,11 @@ class Past:
         self.last = whole[:, x.size(1) :]
         return whole
 
-    def reorder(self, rows: Tensor, moved: bool) -> None:
-        """Keep `rows` (R',) in that order; `moved`: whether any has another source now."""
+    def reorder(self, rows: Tensor, left: Tensor | None) -> None:
+        """Keep `rows` (R',) in that order; `left`: of the sentences, if not all."""
         self.last = self.last.index_select(0, rows)
-        if moved:
-            self.cross.reorder(rows)
+        if left is not None:
+            self.cross.reorder(left)
 
 
 class ConvolutionState:
@@ -199,6 +199,6 @@ class ConvolutionState:
 
     def reorder(self, rows: Tensor) -> None:
         """Keep `rows` (R',) in that order, in place; a row may be repeated (beams) or left out (finished sentences)."""
-        moved = self.source.reorder(rows)
+        left = self.source.reorder(rows)
         for past in self.pasts:
-            past.reorder(rows, moved)
+            past.reorder(rows, left)

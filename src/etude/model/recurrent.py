@@ -148,9 +148,11 @@ class RecurrentDecoder(nn.Module):
         if self.input_feeding:
             x = torch.cat([x, state.fed], dim=-1)
         out, state.hidden = self.layers(x, state.hidden)
-        read, weights = self.alignment(out, state.keys, state.source.memory, state.source.mask)
+        source = state.source
+        read, weights = self.alignment(source.fold(out), state.keys, source.memory, source.mask)
+        read = source.unfold(read)
         state.fed = read[:, -1:]
-        return read, weights
+        return read, source.unfold(weights)
 
 
 class _Zeros(nn.Module):
@@ -174,7 +176,8 @@ class RecurrentState:
 
     def reorder(self, rows: Tensor) -> None:
         """Keep `rows` (R',) in that order, in place; a row may be repeated (beams) or left out (finished sentences)."""
-        if self.source.reorder(rows):
-            self.keys = self.keys.index_select(0, rows)
+        left = self.source.reorder(rows)
+        if left is not None:
+            self.keys = self.keys.index_select(0, left)
         self.hidden = tuple(one.index_select(1, rows) for one in self.hidden)
         self.fed = self.fed.index_select(0, rows)

@@ -64,9 +64,8 @@ class TransformerDecoder(nn.Module):
         start, length = state.length, x.size(1)
         x = self.dropout(self.position.add_to_embedding(x, start))
         mask = torch.ones(length, start + length, dtype=torch.bool, device=x.device).tril(start)
-        memory, memory_mask = state.source.memory, state.source.mask[:, None, None, :]
         for n, (layer, cache) in enumerate(zip(self.layers, state.caches, strict=True)):
-            x = layer(x, mask, self.position.at_layer(n), memory, memory_mask, cache)
+            x = layer(x, mask, self.position.at_layer(n), state.source, cache)
         state.length += length
         closed: Tensor = self.final_norm(x)
         return closed
@@ -81,8 +80,8 @@ class TransformerState:
 
     def reorder(self, rows: Tensor) -> None:
         """Keep `rows` (R',) in that order, in place; a row may be repeated (beams) or left out (finished sentences)."""
-        moved = self.source.reorder(rows)
+        left = self.source.reorder(rows)
         for cache in self.caches:
             cache.self_attn.reorder(rows)
-            if moved:
-                cache.cross_attn.reorder(rows)
+            if left is not None:
+                cache.cross_attn.reorder(left)

@@ -10,10 +10,10 @@ _FACTORS = "steps lr_factor pairs"  # which act only through the numbers that th
 _TRAINER = """accelerator devices num_nodes micro_batches matmul deterministic stop_when_diverged
     benchmark detect_anomaly
     inference_mode profiler log_every_n_steps enable_autolog_hparams model_registry"""
-_SECTIONS = {"budget": _FACTORS, "trainer": _TRAINER}
+_SECTIONS = {"budget": _FACTORS, "trainer": _TRAINER, "decoding": "batch_tokens"}
 IMMATERIAL = frozenset(_OWN.split()).union(f"{name}.{key}" for name, keys in _SECTIONS.items() for key in keys.split())
-"""What cannot: names, places, devices, loggers, what helps debugging; and the data, which counts by the text that it
-gives. All else may, whoever brought it."""
+"""What cannot: names, places, devices, loggers, what helps debugging, how much is computed at once; and the data, which
+counts by the text that it gives. All else may, whoever brought it."""
 
 ONLOOKERS = frozenset(
     [
@@ -34,10 +34,10 @@ _SCORE_ONLY = ("decoding", "budget.bleu_sentences")
 
 def material(config: Mapping[str, Any]) -> dict[str, Any]:
     """The resolved config less what is immaterial; its seed is left in. What is off counts as if it were not there."""
-    found = {key: value for key, value in config.items() if key not in IMMATERIAL}
+    found = {"budget": {}, "trainer": {}} | {key: value for key, value in config.items() if key not in IMMATERIAL}
     for name in _SECTIONS:
-        values = (config.get(name) or {}).items()
-        found[name] = {key: value for key, value in values if f"{name}.{key}" not in IMMATERIAL}
+        if values := found.get(name):  # there is no search where nothing is translated
+            found[name] = {key: value for key, value in values.items() if f"{name}.{key}" not in IMMATERIAL}
     callbacks = (config.get("callbacks") or {}).items()
     found["callbacks"] = {name: part for name, part in callbacks if part.get("_target_") not in ONLOOKERS}
     if not found["callbacks"]:  # nobody acts on what a validation finds

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from hydra.utils import instantiate
+from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from etude.config.check import check_model
@@ -179,15 +180,21 @@ def search(trained: Config, asked: Config, typed: Iterable[str]) -> Config | Non
 
 
 def translator(config: Config, transformer: EncoderDecoder, tokenizer: Tokenizer, search: BeamSearch) -> Translator:
-    """Lines to lines, in batches as large as those of training."""
-    limits = config["budget"]
+    """Lines to lines, in batches as large as the search asks for, else as those of training."""
+    limits, asked = config["budget"], getattr(search, "batch_tokens", None)  # which one of your own need not know
     return Translator(
         transformer,
         tokenizer,
         search,
-        batch_tokens=limits["source_tokens"],
+        batch_tokens=asked // search.beam if asked else limits["source_tokens"],
         max_source_tokens=limits["max_tokens"],
     )
+
+
+def autocast(config: Config, model: nn.Module) -> torch.autocast:
+    """While it is entered, a model computes where it is as `precision` has it trained: in parts in half precision."""
+    half = {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}.get(config["precision"])
+    return torch.autocast(next(model.parameters()).device.type, half, enabled=half is not None)
 
 
 def device(name: str) -> torch.device:

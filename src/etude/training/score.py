@@ -18,12 +18,14 @@ def evaluate(run: RunDir, config: dict[str, Any], model: nn.Module, store: Token
     Where nothing is generated, `sentences` counts the rows that were scored.
     """
     task, found = build.task(config), {}
-    for name in ("valid", "test"):
-        batches = build.evaluation_batches(config, store.split(name))[: int(config["trainer"]["fast_dev_run"]) or None]
-        found[name] = task.measure(model, batches, store, name)
-        rows = sum(len(batch.rows) for batch in batches)
-    started = time.perf_counter()
-    text = task.answer(config, model, store, "test")
+    with build.autocast(config, model):
+        for name in ("valid", "test"):
+            batches = build.evaluation_batches(config, store.split(name))
+            batches = batches[: int(config["trainer"]["fast_dev_run"]) or None]
+            found[name] = task.measure(model, batches, store, name)
+            rows = sum(len(batch.rows) for batch in batches)
+        started = time.perf_counter()
+        text = task.answer(config, model, store, "test")
     decoding_seconds = time.perf_counter() - started
     for file, lines in text.items():
         write_text(run.path / f"{file}.test.txt", "".join(f"{line}\n" for line in lines))

@@ -101,13 +101,16 @@ class Subject:
 
     def likelihoods(self, text: Text, changed: Callable[[Batch], Batch] = lambda batch: batch) -> Sums:
         """Of every reference, given its source; `changed` says what the model is shown of a batch instead."""
-        return sum_nll(self.model, map(changed, text.batches))
+        with build.autocast(self.config, self.model):
+            return sum_nll(self.model, map(changed, text.batches))
 
     def translations(self, text: Text, **decoding: Any) -> Sums:
         """Of every source, by the run's own search but for what `decoding` says."""
         search: BeamSearch = parts.make(self.config["decoding"] | decoding)
         translator = build.translator(self.config, self.model, self.tokenizer, search)
-        return _SUMS[self.metric](translator.translate(text.sources), text.references)
+        with build.autocast(self.config, self.model):
+            translations = translator.translate(text.sources)
+        return _SUMS[self.metric](translations, text.references)
 
 
 def sample_text(subject: Subject, sentences: int, seed: int) -> Text:

@@ -68,13 +68,12 @@ def measure_device(config: Config) -> Device:
     choose_matmul(config["trainer"]["matmul"], model)  # as a run does
     module = training_module(config, model).to(where)
     optimizer = module.make_optimizer(module.model.named_parameters())
-    types = {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
 
     def seconds(sentences: int) -> float:
         """Of a step."""
         began = time.perf_counter()
         tokens = torch.randint(4, pieces, (sentences, _LENGTH), device=where)
-        with torch.autocast(where.type, types.get(config["precision"]), enabled=config["precision"] in types):
+        with build.autocast(config, module.model):
             logits = module.model(tokens, torch.ones_like(tokens, dtype=torch.bool), tokens)
         module.loss(logits, tokens).backward()
         optimizer.step()
