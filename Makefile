@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: table3 test check format clean
+.PHONY: table3 test bench check format clean
 
 table3: $(VENV)/.installed ## all twenty rows of the paper's Table 3, at pocket scale, and the table
 	$(BIN)/etude sweep sweeps/table3.yaml scale=pocket
@@ -12,6 +12,9 @@ table3: $(VENV)/.installed ## all twenty rows of the paper's Table 3, at pocket 
 
 test: $(VENV)/.installed-dev ## every test
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+bench: $(VENV)/.installed-bench ## how fast it is beside its peers, on this machine; some minutes
+	$(BIN)/python benchmarks/bench.py
 
 check: $(VENV)/.installed-dev ## format, lint, types, and the direction of imports
 	$(BIN)/ruff format --check .
@@ -34,6 +37,10 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	@touch $@ $(VENV)/.installed
 
 clean:

@@ -1,11 +1,11 @@
-"""What a GPU makes of the model: training and decoding speed, the share of its measured peak, several runs at once.
+"""What a GPU makes of the model: how fast it trains and decodes, at what share of its peak, and several runs at once.
 
     python benchmarks/gpu.py [--models base big] [--scale full] [--together 1 2 4]
 
 Batches are random subwords, 25,000 source and target tokens as in the paper, in rows of 25. The peak is what the
 same GPU makes of a large product of matrices in bfloat16; the share counts the operations that the model asks for
-(`etude plan`), not those that kernels do besides. Runs at once are processes of the pocket base model, as a sweep with
-`hydra.launcher.runs_per_gpu` starts them.
+(`etude plan`), not those that kernels do besides. At the rates measured, the hours of Table 3 are projected. Runs at
+once are processes of the pocket base model, as a sweep with `hydra.launcher.runs_per_gpu` starts them.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -23,7 +23,10 @@ from etude.config.compose import compose
 from etude.config.identity import resolve
 from etude.data.tokenizer import EOS, UNK
 from etude.decoding.beam import BeamSearch
+from etude.inspect.plan.device import Device
+from etude.inspect.plan.runs import plan_runs
 from etude.model.encoder_decoder import EncoderDecoder, State
+from etude.studies.study import load_study
 from etude.tasks import build
 from etude.tasks.size import measure_size
 from etude.training.build import training_module
@@ -87,12 +90,27 @@ def training_step(config: dict[str, Any], tokens: int, device: str) -> Callable[
     return step
 
 
-def training(name: str, scale: str, tokens: int, device: str, rounds: int, best: float) -> None:
+def training(name: str, scale: str, tokens: int, device: str, rounds: int, best: float) -> float:
+    """Operations a second that training reaches, of those that the model asks for."""
     config = configured(name, scale)
     took = seconds(training_step(config, tokens, device), device, rounds)
     rows = tokens // LENGTH
-    share = rows * measure_size(config).training_flops(LENGTH, LENGTH) / took / best
-    print(f"{name}: {rows * LENGTH / took:,.0f} target tokens/s in training, {share:.0%} of the peak", flush=True)
+    rate = rows * measure_size(config).training_flops(LENGTH, LENGTH) / took
+    print(f"{name}: {rows * LENGTH / took:,.0f} target tokens/s in training, {rate / best:.0%} of the peak", flush=True)
+    return rate
+
+
+def project(rates: Mapping[str, float], scale: str) -> None:
+    """Say how long the training of Table 3 takes here: an arm that was not timed at the rate of the first that was."""
+    hours = {}
+    for arm in load_study("table3").arms:
+        rate = rates.get(arm, next(iter(rates.values())))
+        config = configured("big" if arm == "big" else "base", scale, f"experiment=table3/{arm}")
+        [plan] = plan_runs([config], Device(arm, rate, rate, price=0.0))
+        hours[arm] = plan.training_flops / rate / 3600
+    for name in rates:
+        print(f"{name}: {hours[name]:,.1f} hours for all the steps of the paper")
+    print(f"Table 3, {len(hours)} arms: {sum(hours.values()):,.1f} hours a seed", flush=True)
 
 
 def decoding(name: str, scale: str, sentences: int, device: str, rounds: int) -> None:
@@ -158,9 +176,11 @@ def main() -> None:
         print(torch.cuda.get_device_name())
     best = peak(asked.device, asked.matrix)
     print(f"peak measured in bfloat16: {best / 1e12:.1f} TFLOP/s", flush=True)
+    rates = {}
     for name in asked.models:
-        training(name, asked.scale, asked.tokens, asked.device, asked.rounds, best)
+        rates[name] = training(name, asked.scale, asked.tokens, asked.device, asked.rounds, best)
         decoding(name, asked.scale, asked.sentences, asked.device, max(1, asked.rounds // 4))
+    project(rates, asked.scale)
     for count in asked.together:
         print(
             f"{count} pocket runs at once: {together(count, asked.device, asked.window):,.0f} steps/s in all",

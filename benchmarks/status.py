@@ -29,7 +29,7 @@ RESULT = {
     "finished": True,
 }
 LOG = "11:15:13 step 1000/1000  loss 2.324  validation perplexity 3.09  9206 tokens/s  42 s\n" * 20
-TIMES = 3
+TIMES = 5
 
 
 def make_up(runs_dir: Path, runs: int) -> None:

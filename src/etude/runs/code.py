@@ -27,6 +27,8 @@ _BESIDE = re.compile(
 # Libraries stand for themselves: `environment.json` has their versions.
 _LIBRARIES = {"torch", "lightning", "hydra", "omegaconf", "sentencepiece", "sacrebleu", "sacremoses", "numpy", "wandb"}
 
+_LEAVES = (str, float, int, type(None))  # of which a config has many, and thousands of configs more
+
 _UNKNOWN = Definition("not to be found", frozenset())
 
 
@@ -136,7 +138,8 @@ def _targets(node: Any) -> Iterator[str]:
         if isinstance(node.get("_target_"), str):
             yield node["_target_"]
         for child in node.values():
-            yield from _targets(child)
+            if not isinstance(child, _LEAVES):
+                yield from _targets(child)
     elif isinstance(node, list | tuple):
         for child in node:
             yield from _targets(child)

@@ -17,6 +17,7 @@ from lightning.pytorch.plugins import TorchCheckpointIO
 from etude.errors import UserError
 from etude.files import is_whole_archive, replacing
 from etude.runs.run_dir import RunDir
+from etude.training.processes import all_gather_floats
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +64,8 @@ class Checkpoints(Checkpoint):
         self._saved = -1
 
     def on_validation_end(self, trainer: Trainer, module: LightningModule) -> None:
-        """Save after the validation, so that its row is behind us."""
+        """Save after the validation, its row behind us; what ends the training in one process ends it in all."""
+        trainer.should_stop = any(all_gather_floats(float(trainer.should_stop), module.device))
         self.save(trainer)
 
     def on_train_end(self, trainer: Trainer, module: LightningModule) -> None:

@@ -123,6 +123,8 @@ def fit(
         )
     except (MisconfigurationException, TypeError, ValueError) as error:
         raise UserError(f"trainer or precision does not fit this machine: {error}; trainer=cpu always does") from error
+    # Lightning asks the first process at every step whether it got SIGTERM, and waits: `StopWhenAsked` sees to that.
+    trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None  # type: ignore[method-assign]
     if start:
         log.info("going on from step %d of %d", start, steps)
     try:

@@ -1,0 +1,77 @@
+"""A run of four processes, or of as many as there are, is the run of one."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from etude.runs.run_dir import RunDir
+from etude.training.checkpoints import read_checkpoint
+from etude.training.run import train
+
+from .conftest import Freeze, distance, in_processes, update, with_plain_descent
+
+pytestmark = pytest.mark.slow
+BUDGET = ["model.dropout=0.0", "budget.max_steps=4", "budget.val_every=2"]
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The callbacks of `together.py`, here and in the processes."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=":")
+
+
+def mine(name: str) -> str:
+    return f"+callbacks.mine._target_=together.{name}"
+
+
+@pytest.fixture(scope="module")
+def alone(runs: Freeze) -> RunDir:
+    run = with_plain_descent(runs("alone", *BUDGET))
+    train(run)
+    return run
+
+
+def assert_same_run(run: RunDir, alone: RunDir) -> None:
+    """Its update, what it validates and tests to, and its translations."""
+    assert distance(update(alone), update(run)) < 1e-5
+    ours, theirs = run.result(), alone.result()
+    for split in ("valid", "test"):
+        assert ours[split]["perplexity"] == pytest.approx(theirs[split]["perplexity"], rel=1e-5)
+    assert (ours["tokens"], ours["steps"]) == (theirs["tokens"], theirs["steps"])
+    assert run.hypotheses_file("test").read_text() == alone.hypotheses_file("test").read_text()
+
+
+def test_four_processes_make_the_run_of_one_and_two_go_on_from_where_they_stood(runs: Freeze, alone: RunDir) -> None:
+    four = with_plain_descent(runs("four", *BUDGET, "trainer.devices=4", mine("KeepsHalf")))
+    done = in_processes(four)
+    assert four.finished, done.stderr
+    assert_same_run(four, alone)
+
+    two = with_plain_descent(runs("four-then-two", *BUDGET, "trainer.devices=2", mine("KeepsHalf")))
+    two.checkpoint.parent.mkdir()
+    (four.path / "half.ckpt").rename(two.checkpoint)
+    done = in_processes(two)
+    assert two.finished, done.stderr
+    assert done.stderr.count("going on from step 2 of 4") == 2
+    assert_same_run(two, alone)
+
+
+def test_a_callback_that_ends_the_training_in_one_process_ends_it_in_all(runs: Freeze) -> None:
+    run = runs("one-stops", "budget.max_steps=12", "budget.val_every=3", "trainer.devices=2", mine("StopsInOne"))
+    done = in_processes(run)
+    assert run.finished, done.stderr
+    assert run.result()["steps"] == 6
+    assert read_checkpoint(run.checkpoint)["ended"]
+
+
+def test_a_step_asks_the_other_processes_for_nothing_but_their_gradients(runs: Freeze) -> None:
+    """In 49 steps: their gradients, in one bucket, and at most twice whether somebody asked to stop."""
+    budget = ["budget.max_steps=2500", "budget.val_every=2500"]
+    run = runs("counted", *budget, "trainer.devices=2", mine("CountsCollectives"))
+    done = in_processes(run)
+    assert run.finished, done.stderr
+    said = json.loads((run.path / "collectives.json").read_text())
+    assert said.pop("c10d::allreduce_") == 49
+    assert sum(said.values()) <= 4, said
