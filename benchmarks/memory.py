@@ -12,6 +12,7 @@ import torch
 
 from etude.config.compose import compose
 from etude.config.identity import resolve
+from etude.model.pieces import sum_cost
 from etude.tasks import build
 from etude.training.allocator import keep_large_blocks
 from etude.training.build import training_module
@@ -30,8 +31,9 @@ def main() -> None:
     optimizer = module.make_optimizer(module.parameters())
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     tokens = torch.randint(4, VOCABULARY, (options.tokens // LENGTH, LENGTH))
-    logits = module.model(tokens, torch.ones_like(tokens, dtype=torch.bool), tokens)
-    (module.loss(logits, tokens) / tokens.numel()).backward()
+    mask = torch.ones_like(tokens, dtype=torch.bool)
+    nats = sum_cost(module.model, tokens, mask, tokens, lambda logits, rows: module.loss(logits, tokens[rows]))
+    (nats / tokens.numel()).backward()
     optimizer.step()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     parameters = sum(parameter.numel() for parameter in module.parameters())

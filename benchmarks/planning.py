@@ -33,6 +33,7 @@ def train(overrides: list[str], steps: int) -> None:
     from etude.config.compose import compose
     from etude.config.identity import resolve
     from etude.inspect.plan.memory import estimate_peak_memory
+    from etude.model.pieces import sum_cost
     from etude.tasks import build
     from etude.tasks.size import measure_size
     from etude.training.allocator import keep_large_blocks
@@ -46,7 +47,8 @@ def train(overrides: list[str], steps: int) -> None:
 
     def step() -> None:  # whose loss is gone when the next one begins, as in a run
         tokens = torch.randint(4, pieces, (sentences, LENGTH))
-        loss = module.loss(module.model(tokens, torch.ones_like(tokens, dtype=torch.bool), tokens), tokens)
+        mask = torch.ones_like(tokens, dtype=torch.bool)
+        loss = sum_cost(module.model, tokens, mask, tokens, lambda logits, rows: module.loss(logits, tokens[rows]))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -31,7 +31,7 @@ MISTAKES = {
     "a number for a word": (["study=3"], r"study must be a word, not 3"),
     "a number for truth": (["model.attention.bias=2"], r"model.attention.bias must be true or false, not 2"),
     "a list for a number": (["seed=[1,2]"], r"seed must be a whole number, not \[1, 2\]"),
-    "an unknown choice": (["precision=bf16"], r"precision must be one of 32-true, bf16-mixed"),
+    "an unknown choice": (["precision=bf16"], r"precision must be one of auto, 32-true, bf16-mixed"),
     "a dot for a slash": (["model.position=learned"], r"to choose a variation write model/position=learned"),
     "a section for a value": (
         ["budget=7"],

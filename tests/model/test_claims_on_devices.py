@@ -1,11 +1,20 @@
 """Wherever it computes, every variation keeps to one device and waits for no number.
 
 On the meta device tensors have shapes and no values: a tensor left on the processor, `.item()`, `if tensor:` or a
-boolean index in a step fails there, as it would make a GPU wait. Between two steps of decoding a search does ask: which
-hypotheses go on, and (`SourceRows.reorder`) whether any has changed its sentence.
+boolean index in a step fails there, as it would make a GPU wait. What may ask, each between two steps: a search, which
+hypotheses go on, and `SourceRows.reorder`, whether any has changed its sentence; an evaluation, at its end, for its
+sums; what watches for a divergence or writes a row of metrics, every so many steps.
 """
 
+import numpy as np
 import torch
+
+from etude.config import parts
+from etude.data.batch import make_batch
+from etude.data.tokenizer import PAD
+from etude.model import pieces
+from etude.model.pieces import sum_cost
+from etude.tasks.perplexity import count_batch
 
 META = torch.device("meta")
 
@@ -27,3 +36,30 @@ def test_a_decoding_step_asks_for_no_number(tiny, variation, longer_sentences):
     for tokens in target.unbind(1):
         logits = model.step(tokens, state)
     assert logits.device == META
+
+
+def on_meta(longer_sentences):
+    """The sentences as a batch there."""
+    source, mask, target = (tensor.numpy() for tensor in longer_sentences)
+    return make_batch(np.where(mask, source, PAD), target, np.arange(len(source))).to(META)
+
+
+def test_a_loss_in_pieces_asks_for_no_number(tiny, configured, variation, longer_sentences, monkeypatch):
+    monkeypatch.setattr(pieces, "_OTHERS", 1)  # a sentence at a time
+    model, batch = tiny(variation, "model.dropout=0.1").to(META).train(), on_meta(longer_sentences)
+    loss, seen = parts.make(configured(variation)["loss"], PAD), []
+
+    def cost(logits, rows):
+        seen.append(len(logits))
+        return loss(logits, batch.target_out[rows])
+
+    nats = sum_cost(model, batch.source, batch.source_mask, batch.target_in, cost)
+    nats.backward()
+    assert seen == [1, 1, 1]
+    assert nats.device == model.embedding.output_table.weight.grad.device == META
+
+
+def test_counting_a_batch_for_perplexity_asks_for_no_number(tiny, variation, longer_sentences):
+    model = tiny(variation).to(META)
+    with torch.no_grad():
+        assert count_batch(model, on_meta(longer_sentences)).device == META

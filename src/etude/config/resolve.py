@@ -7,6 +7,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from etude.config.check import check
+from etude.config.precision import choose_precision
 from etude.config.rules import check_rules
 from etude.config.task_rules import check_choices
 from etude.errors import UserError
@@ -65,4 +66,6 @@ def check_and_resolve(own: DictConfig, choices: Mapping[str, Any], typed: Sequen
 
 def _resolved(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]:
     plain: dict[str, Any] = OmegaConf.to_container(own, resolve=True)  # type: ignore[assignment]
+    if "precision" in plain:  # verbs that train nothing have none
+        plain["precision"] = choose_precision(plain["precision"], (plain.get("trainer") or {}).get("accelerator", ""))
     return plain | {"choices": {k: v for k, v in sorted(choices.items()) if not k.startswith("hydra/")}}

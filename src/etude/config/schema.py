@@ -116,7 +116,7 @@ class Run:
     study: str
     arm: str
     seed: int
-    precision: Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
+    precision: Literal["auto", "32-true", "bf16-mixed", "16-mixed", "64-true"]
     stale: Literal["keep", "rerun"]
     runs_dir: str
     cache_dir: str

@@ -31,9 +31,12 @@ class Batch:
     micro_batch: int = 0  # which part of it this is
 
     def to(self, device: torch.device | str) -> "Batch":
-        """The same batch on `device`."""
+        """The same batch on `device`; a GPU fetches it by itself, while the processor goes on."""
+        pinned = torch.device(device).type == "cuda"
         moved: dict[str, Any] = {
-            name: one.to(device) for name, one in vars(self).items() if isinstance(one, torch.Tensor)
+            name: (one.pin_memory() if pinned and one.device.type == "cpu" else one).to(device, non_blocking=pinned)
+            for name, one in vars(self).items()
+            if isinstance(one, torch.Tensor)
         }
         return replace(self, **moved)
 

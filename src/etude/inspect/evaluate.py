@@ -35,7 +35,8 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
     elif not run.finished:
         step, steps = read_checkpoint(run.checkpoint)["global_step"], trained["budget"]["max_steps"]
         log.warning("%s is not finished: this is what it has learned by step %d of %d", run.path, step, steps)
-    transformer.to(build.device(config["device"]))
+    device = build.device(config["device"])
+    transformer.to(device)
     store, split = build.token_store(trained), config["split"]
     if store.tokenizer.model_file.read_bytes() != tokenizer.model_file.read_bytes():
         raise UserError(f"the text has changed since {config['run']} was trained: its subwords are no longer the same")

@@ -3,6 +3,8 @@
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from etude.model.pieces import Cost, sum_in_pieces
+
 TARGET_SPACES = 32  # rows of tensor2tensor's table of target languages and tasks
 
 
@@ -34,6 +36,10 @@ class Embedding(nn.Module):
     def logits(self, x: Tensor) -> Tensor:
         """(B, T, D) to (B, T, V)."""
         return F.linear(x, self.output_table.weight)
+
+    def read_out(self, x: Tensor, cost: Cost | None) -> Tensor:
+        """The logits (B, T, V) of (B, T, D), or the sum of what they cost, which does not need all of them at once."""
+        return self.logits(x) if cost is None else sum_in_pieces(self.logits, list(self.parameters()), x, cost)
 
 
 class WordTable(nn.Embedding):

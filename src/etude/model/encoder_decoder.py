@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from etude.model.embedding import Embedding
 from etude.model.parts import Factory, Parts
+from etude.model.pieces import Cost
 
 
 class State(Protocol):
@@ -91,18 +92,19 @@ class EncoderDecoder(nn.Module):
             self.embedding.leave_out_source()
         init(self, seed)
 
-    def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor) -> Tensor:
-        """Logits of the next target token at every position, given the true ones before it.
+    def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor, cost: Cost | None = None) -> Tensor:
+        """Logits of the next target token at every position, given the true ones before it; or what they cost.
 
         Args:
             source: (B, S) subwords.
             source_mask: (B, S), True at real tokens.
             target_in: (B, T) subwords, shifted right. Padding stands at the end, where no real position looks.
+            cost: of the logits, if these are wanted for nothing else.
 
         Returns:
-            (B, T, V).
+            (B, T, V), or the sum of what they cost.
         """
-        return self.embedding.logits(self.hidden(source, source_mask, target_in))
+        return self.embedding.read_out(self.hidden(source, source_mask, target_in), cost)
 
     def hidden(self, source: Tensor, source_mask: Tensor, target_in: Tensor) -> Tensor:
         """As `forward`, before the projection to logits: (B, T, D)."""

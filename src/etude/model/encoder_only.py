@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from etude.model.embedding import Embedding
 from etude.model.encoder_decoder import Encoder
 from etude.model.parts import Factory, Parts
+from etude.model.pieces import Cost
 
 
 class EncoderOnly(nn.Module):
@@ -59,16 +60,17 @@ class EncoderOnly(nn.Module):
         self.encoder: Encoder = encoder(parts)
         init(self, seed)
 
-    def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor) -> Tensor:
-        """Logits at the first T places of the source; no other is worth the projection.
+    def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor, cost: Cost | None = None) -> Tensor:
+        """Logits at the first T places of the source, no other is worth the projection; or what they cost.
 
         Args:
             source: (B, S) subwords.
             source_mask: (B, S), True at real tokens.
             target_in: (B, T), T at most S, which says how many; its tokens are not read.
+            cost: of the logits, if these are wanted for nothing else.
 
         Returns:
-            (B, T, V).
+            (B, T, V), or the sum of what they cost.
         """
         encoded = self.encoder(self.embedding.source(source), source_mask)
-        return self.embedding.logits(encoded[:, : target_in.size(1)])
+        return self.embedding.read_out(encoded[:, : target_in.size(1)], cost)

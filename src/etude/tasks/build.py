@@ -4,6 +4,7 @@ Lightning takes longer to import than a plan to make, so what needs it imports i
 """
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.decoding.beam import BeamSearch
 from etude.decoding.translator import Translator
 from etude.errors import UserError
+from etude.model import precision
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.runs.material import TRANSLATION
 from etude.tasks.task import Task
@@ -191,10 +193,9 @@ def translator(config: Config, transformer: EncoderDecoder, tokenizer: Tokenizer
     )
 
 
-def autocast(config: Config, model: nn.Module) -> torch.autocast:
+def autocast(config: Config, model: nn.Module) -> AbstractContextManager[object]:
     """While it is entered, a model computes where it is as `precision` has it trained: in parts in half precision."""
-    half = {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}.get(config["precision"])
-    return torch.autocast(next(model.parameters()).device.type, half, enabled=half is not None)
+    return precision.autocast(config["precision"], next(model.parameters()).device)
 
 
 def device(name: str) -> torch.device:

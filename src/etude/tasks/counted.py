@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from etude.data.tokenizer import EOS
 from etude.errors import UserError
+from etude.model.pieces import takes_cost
 
 Count = TypeVar("Count")
 
@@ -38,9 +39,14 @@ class CountedSize:
         """The source and the first token once, each later token for each of `beam` hypotheses."""
         return self._count(lambda model: _count_decoding(model, source, target, beam), source, target)
 
-    def saved_bytes(self, source: int, target: int) -> float:
-        """What autograd keeps, parameters left out; logits are among it where the model's last product needs them."""
+    def saved_bytes(self, source: int, target: int, *, half: bool = False) -> float:
+        """What autograd keeps in float32, parameters left out; with `half` no less, for nobody knows what is halved."""
         return self._forward(source, target)[1]
+
+    @property
+    def takes_cost(self) -> bool:
+        """See `etude.model.pieces`."""
+        return takes_cost(self.model)
 
     def _count_forward(self, source: int, target: int) -> tuple[int, int]:
         """The products of a forward and a backward pass, and the bytes that the first keeps for the second."""

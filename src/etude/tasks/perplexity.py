@@ -8,11 +8,12 @@ import math
 from collections.abc import Iterable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from etude.data.batching import Batch
 from etude.data.tokenizer import PAD
+from etude.model.pieces import sum_cost
 
 
 def negative_log_likelihood(model: nn.Module, batches: Iterable[Batch]) -> tuple[float, int]:
@@ -32,22 +33,30 @@ def negative_log_likelihood(model: nn.Module, batches: Iterable[Batch]) -> tuple
 @torch.no_grad()
 def sum_tokens(model: nn.Module, batches: Iterable[Batch]) -> tuple[float, int, int]:
     """As `negative_log_likelihood`, and of how many tokens the model finds none more probable."""
-    nats, tokens, right = 0.0, 0, 0
     device = next(model.parameters()).device
     training = model.training
     model.eval()
     try:
-        for batch in batches:
-            batch = batch.to(device)
-            logits = model(batch.source, batch.source_mask, batch.target_in).float().flatten(0, 1)
-            targets = batch.target_out.flatten()
-            losses = F.cross_entropy(logits, targets, ignore_index=PAD, reduction="none")
-            nats += losses.cpu().sum(dtype=torch.float64).item()  # not every device has float64
-            tokens += int((targets != PAD).sum())
-            right += int((logits.argmax(-1)[targets != PAD] == targets[targets != PAD]).sum())
+        counts = [count_batch(model, batch.to(device)) for batch in batches]
     finally:
         model.train(training)
-    return nats, tokens, right
+    if not counts:
+        return 0.0, 0, 0
+    nats, tokens, right = torch.stack(counts).cpu().double().sum(dim=0).tolist()  # the only time a GPU is waited for
+    return nats, int(tokens), int(right)
+
+
+def count_batch(model: nn.Module, batch: Batch) -> Tensor:
+    """Nats, tokens, and of how many the model finds none more probable: (3,), double where the device has that."""
+    exact = torch.float32 if batch.source.device.type == "mps" else torch.float64
+
+    def count(logits: Tensor, rows: slice) -> Tensor:
+        targets, logits = batch.target_out[rows].flatten(), logits.float().flatten(0, 1)
+        real = targets != PAD
+        nats = F.cross_entropy(logits, targets, ignore_index=PAD, reduction="none").sum(dtype=exact)
+        return torch.stack([nats, real.sum().to(exact), ((logits.argmax(-1) == targets) & real).sum().to(exact)])
+
+    return sum_cost(model, batch.source, batch.source_mask, batch.target_in, count)
 
 
 def perplexity(nats: float, tokens: int) -> float:

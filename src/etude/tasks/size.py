@@ -22,6 +22,7 @@ Config = dict[str, Any]
 
 _BY_FORMULA = (EncoderDecoder, TransformerEncoder, TransformerDecoder, MultiHeadAttention, LocalAttention)
 NUMBER = 4  # bytes of a number in float32
+HALF = 2  # of one in half precision
 
 
 class Size(Protocol):
@@ -37,8 +38,12 @@ class Size(Protocol):
     def decoding_flops(self, source: int, target: int, beam: int) -> int:
         """Of translating it with caches: the first step has one hypothesis, each later one `beam` of them."""
 
-    def saved_bytes(self, source: int, target: int) -> float:
-        """What is kept for the backward pass in float32, without the logits."""
+    def saved_bytes(self, source: int, target: int, *, half: bool = False) -> float:
+        """What is kept for the backward pass, without the logits: in float32, or the factors of products in half."""
+
+    @property
+    def takes_cost(self) -> bool:
+        """Whether its logits need not be in memory all at once; see `etude.model.pieces`."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,7 @@ class TransformerSize:
     attention_dropout: bool
     source_position: Position  # asked for what its scores cost
     target_position: Position
+    takes_cost: bool = True
 
     def training_flops(self, source: int, target: int) -> int:
         """See `Size`."""
@@ -76,13 +82,14 @@ class TransformerSize:
             total += one if step == 1 else beam * one
         return total
 
-    def saved_bytes(self, source: int, target: int) -> float:
+    def saved_bytes(self, source: int, target: int, *, half: bool = False) -> float:
         """Each product keeps its two factors, each norm its input, each softmax its output, each dropout a mask."""
+        factor = HALF if half else NUMBER
         around = (NUMBER + self.dropout) * self.d_model  # a norm's input and a mask of bytes, for each sub-layer
-        reading = NUMBER * (self.d_model + self.heads * (self.d_k + self.d_v))  # its input, queries, what was read
-        read = NUMBER * self.heads * (self.d_k + self.d_v)  # keys and values
+        reading = factor * (self.d_model + self.heads * (self.d_k + self.d_v))  # its input, queries, what was read
+        read = factor * self.heads * (self.d_k + self.d_v)  # keys and values
         weights = self.heads * (NUMBER + (NUMBER + 1) * self.attention_dropout)  # of a query for a key
-        feedforward = NUMBER * (self.d_model + self.inner) + around
+        feedforward = factor * (self.d_model + self.inner) + around
         encoder = source * (around + reading + read + feedforward) + weights * source**2
         own = target * (around + reading + read) + weights * target**2
         cross = target * (around + reading) + source * read + weights * target * source

@@ -9,6 +9,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from etude.data.batching import Batch
+from etude.model.pieces import sum_cost
 from etude.tasks.perplexity import perplexity
 from etude.training.checkpoints import count_batches
 from etude.training.processes import all_gather_floats
@@ -20,7 +21,7 @@ class TrainingModule(LightningModule):
 
     Args:
         model: any such module.
-        loss: sums over the real tokens of (logits, targets).
+        loss: sums over the real tokens of (logits, targets), of a whole batch or of some of its sentences.
         nll: the same without smoothing, for perplexity.
         optimizer: makes an optimizer of named parameters.
         scheduler: makes what sets the optimizer's learning rate, an update at a time.
@@ -45,11 +46,21 @@ class TrainingModule(LightningModule):
         self.learning_rate = 0.0  # of the last update
         self.tokens = 0  # real target tokens trained on so far, in all processes
         self.nll_sum: Tensor | float = 0.0  # of the tokens of this process, smoothed, since the last row of metrics
-        self._nats, self._counted = 0.0, 0
+        self._nats, self._counted = list[Tensor](), 0
 
     def forward(self, batch: Batch) -> Tensor:
         """Logits (B, T, V) of a batch."""
         return self.model(batch.source, batch.source_mask, batch.target_in)
+
+    def sum_nats(self, loss: Callable[[Tensor, Tensor], Tensor], batch: Batch) -> Tensor:
+        """The loss of a batch, whose logits need not be there all at once."""
+        return sum_cost(
+            self.model,
+            batch.source,
+            batch.source_mask,
+            batch.target_in,
+            lambda logits, rows: loss(logits, batch.target_out[rows]),
+        )
 
     def on_train_start(self) -> None:
         """Let the gradients of a fused optimizer be clipped: Lightning clips only what it has unscaled itself."""
@@ -68,17 +79,17 @@ class TrainingModule(LightningModule):
         micro_batches = self.trainer.accumulate_grad_batches
         if batch.micro_batch % micro_batches == 0:
             self.tokens += batch.step_tokens
-        nats = self.loss(self(batch), batch.target_out)
+        nats = self.sum_nats(self.loss, batch)
         self.nll_sum = self.nll_sum + nats.detach()
         return nats / batch.step_tokens * (micro_batches * self.trainer.world_size)
 
     def on_validation_epoch_start(self) -> None:
         """A fresh count."""
-        self._nats, self._counted = 0.0, 0
+        self._nats, self._counted = [], 0
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         """Add up the unsmoothed negative log-likelihood."""
-        self._nats += float(self.nll(self(batch), batch.target_out))
+        self._nats.append(self.sum_nats(self.nll, batch))  # asked for its value at the end: a GPU need not wait
         self._counted += batch.target_tokens
 
     def on_validation_epoch_end(self) -> None:
@@ -89,12 +100,16 @@ class TrainingModule(LightningModule):
     @property
     def validation_loss(self) -> float:
         """Unsmoothed nats a subword in the last validation."""
-        return self._nats / self._counted
+        return self._validation_nats / self._counted
 
     @property
     def validation_perplexity(self) -> float:
         """Of a subword, in the last validation."""
-        return perplexity(self._nats, self._counted)
+        return perplexity(self._validation_nats, self._counted)
+
+    @property
+    def _validation_nats(self) -> float:
+        return sum(map(float, self._nats))
 
     def configure_optimizers(self) -> Any:
         """The scheduler takes a step an update."""

@@ -7,6 +7,8 @@ from math import inf
 import torch
 
 from etude.errors import UserError, did_you_mean
+from etude.model.pieces import sum_cost
+from etude.model.precision import allow_tf32, autocast
 from etude.paths import folders_of
 from etude.tasks import build
 from etude.tasks.size import Config, measure_size
@@ -27,7 +29,7 @@ class Device:
         full: floating-point operations a second that training in 32 bits reaches.
         half: the same where matrices are multiplied in 16 bits.
         price: US dollars an hour.
-        memory: bytes; infinite where nobody has said.
+        memory: bytes of a GPU's own; infinite of a processor.
     """
 
     name: str
@@ -35,6 +37,11 @@ class Device:
     half: float
     price: float
     memory: float = inf
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether it computes in memory of its own."""
+        return self.memory < inf
 
     def flops(self, precision: str) -> float:
         """Operations a second in a precision as a config names it: 32-true, 64-true, 16-mixed, bf16-mixed."""
@@ -68,14 +75,16 @@ def measure_device(config: Config) -> Device:
     choose_matmul(config["trainer"]["matmul"], model)  # as a run does
     module = training_module(config, model).to(where)
     optimizer = module.make_optimizer(module.model.named_parameters())
+    allow_tf32()
 
     def seconds(sentences: int) -> float:
         """Of a step."""
         began = time.perf_counter()
         tokens = torch.randint(4, pieces, (sentences, _LENGTH), device=where)
-        with build.autocast(config, module.model):
-            logits = module.model(tokens, torch.ones_like(tokens, dtype=torch.bool), tokens)
-        module.loss(logits, tokens).backward()
+        mask = torch.ones_like(tokens, dtype=torch.bool)
+        with autocast(config["precision"], where):
+            loss = sum_cost(module.model, tokens, mask, tokens, lambda logits, rows: module.loss(logits, tokens[rows]))
+        loss.backward()
         optimizer.step()
         optimizer.zero_grad()
         if where.type == "cuda":
@@ -89,4 +98,5 @@ def measure_device(config: Config) -> Device:
     while sum(taken) < _SECONDS:
         taken.append(seconds(sentences))
     flops = len(taken) * sentences * measure_size(config).training_flops(_LENGTH, _LENGTH) / sum(taken)
-    return Device(f"this machine, measured: {flops / 1e9:,.0f} GFLOP/s", flops, flops, 0.0)
+    memory = torch.cuda.get_device_properties(where).total_memory if where.type == "cuda" else inf
+    return Device(f"this machine, measured: {flops / 1e9:,.0f} GFLOP/s", flops, flops, 0.0, memory)

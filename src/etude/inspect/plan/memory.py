@@ -1,6 +1,7 @@
 """How much memory training takes at its peak, by formula."""
 
-from etude.tasks.size import NUMBER, Config, Size
+from etude.model.pieces import sentences_at_once
+from etude.tasks.size import HALF, NUMBER, Config, Size
 
 PROCESS = 0.40e9
 """Bytes of a process that has imported PyTorch and Lightning and opened its data, before there is a model: measured."""
@@ -14,8 +15,13 @@ The hole that an aligned block leaves is a little too small for the next of its 
 STATES = 4  # numbers of each parameter: itself, its gradient, and Adam's two moments
 
 
-def estimate_peak_memory(config: Config, size: Size, sentences: int, source: int, target: int) -> float:
-    """Bytes at the end of a forward pass and the beginning of a backward pass, on a processor, in float32.
+_COSTED = 3  # times the logits of a piece: they, the gradient that the loss keeps, and that on its way back
+
+
+def estimate_peak_memory(
+    config: Config, size: Size, sentences: int, source: int, target: int, *, gpu: bool = False
+) -> float:
+    """Bytes at the end of a forward pass and the beginning of a backward pass.
 
     Args:
         config: resolved.
@@ -23,8 +29,13 @@ def estimate_peak_memory(config: Config, size: Size, sentences: int, source: int
         sentences: B, in a batch.
         source: S, pieces of each source.
         target: T, pieces of each target.
+        gpu: of a GPU's own memory, in the precision of the config, as PyTorch hands it out; else of a processor's, the
+            whole process, in float32.
     """
-    logits = NUMBER * sentences * target * (config["model"]["vocabulary"] or config["tokenizer"]["vocab_size"])
-    states = NUMBER * STATES * size.parameters
-    # Three logits: what the loss keeps, and two gradients on the way back.
-    return PROCESS + states + HOLES * (sentences * size.saved_bytes(source, target) + 3 * logits)
+    vocab_size = config["model"]["vocabulary"] or config["tokenizer"]["vocab_size"]
+    half = gpu and config["precision"].endswith("-mixed")
+    at_once = sentences_at_once("cuda" if gpu else "cpu", target, vocab_size) if size.takes_cost else sentences
+    logits = NUMBER * min(sentences, at_once) * target * vocab_size
+    states = (NUMBER * STATES + HALF * half) * size.parameters  # autocast keeps a copy of what it multiplies with
+    activations = sentences * size.saved_bytes(source, target, half=half) + _COSTED * logits
+    return states + activations if gpu else PROCESS + states + HOLES * activations

@@ -43,7 +43,7 @@ class RunPlan:
         flops_per_step: floating-point operations of one optimizer step.
         training_flops: of all steps.
         decoding_flops: of translating the test set; None where nobody knows how long it is.
-        peak_memory_bytes: of training, on a processor; of one process, where several share each batch.
+        peak_memory_bytes: of training, of one GPU's own or on a processor; where several share each batch, of one.
         target_tokens: trained on.
         hours: of training, unless that is shared, on as many of the device as the run asks for; of translating on one.
         us_dollars: the price of the devices for these hours.
@@ -92,13 +92,16 @@ def plan_runs(configs: Iterable[Config], device: Device) -> list[RunPlan]:
         if about_text not in texts:
             texts[about_text] = measure_text(config)
         text = texts[about_text]
-        about_size = _key(config["model"] | {"text": about_text, "trainer": config["trainer"]})
+        about_size = _key(
+            config["model"] | {"text": about_text, "trainer": config["trainer"], "precision": config["precision"]}
+        )
         if about_size not in sizes:
             sentences, source, target = batch_size(config, text)
             learned = with_vocabulary(config, text)
             of_model = measure_size(learned)
             at_once = ceil(sentences / (config["trainer"]["devices"] * config["trainer"]["micro_batches"]))
-            sizes[about_size] = of_model, estimate_peak_memory(learned, of_model, at_once, source, target)
+            memory = estimate_peak_memory(learned, of_model, at_once, source, target, gpu=device.is_gpu)
+            sizes[about_size] = of_model, memory
         state = _state(config, text)
         training = identify_training(config, text.training) if text.training else ""
         if state in ("to do", "begun") and (training in trained or _is_trained_elsewhere(config, training)):

@@ -70,7 +70,7 @@ def _three_digits(number: float | None) -> str:
 def plan_notes(plans: Sequence[RunPlan], unequal: Sequence[Gap], tolerance: float, device: Device) -> list[str]:
     """What the figures rest on, what does not fit, and which arms do not get what the baseline gets."""
     lines = list(dict.fromkeys(_lengths(plan) for plan in plans))
-    lines.append("GB: at the peak of training on a processor with Adam, in float32.")
+    lines.append(_memory(plans, device))
     if large := list(dict.fromkeys(plan.config["arm"] for plan in plans if plan.peak_memory_bytes > device.memory)):
         lines.append(
             f"More than the {device.memory / 1e9:.0f} GB of {device.name}: {', '.join(large)}. "
@@ -85,6 +85,14 @@ def plan_notes(plans: Sequence[RunPlan], unequal: Sequence[Gap], tolerance: floa
                 told.setdefault(gap.run.config["arm"], []).append(f"{gap.ratio:.2f} × the {gap.what}{way}")
         lines += [f"  {arm}: {', '.join(dict.fromkeys(ratios))}" for arm, ratios in told.items()]
     return lines
+
+
+def _memory(plans: Sequence[RunPlan], device: Device) -> str:
+    """What the figure for memory is of."""
+    if not device.is_gpu:
+        return "GB: at the peak of training on a processor with Adam, in float32."
+    precisions = ", ".join(dict.fromkeys(plan.config["precision"] for plan in plans))
+    return f"GB: of each {device.name}'s own, at the peak of training with Adam, {precisions}; CUDA's own not counted."
 
 
 def _lengths(plan: RunPlan) -> str:
