@@ -32,6 +32,7 @@ usage: etude VERB [arguments]
   export      a trained run for another program      etude export runs/... --ctranslate2 DIR
   prepare     download and tokenise a corpus         etude prepare data=multi30k_en_de
   init        a folder of your own to begin with     etude init mine
+  doctor      what this machine has, what is missing etude doctor
 
 `etude VERB --help` says what each takes. Behind train, evaluate, analyze, translate, generate and
 prepare stand Hydra overrides and Hydra's own flags: --cfg job, --info, -m for a multirun;
@@ -86,8 +87,9 @@ def _dispatch(words: list[str]) -> None:
         sys.stdout.write(HELP)
     elif words[0] == "--version":
         from etude import __version__
+        from etude.runs.machine import torch_version
 
-        sys.stdout.write(f"etude {__version__}\n")
+        sys.stdout.write(f"etude {__version__}, {torch_version()}\n")
     elif words[0] in ("-sc", "--shell-completion"):
         from etude.cli.hydra_app import complete
 

@@ -1,0 +1,47 @@
+"""`etude doctor`: what this machine has, what is missing, and how to mend it."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from etude import __version__
+from etude.cli.arguments import parse
+from etude.errors import UserError
+from etude.files import write_json
+from etude.runs.machine import look_around
+from etude.terminal import console
+
+HELP = """usage: etude doctor [runs_dir=DIR] [--json FILE]
+
+What this machine has that étude can use: versions, GPUs, room on the disks, W&B, SLURM, optional packages; and of what
+is missing, how to get it. Nothing is changed. The exit status is 2 where étude cannot work, else 0.
+
+  runs_dir=DIR   where runs would lie
+  --json FILE    write what was found, for a report of a bug
+"""
+
+
+def main(words: Sequence[str]) -> None:
+    """Look around and print a line for each thing.
+
+    Raises:
+        UserError: something is broken that étude cannot do without.
+    """
+    asked = parse("doctor", HELP, words)
+    if asked.words:
+        raise UserError(f"{asked.words[0]!r} says nothing to doctor, which takes runs_dir=DIR and --json FILE")
+    cache = Path(os.environ.get("ETUDE_CACHE", "~/.cache/etude")).expanduser()
+    findings = [*look_around(asked.runs_dir, cache)]
+    table = Table.grid(padding=(0, 2))
+    for one in findings:
+        table.add_row("✗" if one.broken else " ", one.about, Text(one.found), Text(one.mend))
+    console().print(f"étude {__version__}")
+    console().print(table)
+    if file := asked.options.get("--json"):
+        write_json(Path(file), {"etude": __version__, "findings": [asdict(one) for one in findings]})
+    if broken := [one.about for one in findings if one.broken]:
+        raise UserError(f"étude cannot work before {', '.join(broken)} is mended, as it says above")

@@ -1,0 +1,173 @@
+"""What a machine has that étude can use, found without importing any of it: versions, GPUs, room, services."""
+
+import importlib.util
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from netrc import NetrcParseError, netrc
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from packaging.requirements import Requirement
+
+_PATIENCE = 5.0  # seconds for a program to answer
+_HANDSHAKE = 2.0  # seconds for a server
+_ROOM = 5e9  # bytes: a corpus of some million pairs and the checkpoints of a few runs
+_WANDB = "https://api.wandb.ai"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of what was found.
+
+    Attributes:
+        about: what was looked for.
+        found: what is there.
+        mend: what to do; empty where nothing is amiss.
+        broken: whether étude cannot work without it.
+    """
+
+    about: str
+    found: str
+    mend: str = ""
+    broken: bool = False
+
+
+def torch_version() -> str:
+    """PyTorch and the CUDA that it was built with, from its files: importing it takes seconds."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return "no torch"
+    told = (Path(spec.origin).parent / "version.py").read_text(encoding="utf-8")
+    cuda = re.search(r"^cuda\b.*?= *'([\d.]+)'", told, re.MULTILINE)
+    return f"torch {version('torch')} ({f'CUDA {cuda[1]}' if cuda else 'without CUDA'})"
+
+
+def look_around(runs_dir: Path, cache_dir: Path) -> Iterator[Finding]:
+    """Everything, one finding after the other.
+
+    Args:
+        runs_dir: where runs would lie.
+        cache_dir: where prepared text would lie.
+    """
+    yield Finding("Python", sys.version.split()[0])
+    yield from _libraries()
+    yield _gpus()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    yield Finding("processor", f"{cores} cores, {_memory() / 1e9:.0f} GB of memory")
+    yield _room("runs_dir", runs_dir)
+    yield _room("cache_dir", cache_dir)
+    yield _wandb()
+    yield _slurm()
+    yield from _extras()
+
+
+def _libraries() -> Iterator[Finding]:
+    """What étude depends on, held against the bounds of its own metadata."""
+    for requirement in map(Requirement, _requirements()):
+        if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        found = _version(requirement.name)
+        if found is None or not requirement.specifier.contains(found, prereleases=True):
+            yield Finding(requirement.name, found or "missing", f"pip install '{requirement}'", broken=True)
+        elif requirement.name in ("torch", "lightning", "hydra-core", "wandb"):
+            yield Finding(requirement.name, torch_version()[6:] if requirement.name == "torch" else found)
+
+
+def _extras() -> Iterator[Finding]:
+    """The optional packages by the extras that bring them."""
+    extras: dict[str, list[str]] = {}
+    for line in _requirements():
+        if named := re.search(r"extra == ['\"]([\w-]+)['\"]", line):
+            extras.setdefault(named[1], []).append(Requirement(line).name)
+    for extra in sorted(extras.keys() - {"dev"}):
+        missing = [name for name in extras[extra] if _version(name) is None]
+        found = f"{', '.join(missing)} missing" if missing else "installed"
+        yield Finding(f"extra {extra}", found, f"pip install 'etude[{extra}]', if wanted" if missing else "")
+
+
+def _requirements() -> list[str]:
+    """What the installed étude asks for; nothing where it runs from its sources and nobody has installed it."""
+    try:
+        return requires("etude") or []
+    except PackageNotFoundError:
+        return []
+
+
+def _gpus() -> Finding:
+    asked = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]
+    if shutil.which("nvidia-smi") is None:
+        return Finding("GPU", "none: runs train on the processor")
+    told = _output(asked)
+    if told is None:
+        return Finding("GPU", "nvidia-smi does not answer", "look at nvidia-smi; until then, trainer=cpu")
+    gpus = "; ".join(told.splitlines()) or "none"
+    if gpus != "none" and "without CUDA" in torch_version():
+        return Finding("GPU", gpus, "this torch is built without CUDA: install one of pytorch.org's builds with it")
+    return Finding("GPU", gpus)
+
+
+def _memory() -> float:
+    """Bytes."""
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+def _room(key: str, folder: Path) -> Finding:
+    """How much a folder, or the nearest above it that is there, has room for."""
+    there = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
+    free = shutil.disk_usage(there).free
+    found = f"{folder}: {free / 1e9:.0f} GB free"
+    if not os.access(there, os.W_OK):
+        return Finding(key, f"{found}, not writable", f"choose another place: {key}=DIR", broken=True)
+    return Finding(key, found, f"make room, or choose another place: {key}=DIR" if free < _ROOM else "")
+
+
+def _wandb() -> Finding:
+    """Whether somebody is logged in, and whether the server can be reached then."""
+    server = os.environ.get("WANDB_BASE_URL", _WANDB)
+    host, port = urlsplit(server).hostname or "", urlsplit(server).port or 443
+    if not os.environ.get("WANDB_API_KEY") and not _in_netrc(host):
+        mend = "to send them: wandb login, logger.wandb.mode=online"
+        return Finding("W&B", "not logged in: runs are logged offline", mend)
+    try:
+        socket.create_connection((host, port), timeout=_HANDSHAKE).close()
+    except OSError as error:
+        return Finding("W&B", f"logged in; {host} cannot be reached ({error})", "wandb sync sends later what is kept")
+    return Finding("W&B", f"logged in; {host} answers", "")
+
+
+def _in_netrc(host: str) -> bool:
+    try:
+        return netrc(os.environ.get("NETRC")).authenticators(host) is not None
+    except (OSError, NetrcParseError):
+        return False
+
+
+def _slurm() -> Finding:
+    if shutil.which("sbatch") is None:
+        return Finding("SLURM", "none here")
+    told = _output(["sbatch", "--version"]) or "sbatch does not answer"
+    if _version("submitit") is None:
+        return Finding("SLURM", told, "pip install 'etude[slurm]', then hydra/launcher=slurm")
+    return Finding("SLURM", told)
+
+
+def _version(library: str) -> str | None:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None
+
+
+def _output(command: list[str]) -> str | None:
+    """What a program prints; None where it fails or does not answer in time."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=_PATIENCE).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None

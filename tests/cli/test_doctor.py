@@ -1,0 +1,41 @@
+"""`etude doctor` prints a line for each thing, and ends with 2 only where étude cannot work."""
+
+import json
+
+import pytest
+
+from etude.cli import doctor
+from etude.cli.main import main
+from etude.errors import UserError
+from etude.runs.machine import Finding
+
+
+def test_a_whole_machine_is_told_line_by_line(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    doctor.main(["--json", "found.json"])
+    text = capsys.readouterr().out
+    told = json.loads((tmp_path / "found.json").read_text())
+    assert all(one["about"] in text for one in told["findings"])
+    assert not (tmp_path / "runs").exists()
+
+
+def test_what_is_broken_is_marked_and_ends_with_two(capsys, monkeypatch):
+    broken = Finding("numpy", "missing", "pip install numpy", broken=True)
+    monkeypatch.setattr(doctor, "look_around", lambda *folders: [Finding("Python", "3"), broken])
+    with pytest.raises(SystemExit) as ended:
+        main(["doctor"])
+    assert ended.value.code == 2
+    printed = capsys.readouterr()
+    assert "✗  numpy" in printed.out
+    assert printed.err == "etude: étude cannot work before numpy is mended, as it says above\n"
+
+
+def test_a_word_that_says_nothing_is_refused():
+    with pytest.raises(UserError, match="says nothing to doctor"):
+        doctor.main(["table3"])
+
+
+def test_the_version_names_torch(capsys):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert ", torch " in capsys.readouterr().out
