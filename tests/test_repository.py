@@ -1,0 +1,39 @@
+"""What stands around the code says what is true of it."""
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.specifiers import SpecifierSet
+
+from etude import __version__
+
+ROOT = Path(__file__).parents[1]
+
+
+def read(name):
+    return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+
+
+def test_ci_runs_what_every_change_must_pass_on_supported_pythons():
+    import tomllib
+
+    [job] = read(".github/workflows/ci.yml")["jobs"].values()
+    assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+    supported = SpecifierSet(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"])
+    assert all(f"{version}.0" in supported for version in job["strategy"]["matrix"]["python"])
+
+
+@pytest.mark.parametrize("template", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")), ids=lambda f: f.stem)
+def test_whoever_writes_an_issue_is_asked_what_the_doctor_says(template):
+    told = yaml.safe_load(template.read_text(encoding="utf-8"))
+    assert {"name", "description", "body"} <= told.keys()
+    assert "etude doctor" in [part["attributes"]["label"] for part in told["body"]]
+
+
+def test_the_citation_is_of_this_version():
+    told = read("CITATION.cff")
+    assert told["version"] == __version__
+    assert {"cff-version", "message", "title", "authors", "license"} <= told.keys()
