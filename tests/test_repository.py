@@ -1,6 +1,8 @@
 """What stands around the code says what is true of it."""
 
 import os
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,6 @@ def read(name):
 
 
 def test_ci_runs_what_every_change_must_pass_on_supported_pythons():
-    import tomllib
-
     [job] = read(".github/workflows/ci.yml")["jobs"].values()
     assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
@@ -37,3 +37,21 @@ def test_the_citation_is_of_this_version():
     told = read("CITATION.cff")
     assert told["version"] == __version__
     assert {"cff-version", "message", "title", "authors", "license"} <= told.keys()
+
+
+CONTAINERS = {"Dockerfile": r"^COPY (.+) \S+$", "etude.def": r"^    (\S+) /opt/etude/\S+$"}
+
+
+@pytest.mark.parametrize(("recipe", "copied"), CONTAINERS.items(), ids=CONTAINERS.keys())
+def test_a_container_has_all_that_the_wheel_is_built_from(recipe, copied):
+    text = (ROOT / recipe).read_text(encoding="utf-8")
+    names = {name for line in re.findall(copied, text, re.MULTILINE) for name in line.split()}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    needed = {"src", "pyproject.toml", project["project"]["readme"], *project["project"]["license-files"]}
+    assert names == needed | wheel["force-include"].keys()
+    assert all((ROOT / name).exists() for name in names)
+    [python] = re.findall(r"python:([\d.]+)-slim", text)
+    assert f"{python}.0" in SpecifierSet(project["project"]["requires-python"])
+    [extras] = re.findall(r"/opt/etude\[([\w,-]+)\]", text)
+    assert {*extras.split(",")} <= project["project"]["optional-dependencies"].keys()
