@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: table3 test bench check format clean
+.PHONY: table3 test bench docs check format clean
 
 table3: $(VENV)/.installed ## all twenty rows of the paper's Table 3, at pocket scale, and the table
 	$(BIN)/etude sweep sweeps/table3.yaml scale=pocket
@@ -16,6 +16,10 @@ test: $(VENV)/.installed-dev ## every test
 bench: $(VENV)/.installed-bench ## how fast it is beside its peers, on this machine; some minutes
 	$(BIN)/python benchmarks/bench.py
 
+docs: $(VENV)/.installed-docs ## the documents as a site: site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html is the first page; python3 -m http.server -d site serves it, with search"
+
 check: $(VENV)/.installed-dev ## format, lint, types, and the direction of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -25,7 +29,7 @@ check: $(VENV)/.installed-dev ## format, lint, types, and the direction of impor
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/python -m etude.studies.axes README.md
+	$(BIN)/python -m etude.studies.axes docs/options.md
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("étude needs Python 3.11 or newer; this is " + sys.version.split()[0] + ": make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'
@@ -41,6 +45,10 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 
 $(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	@touch $@ $(VENV)/.installed
 
 clean:

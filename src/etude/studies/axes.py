@@ -57,12 +57,12 @@ def gloss(group: str, value: str, folders: Iterable[Traversable] = ()) -> str:
 
 
 def table() -> str:
-    """The axes as a Markdown table, a row each, the default in bold."""
+    """The axes as a Markdown table for a page in `docs`, a row each, the default in bold."""
     rows = ["| axis | values, the default in bold |", "| :-- | :-- |"]
     for axis in axes():
         values = (f"**`{name}`**" if name == axis.default else f"`{name}`" for name in axis.values)
         where = f" with `{axis.needs}`" if axis.needs else ""
-        rows.append(f"| [`{axis.group}`](conf/{axis.group}){where} | {' '.join(values)} |")
+        rows.append(f"| [`{axis.group}`](../conf/{axis.group}){where} | {' '.join(values)} |")
     return "\n".join([*rows, ""])
 
 
