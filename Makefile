@@ -17,7 +17,7 @@ bench: $(VENV)/.installed-bench ## how fast it is beside its peers, on this mach
 	$(BIN)/python benchmarks/bench.py
 
 docs: $(VENV)/.installed-docs ## the documents as a site: site/index.html
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "site/index.html is the first page; python3 -m http.server -d site serves it, with search"
 
 check: $(VENV)/.installed-dev ## format, lint, types, and the direction of imports

@@ -15,7 +15,7 @@ import socket, sys
 def refuse(*_): raise AssertionError("the documents are built without a network")
 socket.socket.connect = socket.getaddrinfo = refuse
 from mkdocs.__main__ import cli
-cli(["build", "--strict", "--quiet", "--site-dir", sys.argv[1]])
+cli(["build", "--strict", "--site-dir", sys.argv[1]])
 """
 
 
