@@ -44,7 +44,9 @@ def told(printed):
 
 
 def test_what_does_not_fit_is_told_with_the_way_out(printed):
-    small = printed("table3", "scale=full", "device=rtx4090")
+    small = printed(
+        "table3", "scale=full", "device=rtx4090", "budget.source_tokens=30000", "budget.target_tokens=30000"
+    )
     assert re.search(r"More than the 24 GB of rtx4090: .*big.*trainer\.micro_batches=2", " ".join(small.split()))
     assert "More than the" not in printed("table3", "device=rtx4090")
 

@@ -104,7 +104,7 @@ def _spread(
 def _submit(pool: ProcessPoolExecutor, chunk: list[Pair], name: str, limits: Limits) -> Future[Chunk]:
     try:
         return pool.submit(_work, chunk, name, limits)
-    except OSError as error:  # the handle of a process that was killed just now
+    except (OSError, ValueError) as error:  # the handle of a process that was killed just now, or its number, -1
         raise BrokenProcessPool(str(error)) from error
 
 
