@@ -62,7 +62,7 @@ def test_the_readme_has_at_most_150_lines_and_opens_with_the_two_commands():
 
 
 @pytest.mark.parametrize(
-    "command", {line for page in PAGES for line in commands(read(page)) if line.startswith("make")}
+    "command", sorted({line for page in PAGES for line in commands(read(page)) if line.startswith("make")})
 )
 def test_every_make_target_of_the_documents_is_there(command):
     target = command.split()[1]
