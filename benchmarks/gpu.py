@@ -26,6 +26,7 @@ from etude.decoding.beam import BeamSearch
 from etude.inspect.plan.device import Device
 from etude.inspect.plan.runs import plan_runs
 from etude.model.encoder_decoder import EncoderDecoder, State
+from etude.model.pieces import sum_cost
 from etude.studies.study import load_study
 from etude.tasks import build
 from etude.tasks.size import measure_size
@@ -83,7 +84,8 @@ def training_step(config: dict[str, Any], tokens: int, device: str) -> Callable[
     def step() -> None:
         optimizer.zero_grad()
         with torch.autocast(device, torch.bfloat16):
-            loss = module.loss(module.model(batch, mask, batch), batch) / batch.numel()
+            loss = sum_cost(module.model, batch, mask, batch, lambda logits, rows: module.loss(logits, batch[rows]))
+            loss = loss / batch.numel()
         loss.backward()
         optimizer.step()
 

@@ -39,7 +39,7 @@ def test_the_citation_is_of_this_version():
     assert {"cff-version", "message", "title", "authors", "license"} <= told.keys()
 
 
-CONTAINERS = {"Dockerfile": r"^COPY (.+) \S+$", "etude.def": r"^    (\S+) /opt/etude/\S+$"}
+CONTAINERS = {"Dockerfile": r"^COPY (.+) \S+$", "etude.def": r"^    (\S+) /usr/src/etude/\S+$"}
 
 
 @pytest.mark.parametrize(("recipe", "copied"), CONTAINERS.items(), ids=CONTAINERS.keys())
@@ -53,5 +53,5 @@ def test_a_container_has_all_that_the_wheel_is_built_from(recipe, copied):
     assert all((ROOT / name).exists() for name in names)
     [python] = re.findall(r"python:([\d.]+)-slim", text)
     assert f"{python}.0" in SpecifierSet(project["project"]["requires-python"])
-    [extras] = re.findall(r"/opt/etude\[([\w,-]+)\]", text)
+    [extras] = re.findall(r"/usr/src/etude\[([\w,-]+)\]", text)
     assert {*extras.split(",")} <= project["project"]["optional-dependencies"].keys()

@@ -151,3 +151,8 @@ def test_a_fresh_process_which_composes_beside_importing_torch_says_the_same(wor
         assert done.stderr.count("\n") == 1
     else:
         assert json.loads(done.stdout) == told(*words)
+
+
+def test_what_this_machine_has_says_nothing_of_another(printed):
+    with pytest.raises(UserError, match="name the precision on h100"):
+        printed("table3", "precision=auto", "device=h100")

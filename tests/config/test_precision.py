@@ -7,22 +7,32 @@ import pytest
 from etude.config import precision
 from etude.config.compose import compose
 from etude.config.identity import resolve
+from etude.errors import UserError
 from etude.runs.material import identify
 
 
 @pytest.fixture
 def gpus(tmp_path, monkeypatch):
-    """A machine whose `nvidia-smi` knows GPUs of these compute capabilities."""
+    """A machine whose `nvidia-smi` knows GPUs of these compute capabilities, and a PyTorch that can use them."""
+    monkeypatch.setattr(precision, "version", lambda library: "2.9.0+cu128")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
-    def found(*capabilities: str) -> None:
+    def found(*capabilities: str, status: int = 0) -> None:
         program = tmp_path / "nvidia-smi"
-        program.write_text("#!/bin/sh\n" + "".join(f"echo {one}\n" for one in capabilities))
+        first, every = capabilities[:1], "\n".join(capabilities)
+        program.write_text(
+            f'#!/bin/sh\ncase "$*" in *"-i 0") echo "{"".join(first)}";; *) echo "{every}";; esac\nexit {status}\n'
+        )
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin")
         precision._gpus_have_bf16.cache_clear()
 
     yield found
     precision._gpus_have_bf16.cache_clear()
+
+
+def chosen(*overrides: str) -> str:
+    return resolve(compose(["precision=auto", *overrides]))["precision"]
 
 
 @pytest.mark.parametrize(
@@ -32,20 +42,47 @@ def gpus(tmp_path, monkeypatch):
         (["8.0", "8.6"], "gpu", "bf16-mixed"),
         (["9.0"], "cpu", "32-true"),
         (["9.0", "7.0"], "auto", "32-true"),
-        (["[N/A]"], "auto", "32-true"),
         ([], "auto", "32-true"),
     ],
 )
 def test_auto_is_bfloat16_where_every_gpu_has_it(gpus, capabilities, trainer, expected):
     gpus(*capabilities)
-    assert resolve(compose([f"trainer={trainer}"]))["precision"] == expected
-    assert resolve(compose([f"trainer={trainer}", "precision=64-true"]))["precision"] == "64-true"
+    assert chosen(f"trainer={trainer}") == expected
+
+
+@pytest.mark.parametrize("said", ["32-true", "64-true", "bf16-mixed"])
+def test_what_is_named_is_what_it_is_wherever_it_is_asked(gpus, said):
+    gpus("7.0")
+    assert resolve(compose([f"precision={said}"]))["precision"] == said
+
+
+def test_nobody_who_says_nothing_is_named_for_the_machine(gpus):
+    gpus("9.0")
+    assert resolve(compose())["precision"] == "32-true"
+
+
+@pytest.mark.parametrize(("visible", "expected"), [("0", "bf16-mixed"), ("", "32-true"), ("0,1", "32-true")])
+def test_only_the_gpus_that_a_run_sees_count(gpus, visible, expected, monkeypatch):
+    gpus("9.0", "7.0")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert chosen() == expected
+
+
+def test_a_pytorch_without_cuda_has_no_gpu(gpus, monkeypatch):
+    gpus("9.0")
+    monkeypatch.setattr(precision, "version", lambda library: "2.9.0+cpu")
+    assert chosen() == "32-true"
+
+
+@pytest.mark.parametrize(("capabilities", "status"), [(["9.0"], 9), (["[N/A]"], 0)])
+def test_auto_is_no_guess_where_the_driver_does_not_answer(gpus, capabilities, status):
+    gpus(*capabilities, status=status)
+    with pytest.raises(UserError, match="name it, such as precision=bf16-mixed"):
+        chosen()
 
 
 def test_a_run_is_named_for_the_precision_that_it_gets(gpus):
     gpus("9.0")
-    on_gpu, said = resolve(compose()), resolve(compose(["precision=bf16-mixed"]))
-    gpus()
-    nowhere, plain = resolve(compose()), resolve(compose(["precision=32-true"]))
-    named = [identify(config, "text") for config in (on_gpu, said, nowhere, plain)]
-    assert named[0] == named[1] != named[2] == named[3]
+    auto, said, plain = (resolve(compose([f"precision={p}"])) for p in ("auto", "bf16-mixed", "32-true"))
+    named = [identify(config, "text") for config in (auto, said, plain)]
+    assert named[0] == named[1] != named[2]

@@ -128,3 +128,10 @@ def test_mixed_precision_rounds_pieces_as_it_does_the_whole(tiny, sentences, in_
         found.append((total.detach(), model.embedding.output_table.weight.grad))
     assert_close(found[1], found[0], rtol=0.02, atol=0.02)
     assert found[1][1].dtype == torch.float32
+
+
+def test_a_number_that_an_embedding_learns_is_no_matrix_of_words():
+    hidden, matrix, warmth = torch.randn(2, 3, 4), nn.Parameter(torch.randn(5, 4)), nn.Parameter(torch.tensor(2.0))
+    cost = sum_in_pieces(lambda h: h @ matrix.T * warmth, [matrix, warmth], hidden, lambda x, rows: x.square().sum())
+    cost.backward()
+    assert torch.isclose(warmth.grad, 2 * cost.detach() / warmth.detach())

@@ -3,21 +3,24 @@
 import pytest
 import torch
 
-from etude.model.precision import allow_tf32, autocast
+from etude.model.precision import autocast
 
 PROCESSOR = torch.device("cpu")
 
 
-@pytest.mark.parametrize(
-    ("precision", "rounded"),
-    [("bf16-mixed", torch.bfloat16), ("16-mixed", torch.float16), ("32-true", torch.float32), ("auto", torch.float32)],
-)
-def test_products_are_rounded_as_the_precision_says(precision, rounded):
+@pytest.fixture
+def has_bf16(monkeypatch):
+    """A processor with units for it, whatever this one has: it is slow then, and the same."""
+    monkeypatch.setattr("etude.model.precision._processor_has_bf16", lambda: True)
+
+
+@pytest.mark.parametrize(("precision", "rounded"), [("bf16-mixed", torch.bfloat16), ("32-true", torch.float32)])
+def test_products_are_rounded_as_the_precision_says(precision, rounded, has_bf16):
     with autocast(precision, PROCESSOR):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == rounded
 
 
-def test_evaluation_in_mixed_precision_is_what_lightning_validates_with(tiny, sentences):
+def test_evaluation_in_mixed_precision_is_what_lightning_validates_with(tiny, sentences, has_bf16):
     from lightning.pytorch.plugins.precision import MixedPrecision
 
     model = tiny()
@@ -27,10 +30,8 @@ def test_evaluation_in_mixed_precision_is_what_lightning_validates_with(tiny, se
         assert torch.equal(model(*sentences), ours)
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_tf32_is_for_gpus_alone(there, monkeypatch):
-    said = []
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
-    monkeypatch.setattr(torch, "set_float32_matmul_precision", said.append)
-    allow_tf32()
-    assert said == ["high"] * there
+@pytest.mark.parametrize(("precision", "has_bf16"), [("bf16-mixed", False), ("16-mixed", True)])
+def test_a_processor_without_units_for_it_computes_as_the_weights_are(precision, has_bf16, monkeypatch):
+    monkeypatch.setattr("etude.model.precision._processor_has_bf16", lambda: has_bf16)
+    with autocast(precision, PROCESSOR):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32

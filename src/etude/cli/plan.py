@@ -43,6 +43,8 @@ def main(words: Sequence[str]) -> None:
     if asked.words and is_measured(asked.words[0]):
         measured.plan(asked)
         return
+    if "precision=auto" in asked.words and "device" in asked.options:
+        raise UserError(f"precision=auto is what this machine has: name the precision on {asked.options['device']}")
     tolerance = _share(asked.options.get("--tolerance", "0.1"))
     named = bool(asked.words) and "=" not in asked.words[0]
     overrides = planned_runs(asked.words[0], asked.words[1:]) if named else expand(asked.words)

@@ -14,7 +14,10 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 Cost = Callable[[Tensor, slice], Tensor]
-"""Called with logits (b, T, V) of some sentences and their place in the batch; a sum over these sentences."""
+"""Called with logits (b, T, V) of some sentences and their place in the batch; a sum over these sentences.
+
+It learns through the logits alone: a weight that it reads besides gets no gradient where there are several pieces.
+"""
 
 _PROCESSOR, _OTHERS = 1 << 23, 1 << 26  # logits at a time: a GPU needs more to be busy
 
@@ -47,7 +50,8 @@ def sum_in_pieces(
         hidden: (B, T, D), what is projected.
         cost: see `Cost`.
     """
-    sentences = sentences_at_once(hidden.device.type, hidden.size(1), max(len(weight) for weight in weights))
+    vocab_size = max((weight.size(0) for weight in weights if weight.dim()), default=1)
+    sentences = sentences_at_once(hidden.device.type, hidden.size(1), vocab_size)
     if sentences >= len(hidden):
         return cost(project(hidden), slice(None))
     if torch.is_grad_enabled():

@@ -8,15 +8,15 @@ _HALF = {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    """Compute as training in `precision` does: "bf16-mixed", "16-mixed"; in any other, as the weights are."""
-    half = _HALF.get(precision)
-    return torch.autocast(device.type, half) if half else nullcontext()
+    """Compute as training in `precision` does: "bf16-mixed", "16-mixed"; in any other, as the weights are.
 
-
-def allow_tf32() -> None:
-    """Have a GPU round the factors of single-precision products to 10 bits, as its fast units do.
-
-    Nothing is said where there is no GPU: a processor would take it for leave to round its own.
+    A processor that has no units for it would take some fifty times as long: there too, as the weights are.
     """
-    if torch.cuda.is_available():
-        torch.set_float32_matmul_precision("high")
+    half = _HALF.get(precision)
+    if half is None or (device.type == "cpu" and not (half == torch.bfloat16 and _processor_has_bf16())):
+        return nullcontext()
+    return torch.autocast(device.type, half)
+
+
+def _processor_has_bf16() -> bool:
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())

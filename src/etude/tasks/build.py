@@ -188,7 +188,7 @@ def translator(config: Config, transformer: EncoderDecoder, tokenizer: Tokenizer
         transformer,
         tokenizer,
         search,
-        batch_tokens=asked // search.beam if asked else limits["source_tokens"],
+        batch_tokens=asked // getattr(search, "beam", 1) if asked else limits["source_tokens"],
         max_source_tokens=limits["max_tokens"],
     )
 

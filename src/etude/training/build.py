@@ -14,7 +14,6 @@ from etude.data.tokenizer import PAD, Tokenizer
 from etude.errors import UserError
 from etude.files import read_json
 from etude.model.encoder_decoder import EncoderDecoder
-from etude.model.precision import allow_tf32
 from etude.runs.divergence import divergence
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
@@ -120,7 +119,6 @@ def load_trained(run: RunDir) -> tuple[Config, EncoderDecoder, Tokenizer]:
     transformer = build.model(config, len(tokenizer))
     choose_matmul(DEFAULT, transformer, (read_json(run.environment_file) or {}).get("matmul"))  # as it was measured
     keep_large_blocks()
-    allow_tf32()
     try:
         transformer.load_state_dict(weights)
     except RuntimeError as error:

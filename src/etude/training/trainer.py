@@ -20,7 +20,6 @@ from etude.config.parts import make
 from etude.data.store import TokenStore
 from etude.errors import UserError
 from etude.files import is_whole_archive
-from etude.model.precision import allow_tf32
 from etude.runs.run_dir import RunDir
 from etude.training.averaging import KeepWeights
 from etude.training.build import training_data
@@ -74,7 +73,6 @@ def fit(
     """
     budget, where = config["budget"], config["trainer"]
     _gpus_answer(where["accelerator"])
-    allow_tf32()
     steps, micro_batches = budget["max_steps"], where["micro_batches"]
     start, ended, checkpoint = broadcast_from_rank0(_start(run, averaged) if rank() == 0 else (0, False, None))
     data = training_data(config, store, start_step=start)

@@ -96,7 +96,8 @@ def vocabulary(tokenizer: Tokenizer, rows: int) -> list[str]:
 
 
 def _readme(run: RunDir, config: dict[str, Any], tokenizer: Tokenizer, quantization: str | None) -> str:
-    search, tokens = config["decoding"], tokenizer.pieces([PAD, BOS])
+    # A search of one's own may have none of these: then as CTranslate2 does if nothing is said.
+    search, tokens = {"beam": 2, "alpha": 1, "max_len_offset": 50} | config["decoding"], tokenizer.pieces([PAD, BOS])
     options = {
         "beam_size": search["beam"],
         "length_penalty": search["alpha"],

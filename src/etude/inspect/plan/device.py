@@ -8,7 +8,7 @@ import torch
 
 from etude.errors import UserError, did_you_mean
 from etude.model.pieces import sum_cost
-from etude.model.precision import allow_tf32, autocast
+from etude.model.precision import autocast
 from etude.paths import folders_of
 from etude.tasks import build
 from etude.tasks.size import Config, measure_size
@@ -75,7 +75,6 @@ def measure_device(config: Config) -> Device:
     choose_matmul(config["trainer"]["matmul"], model)  # as a run does
     module = training_module(config, model).to(where)
     optimizer = module.make_optimizer(module.model.named_parameters())
-    allow_tf32()
 
     def seconds(sentences: int) -> float:
         """Of a step."""
