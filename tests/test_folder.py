@@ -36,10 +36,10 @@ def folder(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     for module in [name for name in sys.modules if name.partition(".")[0] == "mine"]:
         monkeypatch.delitem(sys.modules, module)
-    for known in (study.arm_names, study._read, signature):
+    for known in (study._arm_names, study._read, signature):
         known.cache_clear()
     yield tmp_path
-    for known in (study.arm_names, study._read, signature):
+    for known in (study._arm_names, study._read, signature):
         known.cache_clear()
     os.environ.pop(CONFIG_DIR, None)
 

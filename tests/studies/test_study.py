@@ -6,7 +6,7 @@ import yaml
 from etude.config.compose import compose
 from etude.errors import UserError
 from etude.studies.criteria import Criteria
-from etude.studies.study import load_study, study_names, value_at
+from etude.studies.study import arm_names, load_study, study_names, value_at
 from etude.yaml_file import read_yaml
 
 STUDY = "baseline: base\narms:\n  base: []\n  A1: [model.heads=1]\n"
@@ -50,6 +50,16 @@ def test_the_users_own_study_is_found_and_comes_before_a_shipped_one_of_the_same
     assert (load_study("mine").title, load_study("mine").paper.arms) == ("mine", {})
     folder.rename(folder.with_name("table3"))
     assert list(load_study("table3").arms) == ["base", "A1"]
+
+
+def test_the_arms_there_are_depend_on_where_one_stands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "study.yaml").write_text(STUDY)
+    assert "mine/A1" in arm_names()
+    assert compose(["experiment=mine/A1"]).model.heads == 1
+    (elsewhere := folder / "elsewhere").mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert "mine/A1" not in arm_names()
+    assert "table3/A1" in arm_names()
 
 
 def test_runs_typed_one_by_one_are_no_study_and_one_is_told_what_compares_them() -> None:

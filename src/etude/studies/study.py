@@ -111,9 +111,14 @@ def metrics_of(study: str, task: str | None = None) -> dict[str, Metric]:
     return load_study(study).metrics if study in study_names() else default_metrics(task)
 
 
-@cache
 def arm_names() -> frozenset[str]:
     """`<study>/<arm>` for every arm of every study that can be read: one that cannot is in nobody else's way."""
+    return _arm_names(tuple(folders_of("experiments")))
+
+
+@cache
+def _arm_names(folders: tuple[Path, ...]) -> frozenset[str]:
+    """The names of all arms, remembered by the `folders` that count where one stands."""
     names: set[str] = set()
     for study in study_names():
         with suppress(UserError):
