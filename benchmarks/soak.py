@@ -1,11 +1,13 @@
-"""A small sweep killed at random moments, and started again each time, ends as an undisturbed one: bit for bit.
+"""Small sweeps killed at random moments, and started again each time, end as an undisturbed one: bit for bit.
 
     python benchmarks/soak.py --kills 50
 
-Four runs, two at a time. Half of the blows are SIGKILL to the sweep itself, the others SIGKILL to one of its runs,
-SIGTERM and Ctrl-C to the sweep; each falls at a moment drawn from the seed. In the end weights, optimizer, metrics and
-hypotheses of every run, and the table of them all, are compared with those of the same sweep left in peace. Exit status
-1 if anything differs.
+Four families (the Transformer, a recurrent decoder, a convolutional encoder, linear attention), two runs at a time, from
+an empty folder: round after round until as many blows as asked for have fallen. Two in five of them are SIGKILL to the
+sweep itself, the others SIGKILL to one of its runs, SIGTERM and Ctrl-C to the sweep; each falls at a moment drawn from the
+seed, be it while the text is prepared, in training or in evaluation. Then the report is struck as well while it writes
+its page. In the end of a round weights, optimizer, metrics and hypotheses of every run, and the table of them all, are
+compared with those of the same sweep left in peace. Exit status 1 if anything differs.
 """
 
 import argparse
@@ -14,12 +16,14 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -27,7 +31,8 @@ import torch
 BLOWS = ("SIGKILL to the sweep", "SIGKILL to the sweep", "SIGKILL to a run", "SIGTERM to the sweep", "Ctrl-C")
 TIMES = {"seconds", "tokens_per_second", "decoding_seconds"}
 SWEEP = [
-    *("-m", "experiment=table3/base,table3/A1", "seed=1,2", "data=files", "data.tsv=pairs.tsv", "data.holdout=20"),
+    *("-m", "experiment=axes/base,axes/decoder-recurrent,axes/encoder-convolution,axes/attention-linear", "seed=1"),
+    *("data=files", "data.tsv=pairs.tsv", "data.holdout=20"),
     *("tokenizer.vocab_size=20", "model.d_model=16", "model.d_ff=32", "model.n_layers=1", "logger=none"),
     *("budget.source_tokens=200", "budget.target_tokens=200", "budget.val_every=50", "decoding.max_len_offset=5"),
     *("trainer=cpu", "hydra.launcher.workers=2", "cache_dir=${runs_dir}/cache"),
@@ -40,15 +45,18 @@ def start(folder: Path, runs: str, steps: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, start_new_session=True)
 
 
-def strike(blow: str, sweep: subprocess.Popen[bytes], runs: Path) -> None:
-    """Deal one blow, and wait until the sweep has ended where it was meant."""
+def strike(blow: str, sweep: subprocess.Popen[bytes], runs: Path) -> bool:
+    """Deal one blow, wait until the sweep has ended where it was meant, and say whether there was something to hit."""
     if blow == "SIGKILL to a run":
         for pid in training_processes(runs)[:1]:
-            os.kill(pid, signal.SIGKILL)
-        return
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                return True
+        return False
     number = {"SIGKILL to the sweep": signal.SIGKILL, "SIGTERM to the sweep": signal.SIGTERM, "Ctrl-C": signal.SIGINT}
     sweep.send_signal(number[blow])
     sweep.wait()
+    return True
 
 
 def training_processes(runs: Path) -> list[int]:
@@ -85,9 +93,60 @@ def digests(runs: Path) -> dict[str, str]:
     return {str(file.parent.relative_to(runs)): digest(file.parent) for file in sorted(runs.glob("*/*/*/result.json"))}
 
 
+def report(folder: Path, runs: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "etude", "report", "axes", f"runs_dir={runs}"]
+    with (folder / f"{runs}.report.log").open("ab") as log:
+        words = [*command, "--html", str(folder / f"{runs}.html")]
+        return subprocess.Popen(words, cwd=folder, stdout=log, stderr=log, start_new_session=True, text=True)
+
+
 def table(folder: Path, runs: str) -> str:
-    command = [sys.executable, "-m", "etude", "report", "table3", f"runs_dir={runs}"]
+    command = [sys.executable, "-m", "etude", "report", "axes", f"runs_dir={runs}"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+def strike_the_report(folder: Path, runs: str, chance: random.Random, seconds: float) -> str | None:
+    """What is wrong with the page that a report was writing when it was struck, within as many `seconds`."""
+    page = folder / f"{runs}.html"
+    process = report(folder, runs)
+    time.sleep(chance.uniform(0, seconds))
+    process.send_signal(chance.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
+    process.wait()
+    if page.exists() and not page.read_text(encoding="utf-8").rstrip().endswith("</html>"):
+        return "half a page"
+    if report(folder, runs).wait() or not page.read_text(encoding="utf-8").rstrip().endswith("</html>"):
+        return "no page from the report that came after the blow"
+    return None
+
+
+def one_round(folder: Path, runs: str, steps: int, chance: random.Random, most: float, left: int) -> Counter[str]:
+    """The blows that fell before the sweep had ended, `left` at most; whatever else is wrong ends the program."""
+    dealt: Counter[str] = Counter()
+    dying: set[int] = set()  # what a sweep that was killed has left, and what is writing its checkpoint
+    sweep = start(folder, runs, steps)
+    while dealt.total() < left:
+        time.sleep(chance.uniform(0.1, most))
+        if sweep.poll() is not None:
+            if sweep.returncode == 0:
+                break
+            sweep = start(folder, runs, steps)  # it had lost a run, and went on to the end with the others
+            continue
+        blow = chance.choice(BLOWS)
+        if strike(blow, sweep, folder / runs):
+            dealt[blow] += 1
+        if sweep.poll() is not None:
+            there = set(training_processes(folder / runs))
+            if blow != BLOWS[0] and there - dying:
+                sys.exit(f"{blow}: processes were left behind")
+            dying = there
+            sweep = start(folder, runs, steps)
+    while sweep.wait() != 0:
+        if sweep.returncode != 1:
+            sys.exit(f"the sweep ended with {sweep.returncode}:\n{(folder / f'{runs}.log').read_text()[-3000:]}")
+        sweep = start(folder, runs, steps)
+    if training_processes(folder / runs):
+        sys.exit("processes were left behind in the end")
+    return dealt
 
 
 def soak(folder: Path, kills: int, steps: int, seed: int, most: float) -> int:
@@ -99,49 +158,36 @@ def soak(folder: Path, kills: int, steps: int, seed: int, most: float) -> int:
     if start(folder, "peace", steps).wait():
         sys.exit(f"the undisturbed sweep failed:\n{(folder / 'peace.log').read_text()[-3000:]}")
     print(f"undisturbed: {time.monotonic() - started:.0f} s", flush=True)
+    started = time.monotonic()
+    expected, peace = table(folder, "peace"), digests(folder / "peace")
+    of_a_report = time.monotonic() - started
     dealt: Counter[str] = Counter()
-    dying: set[int] = set()  # what a sweep that was killed has left, and what is writing its checkpoint
-    sweep = start(folder, "war", steps)
+    rounds = same = 0
     while dealt.total() < kills:
-        time.sleep(chance.uniform(0.5, most))
-        if sweep.poll() is not None:
-            if sweep.returncode == 0:
-                break
-            sweep = start(folder, "war", steps)  # it had lost a run, and went on to the end with the others
-            continue
-        blow = chance.choice(BLOWS)
-        strike(blow, sweep, folder / "war")
-        dealt[blow] += 1
-        if sweep.poll() is not None:
-            left = set(training_processes(folder / "war"))
-            if blow != BLOWS[0] and left - dying:
-                print(f"{blow}: processes were left behind")
-                return 1
-            dying = left
-            sweep = start(folder, "war", steps)
-    while sweep.wait() != 0:
-        if sweep.returncode != 1:
-            sys.exit(f"the sweep ended with {sweep.returncode}:\n{(folder / 'war.log').read_text()[-3000:]}")
-        sweep = start(folder, "war", steps)
-    if training_processes(folder / "war"):
-        print("processes were left behind in the end")
-        return 1
-    if table(folder, "peace") != table(folder, "war"):
-        print("the tables differ")
-        return 1
-    peace, war = digests(folder / "peace"), digests(folder / "war")
-    same = sum(peace[run] == war.get(run) for run in peace)
+        rounds += 1
+        runs = f"war{rounds}"
+        dealt += one_round(folder, runs, steps, chance, most, left=kills - dealt.total())
+        wrong = strike_the_report(folder, runs, chance, of_a_report)
+        if wrong or table(folder, runs) != expected:
+            sys.exit(f"round {rounds}: {wrong or 'the table differs'}")
+        if dealt.total() < kills:
+            dealt["any, to the report"] += 1
+        war = digests(folder / runs)
+        same += sum(peace[run] == war.get(run) for run in peace)
+        print(f"round {rounds}: {dealt.total()} blows, {same} of {rounds * len(peace)} runs the same", flush=True)
+        shutil.rmtree(folder / runs)
     told = ", ".join(f"{count} {blow}" for blow, count in sorted(dealt.items()))
-    print(f"{dealt.total()} blows ({told}); {same} of {len(peace)} runs are the same to the last bit", flush=True)
-    return 0 if same == len(peace) == 4 and dealt.total() == kills else 1
+    every = rounds * len(peace)
+    print(f"{dealt.total()} blows ({told}); {same} of {every} runs are the same to the last bit", flush=True)
+    return 0 if same == every and len(peace) == 4 else 1
 
 
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     words.add_argument("--kills", type=int, default=50)
-    words.add_argument("--steps", type=int, default=6000, help="of each run; enough that all blows find it alive")
+    words.add_argument("--steps", type=int, default=400, help="of each run")
     words.add_argument("--seed", type=int, default=1, help="of the moments")
-    words.add_argument("--most", type=float, default=20.0, help="seconds between two blows, at most")
+    words.add_argument("--most", type=float, default=12.0, help="seconds between two blows, at most")
     asked = words.parse_args()
     # A shell has it ignored behind an ampersand, and every sweep would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
