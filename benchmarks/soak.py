@@ -3,11 +3,12 @@
     python benchmarks/soak.py --kills 50
 
 Four families (the Transformer, a recurrent decoder, a convolutional encoder, linear attention), two runs at a time,
-from an empty folder: round after round until as many blows as asked for have fallen. Two in five of them are SIGKILL to the
-sweep itself, the others SIGKILL to one of its runs, SIGTERM and Ctrl-C to the sweep; each falls at a moment drawn from the
-seed, be it while the text is prepared, in training or in evaluation. Then the report is struck as well while it writes
-its page. In the end of a round weights, optimizer, metrics and hypotheses of every run, and the table of them all, are
-compared with those of the same sweep left in peace. Exit status 1 if anything differs.
+from an empty folder: round after round until as many blows as asked for have fallen. Two in five of them are
+SIGKILL to the sweep itself, the others SIGKILL to one of its runs, SIGTERM and Ctrl-C to the sweep; each falls at a
+moment drawn from the seed, be it while the text is prepared, in training or in evaluation. Then the report is
+struck as well while it writes its page. In the end of a round weights, optimizer, metrics and hypotheses of every
+run, and the table of them all, are compared with those of the same sweep left in peace. Exit status 1 if anything
+differs.
 """
 
 import argparse
