@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: table3 test bench docs check format clean
+.PHONY: table3 test bench docs gallery check format clean
 
 table3: $(VENV)/.installed ## all twenty rows of the paper's Table 3, at pocket scale, and the table
 	$(BIN)/etude sweep sweeps/table3.yaml scale=pocket
@@ -19,6 +19,9 @@ bench: $(VENV)/.installed-bench ## how fast it is beside its peers, on this mach
 docs: $(VENV)/.installed-docs ## the documents as a site: site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "site/index.html is the first page; python3 -m http.server -d site serves it, with search"
+
+gallery: $(VENV)/.installed ## the page and the pictures of docs/gallery.md, from the runs of table3; SEEDS=1,2,3 chooses them
+	$(BIN)/python docs/record.py $(if $(SEEDS),seed=$(SEEDS))
 
 check: $(VENV)/.installed-dev ## format, lint, types, and the direction of imports
 	$(BIN)/ruff format --check .

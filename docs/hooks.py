@@ -14,7 +14,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("*.md", "docs/**/*.md", "experiments/*/*.md", "sweeps/*.md", "benchmarks/*.md")
-AS_THEY_ARE = (".md", ".svg", ".png", ".css")
+AS_THEY_ARE = (".md", ".svg", ".png", ".css", ".html")
 LINK = re.compile(r"(?<=\]\()[^)#:\s]+(?=[)#])")
 
 

@@ -1,13 +1,23 @@
-"""The site: it is built without a network, its links lead somewhere, and its figures are what was simulated."""
+"""The site: it is built without a network, its links lead somewhere, and its figures and its gallery were made."""
 
+import base64
+import gzip
+import io
+import json
+import re
 import runpy
 import subprocess
 import sys
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from rich.console import Console
+from rich.live import Live
+
+from etude.studies.study import load_study
 
 ROOT = Path(__file__).parents[1]
 OFFLINE = """
@@ -89,3 +99,47 @@ def test_the_figures_on_statistics_are_what_the_simulation_prints(tmp_path, caps
     assert all(table in page for table in tables)
     for drawn in tmp_path.iterdir():
         assert drawn.read_text() == (ROOT / "docs" / "pictures" / drawn.name).read_text()
+
+
+GALLERY = ROOT / "docs" / "gallery" / "table3.html"
+RECORDINGS = sorted((ROOT / "docs" / "pictures").glob("terminal-*.svg"))
+OF_A_MACHINE = re.compile(r"file:|localhost|(?<![\w.>*])/(home|root|tmp|work|mnt|usr|var|opt|Users)/")
+
+
+def unpacked(page: str, name: str) -> str:
+    """A block of the page, as its script unpacks it."""
+    [block] = re.findall(rf'<script type="text/plain" id="{name}">(.*?)</script>', page)
+    return gzip.decompress(base64.b64decode(block)).decode()
+
+
+def test_the_example_page_is_small_and_holds_three_seeds_of_every_arm():
+    assert GALLERY.stat().st_size < 3_000_000
+    told = json.loads(unpacked(GALLERY.read_text(encoding="utf-8"), "data"))
+    assert [arm["name"] for arm in told["arms"]] == [*load_study("table3").arms]
+    assert {len(arm["seeds"]) for arm in told["arms"]} == {3}
+
+
+def test_the_example_page_loads_nothing_and_names_no_path_of_a_machine():
+    assert Page(GALLERY).loaded == ["data:,"]  # an icon that is none
+    page = GALLERY.read_text(encoding="utf-8")
+    plotly = re.compile(r'(<script type="text/plain" id="plotly">).*?</script>')
+    assert not OF_A_MACHINE.search(plotly.sub("", page) + unpacked(page, "data"))
+
+
+@pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.stem)
+def test_a_recording_is_small_and_its_command_is_told_and_it_names_no_path_of_a_machine(file):
+    assert file.stat().st_size < 300_000
+    drawn = unescape(file.read_text(encoding="utf-8")).replace("\xa0", " ")
+    assert re.findall(r">(etude .*?)\s*<", drawn)[0] in (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    assert not OF_A_MACHINE.search(drawn)
+    assert {*re.findall(r"https?://[^\"\s]+", drawn)} <= {"http://www.w3.org/2000/svg", "https://www.textualize.io"}
+
+
+def test_a_film_shows_what_stood_on_the_terminal_one_after_the_other():
+    terminal = Console(file=io.StringIO(), force_terminal=True, highlight=False)
+    terminal.print("above")
+    with Live(console=terminal, auto_refresh=False) as live:
+        for n in range(5):
+            live.update(f"table\nrow {n}", refresh=True)
+    screens = runpy.run_path(str(ROOT / "docs" / "record.py"))["screens"](terminal.file.getvalue())
+    assert [screen.splitlines() for screen in screens] == [["above", "table", f"row {n}"] for n in range(5)]
