@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: table3 test bench docs gallery check format clean
+.PHONY: table3 test bench docs gallery check format lock clean
 
 table3: $(VENV)/.installed ## all twenty rows of the paper's Table 3, at pocket scale, and the table
 	$(BIN)/etude sweep sweeps/table3.yaml scale=pocket
@@ -34,6 +34,11 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/python -m etude.studies.axes docs/options.md
 
+lock: $(VENV)/.installed-all ## constraints.txt anew: the versions that are installed here
+	$(BIN)/python -m pip list --format=freeze --exclude-editable --exclude pip > $(VENV)/versions
+	echo '# What the committed results were made and tested with: pip install -c constraints.txt -e .   (make lock renews it)' > constraints.txt
+	sed -E '/^(nvidia|cuda|triton)/d; s/\+.*//' $(VENV)/versions >> constraints.txt # as PyTorch pins them; for CPU and CUDA alike
+
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("étude needs Python 3.11 or newer; this is " + sys.version.split()[0] + ": make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "no virtual environment: install python3-venv, then make again"; exit 1; }
@@ -52,6 +57,10 @@ $(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
 
 $(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-all: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev,bench,tensorboard]'
 	@touch $@ $(VENV)/.installed
 
 clean:

@@ -383,21 +383,6 @@ def test_hydras_own_flags_keep_working(place):
     assert "study://" in etude("train", "--info", "searchpath", cwd=place).stdout
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("etude tr", ["train", "translate"]),
-        ("etude train model/pos", ["model/position="]),
-        ("etude train model/position=le", ["model/position=learned"]),
-        ("etude train model.d_f", ["model.d_ff="]),
-    ],
-)
-def test_the_tab_key_completes_verbs_groups_and_keys(place, line, expected):
-    env = {"COMP_LINE": line, "COMP_POINT": str(len(line))}
-    done = etude("-sc", "query=bash", cwd=place, env=env)
-    assert done.stdout.split() == expected
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", ["evaluate", "translate", "show", "analyze"])
 def test_a_trained_run_whose_class_is_gone_is_one_sentence(verb, trained, place):

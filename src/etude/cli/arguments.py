@@ -54,6 +54,11 @@ class Arguments:
         return Path(self.options.get("runs_dir") or read_yaml(find_file("conf", "train.yaml"))["runs_dir"]).expanduser()
 
 
+def option_names(usage: str) -> list[str]:
+    """What a usage lists, as it is typed: `--json`, `runs_dir=`."""
+    return [flag or f"{key}=" for flag, _, _, key, _ in _OPTION.findall(usage)]
+
+
 def parse(verb: str, usage: str, words: Sequence[str]) -> Arguments:
     """Part the options of a verb from its other words; print the usage and leave where that is asked for.
 

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
     """Compose the config of `words` and hand it to `task`, as Hydra does: once, or with -m for every combination.
 
     Args:
-        verb: what the program calls itself.
+        verb: what the program calls itself, behind its name; empty for the program alone.
         config_name: the primary config in `conf/`.
         task: what is done with a config that holds Hydra's own node; what it returns, Hydra's sweepers and callbacks
             are told.
@@ -33,7 +33,7 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
 
     register()
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    sys.argv = [f"etude {verb}", *make_readable(words)]
+    sys.argv = [f"etude {verb}".strip(), *make_readable(words)]
     failed: list[Exception] = []
 
     def job(config: "DictConfig") -> Any:
@@ -62,20 +62,6 @@ def _help(verb: str) -> str:
     title, *lines = find_file("conf", f"{verb}.yaml").read_text(encoding="utf-8").splitlines()
     own = [line.removeprefix("  - ") for line in lines if not re.match(r"defaults|hydra|  - (_self_|override)", line)]
     return "\n".join([title.removeprefix("# "), "", *filter(None, own), ""])
-
-
-def complete(words: list[str], verbs: Collection[str]) -> None:
-    """Install tab completion or answer the shell's question, as Hydra does, with the verb taken out of the line."""
-    line, point = os.environ.get("COMP_LINE", ""), int(os.environ.get("COMP_POINT", "0") or 0)
-    program, _, rest = line.partition(" ")
-    verb, space, behind = rest.lstrip().partition(" ")
-    if "query" in "".join(words) and not space:
-        sys.stdout.write("\n".join(name for name in verbs if name.startswith(verb)))
-        return
-    os.environ["COMP_LINE"] = f"{program} {behind}"
-    os.environ["COMP_POINT"] = str(max(0, point - len(verb) - 1))
-    config_name = verb if verb in ("evaluate", "analyze", "translate", "generate") else "train"
-    run_task(verb or "train", config_name, lambda config: None, words)
 
 
 def _with_hydra_node(config: "DictConfig") -> "DictConfig":

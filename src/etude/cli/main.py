@@ -36,8 +36,9 @@ usage: etude VERB [arguments]
 
 `etude VERB --help` says what each takes. Behind train, evaluate, analyze, translate, generate and
 prepare stand Hydra overrides and Hydra's own flags: --cfg job, --info, -m for a multirun;
-`eval "$(etude -sc install=bash)"` completes with the tab key. conf/, experiments/, sweeps/ and modules of
-the working directory come before the shipped ones, and a folder named with -cd before its conf/.
+`eval "$(etude -sc install=bash)"` completes with the tab key; zsh needs bashcompinit before it, and fish
+has `etude -sc install=fish | source`. conf/, experiments/, sweeps/ and modules of the working directory
+come before the shipped ones, and a folder named with -cd before its conf/.
 """
 
 VERBS = re.findall(r"^  (\w+)  ", HELP, flags=re.MULTILINE)
@@ -91,7 +92,7 @@ def _dispatch(words: list[str]) -> None:
 
         sys.stdout.write(f"etude {__version__}, {torch_version()}\n")
     elif words[0] in ("-sc", "--shell-completion"):
-        from etude.cli.hydra_app import complete
+        from etude.cli.complete import complete
 
         complete(words, VERBS)
     elif words[0] in VERBS:
