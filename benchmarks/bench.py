@@ -19,8 +19,10 @@ from statistics import median
 from typing import Any
 
 from parts import PARTS, US, Row
-from rich.console import Console
 from rich.table import Table
+
+from etude.files import write_json
+from etude.terminal import console
 
 LIBRARIES = ("torch", "lightning", "transformers", "ctranslate2", "sentencepiece")
 
@@ -83,22 +85,24 @@ def main() -> None:
     parser.add_argument("--only", type=lambda words: words.split(","), default=[*PARTS], help=", ".join(PARTS))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--json", type=Path, help="where the rows are kept")
+    parser.add_argument("--json", type=Path, help="where the rows are kept, part by part")
     asked = parser.parse_args()
     if unknown := set(asked.only) - set(PARTS):
         parser.error(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    if asked.rounds < 1:
+        parser.error("--rounds: at least one, or there is nothing to take a median of")
     kept = json.loads(asked.json.read_text()) if asked.json and asked.json.exists() else {"rows": []}
     rows = [Row(**row) for row in kept["rows"]]
+    about = machine(asked.threads)
     for name in asked.only:
         new = PARTS[name](asked.rounds, asked.threads)
         rows = [*(row for row in rows if row.part not in {one.part for one in new}), *new]
-    about = machine(asked.threads)
-    if asked.json:
-        asked.json.write_text(json.dumps({"machine": about, "rows": [asdict(row) for row in rows]}, indent=2) + "\n")
-    console = Console(width=150)
-    console.print(render(rows))
+        if asked.json:  # after each part, so that it stays whatever befalls the next
+            write_json(asked.json, {"machine": about, "rows": [asdict(row) for row in rows]})
+    out = console(width=150)
+    out.print(render(rows))
     versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items() if number)
-    console.print(f"{about['cpu']}, {about['cpus']} cores, {about['threads']} threads; {versions}; {about['date']}")
+    out.print(f"{about['cpu']}, {about['cpus']} cores, {about['threads']} threads; {versions}; {about['date']}")
 
 
 if __name__ == "__main__":

@@ -59,10 +59,12 @@ def _training(precision: str, libraries: list[str], rounds: int, threads: int, *
         peers["torch.nn, as written, in fp32"] = ("torch_training:Training", {})
     products: dict[str, Peer] = {name: ("matrices:Products", {"library": name, "bf16": bf16}) for name in libraries}
     found = rates_in_turns(peers | products, rounds, threads)
-    gflop, best = flops_of_a_token() / 1e9, max(median(found[name]) for name in libraries)
+    gflop = flops_of_a_token() / 1e9
+    best = max((median(found[name]) for name in libraries if not isinstance(found[name], str)), default=None)
     for who in peers:
         rates = found[who]
-        share = None if isinstance(rates, str) or who.endswith("fp32") else median(rates) * gflop / best
+        unknown = best is None or isinstance(rates, str) or who.endswith("fp32")
+        share = None if unknown else median(rates) * gflop / best
         yield Row(f"training, {precision}", who, "tokens/s", rates, share)
     for who, why in ABSENT.items():
         yield Row(f"training, {precision}", who, "tokens/s", f"not installed: {why}")
@@ -92,7 +94,9 @@ def starting(rounds: int, threads: int) -> list[Row]:
     """From the start of the process to the end of the first training step, on prepared data."""
     with _folder() as folder:
         places = [f"cache_dir={folder}", f"runs_dir={folder}/runs"]
-        seconds_in_turns({US: [*ETUDE, "prepare", *places]}, rounds=1, threads=threads)
+        prepared = seconds_in_turns({US: [*ETUDE, "prepare", *places]}, rounds=1, threads=threads)
+        if isinstance(prepared[US], str):
+            return _rows("start to first step", "s", prepared)
         store = next(folder.glob("*/meta.json")).parent
         sizes = ["model.d_model=256", "model.d_ff=1024", "model.heads=4", "model.n_layers=3"]
         first = "+callbacks.first._target_=peers.first_step.FirstStep"
@@ -120,7 +124,10 @@ def preparing(rounds: int, threads: int) -> list[Row]:
             "sentencepiece alone": alone,
         }
         found = seconds_in_turns(commands, rounds, threads)
-    rates: dict[str, Figures] = {who: [2 * PAIRS / seconds for seconds in taken] for who, taken in found.items()}
+    rates: dict[str, Figures] = {
+        who: taken if isinstance(taken, str) else [2 * PAIRS / seconds for seconds in taken]
+        for who, taken in found.items()
+    }
     return _rows(f"preparing {PAIRS:,} pairs", "lines/s", rates)
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack, redirect_stdout, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -40,27 +40,43 @@ def rates_in_turns(peers: Mapping[str, Peer], rounds: int, threads: int) -> dict
             workers[name] = subprocess.Popen(command, text=True, env=environment(threads), **pipes)
             ending.callback(workers[name].kill)
         for name in peers:
-            said = json.loads(workers[name].stdout.readline() or '"failed"')
-            found[name] = [] if said == "ready" else said
-            if said != "ready":
-                del workers[name]
+            said = _answer(workers[name])
+            found[name] = [] if said == "ready" else str(said)
         for _ in range(rounds):
-            for name, worker in workers.items():
-                worker.stdin.write("go\n")
-                worker.stdin.flush()
-                found[name].append(json.loads(worker.stdout.readline()))
+            for name, figures in found.items():
+                if isinstance(figures, str):
+                    continue
+                with suppress(BrokenPipeError):  # it has ended, and so has what it answers
+                    workers[name].stdin.write("go\n")
+                    workers[name].stdin.flush()
+                said = _answer(workers[name])
+                found[name] = said if isinstance(said, str) else [*figures, said]
     return {name: found[name] for name in peers}
 
 
+def _answer(worker: subprocess.Popen[str]) -> float | str:
+    """What a peer says: the rate of a round, that it is ready, or why there will be none."""
+    said: float | str = json.loads(worker.stdout.readline() or '"failed"')
+    return said
+
+
 def seconds_in_turns(commands: Mapping[str, Sequence[str]], rounds: int, threads: int) -> dict[str, Figures]:
-    """The seconds of each command in each round, from the start of its process to its end; `{round}` is which."""
+    """The seconds of each command in each round, from the start of its process to its end; `{round}` is which.
+
+    In the place of one that fails stands the last line of what it said.
+    """
     found: dict[str, Figures] = {name: [] for name in commands}
     for number in range(rounds):
         for name, command in commands.items():
+            figures = found[name]
+            if isinstance(figures, str):
+                continue
             words = [word.replace("{round}", str(number)) for word in command]
             started = time.perf_counter()
-            subprocess.run(words, check=True, capture_output=True, env=environment(threads))
-            found[name].append(time.perf_counter() - started)
+            done = subprocess.run(words, capture_output=True, text=True, env=environment(threads))
+            took = time.perf_counter() - started
+            why = "failed: " + (done.stderr.splitlines() or [f"exit status {done.returncode}"])[-1]
+            found[name] = why if done.returncode else [*figures, took]
     return found
 
 
@@ -72,12 +88,13 @@ def work(kind: str, options: dict[str, Any]) -> None:
         try:
             peer = getattr(import_module(f"peers.{module}"), name)(**options)
             peer.round()
+            print('"ready"', file=answers, flush=True)
+            for _ in sys.stdin:
+                print(json.dumps(peer.round()), file=answers, flush=True)
         except ModuleNotFoundError as error:
             print(json.dumps(f"not installed: {error.name}"), file=answers, flush=True)
-            return
-        print('"ready"', file=answers, flush=True)
-        for _ in sys.stdin:
-            print(json.dumps(peer.round()), file=answers, flush=True)
+        except Exception as error:
+            print(json.dumps(f"failed: {type(error).__name__}: {error}"), file=answers, flush=True)
 
 
 if __name__ == "__main__":

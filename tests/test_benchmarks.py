@@ -7,9 +7,13 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+
+from etude.config.compose import compose
+from etude.config.identity import resolve
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -60,6 +64,93 @@ def test_the_ratio_of_a_row_says_how_many_times_as_fast_we_are_round_by_round() 
 
     assert ratios(Row("", "peer", "tokens/s", [50.0, 40.0]), Row("", "étude", "tokens/s", [100.0, 60.0])) == [2.0, 1.5]
     assert ratios(Row("", "peer", "s", [3.0, 8.0]), Row("", "étude", "s", [2.0, 2.0])) == [1.5, 4.0]
+
+
+def test_like_for_like_is_the_same_library_of_products_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    from peers import torch_training
+
+    asked = []
+    monkeypatch.setattr(torch_training, "choose_matmul", lambda *words: asked.append(words[0]))
+    torch_training.Training()
+    assert not asked
+    torch_training.Training(like_ours=True)
+    assert asked == [resolve(compose([]))["trainer"]["matmul"]]
+
+
+MADE_UP = """
+import os
+
+class Steady:
+    def round(self): return 2.0
+
+class Broken:
+    def __init__(self): raise ValueError("no such size")
+
+class Failing(Steady):
+    rounds = 0
+    def round(self):
+        self.rounds += 1
+        if self.rounds == 3: raise MemoryError("in the second that counts")
+        return 3.0
+
+class Killed(Failing):
+    def round(self):
+        self.rounds += 1
+        return 3.0 if self.rounds < 3 else os._exit(9)
+
+class Absent:
+    def __init__(self): import no_such_peer
+"""
+
+
+def test_a_peer_that_fails_has_a_row_that_says_why_and_costs_nobody_else_theirs(tmp_path: Path) -> None:
+    (tmp_path / "turns.py").write_text((BENCHMARKS / "turns.py").read_text())
+    (tmp_path / "peers").mkdir()
+    (tmp_path / "peers" / "made_up.py").write_text(MADE_UP)
+    turns = runpy.run_path(str(tmp_path / "turns.py"), run_name="turns")
+    names = ("Broken", "Failing", "Killed", "Absent", "Steady")
+    assert turns["rates_in_turns"]({name: (f"made_up:{name}", {}) for name in names}, rounds=3, threads=1) == {
+        "Broken": "failed: ValueError: no such size",
+        "Failing": "failed: MemoryError: in the second that counts",
+        "Killed": "failed",
+        "Absent": "not installed: no_such_peer",
+        "Steady": [2.0, 2.0, 2.0],
+    }
+    second = "import sys; {round} and sys.exit('in the second')"
+    commands = {"well": [sys.executable, "-c", ""], "ill": [sys.executable, "-c", second]}
+    found = turns["seconds_in_turns"](commands, rounds=2, threads=1)
+    assert found["ill"] == "failed: in the second"
+    assert len(found["well"]) == 2
+
+
+@pytest.mark.parametrize("failed", [["MKL"], ["MKL", "oneDNN"]])
+def test_there_is_no_share_of_a_peak_that_was_not_measured(failed: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    import parts
+
+    def rates(peers: dict[str, Any], rounds: int, threads: int) -> dict[str, Any]:
+        return {name: "failed" if name in failed else [100.0] for name in peers}
+
+    monkeypatch.setattr(parts, "rates_in_turns", rates)
+    rows = {row.who: row for row in parts.training(1, 1)}
+    assert rows["MKL"].figures == "failed"
+    assert (rows["étude"].share is None) == (len(failed) == 2)
+
+
+def test_what_was_measured_stays_where_a_later_part_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import bench
+
+    def well(rounds: int, threads: int) -> list[Any]:
+        return [bench.Row("well", "étude", "s", [1.0] * rounds)]
+
+    def ill(rounds: int, threads: int) -> list[Any]:
+        raise OSError("no space left")
+
+    kept = tmp_path / "bench.json"
+    monkeypatch.setattr(bench, "PARTS", {"well": well, "ill": ill})
+    monkeypatch.setattr(sys, "argv", ["bench.py", "--rounds=2", f"--json={kept}"])
+    with pytest.raises(OSError, match="no space left"):
+        bench.main()
+    assert [row["figures"] for row in json.loads(kept.read_text())["rows"]] == [[1.0, 1.0]]
 
 
 @pytest.mark.slow

@@ -99,21 +99,33 @@ def _read(study: str, runs_dir: Path) -> StudyRuns:
 
 
 def _table(studies: Sequence[StudyRuns], metrics: Sequence[Metric]) -> Table:
-    """A row a run; a figure that no run has takes no column."""
+    """A row a run; a figure that no run has takes no column.
+
+    All but what was typed, which gives way where the terminal is narrow, is one column of rich's, set here: of five for
+    each of thousands of runs it would take seconds.
+    """
     runs = [run for study in studies for run in study.runs]
     rows = [_figures(run, metrics) for run in runs]
-    headers = [header for header in rows[0] if any(row[header] for row in rows)]
+    headers = [header for header in rows[0] if header != "typed" and any(row[header] for row in rows)]
+    names = _aligned(["run", *(run.name for run in runs)])
+    states = _aligned(["state", *(f"{run.progress.doing or run.state}{MARKS.get(run.code, '')}" for run in runs)])
+    figures = [_aligned([header, *(row[header] for row in rows)], left=False) for header in headers]
+    first, *lines = (Text("  ".join(cells)) for cells in zip(names, states, *figures, strict=True))
+    start = len(names[0]) + 2
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("run", no_wrap=True)
-    table.add_column("state", no_wrap=True)
-    for header in headers:
-        words = header == "typed"  # which give way where the terminal is narrow
-        table.add_column(header, justify="left" if words else "right", no_wrap=not words)
-    for run, row in zip(runs, rows, strict=True):
-        state = Text(run.progress.doing or run.state, _STYLES.get(run.state, "dim"))
-        state.append(MARKS.get(run.code, ""))
-        table.add_row(Text(run.name), state, *(row[header] for header in headers))
+    table.add_column(first, no_wrap=True)
+    if any(row["typed"] for row in rows):
+        table.add_column("typed")
+    for line, run, row in zip(lines, runs, rows, strict=True):
+        line.stylize(_STYLES.get(run.state, "dim"), start, start + len(states[0]))
+        table.add_row(line, *filter(None, [row["typed"]]))
     return table
+
+
+def _aligned(cells: Sequence[str], left: bool = True) -> list[str]:
+    """Each as wide as the widest."""
+    width = max(map(len, cells))
+    return [f"{cell:{'<' if left else '>'}{width}}" for cell in cells]
 
 
 def _figures(run: Run, metrics: Sequence[Metric]) -> dict[str, str]:

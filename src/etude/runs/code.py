@@ -49,7 +49,17 @@ def unread_of(config: Mapping[str, Any]) -> list[str]:
 
 def _targets_of(config: Mapping[str, Any]) -> frozenset[str]:
     """The classes and functions that a config names, but for its loggers'."""
-    return frozenset(_targets({key: node for key, node in config.items() if key != "logger"}))
+    found: set[str] = set()
+    todo: list[Any] = [{key: node for key, node in config.items() if key != "logger"}]
+    while todo:  # without recursion, which takes three times as long
+        node = todo.pop()
+        if isinstance(node, Mapping):
+            if isinstance(target := node.get("_target_"), str):
+                found.add(target)
+            todo += [child for child in node.values() if not isinstance(child, _LEAVES)]
+        elif isinstance(node, list | tuple):
+            todo += [child for child in node if not isinstance(child, _LEAVES)]
+    return frozenset(found)
 
 
 @cache
@@ -131,18 +141,6 @@ def _places(root: str) -> list[Path]:
     if spec is None:
         return []
     return [Path(place).parent for place in spec.submodule_search_locations or [spec.origin or ""]]
-
-
-def _targets(node: Any) -> Iterator[str]:
-    if isinstance(node, Mapping):
-        if isinstance(node.get("_target_"), str):
-            yield node["_target_"]
-        for child in node.values():
-            if not isinstance(child, _LEAVES):
-                yield from _targets(child)
-    elif isinstance(node, list | tuple):
-        for child in node:
-            yield from _targets(child)
 
 
 def _root(name: str) -> str:

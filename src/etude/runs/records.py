@@ -4,8 +4,10 @@
 runs have come in the same way. Nothing is composed, nothing is written, and no trainer is asked.
 """
 
+import gc
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -159,6 +161,20 @@ class NoRunError(ValueError):
     """What a directory is, where it is no run's."""
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep the garbage collector from looking through thousands of rows, which stay: that takes a third of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if enabled:
+            gc.enable()
+
+
+@_uncollected()
 def read_rows(folder: Path, arms: Collection[str] | None = None) -> tuple[list[Run], list[str]]:
     """Read every run in the folder of a study, and say in a sentence which could not be read.
 
