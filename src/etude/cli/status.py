@@ -9,6 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -124,8 +125,9 @@ def _table(studies: Sequence[StudyRuns], metrics: Sequence[Metric]) -> Table:
 
 def _aligned(cells: Sequence[str], left: bool = True) -> list[str]:
     """Each as wide as the widest."""
-    width = max(map(len, cells))
-    return [f"{cell:{'<' if left else '>'}{width}}" for cell in cells]
+    width = max(map(cell_len, cells))
+    pads = [" " * (width - cell_len(cell)) for cell in cells]
+    return [cell + pad if left else pad + cell for cell, pad in zip(cells, pads, strict=True)]
 
 
 def _figures(run: Run, metrics: Sequence[Metric]) -> dict[str, str]:

@@ -163,13 +163,12 @@ class NoRunError(ValueError):
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Keep the garbage collector from looking through thousands of rows, which stay: that takes a third of the time."""
+    """Keep the garbage collector from looking through thousands of rows again and again, which all stay."""
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()
         if enabled:
             gc.enable()
 
