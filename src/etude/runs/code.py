@@ -51,7 +51,7 @@ def _targets_of(config: Mapping[str, Any]) -> frozenset[str]:
     """The classes and functions that a config names, but for its loggers'."""
     found: set[str] = set()
     todo: list[Any] = [{key: node for key, node in config.items() if key != "logger"}]
-    while todo:  # without recursion, which takes three times as long
+    while todo:
         node = todo.pop()
         if isinstance(node, Mapping):
             if isinstance(target := node.get("_target_"), str):
