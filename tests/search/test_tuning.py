@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from etude.config.identity import places
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
 from etude.search.sweep_file import planned_runs, sweep_overrides
-from etude.studies.study import arm_names, load_study
+from etude.studies.study import load_study
 
 RATES = (0.5, 1.0, 2.0)
 STUDY = {
@@ -28,16 +28,14 @@ STUDY = {
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with the study `mine`."""
     (tmp_path / "experiments" / "mine").mkdir(parents=True)
     (tmp_path / "experiments" / "mine" / "study.yaml").write_text(yaml.safe_dump(STUDY))
     (tmp_path / "sweeps").mkdir()
     (tmp_path / "sweeps" / "free.yaml").write_text("method: grid\nparameters: {seed: {values: [1, 2]}}\n")
     monkeypatch.chdir(tmp_path)
-    arm_names.cache_clear()  # of the studies that stood where the test before this one stood
-    yield tmp_path
-    arm_names.cache_clear()
+    return tmp_path
 
 
 class Launcher:

@@ -21,10 +21,8 @@ def write(tmp_path, monkeypatch):
         (tmp_path / "experiments" / "mine").mkdir(parents=True, exist_ok=True)
         (tmp_path / "experiments" / "mine" / "study.yaml").write_text(text, encoding="utf-8")
         monkeypatch.chdir(tmp_path)
-        arm_names.cache_clear()
 
-    yield to
-    arm_names.cache_clear()
+    return to
 
 
 def test_a_study_of_ones_own_is_measured_too(write):
