@@ -97,9 +97,13 @@ def test_a_file_that_is_not_there_is_answered_with_the_path_of_the_shipped_one(t
         sweep_overrides(str(missing))
 
 
-def test_a_missing_file_is_answered_with_the_nearest_names(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"tabel3\.yaml is neither a sweep file nor a study: did you mean table3\.yaml"):
-        sweep_overrides("sweeps/tabel3.yaml")
+@pytest.mark.parametrize(
+    ("typed", "nearest"),
+    [("sweeps/tabel3.yaml", r"table3\.yaml"), ("tabel3", "table3 "), ("learning_rat", "learning_rate")],
+)
+def test_a_missing_file_is_answered_with_the_nearest_names_as_one_types_them(typed: str, nearest: str) -> None:
+    with pytest.raises(UserError, match=rf"{typed} is neither a sweep file nor a study: did you mean {nearest}"):
+        sweep_overrides(typed)
 
 
 def test_one_arm_is_no_sweep_and_one_is_told_what_runs_it() -> None:

@@ -225,9 +225,9 @@ def find_file(name: str) -> Path | None:
         )
     if named.suffix and (ours := shipped("sweeps") / named.name).is_file():
         raise UserError(f"there is no {name}; the file of that name that comes with étude is {ours}")
-    known = {file.name for folder in folders_of("sweeps") for file in folder.glob("*.yaml")}
-    studies = {study for study in study_names() if f"{study}.yaml" not in known}
-    raise UserError(f"{name} is neither a sweep file nor a study: {did_you_mean(named.name, known | studies)}")
+    files = [file for folder in folders_of("sweeps") for file in folder.glob("*.yaml")]
+    known = {file.name if named.suffix else file.stem for file in files}
+    raise UserError(f"{name} is neither a sweep file nor a study: {did_you_mean(named.name, {*known, *study_names()})}")
 
 
 def _override(key: str, parameter: dict[str, Any]) -> str:
