@@ -36,7 +36,7 @@ format: $(VENV)/.installed-dev
 
 lock: $(VENV)/.installed-all ## constraints.txt anew: the versions that are installed here
 	$(BIN)/python -m pip list --format=freeze --exclude-editable --exclude pip > $(VENV)/versions
-	echo '# What the committed results were made and tested with: pip install -c constraints.txt -e .   (make lock renews it)' > constraints.txt
+	echo '# What étude was tested with: pip install -c constraints.txt -e .   (make lock renews it)' > constraints.txt
 	sed -E '/^(nvidia|cuda|triton)/d; s/\+.*//' $(VENV)/versions >> constraints.txt # as PyTorch pins them; for CPU and CUDA alike
 
 $(BIN)/python:
