@@ -60,6 +60,19 @@ def test_a_row_longer_than_the_budget_is_an_error_that_names_line_and_key(
         check_budget(split, **budget | {f"{side}_tokens": tokens - 1})
 
 
+def test_columns_by_eight_add_nothing_but_padding(store: TokenStore) -> None:
+    batch = store.split("train").collate(np.array([7, 0, 299, 5]), EVALUATION)
+    wide = batch.padded(8)
+    for name, empty in (("source", PAD), ("source_mask", False), ("target_in", PAD), ("target_out", PAD)):
+        before, after = getattr(batch, name), getattr(wide, name)
+        length = before.size(1)
+        assert after.size(1) % 8 == 0
+        assert 0 <= after.size(1) - length < 8
+        assert torch.equal(after[:, :length], before)
+        assert (after[:, length:] == empty).all()
+    assert (wide.target_tokens, wide.step_tokens) == (batch.target_tokens, batch.step_tokens)
+
+
 def test_a_batch_holds_the_rows_shifted_masked_and_padded(store: TokenStore) -> None:
     split = store.split("train")
     rows = np.array([7, 0, 299, 5])

@@ -7,6 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from etude.model.backend import Eager, Sdpa, weights
+from etude.model.by_device import ByDevice
 from etude.model.fused import Fused
 
 B, H, T, S, K = 2, 3, 4, 5, 6
@@ -99,3 +100,21 @@ def test_dropout_comes_from_the_seed(backend):
 
     assert torch.equal(read(1), read(1))
     assert not torch.equal(read(1), read(2))
+
+
+@pytest.mark.parametrize(("device", "taken"), [("cpu", Fused), ("meta", Sdpa)])
+def test_each_device_gets_its_own(device, taken, monkeypatch):
+    asked = []
+    for backend in (Fused, Sdpa):
+        monkeypatch.setattr(backend, "forward", lambda self, *inputs: asked.append(type(self)))
+    ByDevice(dropout=0.1)(*(torch.empty(B, H, T, K, device=device) for _ in range(3)), MASKS["causal"], None)
+    assert asked == [taken]
+
+
+def test_no_mask_of_numbers_is_made_where_nothing_is_added_to_the_scores(monkeypatch):
+    given = []
+    monkeypatch.setattr(
+        torch.nn.functional, "scaled_dot_product_attention", lambda *_, attn_mask, **__: given.append(attn_mask)
+    )
+    Sdpa(dropout=0.0)(drawn(B, H, T, K), drawn(B, H, S, K), drawn(B, H, S, K), MASKS["blank rows"], None)
+    assert [mask.dtype for mask in given] == [torch.bool]

@@ -10,7 +10,8 @@ MODERN = ("residual=pre", "norm=rms", "position=rope", "attention=grouped_query"
 
 
 def logits_and_gradients(model, own, sentences):
-    """With the gradients of the weights `own`; `model` may be the compiled form of theirs."""
+    """With the gradients of the weights `own`; `model` may be the compiled form of theirs. Dropout draws anew."""
+    torch.manual_seed(1)
     logits = model(*sentences)
     return logits, torch.autograd.grad(logits.logsumexp(-1).sum(), own, materialize_grads=True)
 
@@ -29,10 +30,10 @@ def test_every_backend_agrees_with_the_equation_step_by_step(backend, jittered, 
 
 @pytest.mark.slow
 def test_the_whole_model_is_one_graph_that_agrees_with_the_model(jittered, variation, longer_sentences, monkeypatch):
-    """Captured without a break and run as it is: what a compiler is given."""
-    model = jittered(variation, "model.n_layers=1").double()
+    """In training, captured without a break and run as it is: what a compiler is given."""
+    model = jittered(variation, "model.n_layers=1", "model.dropout=0.1").double().train()
     torch._dynamo.reset()
-    graph = torch.compile(model, backend="eager", fullgraph=True)
+    graph = torch.compile(model, backend="eager", fullgraph=True, dynamic=True)
     own = list(model.parameters())
     with torch._dynamo.config.patch(allow_rnn=True):  # PyTorch's recurrent layers are left out by default
         found = logits_and_gradients(graph, own, longer_sentences)
@@ -40,9 +41,9 @@ def test_the_whole_model_is_one_graph_that_agrees_with_the_model(jittered, varia
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("parts", [(), MODERN], ids=["base", "modern"])
-def test_compiled_code_agrees_with_the_model(jittered, parts, longer_sentences):
-    model = jittered("model.n_layers=1", *(f"model/{part}" for part in parts)).double()
+def test_compiled_code_agrees_with_the_model(jittered, longer_sentences):
+    """Of a model of today; that of the paper is compiled in a run of its own (`test_compiled`)."""
+    model = jittered("model.n_layers=1", *(f"model/{part}" for part in MODERN)).double()
     torch._dynamo.reset()
     compiled = torch.compile(model, fullgraph=True)
     own = list(model.parameters())

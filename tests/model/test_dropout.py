@@ -57,3 +57,25 @@ def test_a_probability_next_to_one_still_leaves_finite_numbers_with_the_same_mea
 def test_an_impossible_probability_is_refused(p):
     with pytest.raises(ValueError, match=r"must lie in \[0, 1\)"):
         Dropout(p)
+
+
+def test_a_compiler_is_given_the_same_draws():
+    dropout, x = Dropout(0.3), torch.randn(7, 5)
+    torch.manual_seed(1)
+    dropped = dropout(x)
+    torch._dynamo.reset()
+    torch.manual_seed(1)
+    assert torch.equal(torch.compile(dropout, backend="eager", fullgraph=True)(x), dropped)
+
+
+@pytest.mark.slow
+def test_compiled_code_learns_from_the_draws_that_it_was_made_with():
+    """A backward pass that drew once more, to spare memory, would teach what was dropped."""
+    dropout = Dropout(0.5)
+    x = torch.linspace(-1, 1, 1200, dtype=torch.float64).view(40, 30).requires_grad_()
+    torch._dynamo.reset()
+    dropped = torch.compile(lambda x: dropout(x.exp()).cos(), dynamic=True)(x)
+    dropped.sum().backward()
+    kept = dropped != 1
+    assert 0.4 < kept.float().mean() < 0.6
+    assert_close(x.grad, torch.where(kept, -(x.exp() / 0.5).sin() * x.exp() / 0.5, 0.0).detach())

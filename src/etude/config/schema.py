@@ -102,6 +102,7 @@ class Trainer:
     devices: int
     micro_batches: int
     matmul: Literal["auto", "default", "onednn"]
+    compile: bool
     deterministic: bool
     stop_when_diverged: bool
     gradient_clip_val: float | None

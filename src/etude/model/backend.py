@@ -43,11 +43,12 @@ class Sdpa(nn.Module):
         # mask: the backward pass of the fused kernels cannot tell weights apart in a row that is barred everywhere.
         nowhere = ~mask.any(dim=-1, keepdim=True)
         queries = queries.masked_fill(nowhere, 0.0)
-        zero = torch.zeros((), dtype=queries.dtype, device=queries.device)
-        barred = torch.where(nowhere, zero, torch.finfo(queries.dtype).min)
-        added = torch.where(mask, zero if bias is None else bias.to(queries.dtype), barred)
+        allowed = mask | nowhere
+        if bias is not None:
+            lowest = torch.finfo(queries.dtype).min
+            allowed = bias.to(queries.dtype).masked_fill(nowhere, 0.0).masked_fill(~allowed, lowest)
         p = self.p if self.training else 0.0
-        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=added, dropout_p=p, scale=1.0)
+        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=allowed, dropout_p=p, scale=1.0)
 
 
 def weights(queries: Tensor, keys: Tensor, mask: Tensor, bias: Tensor | None) -> Tensor:

@@ -44,10 +44,22 @@ class Dropout(nn.Module):
             return None, 1.0
         if device.type != "cpu":
             return torch.rand(shape, device=device) >= self.p, 1 / (1 - self.p)
-        count = math.prod(shape)
-        draws = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-        return draws.view(torch.int16)[:count].view(shape) < self._kept - _LEVELS // 2, _LEVELS / self._kept
+        draw = _compiled_draw if torch.compiler.is_compiling() else _draw
+        return draw(shape, self._kept), _LEVELS / self._kept
 
     def extra_repr(self) -> str:
         """For printing a model."""
         return f"p={self.p}"
+
+
+def _draw(shape: Sequence[int], kept: int) -> Tensor:
+    """True for `kept` of 65536 elements, on the processor."""
+    count = math.prod(shape)
+    draws = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    return draws.view(torch.int16)[:count].view(shape) < kept - _LEVELS // 2
+
+
+_compiled_draw = torch.library.custom_op(  # called as it stands: the same draws, which a backward pass must not repeat
+    "etude::draw", _draw, mutates_args=(), tags=torch.Tag.nondeterministic_seeded
+)
+_compiled_draw.register_fake(lambda shape, kept: torch.empty(shape, dtype=torch.bool))

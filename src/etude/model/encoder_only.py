@@ -72,5 +72,8 @@ class EncoderOnly(nn.Module):
         Returns:
             (B, T, V), or the sum of what they cost.
         """
-        encoded = self.encoder(self.embedding.source(source), source_mask)
-        return self.embedding.read_out(encoded[:, : target_in.size(1)], cost)
+        return self.embedding.read_out(self.hidden(source, source_mask, target_in), cost)
+
+    def hidden(self, source: Tensor, source_mask: Tensor, target_in: Tensor) -> Tensor:
+        """As `forward`, before the projection to logits: (B, T, D)."""
+        return self.encoder(self.embedding.source(source), source_mask)[:, : target_in.size(1)]

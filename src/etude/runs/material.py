@@ -7,7 +7,7 @@ from typing import Any
 
 _OWN = "study arm stale runs_dir cache_dir logger choices data scale debug objective metrics"
 _FACTORS = "steps lr_factor pairs"  # which act only through the numbers that they make
-_TRAINER = """accelerator devices num_nodes micro_batches matmul deterministic stop_when_diverged
+_TRAINER = """accelerator devices num_nodes micro_batches matmul compile deterministic stop_when_diverged
     benchmark detect_anomaly
     inference_mode profiler log_every_n_steps enable_autolog_hparams model_registry"""
 _SECTIONS = {"budget": _FACTORS, "trainer": _TRAINER, "decoding": "batch_tokens"}
@@ -26,7 +26,9 @@ ONLOOKERS = frozenset(
 TRANSLATION = {"_target_": "etude.tasks.translation.Translation"}
 """The task of every run until there was another, which therefore identifies none."""
 
-BACKENDS = tuple(f"etude.model.{name}" for name in ("backend.Eager", "fused.Fused", "backend.Sdpa"))
+BACKENDS = tuple(
+    f"etude.model.{name}" for name in ("backend.Eager", "fused.Fused", "backend.Sdpa", "by_device.ByDevice")
+)
 """Ways to compute the same attention: as with devices, its rounding is theirs, and which dropout it draws."""
 
 _SCORE_ONLY = ("decoding", "budget.bleu_sentences")

@@ -88,6 +88,8 @@ def with_groups_of_today(config: dict[str, Any]) -> dict[str, Any]:
 
 def _with_parts(config: dict[str, Any]) -> dict[str, Any]:
     """The same where `logger` was one logger, there were no callbacks, and fewer flags of the trainer."""
+    if "trainer" in config:
+        config = config | {"trainer": {"compile": False} | config["trainer"]}
     logger = config.get("logger")
     if isinstance(logger, dict) and "_target_" in logger:
         name = str(logger["_target_"]).rpartition(".")[2]

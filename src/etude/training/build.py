@@ -20,6 +20,7 @@ from etude.tasks import build
 from etude.tasks.build import batch_sizes
 from etude.training.allocator import keep_large_blocks
 from etude.training.averaging import final_weights
+from etude.training.compiled import compile_step
 from etude.training.loss import LabelSmoothing
 from etude.training.matmul import DEFAULT, choose_matmul
 from etude.training.module import TrainingModule
@@ -49,7 +50,8 @@ def learning_rate(config: Config) -> Callable[[int], float]:
 
 def training_module(config: Config, transformer: EncoderDecoder) -> TrainingModule:
     """What Lightning trains."""
-
+    if config["trainer"]["compile"]:
+        compile_step(transformer)
     schedule = config["schedule"]
     return TrainingModule(
         transformer,

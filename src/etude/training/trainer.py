@@ -33,7 +33,7 @@ from etude.training.stopping import StopWhenAsked
 
 log = logging.getLogger(__name__)
 
-_NOT_LIGHTNINGS = ("micro_batches", "matmul", "stop_when_diverged", "limit_train_batches", "fast_dev_run")
+_NOT_LIGHTNINGS = ("micro_batches", "matmul", "compile", "stop_when_diverged", "limit_train_batches", "fast_dev_run")
 
 
 def rank() -> int:
@@ -132,6 +132,10 @@ def fit(
             trainer.fit(module, data, ckpt_path=checkpoint, weights_only=True)
     except MisconfigurationException as error:  # of a callback that asks for what is not there
         raise UserError(f"Lightning does not train this: {error}") from error
+    except torch._dynamo.exc.TorchDynamoException as error:
+        raise UserError(
+            f"this cannot be compiled: {' '.join(str(error).splitlines()[:2])}; trainer.compile=false trains without"
+        ) from error
     except SystemExit as stop:  # how Lightning ends on an impatient Ctrl-C
         raise KeyboardInterrupt from stop
     if where["stop_when_diverged"] and not all_finite(module):  # by the last update, which no loss has met
