@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from etude.config.difference import Pair, difference
+from etude.config.difference import Config, Pair, difference
 from etude.report.comparison import Compared
 from etude.report.wording import format_value
 from etude.runs.records import Run
@@ -20,9 +20,12 @@ def find_confounds(compared: Compared) -> dict[str, list[str]]:
     for arm in compared.arms if base.runs else ():
         meant = {override.partition("=")[0].lstrip("+~") for override in (*base.overrides, *arm.overrides)}
         differing: dict[str, Pair] = {}
+        seen: list[Config] = []  # the seeds of an arm have one config but for the seed
         for run in arm.runs:
-            pairs = _sources(base.runs[0], run).items()
-            differing |= {key: pair for key, pair in pairs if key.split(".")[0] in _TOLD or not _follows(key, meant)}
+            if (config := _compared(run)) not in seen:
+                seen.append(config)
+                pairs = _sources(_compared(base.runs[0]), config).items()
+                differing |= {key: its for key, its in pairs if key.split(".")[0] in _TOLD or not _follows(key, meant)}
             results = {key: (value_at(base.runs[0].result, key), value_at(run.result, key)) for key in measured}
             differing |= {key: (theirs, its) for key, (theirs, its) in results.items() if theirs != its}
         if differing:
@@ -32,13 +35,17 @@ def find_confounds(compared: Compared) -> dict[str, list[str]]:
     return found
 
 
-def _sources(base: Run, run: Run) -> dict[str, Pair]:
-    """Where the configs of two runs differ in what may change a result, without copies.
+def _compared(run: Run) -> Config:
+    """What of the config of a run may change its result."""
+    return run.material | {"data": run.config.get("data")}
+
+
+def _sources(before: Config, after: Config) -> dict[str, Pair]:
+    """Where two such configs differ, without copies.
 
     A frozen config holds values and no references. So what has the name of another key, and changes from and to the
     same, is taken for its copy: `schedule.d_model` of `model.d_model`. The outermost of them is the source.
     """
-    before, after = (one.material | {"data": one.config.get("data")} for one in (base, run))
     found = difference(before, after)
     pairs = {key: pair for key, pair in (found.choices | found.values).items() if pair[0] != pair[1]}
     sources: dict[str, tuple[str, Pair]] = {}
