@@ -14,6 +14,23 @@ from zipfile import ZipFile
 
 from etude.errors import UserError
 
+_WAYS_OUT = {
+    errno.ENOSPC: "free some space or choose another place",
+    errno.EDQUOT: "free some space or choose another place",
+    errno.EACCES: "choose another place",
+    errno.EROFS: "choose another place",
+    errno.EIO: "the disk may be failing: choose another place",
+    errno.EISDIR: "move it out of the way",
+    errno.ENOTDIR: "move what stands in its way",
+}
+
+
+def disk_mistake(error: BaseException) -> UserError | None:
+    """The sentence for what the disk refuses, or None where the error is another one."""
+    if not isinstance(error, OSError) or error.errno not in _WAYS_OUT:
+        return None
+    return UserError(f"{error.filename or 'a file'}: {error.strerror}; {_WAYS_OUT[error.errno]}, then start again")
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -30,9 +47,9 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        way_out = "free some space or choose" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "choose"
+        way_out = _WAYS_OUT.get(error.errno or 0, "choose another place")
         raise UserError(
-            f"cannot write {path}: {error.strerror or error}; {way_out} another place, "
+            f"cannot write {path}: {error.strerror or error}; {way_out}, "
             "then start again: nothing that was finished is lost"
         ) from error
     finally:

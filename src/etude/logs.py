@@ -7,13 +7,20 @@ from pathlib import Path
 _LOUD = ("lightning", "lightning.pytorch", "lightning.fabric", "wandb", "sacrebleu", "fsspec", "filelock")
 
 
+class _LogFile(logging.FileHandler):
+    """A log that a full disk cuts short, without a traceback for every line: what matters more will say so itself."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """Leave the line out."""
+
+
 def logging_to(file: Path | None) -> None:
     """Send étude's log to the terminal, and to `file` too where there is one."""
     root = logging.getLogger()
     root.setLevel(logging.INFO)
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if file is not None:
-        handlers.append(logging.FileHandler(file, encoding="utf-8"))
+        handlers.append(_LogFile(file, encoding="utf-8"))
     for handler in handlers:
         handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
     root.handlers = handlers

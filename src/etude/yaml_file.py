@@ -42,4 +42,5 @@ def not_yaml(error: yaml.YAMLError, file: Path | str) -> UserError:
     """The sentence for a file that cannot be read as YAML."""
     mark = getattr(error, "problem_mark", None)
     line = f", line {mark.line + 1}" if mark else ""
-    return UserError(f"{file}{line}: this is not YAML: {getattr(error, 'problem', error)}")
+    problem = getattr(error, "problem", None) or getattr(error, "reason", error)  # of a byte that no text has
+    return UserError(f"{file}{line}: this is not YAML: {problem}")

@@ -54,3 +54,8 @@ def test_an_option_without_its_value_is_told_by_its_own_line_of_the_help() -> No
 def test_a_key_that_a_verb_without_overrides_does_not_have_is_refused() -> None:
     with pytest.raises(UserError, match=r"etude status takes no run_dir=x; did you mean runs_dir="):
         arguments.parse("status", status.HELP, ["run_dir=x"])
+
+
+def test_an_empty_word_is_no_pair_either() -> None:
+    with pytest.raises(UserError, match=r"'' is not key=value"):
+        _ = arguments.Arguments(["table3", "", "scale=full"], {}).where

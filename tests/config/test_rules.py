@@ -91,7 +91,13 @@ IMPOSSIBLE = {
     "buckets that cannot be halved twice": ["model/position=t5", "model.position.buckets=30"],
     "an alignment with no encoder": ["model/encoder=none", "model/decoder=recurrent"],
     "a neighbourhood without a middle": ["model/encoder=convolution", "model.encoder.kernel=4"],
-    "half of an odd width": ["model/encoder=recurrent", "model/position=none", "model.d_model=65", "model.d_k=8"],
+    "half of an odd width": [
+        "model/encoder=recurrent",
+        "model/position=none",
+        "model.d_model=65",
+        "model.d_k=8",
+        "model.d_v=8",
+    ],
     "positions that add to scores where there is no softmax": ["model/attention=linear", "model/position=t5"],
     "positions that end before the data": ["model/position=learned", "model.position.max_length=100"],
 }

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,23 @@ def test_a_process_that_cannot_be_started_is_a_failed_run(make_run: Make, progra
     with pytest.raises(SweepFailed, match=r"A1 seed 1 failed: could not be started: .*Is a directory"):
         run_side_by_side(runs, Slots(workers=2), command=programs({"A1": finish, "A2": finish}))
     assert runs[1].finished
+
+
+def test_a_clock_that_is_set_back_makes_no_run_shorter_than_nothing(
+    make_run: Make, programs: Programs, finish: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="etude")
+    hours, really = [0], time.time
+
+    def back() -> float:
+        hours[0] += 1
+        return really() - 3600 * hours[0]
+
+    monkeypatch.setattr(time, "time", back)
+    run = make_run("A1")
+    run_side_by_side([run], Slots(workers=1), cost=in_order, command=programs({"A1": finish}))
+    [told] = [message for message in caplog.messages if "finished in" in message]
+    assert " finished in 0:" in told
 
 
 FLAKY = """

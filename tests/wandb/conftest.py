@@ -49,6 +49,10 @@ class Server:
         """Answer 503 for a while."""
         urlopen(Request(f"{self.url}/_outage?seconds={seconds}", method="POST"))
 
+    def slow(self, seconds: float) -> None:
+        """Answer so much later from now on, where the stand-in is a "slow" one."""
+        urlopen(Request(f"{self.url}/_slow?seconds={seconds}", method="POST"))
+
     @staticmethod
     def until(true: Callable[[], Any], seconds: float = 60) -> None:
         """Wait until `true` gives something truthy."""
@@ -60,13 +64,13 @@ class Server:
 
 @pytest.fixture
 def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """A stand-in, and the environment that leads to it; as a parameter, one that "remembers" where a run stood."""
+    """A stand-in, and the environment that leads to it; as a parameter, one that "remembers" runs, or can be "slow"."""
     beside = HERE.parents[2] / "shared" / "tools" / "wandb_standin.py"
     script = os.environ.get("ETUDE_WANDB_STANDIN") or str(beside)
     if not Path(script).is_file():
         pytest.skip("needs a stand-in for W&B's server: set ETUDE_WANDB_STANDIN to its script")
-    remembering = [str(HERE / "remembering.py")] if getattr(request, "param", "") == "remembers" else []
-    command = [sys.executable, *remembering, script, "0"]
+    wrapped = {"remembers": [str(HERE / "remembering.py")], "slow": [str(HERE / "slow.py")]}
+    command = [sys.executable, *wrapped.get(getattr(request, "param", ""), []), script, "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout
     url = process.stdout.readline().strip()

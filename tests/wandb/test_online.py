@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+import wandb as client
 from etude.runs.code import code_fingerprint
 from etude.runs.run_dir import RunDir
 from etude.runs.shared_training import take_over
@@ -243,3 +244,32 @@ def test_what_a_callback_logs_goes_with_the_next_row_and_takes_no_number(server:
         (row["_step"], row["step"], row["loss"], row["gradient"]) for row in server.run()["history"] if "loss" in row
     ]
     assert rows == [(0, 1, 1.0, 0.5), (1, 2, 0.5, 1.0)]
+
+
+@pytest.mark.parametrize("server", ["slow"], indirect=True)
+def test_a_slow_server_holds_no_row_up_and_the_end_waits_for_a_while_only(
+    server: Any, run: RunDir, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each row is taken before the server has answered for the first; what is not sent in the end can be sent later."""
+    settings = client.Settings
+    monkeypatch.setattr(client, "Settings", lambda **told: settings(**told | {"finish_timeout": 1}))
+    loggers = wandb(run, run.config(), mode="online", project="etude", entity=None)
+    server.slow(60)
+    sink = LoggerSink(loggers[0])
+    for step in range(1, 201):
+        sink.write({"step": step, "loss": 1 / step})
+    assert server.steps() == []
+    finish(loggers, exit_code=0)
+    assert "W&B has not taken everything; `wandb sync --include-online " in caplog.text
+
+
+@pytest.mark.parametrize("server", ["slow"], indirect=True)
+def test_a_server_that_is_slow_from_the_beginning_sends_the_run_offline(
+    server: Any, run: RunDir, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.slow(60)
+    loggers = wandb(run, run.config(), mode="online", project="etude", entity=None)
+    LoggerSink(loggers[0]).write({"step": 1, "loss": 1.0})
+    finish(loggers, exit_code=0)
+    assert "logging offline, `wandb sync" in caplog.text
+    assert [*run.path.glob("wandb/offline-run-*")]

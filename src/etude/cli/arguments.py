@@ -44,8 +44,8 @@ class Arguments:
         Raises:
             UserError: one of the other words is no such pair.
         """
-        if other := next((word for word in self.words[1:] if "=" not in word), None):
-            raise UserError(f"{other!r} is not key=value, such as scale=small")
+        if others := [word for word in self.words[1:] if "=" not in word]:
+            raise UserError(f"{others[0]!r} is not key=value, such as scale=small")
         return dict(word.split("=", 1) for word in self.words[1:])
 
     @property

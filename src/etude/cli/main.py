@@ -1,6 +1,5 @@
 """`etude VERB`: each verb is a module of this package, imported when it is asked for."""
 
-import errno
 import os
 import re
 import sys
@@ -102,14 +101,12 @@ def _dispatch(words: list[str]) -> None:
 
 
 def _explained(error: Exception) -> NoReturn:
-    """One sentence for what the config layer can explain, and for a sweep with failed runs; else a bug's traceback."""
+    """One sentence for what a config or the disk explains, and for a sweep with failed runs; else a bug's traceback."""
     from etude.config.explain import explain
     from etude.launchers import SweepFailed
 
     if isinstance(error, SweepFailed):
         _fail(str(error), 1)
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
-        _fail(f"{error.filename or 'a file'}: {error.strerror}; make room or choose another place, then start again", 2)
     sentence = explain(error)
     if sentence is None:
         raise error

@@ -12,11 +12,12 @@ from omegaconf.errors import InterpolationKeyError, InterpolationResolutionError
 
 from etude.config.explain import chain, no_such_key
 from etude.config.schema import GIVEN, Model, Optimizer, Part, Parts, Run, Trainer, flag_mistake
-from etude.config.signature import signature
+from etude.config.signature import Signature, signature
 from etude.errors import UserError
 
 _OWN_KEYS = {"_target_", "_partial_", "_convert_", "_recursive_", "_args_"}
 _LEFT_TO_OTHERS = {"hydra", "choices"}
+_LARGEST = 2**63 - 1  # what fits a whole number of torch's
 
 Node = DictConfig | Mapping[str, Any]
 
@@ -59,7 +60,7 @@ def _hints_of_class(node: Node, path: str) -> dict[str, Any]:
     """What the class of a model takes beside étude's sizes and axes: all that it needs, and what else is given."""
     if not _has(node, "_target_"):
         return {}
-    expected = signature(_value(node, "_target_", f"{path}._target_"))
+    expected = _signature_of(node, path)
     needed = expected.required.union(expected.leading).difference(GIVEN["model"])
     own = {name: hint for name, hint in expected.keywords.items() if name not in _hints(Model)}
     return {name: hint for name, hint in own.items() if name in needed or (name in node and name not in GIVEN["model"])}
@@ -89,12 +90,18 @@ def _check_value(parent: Node, name: str, hint: Any, where: str) -> None:
         _check_parts(value, where, GIVEN[name])
     elif hint is Optimizer:
         check_part(_without_groups(value, where), where)
-    elif hint is Part or hint == Part | None:
+    elif hint is Part or hint == Part | None or _is_part_of_a_part(value, hint):
         check_part(value, where)
     elif is_dataclass(hint):
         _check_section(value, hint, where)  # type: ignore[arg-type]
     elif not _conforms(value, hint):
         raise UserError(f"{where} must be {_describe(hint)}, not {_show(value)}")
+    elif type(value) is int and abs(value) > _LARGEST:
+        raise UserError(f"{where} must lie between -{_LARGEST} and {_LARGEST}, not be {value}")
+
+
+def _is_part_of_a_part(value: Any, hint: Any) -> bool:
+    return hint is Any and isinstance(value, Mapping) and "_target_" in value
 
 
 def _check_parts(node: Any, path: str, given: tuple[str, ...]) -> None:
@@ -120,14 +127,17 @@ def _without_groups(node: Any, path: str) -> Any:
     """An optimizer's node without its groups of parameters, once their form has been checked."""
     if not isinstance(node, Mapping) or "groups" not in node:
         return node
-    for number, group in enumerate(_value(node, "groups", f"{path}.groups") or []):
+    groups = _value(node, "groups", f"{path}.groups") or []
+    if not _conforms(groups, list):
+        raise UserError(f"{path}.groups must be a list of groups of parameters, not {_show(groups)}")
+    for number, group in enumerate(groups):
         match = group.get("match") if isinstance(group, Mapping) else None
         try:
             re.compile(match)  # type: ignore[type-var]
         except (re.error, TypeError) as error:
             told = 'a pattern for the names of parameters, such as {match: "norm|bias", weight_decay: 0.0}'
             raise UserError(f"{path}.groups[{number}] must have in `match` {told} ({error})") from error
-    return {key: node[key] for key in node if key != "groups"}
+    return {key: _value(node, key, f"{path}.{key}") for key in node if key != "groups"}
 
 
 def check_part(node: Any, path: str, given: tuple[str, ...] = ()) -> None:
@@ -135,7 +145,9 @@ def check_part(node: Any, path: str, given: tuple[str, ...] = ()) -> None:
     _require_section(node, path, "one of its variations")
     if not _has(node, "_target_"):
         raise UserError(f"{path} names no _target_: its YAML file must say which class it configures")
-    expected = signature(_value(node, "_target_", f"{path}._target_")).for_config(bool(node.get("_partial_")))
+    if "_partial_" in node:
+        _check_value(node, "_partial_", bool, f"{path}._partial_")
+    expected = _signature_of(node, path).for_config(bool(node.get("_partial_")))
     if not expected.open:
         of_code = expected.leading if expected.by_name_alone else ()
         _no_others(node, [name for name in expected.keywords if name not in given or name not in of_code], path)
@@ -145,6 +157,13 @@ def check_part(node: Any, path: str, given: tuple[str, ...] = ()) -> None:
     for name, hint in expected.keywords.items():
         if _has(node, name):
             _check_value(node, name, hint, f"{path}.{name}")
+
+
+def _signature_of(node: Node, path: str) -> Signature:
+    target = _value(node, "_target_", f"{path}._target_")
+    if not isinstance(target, str) or not all(name.isidentifier() for name in target.split(".")):
+        raise UserError(f"{path}._target_ must name a class, such as package.module.Name, not {_show(target)}")
+    return signature(target)
 
 
 def _value(parent: Node, name: str, where: str) -> Any:

@@ -5,15 +5,23 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from traceback import extract_tb
 
-from hydra.errors import HydraException, InstantiationException, MissingConfigException, OverrideParseException
+from hydra.errors import (
+    ConfigCompositionException,
+    HydraException,
+    InstantiationException,
+    MissingConfigException,
+    OverrideParseException,
+)
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 from yaml import MarkedYAMLError
+from yaml.reader import ReaderError
 
 from etude.config.quoting import quote
 from etude.config.schema import flag_mistake
 from etude.config.signature import signature
 from etude.errors import UserError, did_you_mean
+from etude.files import disk_mistake
 from etude.paths import folders_of
 from etude.studies.axes import axes
 from etude.studies.renames import renamed
@@ -24,16 +32,19 @@ _NOT_IN_DEFAULTS = re.compile(r"Could not (?:override|delete) '([^']+)'")
 _SEVERAL = re.compile(r"Ambiguous value for argument '(.+)'")
 _LOCATING = re.compile(r"Error locating target '([^']+)'")
 _NOT_LOADED = re.compile(r"Could not load '([^']+)/([^/']+)'")
+_READING = ("", "Error resolving interpolation ")
 _TWICE = re.compile(r"Multiple values for ([\w/]+)\.")
 
 
 def explain(error: BaseException) -> UserError | None:
-    """The sentence for an error of composition, or None where this is no mistake in a config."""
+    """The sentence for an error of composition or of the disk, or None where this is neither."""
     for cause in chain(error):
         if isinstance(cause, UserError):
             return cause
         if isinstance(cause, MarkedYAMLError) and cause.problem_mark:
             return not_yaml(cause, cause.problem_mark.name)
+        if isinstance(cause, ReaderError):
+            return not_yaml(cause, cause.name)
         if isinstance(cause, InstantiationException) and (match := _LOCATING.match(str(cause))):
             return _not_imported(match[1], cause)
         if isinstance(cause, MissingConfigException) and cause.options is not None:
@@ -46,10 +57,14 @@ def explain(error: BaseException) -> UserError | None:
             return _no_override(cause)
         if isinstance(cause, OmegaConfBaseException) and "is not in struct" in str(cause):
             return _unknown_key(cause)
-        if isinstance(cause, ValueError) and str(cause).startswith("Config group override must be"):
+        if isinstance(cause, UnicodeDecodeError) and (file := _not_text()):
+            return UserError(f"{file} is not UTF-8 text: write it anew")
+        if isinstance(cause, ValueError) and str(cause).startswith("Invalid defaults list"):
+            return UserError(str(cause))
+        if _is_no_name_of_a_file(cause):
             return UserError(
-                "a config group takes the name of one of its files, such as logger=none, and no number, true, false or "
-                f"null ({', '.join(_groups())})"
+                "a config group takes the name of one of its files, such as logger=none, or a list of such names, and "
+                f"no number, true, false, null or ${{...}} ({', '.join(_groups())})"
             )
         if isinstance(cause, ValueError) and str(cause).startswith("Only one of --run"):
             return UserError("-m, --cfg, --info and the like do not go together: leave out all but one")
@@ -57,7 +72,28 @@ def explain(error: BaseException) -> UserError | None:
         return _unknown_group(error)
     if isinstance(error, OmegaConfBaseException):
         return UserError(f"{error.full_key or 'the config'}: {str(error).splitlines()[0]}")
+    return disk_mistake(error)
+
+
+def _not_text() -> Path | None:
+    """The first config file that is no text: Python does not say which one it was."""
+    for file in (file for folder in folders_of("conf") for file in sorted(folder.rglob("*.yaml"))):
+        try:
+            file.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            return file
+        except OSError:
+            continue
     return None
+
+
+def _is_no_name_of_a_file(error: BaseException) -> bool:
+    """Whether Hydra, looking for the files of config groups, has met something else than their names."""
+    if isinstance(error, ValueError) and str(error).startswith("Config group override must be"):
+        return True
+    if isinstance(error, TypeError):  # of the items of a list
+        return Path(extract_tb(error.__traceback__)[-1].filename).name == "defaults_list.py"
+    return isinstance(error, ConfigCompositionException) and str(error).partition("'")[0] in _READING
 
 
 def missing_target(error: BaseException) -> str | None:

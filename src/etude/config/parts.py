@@ -64,6 +64,10 @@ def _explained(node: Config, given: tuple[str, ...] = ()) -> Iterator[None]:
         if isinstance(cause, ValueError):
             raise UserError(f"{cause} ({node['_target_']})") from error
         raise explain(error) or error from error
+    except (TypeError, LookupError) as error:
+        if not node["_target_"].startswith("torch."):  # it may be a mistake in the class
+            raise
+        raise UserError(f"{node['_target_']} cannot take its values: {error}") from error
 
 
 def _bind(part: Callable[..., Any], target: str, *positional: Any) -> None:

@@ -1,6 +1,7 @@
 """What `${width:512}` and its kin mean in a YAML file."""
 
 from functools import partial
+from math import inf, isfinite
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -24,7 +25,10 @@ def register() -> None:
 
 
 def _scaled(number: int, *, key: str, _root_: DictConfig) -> int:
-    return max(1, round(number * _factor(_root_, key)))
+    factor = _factor(_root_, key)
+    if isinstance(number, bool) or not isinstance(number, int | float) or not isfinite(number * factor):
+        raise UserError(f"what is scaled by {key} must be a number, such as 512, not {number!r}")
+    return max(1, round(number * factor))
 
 
 def _data_key(name: str, *, _root_: DictConfig) -> Any:
@@ -34,10 +38,7 @@ def _data_key(name: str, *, _root_: DictConfig) -> Any:
 
 def _head_dim(size: int, *, _root_: DictConfig) -> int:
     """The size of one head's keys or values as the paper prints it, times `scale.width` over `scale.head_count`."""
-    heads = _factor(_root_, "scale.head_count")
-    if heads <= 0:
-        raise UserError(f"scale.head_count must be above 0 and finite, not {heads}")
-    return max(1, round(size * _factor(_root_, "scale.width") / heads))
+    return max(1, round(size * _factor(_root_, "scale.width") / _factor(_root_, "scale.head_count")))
 
 
 def _noam_peak(*, _root_: DictConfig) -> float:
@@ -50,6 +51,8 @@ def _factor(root: DictConfig, key: str) -> float:
     factor = OmegaConf.select(root, key)
     if isinstance(factor, bool) or not isinstance(factor, int | float):
         raise UserError(f"{key} must be a number, not {factor!r}: give the factor by which to scale, such as {key}=0.5")
+    if not 0 < factor < inf:
+        raise UserError(f"{key} must be above 0 and finite, not {factor}")
     return factor
 
 

@@ -5,7 +5,7 @@ own cannot take, let its constructor say with a ValueError.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import inf
 from operator import le
@@ -28,6 +28,9 @@ _AT_LEAST = {
         data.holdout data.max_words data.max_ratio decoding.beam decoding.batch_tokens model.vocabulary model.n_layers
         model.d_model model.d_ff model.heads model.d_k model.d_v model.encoder.n_layers model.decoder.n_layers
         model.encoder.kernel model.decoder.kernel model.attention.kv_heads model.position.base model.position.clip
+        model.attention.d_model model.attention.heads model.attention.d_k model.attention.d_v model.scale.d_k
+        model.position.d_model model.norm.d_model model.feedforward.d_model model.feedforward.d_ff model.tying.d_model
+        model.encoder.d_model model.decoder.d_model model.decoder.alignment.d_model schedule.d_model
         trainer.devices trainer.micro_batches trainer.num_nodes trainer.limit_train_batches
     """,
     2: "model.scale.length tokenizer.input_sentence_size",
@@ -49,10 +52,12 @@ def check_rules(config: Config) -> None:
     Raises:
         UserError: the first rule that is broken.
     """
+    _require(
+        config, _ABOVE_ZERO, lambda value: 0 < value < inf, "be above 0 and finite"
+    )  # which many sizes follow from
     for least, keys in _AT_LEAST.items():
         _require(config, keys, partial(le, least), f"be at least {least}")
     _require(config, "seed", lambda seed: seed <= _LARGEST_SEED, f"be at most {_LARGEST_SEED}")
-    _require(config, _ABOVE_ZERO, lambda value: 0 < value < inf, "be above 0 and finite")
     _require(config, _SHARES, lambda value: 0 <= value < 1, "lie in [0, 1)")
     if config["runs_dir"] == "":
         raise UserError("runs_dir is empty: name a folder, such as runs_dir=runs")
@@ -88,8 +93,10 @@ def _wandb_takes_it(config: Config) -> None:
             f"logger.wandb.project={project}: a project of W&B has no {wrong[0]!r} in its name; "
             "a team's is told by logger.wandb.entity=TEAM logger.wandb.project=NAME"
         )
-    known = ("checkpoint", "hypotheses")
-    for artifact in at(config, "logger.wandb.artifacts") or []:
+    known, artifacts = ("checkpoint", "hypotheses"), at(config, "logger.wandb.artifacts") or []
+    if not isinstance(artifacts, Sequence) or isinstance(artifacts, str):
+        raise UserError(f"logger.wandb.artifacts must be a list, such as [checkpoint], not {artifacts!r}")
+    for artifact in artifacts:
         if artifact not in known:
             raise UserError(f"logger.wandb.artifacts: no {artifact!r}; {did_you_mean(str(artifact), known)}")
 

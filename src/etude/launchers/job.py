@@ -79,7 +79,8 @@ class Job:
             self.state = State.DIVERGED if self.divergence else State.SKIPPED
         self._launched = "" if run_dir.finished else run_dir.config_file.read_text(encoding="utf-8")
         self.reason = ""  # why it failed
-        self.started = self.ended = 0.0  # seconds since the epoch
+        self.started = self.ended = 0.0  # seconds since the epoch; what lies between is told by no clock that is set
+        self._began = 0.0  # by the monotonic clock
         self.retries = retries
         self.attempts = 0
         self.gpus: tuple[str, ...] = ()  # that it runs on
@@ -166,6 +167,7 @@ class Job:
         if self._launched != self.run_dir.config_file.read_text(encoding="utf-8"):  # another command asked for others
             write_text(self.run_dir.config_file, self._launched)  # devices meanwhile; these are what the slot is for
         self.state, self.started, self.ended = State.RUNNING, time.time(), 0.0
+        self._began = time.monotonic()
         self._process, self._code, self.reason, self.stopping = None, None, "", False
         self.gpus = tuple(gpus or ())
         self.attempts += 1
@@ -231,7 +233,8 @@ class Job:
     def _end(self, state: State, reason: str = "") -> None:
         if self._claim is not None:
             self._claim.close()
-        self.state, self.reason, self.ended = state, reason, time.time()
+        self.state, self.reason = state, reason
+        self.ended = self.started + time.monotonic() - self._began
 
 
 def _how(code: int) -> str:

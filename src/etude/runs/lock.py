@@ -4,6 +4,7 @@ The locks die with their processes. `flock` holds them, on this machine and on a
 it on (docs/clusters.md). Those of a training that runs share lie in `runs/.trainings`.
 """
 
+import errno
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -109,3 +110,7 @@ def _held(file: Path | None) -> bool:
             return False
     except Timeout:
         return True
+    except OSError as error:
+        if error.errno in (errno.EROFS, errno.EACCES):  # of a disk that is only read, or another's: nobody here has it
+            return False
+        raise

@@ -127,11 +127,13 @@ class RunDir:
         """The frozen config as plain data.
 
         Raises:
-            UserError: the file is torn.
+            UserError: the file is torn, or there is none.
         """
         try:
             text = self.config_file.read_text(encoding="utf-8")
             told = _parse(text)
+        except (FileNotFoundError, IsADirectoryError) as error:
+            raise UserError(f"{self.path} has no config.yaml: delete the directory and train again") from error
         except (ValueError, yaml.YAMLError):
             text, told = "", None
         # What was cut short may still be YAML, but lacks the choices, which are written last, or the end of a line.

@@ -51,7 +51,7 @@ def gloss(group: str, value: str, folders: Iterable[Traversable] = ()) -> str:
     """
     files = (folder / group / f"{value}.yaml" for folder in folders or folders_of("conf"))
     first = next((file for file in files if file.is_file()), None)
-    lines = first.read_text(encoding="utf-8").splitlines() if first else []
+    lines = first.read_bytes().decode("utf-8", "replace").splitlines() if first else []
     comments = (line.lstrip("# ") for line in lines if line.startswith("#") and not line.startswith("# @package"))
     return next(comments, "")
 
@@ -80,10 +80,11 @@ def renew(document: str) -> str:
 def _defaults(group: str, option: str = "train") -> Iterator[tuple[str, str]]:
     """Group and value of each line in a defaults list, and of the lists of what it chooses."""
     content = read_yaml(find_file("conf", f"{group}/{option}.yaml".lstrip("/")))
-    for line in (content or {}).get("defaults", []):  # of a file that says nothing there is nothing
+    lines = content.get("defaults") if isinstance(content, dict) else None
+    for line in lines if isinstance(lines, list) else ():  # Hydra tells what else stands there, where it is chosen
         for name, value in line.items() if isinstance(line, dict) else ():
             below = f"{group}/{name}".lstrip("/")
-            if value is not None and not name.startswith("override "):
+            if isinstance(value, str) and not str(name).startswith("override "):
                 yield below, value
                 if not value.startswith("${"):
                     yield from _defaults(below, value)

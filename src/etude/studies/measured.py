@@ -122,7 +122,8 @@ def load_measured(name: str, typed: Sequence[str] = ()) -> MeasuredStudy:
     _check_odd(sizes)
     repeats = _numbers(f"repeats={words['repeats']}", words["repeats"]) if "repeats" in words else [content["repeats"]]
     if len(repeats) != 1 or type(repeats[0]) is not int or repeats[0] < 1:
-        raise UserError("repeats is one whole number above 0, such as repeats=5")
+        where = "" if "repeats" in words else f"{file}: "
+        raise UserError(f"{where}repeats is one whole number above 0, such as repeats=5")
     return MeasuredStudy(name, str(content.get("title", name)), rows, sizes, repeats[0], model)
 
 

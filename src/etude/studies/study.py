@@ -75,7 +75,8 @@ class Study:
 
 def study_names() -> list[str]:
     """Every study there is, the user's own and the shipped ones."""
-    return sorted({file.parent.name for folder in folders_of("experiments") for file in folder.glob("*/study.yaml")})
+    files = (file for folder in folders_of("experiments") for file in folder.glob("*/study.yaml"))
+    return sorted({file.parent.name for file in files if file.is_file()})
 
 
 def find_study(name: str) -> Path:
@@ -194,7 +195,10 @@ def _paper(file: Path, arms: dict[str, list[str]]) -> Paper:
     check_keys(file, content, allowed={"source", "test_set", "arms", "proportions"})
     need(file, content, "arms")
     numbers: dict[str, dict[str, float | None]] = {}
-    for arm, row in (content["arms"] or {}).items():
+    printed = content["arms"] or {}
+    if not isinstance(printed, dict):
+        raise UserError(f"{file}: arms must map the name of each arm to what the paper prints of it")
+    for arm, row in printed.items():
         if arm not in arms:
             raise UserError(f"{file}: arms: the study has no arm {arm!r}: {did_you_mean(str(arm), arms)}")
         if not isinstance(row, dict) or not all(v is None or type(v) in (int, float) for v in row.values()):

@@ -97,7 +97,7 @@ def model(config: Config, vocab_size: int) -> EncoderDecoder:
             taken = {key: value for key, value in node.items() if key in takes}
             part = instantiate({"_target_": node["_target_"], "_partial_": True} | taken, _convert_="all")
             made: EncoderDecoder = part(**given)
-    except ValueError as error:
+    except (ValueError, RuntimeError) as error:  # torch's own, of sizes below zero or beyond all memory
         raise UserError(f"this model cannot be built: {error}") from error
     except KeyError as error:
         raise UserError(f"the model of this run has no {error}, which today's code needs: train it again") from error
