@@ -43,15 +43,15 @@ CONTAINERS = {"Dockerfile": r"^COPY (.+) \S+$", "etude.def": r"^    (\S+) /usr/s
 
 
 @pytest.mark.parametrize(("recipe", "copied"), CONTAINERS.items(), ids=CONTAINERS.keys())
-def test_a_container_has_all_that_the_wheel_is_built_from(recipe, copied):
+def test_a_container_has_all_that_the_wheel_is_built_from_and_the_versions_that_were_tested(recipe, copied):
     text = (ROOT / recipe).read_text(encoding="utf-8")
     names = {name for line in re.findall(copied, text, re.MULTILINE) for name in line.split()}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
-    needed = {"src", "pyproject.toml", project["project"]["readme"], *project["project"]["license-files"]}
+    needed = {"src", "pyproject.toml", "constraints.txt", project["project"]["readme"], *project["project"]["license-files"]}
     assert names == needed | wheel["force-include"].keys()
     assert all((ROOT / name).exists() for name in names)
     [python] = re.findall(r"python:([\d.]+)-slim", text)
     assert f"{python}.0" in SpecifierSet(project["project"]["requires-python"])
-    [extras] = re.findall(r"/usr/src/etude\[([\w,-]+)\]", text)
+    [extras] = re.findall(r"-c /usr/src/etude/constraints.txt \"/usr/src/etude\[([\w,-]+)\]", text)
     assert {*extras.split(",")} <= project["project"]["optional-dependencies"].keys()
