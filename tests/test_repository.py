@@ -48,7 +48,13 @@ def test_a_container_has_all_that_the_wheel_is_built_from_and_the_versions_that_
     names = {name for line in re.findall(copied, text, re.MULTILINE) for name in line.split()}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
-    needed = {"src", "pyproject.toml", "constraints.txt", project["project"]["readme"], *project["project"]["license-files"]}
+    needed = {
+        "src",
+        "pyproject.toml",
+        "constraints.txt",
+        project["project"]["readme"],
+        *project["project"]["license-files"],
+    }
     assert names == needed | wheel["force-include"].keys()
     assert all((ROOT / name).exists() for name in names)
     [python] = re.findall(r"python:([\d.]+)-slim", text)

@@ -358,7 +358,7 @@ def test_a_mistake_that_only_the_run_can_find_is_one_sentence_on_two_devices_too
         (["sweep", "nothing.yaml"], "nothing.yaml"),
         (["report", "tabel3"], "there is no study 'tabel3'"),
         (["translate"], "run"),
-        (["train", "logger.wandb.mode=disabled"], "logger.wandb.mode must be one of offline, online, not 'disabled'"),
+        (["train", "logger.wandb.mode=of"], "logger.wandb.mode must be one of offline, online, disabled, not 'of'"),
         (["train", "budget.max_steps=-1"], "budget.max_steps must be at least 1, not -1"),
         (["train", "data=files", "data.tsv=pairs.tsv", "data.languages=[en]"], "data.languages=['en'] must name two"),
         (["evaluate", "run=x", "split=train"], "split must be one of valid, test"),

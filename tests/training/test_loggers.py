@@ -76,6 +76,19 @@ def test_whoever_has_switched_wandb_off_gets_no_logger(run: RunDir, monkeypatch:
     assert wandb(run, CONFIG, mode="online", project="etude", entity=None) == []
 
 
+def test_what_the_environment_tells_wandb_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"MODE": "disabled", "PROJECT": "mine", "ENTITY": "team"}.items():
+        monkeypatch.setenv(f"WANDB_{name}", value)
+    told = resolve(compose(["logger=wandb"]))["logger"]["wandb"]
+    assert (told["mode"], told["project"], told["entity"]) == ("disabled", "mine", "team")
+    assert resolve(compose(["logger=wandb", "logger.wandb.project=typed"]))["logger"]["wandb"]["project"] == "typed"
+
+
+def test_a_logger_that_is_disabled_is_none(run: RunDir) -> None:
+    assert wandb(run, CONFIG, mode="disabled", project="etude", entity=None) == []
+    assert not (run.path / "wandb").exists()
+
+
 def log_steps(run: RunDir, steps: Iterable[int], monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Log a row for each step, as a process does that goes on before the first; (step, number) of what W&B gets."""
     logged: list[tuple[int, int]] = []

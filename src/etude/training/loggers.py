@@ -85,7 +85,7 @@ def wandb(
     run: RunDir,
     config: dict[str, Any],
     *,
-    mode: Literal["offline", "online"],
+    mode: Literal["offline", "online", "disabled"],
     project: str,
     entity: str | None,
     tags: Sequence[str] = (),
@@ -94,7 +94,8 @@ def wandb(
 ) -> list[Logger]:
     """Weights & Biases, under the id that the run was begun with, so that a resumed run goes on with its curve.
 
-    Where the server cannot be reached, or knows no key, the run goes on offline and says so; where W&B cannot be
+    Where it is disabled there is no logger. Where the server cannot be reached, or knows no key, the run goes on
+    offline and says so; where W&B cannot be
     started at all, or is switched off, without it. Under an agent of W&B, which gives the id and waits for what the run
     reports, it is online whatever the mode.
     """
@@ -107,6 +108,8 @@ def wandb(
             log.info("W&B shows this run at %s", started.url)
         return [WandbLogger(run, started, artifacts)]
 
+    if mode == "disabled" and not _of_an_agent():
+        return []
     if mode == "online" or _of_an_agent():
         try:
             return begin(online=True)
