@@ -192,6 +192,12 @@ def test_a_module_that_does_not_import_is_told_with_its_file_and_line(folder):
         build.model(config, 40)
 
 
+def test_a_module_that_is_imported_for_its_signature_is_told_with_its_file_and_line(folder):
+    write(folder / "mine/other.py", "\nimport nothing_like_this\nclass Window(nothing_like_this.Part): ...\n")
+    with pytest.raises(UserError, match=r"mine/other.py, line 2: No module named 'nothing_like_this'"):
+        resolve_valid(compose(["model.attention._target_=mine.other.Window"]))
+
+
 def test_a_module_that_is_no_python_is_told_with_its_line(folder):
     with pytest.raises(UserError, match=r"mine/other.py, line 2: this is not Python"):
         attention(folder, "class Window:\n  def\n")
@@ -202,8 +208,9 @@ def test_a_class_whose_argument_is_missing_is_told(folder):
         attention(folder, HEAD + "reach, window): ...\n")
 
 
-def test_an_argument_that_a_class_does_not_take_is_told_with_the_nearest(folder):
-    with pytest.raises(UserError, match=r"reach is not a key of model.attention; did you mean reaches\?"):
+def test_an_argument_that_a_class_does_not_take_is_told_with_the_class_and_the_nearest(folder):
+    told = r"reach is not a key of model.attention, for mine.other.Window does not take it; did you mean reaches\?"
+    with pytest.raises(UserError, match=told):
         attention(folder, HEAD + "reaches=1): ...\n")
 
 

@@ -183,7 +183,9 @@ def _value(parent: Node, name: str, where: str) -> Any:
 def _no_others(node: Node, names: Any, path: str) -> None:
     for key in node:
         if key not in names and key not in _OWN_KEYS and not (path == "" and key in _LEFT_TO_OTHERS):
-            raise no_such_key(_join(path, str(key)), path or "the config", names)
+            target = str(node.get("_target_", ""))
+            not_ours = "" if target.startswith("etude.") else target
+            raise no_such_key(_join(path, str(key)), path or "the config", names, not_ours)
 
 
 def _require_section(node: Any, path: str, what: str) -> None:

@@ -19,7 +19,7 @@ from yaml.reader import ReaderError
 
 from etude.config.quoting import quote
 from etude.config.schema import flag_mistake
-from etude.config.signature import signature
+from etude.config.signature import not_imported, signature
 from etude.errors import UserError, did_you_mean
 from etude.files import disk_mistake
 from etude.paths import folders_of
@@ -129,9 +129,7 @@ def _not_imported(target: str, error: InstantiationException) -> UserError:
         return mistake
     _, *from_hydra = chain(error)
     cause = (from_hydra[1:] or from_hydra or [error])[0]  # Hydra's own ImportError says nothing
-    own = [frame for frame in extract_tb(cause.__traceback__) if not frame.filename.startswith("<frozen")]
-    where = f"{own[-1].filename}, line {own[-1].lineno}" if own else "its module"
-    return UserError(f"_target_: {target} cannot be imported: {where}: {cause}; mend it, or install what it asks for")
+    return not_imported(target, cause)
 
 
 def _missing_option(error: MissingConfigException) -> UserError:
@@ -187,8 +185,8 @@ def _no_such_group(group: str) -> UserError:
     return UserError(f"{group} is not a config group; {did_you_mean(group, _groups())}")
 
 
-def no_such_key(key: str, section: str, known: Iterable[str]) -> UserError:
-    """The sentence for a key that its section does not have."""
+def no_such_key(key: str, section: str, known: Iterable[str], target: str = "") -> UserError:
+    """The sentence for a key that its section, or the class `target` that it configures, does not have."""
     if section == "model.position" and "cross" in key:
         return UserError(
             f"{key} does not exist: source and target have no offset from each other, so that every position scheme "
@@ -196,7 +194,8 @@ def no_such_key(key: str, section: str, known: Iterable[str]) -> UserError:
         )
     if now := renamed(key):
         return UserError(f"{key} was renamed to {now}: write {now}=...")
-    return UserError(f"{key} is not a key of {section}; {did_you_mean(key.rpartition('.')[2], known)}")
+    refused = f", for {target} does not take it" if target else ""
+    return UserError(f"{key} is not a key of {section}{refused}; {did_you_mean(key.rpartition('.')[2], known)}")
 
 
 def _unknown_group(error: HydraException) -> UserError:

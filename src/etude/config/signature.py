@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any, Literal
 
 from etude.errors import UserError, did_you_mean
@@ -98,6 +99,13 @@ def _signature(target: str) -> Signature:
 def not_python(error: SyntaxError) -> UserError:
     """The sentence for a file that cannot be read as Python."""
     return UserError(f"{error.filename}, line {error.lineno}: this is not Python: {error.msg}")
+
+
+def not_imported(target: str, error: BaseException) -> UserError:
+    """The sentence for a target whose module ends in an error of its own."""
+    own = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
+    where = f"{own[-1].filename}, line {own[-1].lineno}" if own else "its module"
+    return UserError(f"_target_: {target} cannot be imported: {where}: {error}; mend it, or install what it asks for")
 
 
 def _source(module: str) -> Path | None:
@@ -188,9 +196,7 @@ def _imported(module: str, name: str) -> Signature:
     except AttributeError as error:
         raise UserError(f"_target_: {module}.{name} names nothing in {module}") from error
     except Exception as error:
-        raise UserError(
-            f"_target_: {module}.{name} cannot be imported: {error}; mend it, or install what it asks for"
-        ) from error
+        raise not_imported(f"{module}.{name}", error) from error
     try:
         parameters = inspect.signature(target).parameters.values()
     except (TypeError, ValueError):  # of what is written in C
