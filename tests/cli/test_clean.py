@@ -167,7 +167,7 @@ def test_where_there_is_nothing_to_clean_that_is_said(make_run: Make, capsys: py
     ("words", "told"),
     [
         (["tabel3"], "runs holds no runs of a study 'tabel3': did you mean table3"),
-        (["runs_dir=nowhere"], "there is no folder of runs nowhere"),
+        (["runs_dir=nowhere"], "there is no folder nowhere"),
         (["--yess"], "takes no --yess; did you mean --yes"),
         (["study=table3"], "etude clean takes no study=table3"),
     ],

@@ -268,7 +268,7 @@ def test_a_pipe_gets_plain_text_of_120_columns_at_most(make_run: Make, capsys: C
         (["../runs"], "there is no study"),
         (["--jsn"], "did you mean --json"),
         (["run_dir=x"], "did you mean runs_dir="),
-        (["runs_dir=nowhere"], "there is no folder of runs nowhere"),
+        (["runs_dir=nowhere"], "there is no folder nowhere"),
     ],
 )
 def test_words_it_does_not_understand_are_told(words: list[str], told: str, make_run: Make) -> None:

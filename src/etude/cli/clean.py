@@ -33,7 +33,7 @@ def main(words: Sequence[str]) -> None:
     asked = parse("clean", HELP, words)
     runs_dir = asked.runs_dir
     if not runs_dir.is_dir():
-        raise UserError(f"there is no folder of runs {runs_dir}: say where they lie with runs_dir=DIR")
+        raise UserError(f"there is no folder {runs_dir}: say where the runs lie with runs_dir=DIR")
     studies = sorted({path.parent.parent.name for path in runs_dir.glob("*/*/seed*/")})
     for name in asked.words:
         if name not in studies:

@@ -58,7 +58,9 @@ def main(words: Sequence[str]) -> None:
     arguments = parse("status", HELP, words)
     asked, runs_dir = arguments.words, arguments.runs_dir
     if not runs_dir.is_dir():
-        raise UserError(f"there is no folder of runs {runs_dir}: train something first, or say where with runs_dir=DIR")
+        raise UserError(
+            f"there is no folder {runs_dir}: train something first, or say where the runs lie with runs_dir=DIR"
+        )
     found, notes = studies_in(runs_dir)
     known = {*found, *study_names()}
     for name in asked:
