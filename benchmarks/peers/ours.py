@@ -12,11 +12,11 @@ from etude.config.compose import compose
 from etude.config.identity import resolve
 from etude.data.batch import Batch
 from etude.decoding.beam import BeamSearch
+from etude.processor.allocator import keep_large_blocks
+from etude.processor.matmul import choose_matmul
 from etude.tasks import build
 from etude.tasks.size import measure_size
-from etude.training.allocator import keep_large_blocks
 from etude.training.build import training_module
-from etude.training.matmul import choose_matmul
 from peers.torch_nn import D_FF, D_MODEL, DROPOUT, HEADS, LAYERS, SMOOTHING, VOCABULARY
 from peers.trained import Trained, batches
 

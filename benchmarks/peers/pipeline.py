@@ -11,10 +11,10 @@ from pathlib import Path
 from etude.config.compose import compose
 from etude.config.identity import freeze
 from etude.logs import quiet_libraries
+from etude.processor.allocator import keep_large_blocks
+from etude.processor.matmul import choose_matmul
 from etude.tasks import build
-from etude.training.allocator import keep_large_blocks
 from etude.training.build import training_data, training_module
-from etude.training.matmul import choose_matmul
 from etude.training.metrics_writers import ProgressFile
 from etude.training.module import TrainingModule
 from etude.training.randomness import reseed

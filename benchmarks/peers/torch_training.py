@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from etude.data.batch import Batch
-from etude.training.allocator import keep_large_blocks
-from etude.training.matmul import choose_matmul
+from etude.processor.allocator import keep_large_blocks
+from etude.processor.matmul import choose_matmul
 from peers.torch_nn import HandWired, smoothed_loss
 from peers.trained import Trained
 

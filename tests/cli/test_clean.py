@@ -11,8 +11,8 @@ from etude.cli.clean import main as clean
 from etude.errors import UserError
 from etude.runs.cleaning import find_removable, remove
 from etude.runs.run_dir import RunDir
-from etude.training.build import load_trained
-from etude.training.checkpoints import read_checkpoint
+from etude.trained.checkpoint import read_checkpoint
+from etude.trained.load import load_trained
 
 Make = Callable[..., RunDir]
 KEPT = ("config.yaml", "overrides.txt", "metrics.csv", "hypotheses.test.txt", "log.txt", "tokenizer.model")

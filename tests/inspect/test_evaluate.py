@@ -17,7 +17,7 @@ from etude.inspect.analyze.subject import Subject
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
-from etude.training.build import load_trained
+from etude.trained.load import load_trained
 from etude.training.run import train
 
 TINY = ["model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "trainer=cpu", "logger=none"]

@@ -14,8 +14,8 @@ from etude.config.identity import freeze
 from etude.launchers.job import train_command
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
-from etude.training.averaging import final_weights
-from etude.training.checkpoints import read_checkpoint
+from etude.trained.checkpoint import read_checkpoint
+from etude.trained.weights import final_weights
 
 Freeze = Callable[..., RunDir]
 

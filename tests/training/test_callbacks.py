@@ -16,9 +16,9 @@ from etude.config.identity import freeze
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
 from etude.tasks.perplexity import perplexity
-from etude.training.averaging import final_weights
-from etude.training.build import load_trained
-from etude.training.checkpoints import model_weights, read_checkpoint
+from etude.trained.checkpoint import model_weights, read_checkpoint
+from etude.trained.load import load_trained
+from etude.trained.weights import final_weights
 from etude.training.metrics_writers import read_metrics
 from etude.training.run import train
 

@@ -16,8 +16,9 @@ from etude.data.tokenizer import PAD
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.tasks.perplexity import negative_log_likelihood, perplexity
-from etude.training.build import learning_rate, training_data
+from etude.training.build import training_data
 from etude.training.run import train
+from etude.training.schedule import learning_rate
 
 STEPS, SEEDS, TOLERANCE = 800, (1, 2, 3), 0.02
 

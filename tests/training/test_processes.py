@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from etude.launchers.job import train_command
+from etude.trained.checkpoint import newest_checkpoint
 from etude.training import processes
-from etude.training.checkpoints import newest_checkpoint
 from etude.training.processes import Poll
 
 from .conftest import Freeze, in_processes

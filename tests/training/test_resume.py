@@ -16,7 +16,7 @@ from etude.errors import UserError
 from etude.files import write_json
 from etude.runs.provenance import Code, code_of
 from etude.runs.run_dir import RunDir
-from etude.training.checkpoints import previous, read_checkpoint
+from etude.trained.checkpoint import previous, read_checkpoint
 from etude.training.run import train
 
 from .conftest import Freeze, found

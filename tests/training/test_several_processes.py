@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from etude.runs.run_dir import RunDir
-from etude.training.checkpoints import read_checkpoint
+from etude.trained.checkpoint import read_checkpoint
 from etude.training.run import train
 
 from .conftest import Freeze, distance, in_processes, update, with_plain_descent

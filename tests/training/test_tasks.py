@@ -17,7 +17,7 @@ from etude.inspect.evaluate import evaluate
 from etude.runs.material import identify
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
-from etude.training.checkpoints import read_checkpoint
+from etude.trained.checkpoint import read_checkpoint
 from etude.training.run import train
 
 from .conftest import TIMES, Freeze, distance, in_processes, update, with_plain_descent

@@ -20,9 +20,9 @@ from etude.files import write_text
 from etude.paths import shipped
 from etude.runs.lock import Busy
 from etude.tasks import build
-from etude.training.build import learning_rate
 from etude.training.metrics_writers import read_metrics
 from etude.training.run import main, train
+from etude.training.schedule import learning_rate
 
 from .conftest import Freeze
 

@@ -12,7 +12,7 @@ import torch
 from etude.config.compose import compose
 from etude.config.identity import freeze
 from etude.errors import UserError
-from etude.training.checkpoints import read_checkpoint
+from etude.trained.checkpoint import read_checkpoint
 from etude.training.metrics_writers import read_metrics
 from etude.training.run import train
 

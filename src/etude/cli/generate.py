@@ -34,7 +34,7 @@ def _generate(config: "DictConfig") -> None:
     check(config, Generate)
     logging_to(None)
     from etude.tasks import build
-    from etude.training.build import load_trained
+    from etude.trained.load import load_trained
 
     sampling = make(resolve(config)["sampling"])
     trained, model, tokenizer = load_trained(RunDir.at(config.run))

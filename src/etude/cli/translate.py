@@ -34,7 +34,7 @@ def _translate(config: "DictConfig") -> None:
     check(config, Translate)
     logging_to(None)
     from etude.tasks import build
-    from etude.training.build import load_trained
+    from etude.trained.load import load_trained
 
     trained, transformer, tokenizer = load_trained(RunDir.at(config.run))
     transformer.to(build.device(config.device))

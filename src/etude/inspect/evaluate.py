@@ -10,8 +10,8 @@ from etude.runs.divergence import divergence
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.tasks.metrics import format_scores, score_translations
-from etude.training.build import load_trained
-from etude.training.checkpoints import read_checkpoint
+from etude.trained.checkpoint import read_checkpoint
+from etude.trained.load import load_trained
 
 log = logging.getLogger(__name__)
 

@@ -1,30 +1,13 @@
-"""Averaging the last checkpoints (section 6.1): the weights that a run ends with are their mean.
+"""Keeping the checkpoints whose mean a run ends with (section 6.1)."""
 
-`averaging.checkpoints: k` keeps the weights of the last step and of k - 1 before it, `averaging.every` steps apart, a
-file each. Which steps these are follows from the config alone, so that a run that was killed and goes on keeps the
-same ones. 0 keeps none: a run ends with the weights of its last step.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from lightning import Callback, Trainer
 
 from etude.data.batching import Batch
-from etude.runs.run_dir import RunDir
-from etude.training.checkpoints import model_weights, read_checkpoint
 from etude.training.module import TrainingModule
-
-
-def averaged_checkpoints(run: RunDir, config: Mapping[str, Any]) -> dict[int, Path]:
-    """The checkpoints whose mean a run ends with, step -> file, the oldest first; none where that is off."""
-    checkpoints, every = config["averaging"]["checkpoints"], config["averaging"]["every"]
-    max_steps = config["budget"]["max_steps"]
-    first = max_steps - (checkpoints - 1) * every
-    folder = run.checkpoint.parent
-    return {step: folder / f"step-{step:08}.ckpt" for step in range(first, max_steps + 1, every)}
 
 
 class KeepWeights(Callback):
@@ -43,33 +26,3 @@ class KeepWeights(Callback):
         """Save, before a validation of the same step saves the checkpoint from which a killed run goes on."""
         if module.step_completed_by(batch) and trainer.global_step in self.files:
             trainer.save_checkpoint(self.files[trainer.global_step], weights_only=True)
-
-
-def mean_weights(files: Sequence[Path]) -> dict[str, torch.Tensor]:
-    """The mean of the model's weights in some checkpoints, summed in double precision in the order given.
-
-    Raises:
-        UserError: one of them is missing or torn.
-    """
-    total: dict[str, torch.Tensor] = {}
-    for file in files:
-        weights = model_weights(read_checkpoint(file))
-        # Not in place: of tied weights a checkpoint holds one tensor under several names.
-        total = {name: total[name] + value if total else value.double() for name, value in weights.items()}
-    return {name: (value / len(files)).to(weights[name].dtype) for name, value in total.items()}
-
-
-def final_checkpoints(run: RunDir, config: Mapping[str, Any]) -> list[Path]:
-    """The files whose mean a run ends with: its last, or where `callbacks.best_checkpoint` keeps it, its best."""
-    best = "best_checkpoint" in config.get("callbacks", {})
-    one = run.checkpoint.with_name("best.ckpt") if best else run.checkpoint
-    return [*averaged_checkpoints(run, config).values()] or [one]
-
-
-def final_weights(run: RunDir, config: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    """The model's weights that a run ends with.
-
-    Raises:
-        UserError: a checkpoint is missing, because the run has not got there yet or someone deleted it, or is torn.
-    """
-    return mean_weights(final_checkpoints(run, config))

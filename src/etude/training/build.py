@@ -1,51 +1,25 @@
 """From a frozen config, or from a trained run, to what Lightning trains and what it has learned."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import torch
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from etude.config.parts import make
 from etude.data.datamodule import TextDataModule
 from etude.data.store import TokenStore
-from etude.data.tokenizer import PAD, Tokenizer
+from etude.data.tokenizer import PAD
 from etude.errors import UserError
-from etude.files import read_json
 from etude.model.encoder_decoder import EncoderDecoder
-from etude.runs.divergence import divergence
-from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.tasks.build import batch_sizes
-from etude.training.allocator import keep_large_blocks
-from etude.training.averaging import final_weights
 from etude.training.compiled import compile_step
 from etude.training.loss import LabelSmoothing
-from etude.training.matmul import DEFAULT, choose_matmul
 from etude.training.module import TrainingModule
 from etude.training.optimizer import make_optimizer
 from etude.training.schedule import as_scheduler
 
 Config = dict[str, Any]
-
-
-def learning_rate(config: Config) -> Callable[[int], float]:
-    """The learning rate of update 1, 2, ..., as `training_module` sets it.
-
-    Raises:
-        UserError: the schedule refuses its values.
-    """
-    schedule = config["schedule"]
-    if not schedule.get("_partial_"):
-        return make(schedule)
-    optimizer = torch.optim.SGD([torch.zeros(1)], lr=config["optimizer"]["lr"])
-    setting, rates = make(schedule, optimizer), []
-    for _ in range(config["budget"]["max_steps"]):
-        rates.append(optimizer.param_groups[0]["lr"])
-        optimizer.step()
-        setting.step()
-    return lambda step: rates[step - 1]
 
 
 def training_module(config: Config, transformer: EncoderDecoder) -> TrainingModule:
@@ -101,30 +75,3 @@ def training_data(config: Config, text: TokenStore, *, start_step: int) -> TextD
         limit=config["trainer"]["limit_train_batches"],
         examples=build.task(config).examples,
     )
-
-
-def load_trained(run: RunDir) -> tuple[Config, EncoderDecoder, Tokenizer]:
-    """What a run learned: its config, the model with its weights, in evaluation mode, and its subwords.
-
-    Raises:
-        UserError: the directory holds no run, or its checkpoint is missing or torn, as that of a run which diverged
-            before its first one.
-    """
-    if not run.config_file.is_file():
-        raise run.not_a_run
-    config = run.config()
-    never_saved = not run.checkpoint.is_file() and not run.cleaned_file.is_file()
-    if never_saved and run.finished and (how := divergence(run.result())):
-        raise UserError(f"{run.path} diverged before its first checkpoint ({how}): there are no weights")
-    weights = final_weights(run, config)
-    tokenizer = Tokenizer(run.tokenizer_file)
-    transformer = build.model(config, len(tokenizer))
-    choose_matmul(DEFAULT, transformer, (read_json(run.environment_file) or {}).get("matmul"))  # as it was measured
-    keep_large_blocks()
-    try:
-        transformer.load_state_dict(weights)
-    except RuntimeError as error:
-        raise UserError(
-            f"{run.checkpoint.parent} does not fit the model of {run.config_file}: train the run again"
-        ) from error
-    return config, transformer.eval(), tokenizer

@@ -29,6 +29,8 @@ from etude.files import read_json, remove_leftovers, replacing, write_json
 from etude.logs import logging_to, quiet_libraries
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.paths import import_from_here
+from etude.processor.allocator import keep_large_blocks
+from etude.processor.matmul import choose_matmul
 from etude.runs.divergence import EXIT_STATUS, divergence
 from etude.runs.environment import environment, libraries_of
 from etude.runs.lock import hold_lock, hold_training
@@ -36,13 +38,11 @@ from etude.runs.provenance import code_changed
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.tasks.text_size import flops_to_train
-from etude.training.allocator import keep_large_blocks
-from etude.training.averaging import averaged_checkpoints, final_checkpoints, final_weights
+from etude.trained.checkpoint import previous
+from etude.trained.weights import averaged_checkpoints, final_checkpoints, final_weights
 from etude.training.build import make_parts, training_module
-from etude.training.checkpoints import previous
 from etude.training.divergence import Diverged, no_scores
 from etude.training.loggers import finish, record
-from etude.training.matmul import choose_matmul
 from etude.training.metrics_writers import ProgressFile
 from etude.training.module import TrainingModule
 from etude.training.optimizer import make_optimizer

@@ -1,11 +1,14 @@
 """The learning rate as a function of the step (section 5.3), and schedulers made of it."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
+import torch
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
+from etude.config.parts import make
 from etude.errors import UserError
 
 
@@ -141,6 +144,24 @@ def as_scheduler(rate: Callable[[int], float]) -> Callable[[Optimizer], LambdaLR
         return LambdaLR(optimizer, lambda update: rate(update + 1))
 
     return of
+
+
+def learning_rate(config: Mapping[str, Any]) -> Callable[[int], float]:
+    """The learning rate of update 1, 2, ..., as training sets it.
+
+    Raises:
+        UserError: the schedule refuses its values.
+    """
+    schedule = config["schedule"]
+    if not schedule.get("_partial_"):
+        return make(schedule)
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=config["optimizer"]["lr"])
+    setting, rates = make(schedule, optimizer), []
+    for _ in range(config["budget"]["max_steps"]):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        setting.step()
+    return lambda step: rates[step - 1]
 
 
 def _check(warmup_steps: int, **shares: float) -> None:

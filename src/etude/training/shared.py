@@ -8,7 +8,7 @@ from lightning.pytorch.loggers import Logger
 from etude.runs.run_dir import RunDir
 from etude.runs.shared_training import take_over
 from etude.tasks.metrics import add_missing_metrics
-from etude.training.averaging import final_checkpoints
+from etude.trained.weights import final_checkpoints
 from etude.training.build import make_parts
 from etude.training.loggers import finish, record
 

@@ -21,9 +21,10 @@ from etude.data.store import TokenStore
 from etude.errors import UserError
 from etude.files import is_whole_archive
 from etude.runs.run_dir import RunDir
+from etude.trained.checkpoint import newest_checkpoint
 from etude.training.averaging import KeepWeights
 from etude.training.build import training_data
-from etude.training.checkpoints import Checkpoints, DirectIO, newest_checkpoint
+from etude.training.checkpoints import Checkpoints, DirectIO
 from etude.training.divergence import Diverged, DivergenceWatch, all_finite
 from etude.training.metrics_callback import Records
 from etude.training.metrics_writers import Bar, LoggerSink, LogSink, MetricsFile, ProgressFile, Sink, missing_steps

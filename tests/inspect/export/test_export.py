@@ -15,7 +15,7 @@ from etude.config.parts import make
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
-from etude.training.build import load_trained
+from etude.trained.load import load_trained
 from etude.training.run import train
 
 pytest.importorskip("ctranslate2", reason="needs the extra ctranslate2")

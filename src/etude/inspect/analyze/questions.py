@@ -11,7 +11,7 @@ import torch
 from etude.data.batching import Batch
 from etude.inspect.analyze.subject import Pair, Subject, Text
 from etude.inspect.analyze.sums import Sums, change, length_ratio
-from etude.training.averaging import mean_weights
+from etude.trained.weights import mean_weights
 
 _JOINED = (1, 2, 4)  # pairs in a line
 _SHORTEST = 8  # pieces; the first bucket reaches up to here, each further one twice as far

@@ -18,7 +18,7 @@ from etude.inspect.analyze.sums import Sums, sum_bleu, sum_brackets, sum_nll
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
-from etude.training.build import load_trained
+from etude.trained.load import load_trained
 
 Pair = tuple[str, str]
 

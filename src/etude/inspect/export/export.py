@@ -11,7 +11,7 @@ from etude.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
-from etude.training.build import load_trained
+from etude.trained.load import load_trained
 
 README = """# {run} for CTranslate2
 

@@ -10,10 +10,9 @@ from etude.errors import UserError, did_you_mean
 from etude.model.pieces import sum_cost
 from etude.model.precision import autocast
 from etude.paths import folders_of
+from etude.processor.matmul import choose_matmul
 from etude.tasks import build
 from etude.tasks.size import Config, measure_size
-from etude.training.build import training_module
-from etude.training.matmul import choose_matmul
 from etude.yaml_file import read_yaml
 
 _SECONDS = 4.0  # that a measurement takes, beyond finding its batch
@@ -69,6 +68,8 @@ def measure_device(config: Config) -> Device:
     Batches grow until a step takes a while or they are as large as the budget says: large enough to be worth the
     device's while, small enough for a model that is none of this machine's size.
     """
+    from etude.training.build import training_module  # a plan that measures nothing does without Lightning
+
     budget, pieces = config["budget"], config["tokenizer"]["vocab_size"]
     where = build.device(config["trainer"]["accelerator"].replace("gpu", "cuda"))
     model = build.model(config, pieces)

@@ -14,7 +14,7 @@ from etude.runs.material import identify_training
 from etude.runs.siblings import hands_over, runs_of_training
 from etude.tasks.size import Config, Size, is_ours, measure_size
 from etude.tasks.text_size import TextSize, batch_size, measure_text, with_vocabulary
-from etude.training.build import learning_rate
+from etude.training.schedule import learning_rate
 
 Proportions = dict[str, float | None]
 """What a run has no units for, by the keys of `PROPORTIONS`; None where a number that it needs is not known."""

@@ -7,7 +7,8 @@ import torch
 
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
-from etude.training.checkpoints import DirectIO, model_weights, read_checkpoint
+from etude.trained.checkpoint import model_weights, read_checkpoint
+from etude.training.checkpoints import DirectIO
 
 
 def test_a_missing_checkpoint_names_the_way_out(tmp_path):

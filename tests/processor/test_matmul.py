@@ -5,13 +5,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from etude.files import read_json, write_json
-from etude.training import matmul
-from etude.training.build import load_trained
-from etude.training.matmul import DEFAULT, ONEDNN, choose_matmul
-from etude.training.run import train
-
-from .conftest import Freeze, found
+from etude.processor import matmul
+from etude.processor.matmul import DEFAULT, ONEDNN, choose_matmul
 
 needs_setting = pytest.mark.skipif(matmul._settings() is None, reason="this PyTorch has no such setting")
 
@@ -104,31 +99,6 @@ def test_trying_out_changes_nothing_by_itself() -> None:
     before = matmul._settings() and in_use()
     matmul._is_exact()
     assert (matmul._settings() and in_use()) == before
-
-
-@needs_setting
-@pytest.mark.parametrize("library", [DEFAULT, ONEDNN])
-def test_a_run_says_with_what_it_was_made_and_is_evaluated_with_that(
-    runs: Freeze, library: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(matmul, "_is_exact", lambda: True)
-    run = runs(f"made-with-{library}", f"trainer.matmul={library}")
-    result = train(run)
-    assert result["libraries"]["matmul"] == read_json(run.environment_file)["matmul"] == library
-    matmul._tell(DEFAULT if library == ONEDNN else ONEDNN)
-    load_trained(run)
-    assert in_use() == library
-
-
-@needs_setting
-def test_a_run_goes_on_with_what_it_was_begun_with(runs: Freeze, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matmul, "_is_exact", lambda: True)
-    alone, begun = runs("matmul-alone", "trainer.matmul=onednn"), runs("matmul-begun", "trainer.matmul=default")
-    train(alone)
-    write_json(begun.environment_file, read_json(alone.environment_file))
-    train(begun)
-    assert found(begun)["weights"] == found(alone)["weights"]
-    assert begun.result()["libraries"]["matmul"] == ONEDNN
 
 
 def test_where_pytorch_cannot_be_told_it_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,43 @@
+"""From the directory of a run to the model that it trained. Without Lightning, which takes seconds to import."""
+
+from typing import Any
+
+from etude.data.tokenizer import Tokenizer
+from etude.errors import UserError
+from etude.files import read_json
+from etude.model.encoder_decoder import EncoderDecoder
+from etude.processor.allocator import keep_large_blocks
+from etude.processor.matmul import DEFAULT, choose_matmul
+from etude.runs.divergence import divergence
+from etude.runs.run_dir import RunDir
+from etude.tasks import build
+from etude.trained.weights import final_weights
+
+Config = dict[str, Any]
+
+
+def load_trained(run: RunDir) -> tuple[Config, EncoderDecoder, Tokenizer]:
+    """What a run learned: its config, the model with its weights, in evaluation mode, and its subwords.
+
+    Raises:
+        UserError: the directory holds no run, or its checkpoint is missing or torn, as that of a run which diverged
+            before its first one.
+    """
+    if not run.config_file.is_file():
+        raise run.not_a_run
+    config = run.config()
+    never_saved = not run.checkpoint.is_file() and not run.cleaned_file.is_file()
+    if never_saved and run.finished and (how := divergence(run.result())):
+        raise UserError(f"{run.path} diverged before its first checkpoint ({how}): there are no weights")
+    weights = final_weights(run, config)
+    tokenizer = Tokenizer(run.tokenizer_file)
+    transformer = build.model(config, len(tokenizer))
+    choose_matmul(DEFAULT, transformer, (read_json(run.environment_file) or {}).get("matmul"))  # as it was measured
+    keep_large_blocks()
+    try:
+        transformer.load_state_dict(weights)
+    except RuntimeError as error:
+        raise UserError(
+            f"{run.checkpoint.parent} does not fit the model of {run.config_file}: train the run again"
+        ) from error
+    return config, transformer.eval(), tokenizer
