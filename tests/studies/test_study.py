@@ -92,6 +92,17 @@ def test_an_unknown_study_is_answered_with_the_names_there_are(name: str, folder
         load_study(name)
 
 
+@pytest.mark.parametrize("name", ["learning_rate", "sweeps/learning_rate.yaml"])
+def test_a_sweep_that_is_taken_for_a_study_is_told_from_it(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "sweeps").mkdir()
+    (folder / "sweeps" / "learning_rate.yaml").touch()
+    monkeypatch.chdir(folder)
+    with pytest.raises(UserError, match=f"{name} is a sweep, not a study: `etude report {name}`"):
+        load_study(name)
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

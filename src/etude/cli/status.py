@@ -14,14 +14,14 @@ from rich.table import Table
 from rich.text import Text
 
 from etude.cli.arguments import parse
-from etude.errors import UserError, did_you_mean
+from etude.errors import UserError
 from etude.runs.measurements import note_on_measurements
 from etude.runs.provenance import MARKS, notes_on_code
 from etude.runs.records import Run, read_rows, studies_in
 from etude.runs.run_state import State
 from etude.studies.measured import is_measured, load_measured
 from etude.studies.metrics import Metric
-from etude.studies.study import load_study, metrics_of, study_names
+from etude.studies.study import load_study, metrics_of, no_such_study, study_names
 from etude.terminal import console, format_duration, format_number
 
 HELP = """usage: etude status [STUDY ...] [runs_dir=DIR] [--json]
@@ -65,7 +65,7 @@ def main(words: Sequence[str]) -> None:
     known = {*found, *study_names()}
     for name in asked:
         if name not in known:
-            raise UserError(f"there is no study {name!r}: {did_you_mean(name, known)}")
+            raise no_such_study(name, known)
     studies = [_read(name, runs_dir) for name in dict.fromkeys(asked or found)]
     trained = [study.study for study in studies if not is_measured(study.study)]
     metrics = list(dict.fromkeys(metric for study in trained for metric in metrics_of(study).values()))

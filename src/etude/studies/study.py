@@ -3,6 +3,7 @@
 An arm is the list of Hydra overrides that a person would type: the intervention, and nothing else.
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -79,6 +80,16 @@ def study_names() -> list[str]:
     return sorted({file.parent.name for file in files if file.is_file()})
 
 
+def no_such_study(name: str, known: Iterable[str]) -> UserError:
+    """What to say of a name that is none of the known ones; a sweep may be meant."""
+    sweep = f"{name.removesuffix('.yaml')}.yaml"
+    if Path(sweep).is_file() or any((folder / sweep).is_file() for folder in folders_of("sweeps")):
+        return UserError(
+            f"{name} is a sweep, not a study: `etude report {name}` shows its runs; here, name their study"
+        )
+    return UserError(f"there is no study {name!r}: {did_you_mean(name, known)}")
+
+
 def find_study(name: str) -> Path:
     """The folder of the study called `name`; the user's own comes before the shipped one.
 
@@ -92,7 +103,7 @@ def find_study(name: str) -> Path:
         )
     folder = next((f / name for f in folders_of("experiments") if (f / name / "study.yaml").is_file()), None)
     if name not in study_names() or folder is None:
-        raise UserError(f"there is no study {name!r}: {did_you_mean(name, study_names())}")
+        raise no_such_study(name, study_names())
     return folder
 
 
