@@ -193,6 +193,26 @@ def test_an_arm_that_still_runs_is_drawn(browser: Any, fabricate: Fabricate, tmp
     assert shown(tab, "#curves") == ["base", "A1"]
 
 
+@pytest.mark.parametrize("validated", [["base"], []], ids=["one arm", "no arm"])
+def test_an_arm_that_was_never_validated_on_its_way_shows_its_loss(
+    validated: list[str], browser: Any, fabricate: Fabricate, tmp_path: Path
+) -> None:
+    compared = fabricate(2, 1, 5)
+    for arm in compared.arms:
+        metrics = arm.runs[0].run_dir.metrics_file
+        header, *rows = metrics.read_text().splitlines()
+        if arm.arm not in validated:
+            metrics.write_text("\n".join([header, *(row[: row.rindex(",") + 1] for row in rows)]) + "\n")
+    write_page(compared, tmp_path / "p.html")
+    tab = browser.open((tmp_path / "p.html").as_uri())
+    see(tab, "#curves")
+    assert shown(tab, "#curves") == (validated or ["base", "A1"])
+    assert ("Without a curve so far: A1." in caption(tab, "#curves")) == bool(validated)
+    tab.choose("#curves-y", "loss")
+    assert shown(tab, "#curves") == ["base", "A1"]
+    assert "Without a curve" not in caption(tab, "#curves")
+
+
 def test_a_budget_is_called_the_same_of_the_baseline_alone(browser: Any, fabricate: Fabricate, tmp_path: Path) -> None:
     """Of FLOPs nothing is known; A1 has a few parameters more, A2 many."""
     compared = fabricate(3, 1, 5)

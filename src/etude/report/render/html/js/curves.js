@@ -1,14 +1,17 @@
 // Learning curves of chosen arms, with the band over their seeds.
 
 (() => {
-  const Y = { valid_perplexity: "Validation perplexity", loss: "Training loss" };
+  const NAMES = { valid_perplexity: "Validation perplexity", loss: "Training loss" };
   const X = { step: "steps", tokens: "target tokens", seconds: "seconds" };
   const withCurves = DATA.arms.filter((arm) => arm.curves.valid_perplexity || arm.curves.loss);
   if (!withCurves.length) return;
 
+  /** Short runs have trained and were never validated on the way. */
+  const Y = Object.fromEntries(Object.entries(NAMES).filter(([key]) => withCurves.some((arm) => arm.curves[key])));
+
   const section = document.getElementById("curves");
   const [y, x] = [
-    chooser("curves-y", "Show", Y, "valid_perplexity", () => redraw()),
+    chooser("curves-y", "Show", Y, Object.keys(Y)[0], () => redraw()),
     chooser("curves-x", "over", X, "step", () => redraw()),
   ];
   const remembered = memory.get("curves-arms")?.split(" ");
@@ -44,7 +47,9 @@
   const other = (arm) => y.value === "valid_perplexity" && arm.seeds.length > 0 && OVER_TOKENS.some((name) => !arm.comparable.includes(name));
 
   function describe() {
-    const wanted = withCurves.filter((arm) => picked.has(arm.name) && arm.curves[y.value]);
+    const ticked = withCurves.filter((arm) => picked.has(arm.name));
+    const wanted = ticked.filter((arm) => arm.curves[y.value]);
+    const without = ticked.filter((arm) => !arm.curves[y.value]).map((arm) => arm.name);
     const shown = wanted.filter((arm) => !other(arm));
     const hidden = wanted.filter(other).map((arm) => arm.name);
     const curves = shown.map((arm) => arm.curves[y.value]);
@@ -61,10 +66,11 @@
       caption: [
         curves.some(({ seeds }) => seeds > 1)
           ? "The line is the mean over the seeds of an arm, the band reaches from the lowest seed to the highest."
-          : curves.length ? "One seed an arm." : wanted.length ? "" : "No arm is ticked.",
+          : curves.length ? "One seed an arm." : ticked.length ? "" : "No arm is ticked.",
         y.value === "loss" && curves.length
           ? "Each arm is shown with the loss it was trained on: where label smoothing differs, losses are not to be compared."
           : "",
+        without.length ? `Without a curve so far: ${without.join(", ")}.` : "",
         hidden.length ? `Not shown, for perplexity over other text or other subwords: ${hidden.join(", ")}.` : "",
       ].filter(Boolean).join(" "),
       head: ["arm", X[x.value], "mean", "lowest", "highest"],
