@@ -8,8 +8,15 @@ import yaml
 from etude.errors import UserError
 
 
-class _NoKeyTwice(yaml.SafeLoader):
-    """YAML in which a key written twice is a mistake, not the loss of what stood there first."""
+class _Strict(yaml.SafeLoader):
+    """YAML in which a key written twice is a mistake, not the loss of what stood there first.
+
+    So is an alias within what it stands for, which would have no end.
+    """
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        self.deep_construct = True  # only then is a node looked for within itself
+        return super().construct_document(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: dict[str, int] = {}
@@ -25,11 +32,11 @@ def read_yaml(file: Path) -> Any:
     """The content of a YAML file.
 
     Raises:
-        UserError: it cannot be read or is not YAML (the line is named), or holds a key twice.
+        UserError: it cannot be read or is not YAML (the line is named), holds a key twice, or itself.
     """
     try:
         with file.open(encoding="utf-8") as stream:
-            return yaml.load(stream, Loader=_NoKeyTwice)
+            return yaml.load(stream, Loader=_Strict)
     except OSError as error:
         raise UserError(f"cannot read {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
