@@ -114,3 +114,20 @@ def test_a_refused_config_leaves_nothing_behind(tmp_path):
 def test_every_section_of_the_composed_config_is_in_the_schema():
     names = set(compose()) - {"hydra"}
     assert names == set(Run.__dataclass_fields__)
+
+
+@pytest.mark.parametrize(
+    ("folder", "override", "sentence"),
+    [
+        ("metric", "metrics=mine", "there is no 'mine' in the group metrics, but there is in metric; "),
+        ("feedforward", "model/feedforward=mine", "group model/feedforward, but there is in feedforward; "),
+        ("feedforward", "feedforward=mine", r"feedforward is not a config group; did you mean model/feedforward\?"),
+        ("model/norm", "model/position=mine", "group model/position, but there is in model/norm; choose one of"),
+    ],
+)
+def test_a_file_in_the_wrong_folder_is_pointed_at(folder, override, sentence, tmp_path, monkeypatch):
+    (tmp_path / "conf" / folder).mkdir(parents=True)
+    (tmp_path / "conf" / folder / "mine.yaml").write_text("_target_: mine.Mine\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=sentence):
+        check(compose([override]))

@@ -22,7 +22,7 @@ from etude.config.schema import flag_mistake
 from etude.config.signature import not_imported, signature
 from etude.errors import UserError, did_you_mean
 from etude.files import disk_mistake
-from etude.paths import folders_of
+from etude.paths import folders_of, shipped
 from etude.studies.axes import axes
 from etude.studies.renames import renamed
 from etude.studies.study import arm_names, load_study, study_names
@@ -154,7 +154,10 @@ def _missing_option(error: MissingConfigException) -> UserError:
 
 
 def _no_such_option(group: str, name: str, options: Iterable[str]) -> UserError:
-    return UserError(f"{group}={name}: there is no {name!r} in the group {group}; {did_you_mean(name, options)}")
+    roots, file = folders_of("conf"), f"{name}.yaml"
+    elsewhere = [other for other in _groups() if any((root / other / file).is_file() for root in roots)]
+    but = f", but there is in {' and in '.join(elsewhere)}" if 0 < len(elsewhere) <= 2 else ""
+    return UserError(f"{group}={name}: there is no {name!r} in the group {group}{but}; {did_you_mean(name, options)}")
 
 
 def _unknown_key(error: OmegaConfBaseException) -> UserError:
@@ -182,7 +185,10 @@ def _unknown_key(error: OmegaConfBaseException) -> UserError:
 def _no_such_group(group: str) -> UserError:
     if now := renamed(group):
         return UserError(f"{group} was renamed to {now}: write {now}=...")
-    return UserError(f"{group} is not a config group; {did_you_mean(group, _groups())}")
+    groups = [known for known in _groups() if known != group]  # a folder of that name may lie there for nothing
+    nearest = [known for known in groups if known.endswith(f"/{group}")]
+    told = f"did you mean {' or '.join(nearest)}?" if nearest else did_you_mean(group, groups)
+    return UserError(f"{group} is not a config group; {told}")
 
 
 def no_such_key(key: str, section: str, known: Iterable[str], target: str = "") -> UserError:
@@ -203,7 +209,7 @@ def _unknown_group(error: HydraException) -> UserError:
     match = _NOT_IN_DEFAULTS.search(first)
     if match and (needs := next((axis.needs for axis in axes() if axis.group == match[1]), "")):
         return UserError(f"{match[1]} belongs to {needs}: choose that too")
-    if match and match[1] in _groups():
+    if match and (shipped("conf") / match[1]).is_dir():
         return UserError(f"{match[1]} cannot be chosen here, for a trained run has its own: leave it out")
     if match and "defaults list" in str(error):
         return _no_such_group(match[1])
