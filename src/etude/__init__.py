@@ -1,3 +1,3 @@
 """étude: study the Transformer one change at a time."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
