@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+# One of several workers, and all that it starts, has a core: threads beyond that would wait for each other.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_ignored() -> None:

@@ -406,6 +406,7 @@ def test_a_multirun_trains_in_a_job_and_typed_again_finds_it_finished(tmp_path: 
         "train",
         "-m",
         "hydra/launcher=submitit_local",
+        "hydra.launcher.cpus_per_task=1",  # threads without a core of their own wait for each other
         "budget=smoke",
         "budget.max_steps=4",
         "logger=none",
