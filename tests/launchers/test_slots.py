@@ -133,14 +133,17 @@ def test_nobody_asks_what_runs_take_where_none_has_to_wait(make_run: Make, progr
 
 
 def test_a_run_gets_its_threads_no_input_and_a_session_of_its_own(
-    make_run: Make, programs: Programs, finish: str
+    make_run: Make, programs: Programs, finish: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for variable in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.delenv(variable, raising=False)
     program = (
-        "import os, sys; print(os.environ['OMP_NUM_THREADS'], repr(sys.stdin.read()), os.getsid(0) == os.getpid());"
+        "import os, sys; print(os.environ['OMP_NUM_THREADS'], os.environ['GOMP_SPINCOUNT'], repr(sys.stdin.read()), "
+        "os.getsid(0) == os.getpid());"
     )
     run = make_run("A1")
     run_side_by_side([run], Slots(threads=3), command=programs({"A1": program + finish}))
-    assert run.log_file.read_text() == "3 '' True\n"
+    assert run.log_file.read_text() == "3 40000 '' True\n"
 
 
 SEES = "import os; print(os.environ['CUDA_VISIBLE_DEVICES'], os.environ['OMP_NUM_THREADS']);"

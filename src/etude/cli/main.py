@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from etude.errors import UserError, did_you_mean
 from etude.paths import CONFIG_DIR, import_from_here
+from etude.processor.threads import wait_briefly
 
 HELP = """étude: study the Transformer one change at a time.
 
@@ -51,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     import_from_here()
+    wait_briefly()
     try:
         _dispatch(_without_config_dir(words))
     except UserError as error:

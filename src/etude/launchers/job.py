@@ -14,6 +14,7 @@ from typing import Any
 
 from etude.errors import UserError
 from etude.files import write_text
+from etude.processor.threads import wait_briefly
 from etude.runs.divergence import divergence
 from etude.runs.lock import Busy, claim, is_locked, is_training_locked
 from etude.runs.log import last_lines
@@ -174,6 +175,7 @@ class Job:
         self._timeout = inf if timeout is None else timeout
         self._deadline = time.monotonic() + self._timeout
         environment = os.environ | dict.fromkeys(_THREADS, str(threads)) | {"PYTHONUNBUFFERED": "1"}
+        wait_briefly(environment)
         environment["PYTHONSAFEPATH"] = "1"  # no file of the working directory stands in for a library
         environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = str(ceil(grace))  # what torchrun leaves its workers
         if gpus is not None:
