@@ -5,6 +5,7 @@ import warnings
 from pathlib import Path
 
 _LOUD = ("lightning", "lightning.pytorch", "lightning.fabric", "wandb", "sacrebleu", "fsspec", "filelock")
+_MUTE = "opentelemetry"  # W&B's figures about itself, and its errors where they cannot be sent
 
 
 class _LogFile(logging.FileHandler):
@@ -31,6 +32,7 @@ def quiet_libraries() -> None:
     """Keep the libraries' chatter out of ours: their warnings that mean nothing here, their greetings."""
     for name in _LOUD:
         logging.getLogger(name).setLevel(logging.ERROR)
+    logging.getLogger(_MUTE).setLevel(logging.CRITICAL)
     for pattern in (
         ".*does not have many workers.*",
         ".*val_check_interval.*",

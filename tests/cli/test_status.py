@@ -200,6 +200,18 @@ def test_runs_typed_one_by_one_are_told_apart_by_what_was_typed(make_run: Make, 
     assert lines(capsys, "heads")[1] == "heads/one/seed1-0123abcdef stopped"
 
 
+def test_what_says_nothing_of_a_run_is_left_out_and_nothing_is_cut_off_where_there_is_little_room(
+    make_run: Make, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run("base", study="single", result=RESULT)
+    run.overrides_file.write_text("seed=1\nlogger.wandb.mode=online\nmodel/position=relative\n")
+    assert lines(capsys, "single")[1].split()[-1] == "model/position=relative"
+    assert as_json(capsys, "single")["runs"][0]["typed"] == "seed=1 logger.wandb.mode=online model/position=relative"
+    monkeypatch.setenv("COLUMNS", "80")
+    told = lines(capsys, "single")[1:-1]
+    assert "".join([told[0].split()[-1], *told[1:]]) == "model/position=relative"
+
+
 def test_a_run_that_diverged_is_told_apart_from_a_finished_one(make_run: Make, capsys: Capture) -> None:
     make_run("base", result=RESULT)
     make_run("one", result=RESULT | {"steps": 40, "diverged": "the loss is nan at step 40"})

@@ -56,6 +56,7 @@ MISTAKES = {
     "the end of two keys": (["heads=4"], r"heads is not a key of the config; did you mean model.heads\?"),
     "the end of a group": (["position=rope"], r"did you mean model/position\?"),
     "several values": (["seed=1,2"], r"seed=1,2 is several values.*`etude train -m seed=1,2` makes a run of each"),
+    "a text with a comma": (["logger.wandb.notes=no, yes"], r"'logger.wandb.notes=\"no, yes\"' is one, a text"),
     "a choice made twice": (["+experiment=table3/A1"], r"write experiment=NAME, once and without a \+"),
     "an arm without its key": (["table3/A1"], r"'table3/A1' is no override; did you mean experiment=table3/A1\?"),
     "a study for an arm": (["experiment=table3"], r"table3 is a study: .*experiment=table3/base.*etude sweep table3"),

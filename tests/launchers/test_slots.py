@@ -1,3 +1,5 @@
+import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -51,6 +53,23 @@ def test_finished_runs_are_skipped_without_a_process_and_without_torch(make_run:
     )
     told = subprocess.run([sys.executable, "-c", sweep, str(run.path)], capture_output=True, text=True, check=True)
     assert told.stdout == "False\n"
+
+
+def test_a_sweep_tells_what_wandb_lacks_of_the_runs_that_should_be_sent(
+    make_run: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not one that is offline because it shall be, nor one that has been sent since."""
+    runs = {arm: make_run(arm) for arm in ("kept", "sent", "offline")}
+    for arm, run in runs.items():
+        mode = "offline" if arm == "offline" else "online"
+        run.config_file.write_text(json.dumps(run.config() | {"logger": {"wandb": {"mode": mode}}}) + "\n")
+        run.write_result({"finished": True})
+        part = run.path / "wandb" / "offline-run-1"
+        part.mkdir(parents=True)
+        (part / ("run-1.wandb.synced" if arm == "sent" else "run-1.wandb")).touch()
+    run_side_by_side([*runs.values()], Slots())
+    study = shlex.quote(str(tmp_path / "runs" / "table3"))
+    assert f"W&B lacks 1 of 3 runs; this sends them: wandb sync {study}/*/*/wandb" in caplog.messages
 
 
 def test_a_run_named_twice_runs_once(make_run: Make, programs: Programs, finish: str) -> None:

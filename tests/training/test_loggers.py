@@ -84,6 +84,13 @@ def test_what_the_environment_tells_wandb_is_the_default(monkeypatch: pytest.Mon
     assert resolve(compose(["logger=wandb", "logger.wandb.project=typed"]))["logger"]["wandb"]["project"] == "typed"
 
 
+def test_what_is_empty_in_the_environment_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MODE", "PROJECT", "ENTITY"):
+        monkeypatch.setenv(f"WANDB_{name}", "")
+    told = resolve(compose(["logger=wandb"]))["logger"]["wandb"]
+    assert (told["mode"], told["project"], told["entity"]) == ("offline", "etude", None)
+
+
 def test_a_logger_that_is_disabled_is_none(run: RunDir) -> None:
     assert wandb(run, CONFIG, mode="disabled", project="etude", entity=None) == []
     assert not (run.path / "wandb").exists()

@@ -40,7 +40,7 @@ def test_an_unreachable_server_sends_the_run_offline_with_the_line_that_sends_it
     with caplog.at_level(logging.WARNING):
         go_on(run, "online", 1, 3)
     server.outage(0)
-    told = re.search(r"W&B cannot be reached \(.*\); logging offline, `(wandb sync .*)` sends it later", caplog.text)
+    told = re.search(r"nothing is sent to W&B \(.*\); logging offline, `(wandb sync .*)` sends it later", caplog.text)
     assert told
     assert server.runs() == []
     assert sync(server, told[1]) == [1, 2, 3]
@@ -73,8 +73,19 @@ def test_a_key_that_is_missing_sends_the_run_offline(
     monkeypatch.delenv("WANDB_API_KEY")
     monkeypatch.setenv("NETRC", str(tmp_path / "no-netrc"))
     finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=0)
-    assert "logging offline" in caplog.text
+    assert "nothing is sent to W&B (No API key configured." in caplog.text
     assert [*run.path.glob("wandb/offline-run-*")]
+
+
+def test_what_a_server_answers_in_json_is_left_out_of_the_sentence(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def init(**how: Any) -> None:
+        raise RuntimeError('no status: returned error 401: {"data": null, "errors": [{"message": "not logged in"}]}')
+
+    monkeypatch.setattr("wandb.init", init)
+    wandb(run, run.config(), mode="online", project="etude", entity=None)
+    assert caplog.messages[0].startswith("nothing is sent to W&B (no status: returned error 401); logging offline")
 
 
 @pytest.mark.slow

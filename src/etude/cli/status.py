@@ -19,6 +19,7 @@ from etude.runs.measurements import note_on_measurements
 from etude.runs.provenance import MARKS, notes_on_code
 from etude.runs.records import Run, read_rows, studies_in
 from etude.runs.run_state import State
+from etude.runs.typed import distinguishing_overrides
 from etude.studies.measured import is_measured, load_measured
 from etude.studies.metrics import Metric
 from etude.studies.study import load_study, metrics_of, no_such_study, study_names
@@ -118,7 +119,7 @@ def _table(studies: Sequence[StudyRuns], metrics: Sequence[Metric]) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(first, no_wrap=True)
     if any(row["typed"] for row in rows):
-        table.add_column("typed")
+        table.add_column("typed", overflow="fold")
     for line, run, row in zip(lines, runs, rows, strict=True):
         line.stylize(_STYLES.get(run.state, "dim"), start, start + len(states[0]))
         table.add_row(line, *filter(None, [row["typed"]]))
@@ -141,7 +142,7 @@ def _figures(run: Run, metrics: Sequence[Metric]) -> dict[str, str]:
         "left": format_duration(now.seconds_left),
         "trained": format_duration(_seconds(run)),
         **{metric.label: format_number(_score(run, metric), metric.digits) for metric in metrics},
-        "typed": " ".join(run.overrides),
+        "typed": " ".join(distinguishing_overrides(run.overrides)),
     }
 
 

@@ -214,9 +214,10 @@ def _unknown_group(error: HydraException) -> UserError:
     if match and "defaults list" in str(error):
         return _no_such_group(match[1])
     if several := _SEVERAL.search(first):
+        key, _, words = several[1].partition("=")
         return UserError(
             f"{several[1]} is several values, and one run takes one: `etude train -m {several[1]}` makes a run of "
-            "each, and [a,b] is one value, a list"
+            f"each, [a,b] is one value, a list, and '{key}=\"{words}\"' is one, a text"
         )
     if (missing := _NOT_LOADED.search(first)) and missing[1] in _groups():
         files = (file for root in folders_of("conf") for file in (root / missing[1]).glob("*.yaml"))

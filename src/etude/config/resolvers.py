@@ -1,5 +1,6 @@
 """What `${width:512}` and its kin mean in a YAML file."""
 
+import os
 from functools import partial
 from math import inf, isfinite
 from typing import Any
@@ -12,7 +13,7 @@ _FACTORS = {"width": "scale.width", "depth": "scale.depth", "heads": "scale.head
 """`${width:512}`, `${depth:6}`, `${heads:8}`, `${steps:4000}`: a number as the paper prints it, times this key."""
 
 
-RESOLVERS = {*_FACTORS, "data_key", "head_dim", "head_size", "noam_peak", "oc.env"}
+RESOLVERS = {*_FACTORS, "data_key", "head_dim", "head_size", "noam_peak", "env", "oc.env"}
 """Those of which it is known that they read sizes, budgets and the data alone, or nothing of the config."""
 
 
@@ -20,7 +21,7 @@ def register() -> None:
     """Teach OmegaConf the resolvers of `conf/`; may be called again."""
     for name, key in _FACTORS.items():
         OmegaConf.register_new_resolver(name, partial(_scaled, key=key), replace=True)
-    for resolver in (_data_key, _head_dim, _head_size, _noam_peak):
+    for resolver in (_data_key, _env, _head_dim, _head_size, _noam_peak):
         OmegaConf.register_new_resolver(resolver.__name__.removeprefix("_"), resolver, replace=True)
 
 
@@ -34,6 +35,11 @@ def _scaled(number: int, *, key: str, _root_: DictConfig) -> int:
 def _data_key(name: str, *, _root_: DictConfig) -> Any:
     """What the corpus says under a key that few have, else null."""
     return OmegaConf.select(_root_, f"data.{name}")
+
+
+def _env(name: str, default: Any) -> Any:
+    """A variable of the environment; one that is empty says nothing."""
+    return os.environ.get(name) or default
 
 
 def _head_dim(size: int, *, _root_: DictConfig) -> int:

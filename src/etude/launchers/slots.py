@@ -1,9 +1,11 @@
 """Runs side by side: as many at once as there are slots, each its own process, none taking the others along."""
 
 import logging
+import shlex
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError
@@ -16,6 +18,8 @@ from etude.runs.lock import hold_lock
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import DONE, State
 from etude.runs.typed import distinguishing_overrides
+from etude.runs.wandb_id import is_kept_back
+from etude.studies.study import value_at
 
 Cost = Callable[[Sequence[dict[str, Any]]], Sequence[float]]  # frozen configs to hours
 
@@ -202,11 +206,17 @@ def _stop(running: Sequence[Job], heard: Interrupts, show: Dashboard, grace: flo
 
 
 def conclude(jobs: Sequence[Job], *, stopped: bool) -> None:
-    """Say what diverged, which is a result and fails no sweep; raise what the sweep ends with, if not all is well."""
+    """Say what diverged, or has not come to W&B; raise what the sweep ends with, if not all is well.
+
+    Neither fails a sweep: a run that diverged has a result, and no result depends on W&B.
+    """
     if diverged := [f"{job.name} ({job.divergence})" for job in jobs if job.state is State.DIVERGED]:
         logger.warning(
             "%d of %d runs diverged, which no retry would change: %s", len(diverged), len(jobs), "; ".join(diverged)
         )
+    if kept := [job for job in jobs if is_kept_back(job.run_dir) and _wants_to_be_sent(job)]:
+        folders = " ".join(f"{shlex.quote(str(study))}/*/*/wandb" for study in _studies(kept))
+        logger.warning("W&B lacks %d of %d runs; this sends them: wandb sync %s", len(kept), len(jobs), folders)
     if stopped:
         done = sum(job.state in DONE for job in jobs)
         raise KeyboardInterrupt(f"{done} of {len(jobs)} runs are finished; the same command goes on with the others")
@@ -218,3 +228,12 @@ def conclude(jobs: Sequence[Job], *, stopped: bool) -> None:
         if unfinished := sum(job.state not in (*DONE, State.FAILED) for job in jobs):  # after fail_fast
             others, again = f"{unfinished} were stopped or not begun", "the same command goes on with all of them"
         raise SweepFailed(f"{len(failed)} of {len(jobs)} runs failed:\n\n{told}\n\n{others}; {again}")
+
+
+def _wants_to_be_sent(job: Job) -> bool:
+    return value_at(job.config, "logger.wandb.mode") == "online"
+
+
+def _studies(jobs: Sequence[Job]) -> list[Path]:
+    """The folders of their studies, each once."""
+    return list(dict.fromkeys(job.run_dir.path.parents[1] for job in jobs))

@@ -30,6 +30,11 @@ def logged_as(run: RunDir) -> str:
     return _newest(run, "*") or _hash(run)  # the hash was the id where none is kept
 
 
+def is_kept_back(run: RunDir) -> bool:
+    """Whether something of the run was logged offline and has not been sent since."""
+    return any(not [*part.glob("*.synced")] for part in run.path.glob("wandb/offline-run-*"))
+
+
 def _hash(run: RunDir) -> str:
     return run.path.name.rpartition("-")[2]
 

@@ -115,19 +115,21 @@ def wandb(
             return begin(online=True)
         except Exception as error:
             folder = shlex.quote(str(run.path / "wandb"))
-            told = "W&B cannot be reached (%s); logging offline, `wandb sync %s` sends it later"
-            log.warning(told, _first_line(error), folder)
+            told = "nothing is sent to W&B (%s); logging offline, `wandb sync %s` sends it later"
+            log.warning(told, _why(error), folder)
             end_service()  # which still holds the id
     try:
         return begin(online=False)
     except Exception as error:
-        log.warning("W&B cannot be started (%s); the run goes on without it", _first_line(error))
+        log.warning("W&B cannot be started (%s); the run goes on without it", _why(error))
         end_service()
         return []
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0] or type(error).__name__
+def _why(error: Exception) -> str:
+    """Its first line, less a full stop and what a server has answered in JSON."""
+    line = str(error).partition("\n")[0].partition(": {")[0]
+    return line.rstrip(".") or type(error).__name__
 
 
 def _started(run: RunDir, config: dict[str, Any], *, online: bool, tags: Sequence[str], **how: Any) -> "Run":

@@ -11,7 +11,7 @@ from etude.files import write_text
 from etude.report import Report
 from etude.report.render.wandb.connection import OutOfReachError, connect, project_of
 from etude.runs.records import Run
-from etude.runs.wandb_id import logged_as
+from etude.runs.wandb_id import is_kept_back, logged_as
 
 if TYPE_CHECKING:
     from wandb_workspaces.reports.v2 import Report as WandbReport
@@ -78,8 +78,7 @@ def _sent_before(file: Path, report: "WandbReport") -> str:
 
 def _not_sent(runs: Sequence[Run], folder: Path, report: "WandbReport") -> list[str]:
     """How many runs lie on this machine alone, where there are any, and what sends them."""
-    parts = [[*(run.run_dir.path / "wandb").glob("offline-run-*")] for run in runs]
-    waiting = sum(any(not [*part.glob("*.synced")] for part in one) for one in parts)
+    waiting = sum(is_kept_back(run.run_dir) for run in runs)
     if not waiting:
         return []
     where = shlex.join(["-e", report.entity, "-p", report.project, str(folder)])
