@@ -19,6 +19,18 @@ def test_bleu_put_together_from_sentences_is_sacrebleus(pairs: list[tuple[str, s
     assert found == pytest.approx([expected], rel=1e-13)
 
 
+@settings(max_examples=200)
+@given(st.lists(st.tuples(LINES | st.text(max_size=20), LINES | st.text(max_size=20), LINES), min_size=1, max_size=4))
+def test_what_a_sentence_brings_is_what_sacrebleu_counts_whatever_stands_beside_it(
+    rows: list[tuple[str, str, str]],
+) -> None:
+    references, *runs = ([row[k] for row in rows] for k in range(3))
+    metric = sacrebleu.BLEU(effective_order=True)
+    for found, translations in zip(sums(runs, references), runs, strict=True):
+        scores = [metric.sentence_score(*pair) for pair in zip(translations, [[r] for r in references], strict=True)]
+        assert found.tolist() == [[s.sys_len, s.ref_len, *s.counts, *s.totals] for s in scores]
+
+
 @given(
     st.lists(st.integers(0, 40), min_size=4, max_size=4),
     st.lists(st.integers(0, 9), min_size=4, max_size=4),
@@ -32,5 +44,5 @@ def test_bleu_of_any_sums_is_sacrebleus(matches: list[int], more: list[int], ref
 
 
 def test_translations_and_references_are_as_many() -> None:
-    with pytest.raises(ValueError, match="longer than argument 1"):
+    with pytest.raises(ValueError, match="not as many translations"):
         sums([["one line"]], ["one line", "and another"])

@@ -4,10 +4,13 @@ Corpus BLEU needs ten sums over sentences (Papineni et al. 2002, section 2.3): t
 and for n = 1 to 4 how many n-grams match and how many there are. Resampling sentences is adding up their ten numbers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+ORDERS = 4  # words that an n-gram has at most
 
 
 def sums(runs: Sequence[Sequence[str]], references: Sequence[str]) -> NDArray[np.float64]:
@@ -24,17 +27,79 @@ def sums(runs: Sequence[Sequence[str]], references: Sequence[str]) -> NDArray[np
     Raises:
         ValueError: there are not as many translations as references.
     """
-    from sacrebleu import BLEU
-
-    metric = BLEU(effective_order=True)  # what sacreBLEU wants to be asked for single sentences; it counts the same
-    seen: dict[tuple[str, str], list[int]] = {}  # runs agree on many a sentence
+    if any(len(translations) != len(references) for translations in runs):
+        raise ValueError("there are not as many translations as references")
+    known: dict[str, int] = {}
+    wanted = _Words.of(references, lambda word: known.setdefault(word, len(known)))
+    orders = _ngrams(wanted, len(known) + 1)
+    rows = []
     for translations in runs:
-        for pair in zip(translations, references, strict=True):
-            if pair not in seen:
-                score = metric.sentence_score(pair[0], [pair[1]])
-                seen[pair] = [score.sys_len, score.ref_len, *score.counts, *score.totals]
-    rows = [[seen[pair] for pair in zip(translations, references, strict=True)] for translations in runs]
+        found = _Words.of(translations, lambda word: known.get(word, len(known)))  # one number for all other words
+        totals = [np.maximum(found.lengths - n, 0) for n in range(ORDERS)]
+        rows.append(
+            np.stack([found.lengths, wanted.lengths, *_matches(found, orders, len(known) + 1), *totals], axis=1)
+        )
     return np.array(rows, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The words of N lines, one behind the other."""
+
+    lengths: NDArray[np.int64]  # (N,) words of each line
+    numbers: NDArray[np.int64]  # (W,) equal for equal words
+    lines: NDArray[np.int64]  # (W,) where each stands
+    left: NDArray[np.int64]  # (W,) how many there are from here to the end of the line
+
+    @classmethod
+    def of(cls, lines: Sequence[str], number: Callable[[str], int]) -> "_Words":
+        """The lines in tokens 13a, which are sacreBLEU's own."""
+        from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+
+        tokenize = Tokenizer13a()
+        words = [tokenize(line.rstrip()).split() for line in lines]
+        lengths = np.array([len(each) for each in words], dtype=np.int64)
+        numbers = np.fromiter((number(word) for each in words for word in each), dtype=np.int64)
+        ends = np.repeat(lengths.cumsum(), lengths)
+        return cls(lengths, numbers, np.repeat(np.arange(len(lines)), lengths), ends - np.arange(len(numbers)))
+
+
+def _ngrams(references: _Words, base: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+    """Of each order the n-grams of every reference, how often it has each, and whose each is.
+
+    An n-gram is a number: that of its first n - 1 words, or of its line where there are none, times `base`, and its
+    last word. They are sorted, and known in the next order by their place.
+    """
+    orders = []
+    heads, starts = references.lines, np.arange(len(references.numbers))
+    owners = np.arange(len(references.lengths))
+    for n in range(ORDERS):
+        there = references.left[starts] > n
+        heads, starts = heads[there], starts[there]
+        ngrams, heads, often = np.unique(
+            heads * base + references.numbers[starts + n], return_inverse=True, return_counts=True
+        )
+        owners = owners[ngrams // base]
+        orders.append((ngrams, often, owners))
+    return orders
+
+
+def _matches(
+    translations: _Words, orders: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]], base: int
+) -> list[NDArray[np.int64]]:
+    """For each order (N,): how many n-grams of a translation its reference has too, each as often as that at most."""
+    matches = []
+    heads, starts = translations.lines, np.arange(len(translations.numbers))
+    for n, (ngrams, often, owners) in enumerate(orders):
+        there = translations.left[starts] > n
+        heads, starts = heads[there], starts[there]
+        wanted = heads * base + translations.numbers[starts + n]
+        places = np.searchsorted(ngrams, wanted)
+        met = np.append(ngrams, -1)[places] == wanted  # what is not met has no longer n-gram that is
+        heads, starts = places[met], starts[met]
+        shared = np.minimum(np.bincount(heads, minlength=len(ngrams)), often)
+        matches.append(np.bincount(owners, weights=shared, minlength=len(translations.lengths)).astype(np.int64))
+    return matches
 
 
 def corpus_bleu(sums: NDArray[np.float64], effective_order: bool = False) -> NDArray[np.float64]:
