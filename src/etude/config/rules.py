@@ -23,13 +23,14 @@ _AT_LEAST = {
         trainer.fast_dev_run
     """,
     1: """
-        averaging.every budget.max_steps budget.warmup_steps budget.source_tokens budget.target_tokens budget.max_tokens
-        budget.val_every budget.bleu_sentences budget.pairs data.train_pairs data.valid_pairs data.test_pairs
-        data.holdout data.max_words data.max_ratio decoding.beam decoding.batch_tokens model.vocabulary model.n_layers
-        model.d_model model.d_ff model.heads model.d_k model.d_v model.encoder.n_layers model.decoder.n_layers
-        model.encoder.kernel model.decoder.kernel model.attention.kv_heads model.position.base model.position.clip
-        model.attention.d_model model.attention.heads model.attention.d_k model.attention.d_v model.scale.d_k
-        model.position.d_model model.norm.d_model model.feedforward.d_model model.feedforward.d_ff model.tying.d_model
+        averaging.every budget.max_steps budget.warmup_steps budget.source_tokens budget.target_tokens
+        budget.max_tokens budget.val_every budget.bleu_sentences budget.pairs budget.test_pairs data.train_pairs
+        data.valid_pairs data.test_pairs data.holdout data.max_words data.max_ratio decoding.beam
+        decoding.batch_tokens model.vocabulary model.n_layers model.d_model model.d_ff model.heads model.d_k
+        model.d_v model.encoder.n_layers model.decoder.n_layers model.encoder.kernel model.decoder.kernel
+        model.attention.kv_heads model.position.base model.position.clip model.attention.d_model
+        model.attention.heads model.attention.d_k model.attention.d_v model.scale.d_k model.position.d_model
+        model.norm.d_model model.feedforward.d_model model.feedforward.d_ff model.tying.d_model
         model.encoder.d_model model.decoder.d_model model.decoder.alignment.d_model schedule.d_model
         trainer.devices trainer.micro_batches trainer.num_nodes trainer.limit_train_batches
     """,

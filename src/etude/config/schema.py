@@ -56,6 +56,7 @@ class Budget:
     val_every: int
     bleu_sentences: int | None
     pairs: int
+    test_pairs: int
 
 
 @dataclass
