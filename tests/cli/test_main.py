@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests import warm
 
 from etude.cli.main import main
 from etude.paths import shipped
@@ -26,17 +27,9 @@ def etude(
     *words: str, cwd: Path, text: str | bytes = b"", env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess:
     """Run `etude WORDS`; output as text."""
-    done = subprocess.run(
-        [sys.executable, "-m", "etude", *words],
-        cwd=cwd,
-        input=text.encode() if isinstance(text, str) else text,
-        capture_output=True,
-        env=os.environ | {"ETUDE_CACHE": str(cwd / "cache"), "OMP_NUM_THREADS": "1"} | (env or {}),
-        check=False,
-        timeout=300,
-    )
-    done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
-    return done
+    environment = {"ETUDE_CACHE": str(cwd / "cache")} | (env or {})
+    text = text.encode() if isinstance(text, str) else text
+    return warm.run(warm.ETUDE, *words, cwd=cwd, text=text, env=environment, timeout=300)
 
 
 @pytest.fixture(scope="module")
@@ -57,38 +50,37 @@ def trained(place) -> Path:
     return place / done.stdout.splitlines()[0]
 
 
-PROFILED = {"PYTHONPROFILEIMPORTTIME": "1"}
 HEAVY = ("torch", "lightning", "scipy", "sacrebleu", "sentencepiece", "wandb", "plotly", "pandas")
 
 
-def imported_by(done: subprocess.CompletedProcess) -> set[str]:
-    """The packages that a command imported."""
+def imported_by(*words: str, cwd: Path, text: str = "") -> set[str]:
+    """The packages that a command imports, in a process of its own."""
+    command = [sys.executable, "-X", "importtime", "-m", "etude", *words]
+    environment = os.environ | {"ETUDE_CACHE": str(cwd / "cache")}
+    done = subprocess.run(command, cwd=cwd, input=text, capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout
     return {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
 
 
 @pytest.mark.parametrize("words", [["--help"], ["train", "--help"], ["sweep", "--help"]], ids=" ".join)
 def test_help_imports_nothing_that_takes_long(words, place):
     """Seconds would depend on what else the machine does."""
-    done = etude(*words, cwd=place, env=PROFILED)
-    assert done.returncode == 0
-    assert "etude" in done.stdout
-    assert "etude" in imported_by(done)
-    assert not imported_by(done).intersection(HEAVY)
+    imported = imported_by(*words, cwd=place)
+    assert "etude" in imported
+    assert not imported.intersection(HEAVY)
 
 
 def test_a_plan_imports_torch_but_not_lightning_which_takes_longer(place):
-    done = etude("plan", *SMALL, cwd=place, env=PROFILED)
-    assert done.returncode == 0
-    assert "torch" in imported_by(done)
-    assert "lightning" not in imported_by(done)
+    imported = imported_by("plan", *SMALL, cwd=place)
+    assert "torch" in imported
+    assert "lightning" not in imported
 
 
 @pytest.mark.slow
 def test_translating_imports_torch_but_not_lightning_which_takes_longer(trained, place):
-    done = etude("translate", f"run={trained}", cwd=place, text="a b\n", env=PROFILED)
-    assert done.returncode == 0
-    assert "torch" in imported_by(done)
-    assert "lightning" not in imported_by(done)
+    imported = imported_by("translate", f"run={trained}", cwd=place, text="a b\n")
+    assert "torch" in imported
+    assert "lightning" not in imported
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import csv
 import json
-import os
+import socket
 import subprocess
 from collections.abc import Callable
 from typing import Any
@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from tests import warm
 
 from etude.config.compose import compose
 from etude.config.identity import freeze
-from etude.launchers.job import train_command
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.trained.checkpoint import read_checkpoint
@@ -85,5 +85,12 @@ def _minus(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> list
 
 
 def in_processes(run: RunDir) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.run(train_command(run), capture_output=True, text=True, env=environment, check=False, timeout=120)
+    """Train a run in processes of its own, one for each device, with the environment that torchrun would give them."""
+    devices = run.config()["trainer"]["devices"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": "one", "GROUP_RANK": 0}
+    common |= {"WORLD_SIZE": devices, "LOCAL_WORLD_SIZE": devices}
+    ranks = [common | {"RANK": rank, "LOCAL_RANK": rank} for rank in range(devices)] if devices > 1 else [{}]
+    return warm.run(warm.TRAINING, run.path, ranks=[{k: str(v) for k, v in each.items()} for each in ranks])

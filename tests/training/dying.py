@@ -1,13 +1,8 @@
-"""Trains runs that a SIGKILL, or the signal it names, meets at a certain moment.
-
-Reads lines `MOMENT<tab>RUN_DIR<tab>FILE` from standard input, trains each run in a fork of itself, which spares the
-imports, and answers with the exit status as `subprocess` tells it; what the run says goes to the file.
-"""
+"""`dying.py MOMENT RUN_DIR` trains a run that a SIGKILL, or the signal it names, meets at that moment."""
 
 import os
 import signal
 import sys
-from pathlib import Path
 from typing import BinaryIO
 
 import torch
@@ -79,21 +74,8 @@ MOMENTS = {
 }
 
 
-def die(moment: str, run_dir: str, said: str) -> None:
-    with Path(said).open("w") as file:
-        for stream in (1, 2):
-            os.dup2(file.fileno(), stream)
-    MOMENTS[moment]()
-    sys.argv = ["etude.training.run", run_dir]
-    etude.training.run.main()
-
-
 if __name__ == "__main__":
-    torch.set_num_threads(1)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests behind nohup would hand it down as ignored
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            die(*line.rstrip("\n").split("\t"))
-            os._exit(0)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    _, moment, *sys.argv[1:] = sys.argv
+    MOMENTS[moment]()
+    etude.training.run.main()

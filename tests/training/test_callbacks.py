@@ -10,6 +10,7 @@ import pytest
 import torch
 from lightning import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import CSVLogger
+from tests import warm
 
 from etude.config.compose import compose
 from etude.config.identity import freeze
@@ -38,10 +39,8 @@ def mine(name: str, **values: Any) -> list[str]:
 
 def killed(run: RunDir, moment: str) -> None:
     """Train until a process is killed, or asked to stop, at a moment of `dying.py`."""
-    said = run.path / "said.txt"
-    words = f"{moment}\t{run.path}\t{said}\n"
-    subprocess.run([sys.executable, str(DYING)], input=words, text=True, check=True, timeout=120, capture_output=True)
-    assert not run.finished, said.read_text()
+    done = warm.run(str(DYING), moment, run.path)
+    assert not run.finished, done.stderr
 
 
 def weights(run: RunDir, name: str = "last.ckpt") -> dict[str, torch.Tensor]:

@@ -1,16 +1,13 @@
 """A run that is killed at any moment, and started again, ends as if nothing had happened."""
 
 import json
-import os
 import runpy
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from tests import warm
 
 from etude.errors import UserError
 from etude.files import write_json
@@ -21,7 +18,6 @@ from etude.training.run import train
 
 from .conftest import Freeze, found
 
-Dying = Callable[[str, RunDir], tuple[int, str]]
 DYING = Path(__file__).with_name("dying.py")
 MOMENTS = list(runpy.run_path(str(DYING))["MOMENTS"])
 # Batches of six tokens: an epoch has more of them than the run has steps, and a validation more than one.
@@ -36,25 +32,10 @@ def undisturbed(runs: Freeze) -> RunDir:
     return run
 
 
-@pytest.fixture(scope="module")
-def dying() -> Iterator[Dying]:
-    """Trains a run that meets its moment; its exit status, and what it said."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(DYING)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment
-    ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        words, answers = server.stdin, server.stdout
-
-        def die(moment: str, run: RunDir) -> tuple[int, str]:
-            said = run.path / "said.txt"
-            words.write(f"{moment}\t{run.path}\t{said}\n")
-            return int(answers.readline()), said.read_text()
-
-        yield die
-        words.close()
+def die(moment: str, run: RunDir) -> tuple[int, str]:
+    """Train a run until it meets its moment; its exit status, and what it said."""
+    done = warm.run(str(DYING), moment, run.path)
+    return done.returncode, done.stdout + done.stderr
 
 
 def killed_at(step: int, run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,11 +57,11 @@ def killed_at(step: int, run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_run_killed_at_any_moment_ends_bit_for_bit_as_one_that_was_not(
-    moment: str, runs: Freeze, undisturbed: RunDir, dying: Dying
+    moment: str, runs: Freeze, undisturbed: RunDir
 ) -> None:
     cache = ["cache_dir=${runs_dir}/cache"] if "preparing" in moment else []
     run = runs(moment.replace(" ", "-"), *SETTING, *cache)
-    status, said = dying(moment, run)
+    status, said = die(moment, run)
     if moment.startswith("SIG"):
         assert status == 130, said
         assert "the same command goes on from the last checkpoint" in said
@@ -96,9 +77,9 @@ def test_a_run_killed_at_any_moment_ends_bit_for_bit_as_one_that_was_not(
 @pytest.mark.parametrize(
     ("moment", "step"), [("SIGTERM in a step", 5), ("SIGINT in a step", 8), ("SIGHUP in a step", 4)]
 )
-def test_a_run_that_is_asked_to_stop_loses_no_step(moment: str, step: int, runs: Freeze, dying: Dying) -> None:
+def test_a_run_that_is_asked_to_stop_loses_no_step(moment: str, step: int, runs: Freeze) -> None:
     run = runs(f"asked-{step}", *SETTING)
-    dying(moment, run)
+    die(moment, run)
     assert read_checkpoint(run.checkpoint)["global_step"] == step
 
 
