@@ -2,9 +2,13 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.remembered import remembering
+
+from etude.config import compose
 
 # One of several workers, and all that it starts, has a core: threads beyond that would wait for each other.
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -17,6 +21,17 @@ def nothing_ignored() -> None:
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_composed_twice(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Hydra's compositions are kept, for all workers."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "compositions"
+    folder.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(compose, "hydra_compose", remembering(compose.hydra_compose, folder))
+        yield
 
 
 @pytest.fixture(scope="session")
