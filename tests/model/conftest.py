@@ -104,13 +104,17 @@ def jittered(tiny: Callable[..., EncoderDecoder]) -> Callable[..., EncoderDecode
     """Builds a tiny model whose weights have left their start: a bias of zero or a gain of one would hide a mistake."""
 
     def make(*overrides: str) -> EncoderDecoder:
-        model = tiny(*overrides)
-        generator = torch.Generator().manual_seed(13)
-        for parameter in model.parameters():
-            parameter.data.add_(0.1 * torch.randn(parameter.shape, generator=generator))
-        return model
+        return jitter(tiny(*overrides))
 
     return make
+
+
+def jitter(model: EncoderDecoder) -> EncoderDecoder:
+    """The model, each weight a little off; twice the same."""
+    generator = torch.Generator().manual_seed(13)
+    for parameter in model.parameters():
+        parameter.data.add_(0.1 * torch.randn(parameter.shape, generator=generator))
+    return model
 
 
 @pytest.fixture

@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from .conftest import options
+from etude.tasks import build
+
+from .conftest import VOCABULARY, jitter, options
 
 MODERN = ("residual=pre", "norm=rms", "position=rope", "attention=grouped_query", "feedforward=swiglu")
 
@@ -17,13 +19,17 @@ def logits_and_gradients(model, own, sentences):
 
 
 @pytest.mark.parametrize("backend", [option for option in options("backend") if not option.endswith("=eager")])
-def test_every_backend_agrees_with_the_equation_step_by_step(backend, jittered, variation, longer_sentences):
+def test_every_backend_agrees_with_the_equation_step_by_step(backend, configured, variation, longer_sentences):
     if variation.startswith("model/backend="):
         pytest.skip("a backend cannot be combined with another one")
     blank = longer_sentences[1].clone()
     blank[1] = False  # one source is nothing but padding
     inputs = (longer_sentences[0], blank, longer_sentences[2])
-    models = [jittered(variation, chosen).double() for chosen in ("model/backend=eager", backend)]
+    config, models = configured(variation), []
+    for chosen in ("model/backend=eager", backend):  # whose file is all that it changes
+        part = {"backend": configured(chosen)["model"]["backend"]}
+        model = build.model(config | {"model": config["model"] | part}, VOCABULARY)
+        models.append(jitter(model.eval()).double())
     explicit, other = (logits_and_gradients(model, list(model.parameters()), inputs) for model in models)
     assert_close(other, explicit)
 
