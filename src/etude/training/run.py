@@ -4,10 +4,6 @@ Called by `etude train` in the same process, and by a sweep as `python -m etude.
 devices has a process for each: all of them train, the first one does the rest.
 """
 
-import gc
-
-gc.disable()  # thousands of modules follow, and none of them is garbage: half a second less before the first step
-
 import logging
 import shutil
 import sys
@@ -51,9 +47,6 @@ from etude.training.score import evaluate
 from etude.training.shared import make_loggers, record_shared, take_over_training
 from etude.training.stopping import Stopped, end_on_sigterm
 from etude.training.trainer import fit, rank
-
-gc.freeze()
-gc.enable()
 
 log = logging.getLogger(__name__)
 

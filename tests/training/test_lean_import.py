@@ -1,0 +1,48 @@
+"""Lightning is imported without scipy.signal, and nobody misses it."""
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from etude.training import lean_import
+
+PROGRAM = """
+import gc, sys
+import etude.training.run
+assert "lightning" in sys.modules
+assert "scipy.signal" not in sys.modules
+assert gc.isenabled()
+import scipy.signal
+assert scipy.signal.lfilter is sys.modules["scipy.signal"].lfilter
+"""
+
+
+def test_training_is_imported_without_what_it_does_not_use_which_is_there_for_whoever_does() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("asked", ["hamming", "lfilter"])
+def test_whoever_asks_the_stand_in_for_more_than_the_one_name_gets_the_module_itself(
+    asked: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "slow_one.py").write_text("lfilter = 'a filter'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "torchmetrics")
+    found = []
+
+    def import_module(name: str) -> object:
+        if name != "lightning":
+            return importlib.import_module(name)
+        found.append(getattr(importlib.import_module("slow_one"), asked))
+        return None
+
+    monkeypatch.setattr(lean_import, "_SLOW", "slow_one")
+    monkeypatch.setattr(lean_import, "import_module", import_module)
+    lean_import.import_lightning()
+    assert found == [{"hamming": None, "lfilter": "a filter"}[asked]]
+    assert ("slow_one" in sys.modules) == (asked == "lfilter")
+    monkeypatch.delitem(sys.modules, "slow_one", raising=False)
