@@ -4,6 +4,10 @@ Called by `etude train` in the same process, and by a sweep as `python -m etude.
 devices has a process for each: all of them train, the first one does the rest.
 """
 
+from etude.training.lean_import import import_lightning
+
+import_lightning()  # before what imports it
+
 import logging
 import shutil
 import sys
