@@ -45,6 +45,9 @@ def multi30k_root() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests come first: a slow test that starts last keeps one worker busy and the others idle."""
-    slow = {item.path for item in items if "slow" in item.keywords}
-    items.sort(key=lambda item: item.path not in slow)
+    """Files with slow tests come first, the longest before all: the last one keeps one worker busy, the others idle."""
+    minutes: dict[Path, float] = {}
+    for item in items:
+        if slow := item.get_closest_marker("slow"):
+            minutes[item.path] = max(slow.kwargs.get("minutes", 0.0), minutes.get(item.path, 0.0))
+    items.sort(key=lambda item: -minutes.get(item.path, -1.0))

@@ -70,7 +70,7 @@ def done(typed) -> dict[str, str]:
     return printed
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=1)
 def test_the_tutorial_works_as_typed(done, typed):
     assert re.search(r"^gated.*\d", done["etude report mine"], re.MULTILINE)
     assert re.search(r"^sign.*\d", done["etude report signs"], re.MULTILINE)

@@ -237,7 +237,7 @@ def typed(line: str, folder: Path) -> None:
     assert re.search(PROMISED.get(verb, "."), printed, flags=re.MULTILINE), f"{line}\n{printed}"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=2)
 def test_every_command_of_the_documents_runs_as_it_is_typed(tmp_path, monkeypatch, capsys):
     """In order, in an empty folder: as typed, with overrides behind it that make it small."""
     lines = list(dict.fromkeys(line for document in TRAINED for line in etude_lines(document)))

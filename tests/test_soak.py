@@ -10,7 +10,7 @@ import pytest
 SOAK = Path(__file__).parents[1] / "benchmarks" / "soak.py"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=1)
 def test_a_sweep_that_is_struck_at_random_moments_ends_as_one_that_was_left_in_peace() -> None:
     """Short here; by hand for hundreds of blows."""
     command = [sys.executable, str(SOAK), "--kills", "3", "--steps", "100", "--most", "8"]

@@ -364,6 +364,8 @@ def test_a_mistake_that_only_the_run_can_find_is_one_sentence_on_two_devices_too
         (["evaluate", "run=x", "split=train"], "split must be one of valid, test"),
         (["train", "model.d_model=63", "model.heads=9", *SMALL], "and d_model=63 is odd: say model.d_model=64"),
         (["train", "model.heads=7"], "etude: model.heads=7 does not divide model.d_model=64"),
+        (["evaluate", "--resolve"], "--resolve goes with --cfg, as in --cfg job --resolve: leave it out"),
+        (["plan", "~model/position=1"], "a config group takes the name of one of its files"),
         (["plan", "model.headz=7"], "model.headz is not a key of model; did you mean heads"),
     ],
 )

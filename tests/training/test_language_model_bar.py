@@ -75,7 +75,7 @@ def by_hand(run: RunDir) -> float:
     return perplexity(*negative_log_likelihood(model, batches))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=1.5)
 def test_a_decoder_alone_is_within_two_per_cent_of_one_wired_by_hand(tmp_path: Path) -> None:
     """Geometric means over seeds: a seed alone moves either by as much as the bar."""
     ours, theirs = [], []

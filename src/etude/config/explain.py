@@ -68,6 +68,8 @@ def explain(error: BaseException) -> UserError | None:
             )
         if isinstance(cause, ValueError) and str(cause).startswith("Only one of --run"):
             return UserError("-m, --cfg, --info and the like do not go together: leave out all but one")
+        if isinstance(cause, ValueError) and str(cause).startswith("The --resolve flag"):
+            return UserError("--resolve goes with --cfg, as in --cfg job --resolve: leave it out")
     if isinstance(error, HydraException) and not isinstance(error, InstantiationException):
         return _unknown_group(error)
     if isinstance(error, OmegaConfBaseException):
@@ -89,7 +91,7 @@ def _not_text() -> Path | None:
 
 def _is_no_name_of_a_file(error: BaseException) -> bool:
     """Whether Hydra, looking for the files of config groups, has met something else than their names."""
-    if isinstance(error, ValueError) and str(error).startswith("Config group override must be"):
+    if isinstance(error, ValueError) and str(error).startswith("Config group override "):
         return True
     if isinstance(error, TypeError):  # of the items of a list
         return Path(extract_tb(error.__traceback__)[-1].filename).name == "defaults_list.py"

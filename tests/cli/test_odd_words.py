@@ -1,0 +1,95 @@
+"""Whatever is typed behind a verb is done, or refused in a sentence: never a traceback."""
+
+import contextlib
+import io
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from etude.cli.main import main
+
+READING = ["plan", "show", "diff", "status", "results", "report", "clean", "evaluate", "translate", "analyze", "export"]
+TRAINING = ["train", "sweep"]  # which are given a budget of nothing, so that they refuse whatever else is right
+KEYS = """
+    model.heads model.d_k model/position model/norm model position data data.root budget seed scale study
+    runs_dir run device split decoding.beam decoding experiment callbacks logger trainer.devices metrics
+    beams sentences config arm hydra.launcher.workers hydra/launcher hydra.sweep.dir
+"""
+VALUES = ["", "1", "-1", "x", "1,2", "[1,2]", "[", "]", "{a:1}", "{", "'", '"', "${x}", "${", "${oc.env:NOPE}", "null"]
+VALUES += [
+    "???",
+    "true",
+    "1e400",
+    "nan",
+    "glob(*)",
+    "range(1,3)",
+    "choice(1,2)",
+    "ü ☃",
+    "a b",
+    "\\",
+    "$",
+    "..",
+    ",",
+    "~",
+]
+FLAGS = """
+    -m --multirun --cfg --cfg=job --resolve --info --package -cn --config-name --config-path=x --run --json
+    --html --csv --markdown --wandb --serve --baseline --help -h --hydra-help --version --nope - --
+"""
+NAMES = [
+    "table3",
+    "table3/A1",
+    "table3/",
+    "/A1",
+    "modern/base",
+    "nope",
+    "sweeps/table3.yaml",
+    ".",
+    "",
+    " ",
+    "ü",
+]
+
+OVERRIDES = st.builds(
+    "{}{}={}".format, st.sampled_from(["", "+", "++", "~"]), st.sampled_from(KEYS.split()), st.sampled_from(VALUES)
+)
+WORDS = (
+    OVERRIDES | st.sampled_from([*FLAGS.split(), *NAMES, "~model", "+", "=", "==", "a=b=c", "~"]) | st.text(max_size=6)
+)
+
+
+def typed(words: list[str]) -> tuple[object, str]:
+    """The exit status of `etude WORDS`, and what it told on standard error."""
+    told, before = io.StringIO(), sys.argv
+    sys.argv = ["etude", *words]
+    sys.stdin = io.TextIOWrapper(io.BytesIO(b"a line\n"))
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(told):
+            main(words)
+    except SystemExit as end:
+        return end.code, told.getvalue()
+    finally:
+        sys.argv, sys.stdin = before, sys.__stdin__
+    raise AssertionError("a verb ends by exiting")
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("odd")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_any_words_are_done_or_refused_in_a_sentence(elsewhere: Path, data: st.DataObject) -> None:
+    verb = data.draw(st.sampled_from(READING + TRAINING), label="verb")
+    words = data.draw(st.lists(WORDS, max_size=3), label="words")
+    nothing = ["budget.max_steps=0"] * 2 if verb in TRAINING else []  # a flag may take one as its value
+    with contextlib.chdir(elsewhere):
+        status, told = typed([verb, *words, *nothing])
+    assert status in (0, 1, 2), told
+    assert "Traceback" not in told
+    if status == 2:
+        assert told.strip()
