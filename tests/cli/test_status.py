@@ -208,8 +208,14 @@ def test_what_says_nothing_of_a_run_is_left_out_and_nothing_is_cut_off_where_the
     assert lines(capsys, "single")[1].split()[-1] == "model/position=relative"
     assert as_json(capsys, "single")["runs"][0]["typed"] == "seed=1 logger.wandb.mode=online model/position=relative"
     monkeypatch.setenv("COLUMNS", "80")
-    told = lines(capsys, "single")[1:-1]
-    assert "".join([told[0].split()[-1], *told[1:]]) == "model/position=relative"
+    assert lines(capsys, "single")[2] == "model/position=relative"
+    run.overrides_file.write_text(
+        "\n".join(f"model.{key}=12345678" for key in ("d_model", "d_ff", "d_k", "d_v", "heads"))
+    )
+    status(["single"])
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.split().count("model.heads=12345678") == 1
 
 
 def test_a_run_that_diverged_is_told_apart_from_a_finished_one(make_run: Make, capsys: Capture) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.cells import cell_len
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -41,6 +42,7 @@ _STYLES = {
     State.STOPPED: "yellow",
     State.FAILED: "bold red",
 }
+_ROOM = 24  # columns that what was typed needs beside a run
 _STATES = (State.FINISHED, State.DIVERGED, State.RUNNING, State.WAITING, State.STOPPED, State.FAILED)
 
 
@@ -76,7 +78,7 @@ def main(words: Sequence[str]) -> None:
         return
     out = console()
     if any(study.runs for study in studies):
-        out.print(_table(studies, metrics))
+        out.print(_table(studies, metrics, out.width))
     for line in (*_lines(studies), *notes, *([_totals(studies)] if trained or not studies else [])):
         out.print(line)
 
@@ -102,11 +104,11 @@ def _read(study: str, runs_dir: Path) -> StudyRuns:
     return StudyRuns(study, runs, [arm for arm in order if arm not in begun], notes)
 
 
-def _table(studies: Sequence[StudyRuns], metrics: Sequence[Metric]) -> Table:
+def _table(studies: Sequence[StudyRuns], metrics: Sequence[Metric], width: int) -> Table:
     """A row a run; a figure that no run has takes no column.
 
-    All but what was typed, which gives way where the terminal is narrow, is one column of rich's, set here: of five for
-    each of thousands of runs it would take seconds.
+    All but what was typed, which stands below its run where the terminal is narrow, is one column of rich's, set here:
+    of five for each of thousands of runs it would take seconds.
     """
     runs = [run for study in studies for run in study.runs]
     rows = [_figures(run, metrics) for run in runs]
@@ -114,15 +116,18 @@ def _table(studies: Sequence[StudyRuns], metrics: Sequence[Metric]) -> Table:
     names = _aligned(["run", *(run.name for run in runs)])
     states = _aligned(["state", *(f"{run.progress.doing or run.state}{MARKS.get(run.code, '')}" for run in runs)])
     figures = [_aligned([header, *(row[header] for row in rows)], left=False) for header in headers]
-    first, *lines = (Text("  ".join(cells)) for cells in zip(names, states, *figures, strict=True))
+    first, *lines = (Text("  ".join(cells), no_wrap=True) for cells in zip(names, states, *figures, strict=True))
     start = len(names[0]) + 2
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(first, no_wrap=True)
-    if any(row["typed"] for row in rows):
-        table.add_column("typed", overflow="fold")
+    table.add_column(first)
+    beside = any(row["typed"] for row in rows) and width - cell_len(first.plain) >= _ROOM
+    if beside:
+        table.add_column("typed")
     for line, run, row in zip(lines, runs, rows, strict=True):
         line.stylize(_STYLES.get(run.state, "dim"), start, start + len(states[0]))
-        table.add_row(line, *filter(None, [row["typed"]]))
+        table.add_row(line, *([row["typed"]] if beside else []))
+        if row["typed"] and not beside:
+            table.add_row(Padding(row["typed"], (0, 0, 0, 2)))
     return table
 
 
