@@ -57,7 +57,7 @@ def run(
         assert server.stdout is not None
         server.stdin.write(json.dumps(request) + "\n")
         statuses = json.loads(server.stdout.readline())
-        status = next((status for status in statuses if status), 0)
+        status = next((status for status in statuses if status), 0)  # of the first to fail, not of those it took along
         out, err = (file.read_text(errors="replace") for file in files[1:])
         return subprocess.CompletedProcess([program, *request["words"]], status, out, err)
 
@@ -96,7 +96,7 @@ def _become(request: dict[str, Any], environment: dict[str, str]) -> None:
 
 
 def _statuses(children: list[int], timeout: float) -> list[int]:
-    """What the forks end with; where one fails, the others are stopped, as torchrun does."""
+    """What the forks end with, the first to end first; where one fails, the others are stopped, as torchrun does."""
     ended: dict[int, int] = {}
     deadline = time.monotonic() + timeout
     while len(ended) < len(children):
@@ -111,7 +111,7 @@ def _statuses(children: list[int], timeout: float) -> list[int]:
                     os.kill(child, 15 if time.monotonic() < deadline else 9)
             deadline = min(deadline, time.monotonic() + 30)
         time.sleep(0.01)
-    return [ended[child] for child in children]
+    return list(ended.values())
 
 
 def _serve() -> None:

@@ -53,32 +53,32 @@ def trained(place) -> Path:
 HEAVY = ("torch", "lightning", "scipy", "sacrebleu", "sentencepiece", "wandb", "plotly", "pandas")
 
 
-def imported_by(*words: str, cwd: Path, text: str = "") -> set[str]:
-    """The packages that a command imports, in a process of its own."""
+def imported_by(*words: str, cwd: Path, text: str = "") -> tuple[set[str], str]:
+    """The packages that a command imports, in a process of its own, and what it prints."""
     command = [sys.executable, "-X", "importtime", "-m", "etude", *words]
     environment = os.environ | {"ETUDE_CACHE": str(cwd / "cache")}
     done = subprocess.run(command, cwd=cwd, input=text, capture_output=True, text=True, env=environment, check=True)
-    assert done.stdout
-    return {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    return {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}, done.stdout
 
 
 @pytest.mark.parametrize("words", [["--help"], ["train", "--help"], ["sweep", "--help"]], ids=" ".join)
 def test_help_imports_nothing_that_takes_long(words, place):
     """Seconds would depend on what else the machine does."""
-    imported = imported_by(*words, cwd=place)
+    imported, printed = imported_by(*words, cwd=place)
+    assert "etude" in printed
     assert "etude" in imported
     assert not imported.intersection(HEAVY)
 
 
 def test_a_plan_imports_torch_but_not_lightning_which_takes_longer(place):
-    imported = imported_by("plan", *SMALL, cwd=place)
+    imported, _ = imported_by("plan", *SMALL, cwd=place)
     assert "torch" in imported
     assert "lightning" not in imported
 
 
 @pytest.mark.slow
 def test_translating_imports_torch_but_not_lightning_which_takes_longer(trained, place):
-    imported = imported_by("translate", f"run={trained}", cwd=place, text="a b\n")
+    imported, _ = imported_by("translate", f"run={trained}", cwd=place, text="a b\n")
     assert "torch" in imported
     assert "lightning" not in imported
 

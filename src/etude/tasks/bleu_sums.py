@@ -6,11 +6,12 @@ and for n = 1 to 4 how many n-grams match and how many there are. Resampling sen
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-ORDERS = 4  # words that an n-gram has at most
+_LONGEST = 4  # words that an n-gram has at most
 
 
 def sums(runs: Sequence[Sequence[str]], references: Sequence[str]) -> NDArray[np.float64]:
@@ -35,7 +36,7 @@ def sums(runs: Sequence[Sequence[str]], references: Sequence[str]) -> NDArray[np
     rows = []
     for translations in runs:
         found = _Words.of(translations, lambda word: known.get(word, len(known)))  # one number for all other words
-        totals = [np.maximum(found.lengths - n, 0) for n in range(ORDERS)]
+        totals = [np.maximum(found.lengths - n, 0) for n in range(_LONGEST)]
         rows.append(
             np.stack([found.lengths, wanted.lengths, *_matches(found, orders, len(known) + 1), *totals], axis=1)
         )
@@ -64,30 +65,36 @@ class _Words:
         return cls(lengths, numbers, np.repeat(np.arange(len(lines)), lengths), ends - np.arange(len(numbers)))
 
 
-def _ngrams(references: _Words, base: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-    """Of each order the n-grams of every reference, how often it has each, and whose each is.
+class _Ngrams(NamedTuple):
+    """The n-grams of one length that the references have, those of all lines together.
 
-    An n-gram is a number: that of its first n - 1 words, or of its line where there are none, times `base`, and its
-    last word. They are sorted, and known in the next order by their place.
+    An n-gram is a number: that of its first n - 1 words, or of its line where there are none, times the number of
+    different words, and its last word. They are sorted, and known in the next length by their place.
     """
+
+    ngrams: NDArray[np.int64]  # (G,)
+    often: NDArray[np.int64]  # (G,) how often its line has it
+    owners: NDArray[np.int64]  # (G,) whose it is
+
+
+def _ngrams(references: _Words, base: int) -> list[_Ngrams]:
+    """Of each length."""
     orders = []
     heads, starts = references.lines, np.arange(len(references.numbers))
     owners = np.arange(len(references.lengths))
-    for n in range(ORDERS):
+    for n in range(_LONGEST):
         there = references.left[starts] > n
         heads, starts = heads[there], starts[there]
         ngrams, heads, often = np.unique(
             heads * base + references.numbers[starts + n], return_inverse=True, return_counts=True
         )
         owners = owners[ngrams // base]
-        orders.append((ngrams, often, owners))
+        orders.append(_Ngrams(ngrams, often, owners))
     return orders
 
 
-def _matches(
-    translations: _Words, orders: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]], base: int
-) -> list[NDArray[np.int64]]:
-    """For each order (N,): how many n-grams of a translation its reference has too, each as often as that at most."""
+def _matches(translations: _Words, orders: list[_Ngrams], base: int) -> list[NDArray[np.int64]]:
+    """For each length (N,): how many n-grams of a translation its reference has too, each as often as that at most."""
     matches = []
     heads, starts = translations.lines, np.arange(len(translations.numbers))
     for n, (ngrams, often, owners) in enumerate(orders):
