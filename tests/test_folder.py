@@ -66,7 +66,7 @@ def etude(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ("sweep --path own", "own.yaml"),
         ("plan mine", "attention.gate_bias=2"),
         ("plan own", "gated"),
-        ("plan axes", "attention-gated"),
+        ("diff axes/base axes/attention-gated", "multi_head   gated"),
         ("show model/attention=gated", "Gated"),
         ("diff mine/base mine/open", "gate_bias"),
         ("prepare data=reversal data.train_pairs=60 data.valid_pairs=8 data.test_pairs=8", "20 subwords"),

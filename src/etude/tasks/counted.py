@@ -81,19 +81,20 @@ def _inputs(model: nn.Module, source: int, target: int) -> tuple[Tensor, Tensor,
 def _count_forward(model: nn.Module, source: int, target: int) -> tuple[int, int]:
     from torch.utils.flop_counter import FlopCounterMode  # which imports a compiler
 
-    kept: dict[int, Tensor] = {}
+    kept: dict[int, int] = {}  # bytes by storage, which the graph keeps alive
 
     def keep(tensor: Tensor) -> Tensor:
-        return kept.setdefault(tensor.untyped_storage()._cdata, tensor)
+        storage = tensor.untyped_storage()
+        kept[storage._cdata] = storage.nbytes()
+        return tensor
 
-    inputs = _inputs(model, source, target)
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda one: one):
-        model(*inputs)
     with FlopCounterMode(display=False) as counter:
-        model(*inputs).sum().backward()
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda one: one):
+            logits = model(*_inputs(model, source, target))
+        logits.sum().backward()
     model.zero_grad()
     known = {weight.untyped_storage()._cdata for weight in model.parameters()}
-    return counter.get_total_flops(), sum(t.untyped_storage().nbytes() for key, t in kept.items() if key not in known)
+    return counter.get_total_flops(), sum(size for key, size in kept.items() if key not in known)
 
 
 @torch.no_grad()
