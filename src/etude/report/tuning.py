@@ -47,7 +47,8 @@ def separate_trials(study: Study, runs: Sequence[Run], asked: Mapping[str, str])
     values = {arm: value for arm in study.arms if (value := found.get(arm)) is not None}
     of_all = [run for run in fitting if tuned_values(study, run) == shared]
     best = [run for run in judged if run.arm in values and tuned_values(study, run) == values[run.arm]]
-    others = sum(run not in of_all and run not in best for run in judged)
+    read = {id(run) for run in (*of_all, *best)}
+    others = sum(id(run) not in read for run in judged)
     keys = ", ".join(study.tune)
     notes = [f"Left out: {format_count(others)} with another {keys}: say which to see them."] if others else []
     notes += [f"Left out: {format_count(len(trials))} on pilot seeds."] if trials else []

@@ -122,10 +122,11 @@ def corpus_bleu(sums: NDArray[np.float64], effective_order: bool = False) -> NDA
     Returns:
         (...) 0 to 100.
     """
-    translated, referenced, matches, totals = sums[..., 0], sums[..., 1], sums[..., 2:6], sums[..., 6:]
+    columns = np.ascontiguousarray(np.moveaxis(sums, -1, 0))  # NumPy adds whole arrays faster than rows of four
+    translated, referenced, matches, totals = columns[0], columns[1], columns[2:6], columns[6:]
     there, missed = totals > 0, matches == 0
+    smoothed = np.where(missed, 0.5 ** (missed & there).cumsum(axis=0), matches) if missed.any() else matches
     with np.errstate(divide="ignore", invalid="ignore"):
-        precisions = np.where(missed, 0.5 ** (missed & there).cumsum(axis=-1), matches) / totals
-        logs = np.where(there, np.log(precisions), 0).sum(axis=-1) / there.sum(axis=-1)
+        logs = np.where(there, np.log(smoothed / totals), 0).sum(axis=0) / there.sum(axis=0)
         scores = 100 * np.exp(np.minimum(0, 1 - referenced / translated)) * np.exp(logs)
-    return np.where((effective_order | there.all(axis=-1)) & ~missed.all(axis=-1), scores, 0.0)
+    return np.where((effective_order | there.all(axis=0)) & ~missed.all(axis=0), scores, 0.0)
