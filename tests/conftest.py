@@ -1,5 +1,6 @@
 """Fixtures for the whole suite."""
 
+import logging
 import os
 import signal
 from collections.abc import Iterator
@@ -32,6 +33,16 @@ def nothing_composed_twice(tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(compose, "hydra_compose", remembering(compose.hydra_compose, folder))
         yield
+
+
+@pytest.fixture(autouse=True)
+def logs_end_with_their_test() -> Iterator[None]:
+    """What a test sends its log to, a later one finds closed."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture(scope="session")

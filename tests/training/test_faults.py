@@ -7,7 +7,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -70,23 +70,12 @@ def test_a_disk_that_takes_a_file_no_more_is_told_and_the_run_goes_on_later(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_log_on_a_full_disk_costs_its_lines_and_no_tracebacks(
-    capsys: pytest.CaptureFixture[str], kept_handlers: None
-) -> None:
+def test_a_log_on_a_full_disk_costs_its_lines_and_no_tracebacks(capsys: pytest.CaptureFixture[str]) -> None:
     logging_to(Path("/dev/full"))
     logging.getLogger("etude").info("step 3")
     told = capsys.readouterr().err
     assert "step 3" in told
     assert "Traceback" not in told
-
-
-@pytest.fixture
-def kept_handlers() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers, root.level
-    yield
-    root.handlers = handlers
-    root.setLevel(level)
 
 
 @pytest.fixture(scope="module")
