@@ -13,6 +13,7 @@ from turns import HERE, Figures, Peer, rates_in_turns, seconds_in_turns
 US = "étude"
 PAIRS = 50_000  # that are prepared
 SEEDS = 3  # of each arm that is reported on
+STEPS = 100  # of a round of training that is held against its bare steps
 ETUDE = [sys.executable, "-m", "etude"]
 ABSENT = {"fairseq": "wants hydra-core < 1.1", "JoeyNMT": "wants protobuf < 3.21"}
 
@@ -74,7 +75,8 @@ def _training(precision: str, libraries: list[str], rounds: int, threads: int, *
 
 def pipeline(rounds: int, threads: int) -> list[Row]:
     """What a run of étude's makes of the bare steps that it consists of, at pocket scale, with one thread."""
-    peers: dict[str, Peer] = {f"{US} train": ("pipeline:Whole", {}), "the bare step": ("pipeline:Bare", {})}
+    steps = {"steps": STEPS}
+    peers: dict[str, Peer] = {f"{US} train": ("pipeline:Whole", steps), "the bare step": ("pipeline:Bare", steps)}
     return _rows("pipeline, pocket, one thread", "steps/s", rates_in_turns(peers, rounds, threads=1))
 
 

@@ -154,14 +154,26 @@ def test_what_was_measured_stays_where_a_later_part_fails(tmp_path: Path, monkey
 
 
 @pytest.mark.slow
-def test_a_part_is_measured_in_turns_and_kept_beside_those_measured_before(tmp_path: Path) -> None:
+def test_a_part_is_measured_in_turns_and_kept_beside_those_measured_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import bench
+    import parts
+
     kept = tmp_path / "bench.json"
-    said = run("bench.py", "--only=pipeline,decoding", "--rounds=1", "--threads=1", f"--json={kept}")
+    monkeypatch.setattr(parts, "STEPS", 10)
+
+    def measure(only: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["bench.py", f"--only={only}", "--rounds=1", "--threads=1", f"--json={kept}"])
+        bench.main()
+        return capsys.readouterr().out
+
+    said = measure("pipeline,decoding")
     assert re.search(r"pipeline.*étude train +\d.*steps/s", said)
     assert re.search(r"the bare step +[\d.]+ .*steps/s +\d\.\d\d \(", said)
     for peer in ("HF Marian generate", "CTranslate2, fp32", "CTranslate2, int8"):
         assert re.search(rf"{peer} +([\d.]+ .*sentences/s +\d+\.\d\d|not installed: \w+)", said)
-    again = run("bench.py", "--only=starting", "--rounds=1", "--threads=1", f"--json={kept}")
+    again = measure("starting")
     assert "the bare step" in again
     assert re.search(r"bare script +[\d.]+ .* s +\d+\.\d\d", again)
     assert json.loads(kept.read_text())["machine"]["versions"]["torch"]

@@ -20,24 +20,21 @@ from etude.training.module import TrainingModule
 from etude.training.randomness import reseed
 from etude.training.trainer import fit
 
-STEPS = 100
-
 
 class Pipeline:
     """A round is so many steps from the beginning, its rate steps a second.
 
     Args:
-        overrides: of the config, Hydra's.
         steps: of a round.
     """
 
-    def __init__(self, overrides: tuple[str, ...] = (), steps: int = STEPS) -> None:
+    def __init__(self, steps: int) -> None:
         keep_large_blocks()
         quiet_libraries()
         self.folder, self.steps = tempfile.TemporaryDirectory(), steps
         # No validation falls into the steps, and the checkpoint of the last one is written after the clock has stopped.
         setting = [f"budget.max_steps={steps}", f"budget.val_every={10 * steps}", "logger=none", "trainer=cpu"]
-        self.run = freeze(compose([*overrides, *setting, f"runs_dir={Path(self.folder.name)}"]))
+        self.run = freeze(compose([*setting, f"runs_dir={Path(self.folder.name)}"]))
         self.config = self.run.config()
         self.store = build.token_store(self.config)
 
