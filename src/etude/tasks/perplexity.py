@@ -16,7 +16,8 @@ from etude.data.tokenizer import PAD
 from etude.model.pieces import sum_cost
 
 
-def negative_log_likelihood(model: nn.Module, batches: Iterable[Batch]) -> tuple[float, int]:
+@torch.no_grad()
+def sum_tokens(model: nn.Module, batches: Iterable[Batch]) -> tuple[float, int, int]:
     """-log P(target | source), summed over every real target token of `batches`; end tokens count, padding does not.
 
     Args:
@@ -25,14 +26,8 @@ def negative_log_likelihood(model: nn.Module, batches: Iterable[Batch]) -> tuple
         batches: moved to the model's device one by one.
 
     Returns:
-        The sum in nats, and the number of tokens.
+        The sum in nats, the number of tokens, and of how many the model finds none more probable.
     """
-    return sum_tokens(model, batches)[:2]
-
-
-@torch.no_grad()
-def sum_tokens(model: nn.Module, batches: Iterable[Batch]) -> tuple[float, int, int]:
-    """As `negative_log_likelihood`, and of how many tokens the model finds none more probable."""
     device = next(model.parameters()).device
     training = model.training
     model.eval()

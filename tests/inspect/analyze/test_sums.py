@@ -8,8 +8,8 @@ import pytest
 from etude.inspect.analyze.sums import Sums, change, length_ratio, perplexity, sum_bleu, sum_brackets
 from etude.tasks.bleu import bleu
 from etude.tasks.bracket_f1 import bracket_f1
-from etude.tasks.perplexity import negative_log_likelihood
 from etude.tasks.perplexity import perplexity as perplexity_of_text
+from etude.tasks.perplexity import sum_tokens
 
 REFERENCES = ["the old woman sees the dog .", "a man , who sings , goes home .", "it rains .", "they read a book ."] * 5
 LINES = ["the old woman saw the dog .", "a man goes home and sings .", "it rains .", "the book is read ."] * 5
@@ -25,7 +25,7 @@ def likelihoods(generator, sentences, worse):
 def test_the_likelihoods_of_all_sentences_are_the_perplexity_of_the_text(analysed):
     subject, text = analysed()
     found = subject.likelihoods(text)
-    nats, tokens = negative_log_likelihood(subject.model, text.batches)
+    nats, tokens, _ = sum_tokens(subject.model, text.batches)
     assert found.rows.sum(axis=0).tolist() == pytest.approx([nats, tokens])
     assert found.score == pytest.approx(perplexity_of_text(nats, tokens))
 
