@@ -6,6 +6,7 @@ else: batch, forward, loss, backward, update, next learning rate.
 
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from etude.config.compose import compose
@@ -26,15 +27,16 @@ class Pipeline:
 
     Args:
         steps: of a round.
+        overrides: of the config, Hydra's.
     """
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, overrides: Sequence[str] = ()) -> None:
         keep_large_blocks()
         quiet_libraries()
         self.folder, self.steps = tempfile.TemporaryDirectory(), steps
         # No validation falls into the steps, and the checkpoint of the last one is written after the clock has stopped.
         setting = [f"budget.max_steps={steps}", f"budget.val_every={10 * steps}", "logger=none", "trainer=cpu"]
-        self.run = freeze(compose([*setting, f"runs_dir={Path(self.folder.name)}"]))
+        self.run = freeze(compose([*overrides, *setting, f"runs_dir={Path(self.folder.name)}"]))
         self.config = self.run.config()
         self.store = build.token_store(self.config)
 
