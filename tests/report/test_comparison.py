@@ -393,9 +393,8 @@ def test_where_no_arm_varies_over_its_seeds_the_report_says_that_nobody_knows_ho
     for arm, right in (("base", 0.9), ("A1", 0.8)):
         for seed in (1, 2):
             make_run(arm, seed, translations=translated(right, 7), references=REFERENCES)
-    assert "How many seeds would show a difference is not known: the runs of each arm score alike" in footnotes(
-        runs_dir
-    )
+    told = footnotes(runs_dir)
+    assert "How many seeds would show a difference of BLEU is not known: the runs of each arm score alike" in told
     make_run("A1", 3, translations=translated(0.7, 8), references=REFERENCES)
     assert "is not known" not in footnotes(runs_dir)
     assert "Seeds an arm that would likely show" in footnotes(runs_dir)

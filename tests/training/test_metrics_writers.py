@@ -79,6 +79,17 @@ def test_progress_says_where_the_run_stands(tmp_path):
     assert json.loads(progress.path.read_text()) == {"state": "evaluating", "step": 40, "max_steps": 100}
 
 
+def test_the_bar_says_of_no_number_that_is_not_known_yet_that_it_is_nan():
+    shown = io.StringIO()
+    bar = Bar(Console(file=shown, force_terminal=True, width=120), 100)
+    with bar.shown():
+        pass
+    assert "loss –  valid ppl –" in shown.getvalue()
+    with bar.shown():
+        bar.write({"step": 10, "loss": 2.0, "tokens_per_second": 1234.5})
+    assert "loss 2.000  valid ppl –  1,234 tokens/s" in shown.getvalue()
+
+
 def test_a_terminal_that_has_gone_loses_nothing_that_was_trained():
     class Window(io.StringIO):
         def write(self, text):

@@ -71,8 +71,8 @@ def _on_seeds_needed(compared: Compared, metric: Metric) -> list[str]:
     scored = [{run.score(metric.key) for run in arm.runs} for arm in compared.arms if len(arm.runs) > 1]
     if scored and all(len(values) == 1 for values in scored):
         told.append(
-            "How many seeds would show a difference is not known: the runs of each arm score alike, so that nothing "
-            "tells how far another seed would fall."
+            f"How many seeds would show a difference of {metric.label} is not known: the runs of each arm score alike, "
+            "so that nothing tells how far another seed would fall."
         )
     return told
 

@@ -20,6 +20,7 @@ from etude.studies.renames import refuse_old_name
 
 Arms = dict[str, list[str]]  # the overrides of each, by its name
 
+_NOT_AN_ARMS = ("study", "arm", "seed")  # which say whose run it is
 _ARM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _KEY = re.compile(r"[\w@./-]+")
 _OVERRIDE = re.compile(rf"(\+\+?|~)?{_KEY.pattern}(=.*)?", re.DOTALL)
@@ -128,13 +129,17 @@ def _overrides(file: Path, arm: Any, listed: Any) -> list[str]:
     for override in listed:
         if not isinstance(override, str) or not _OVERRIDE.fullmatch(override):
             raise UserError(f"{file}: arms.{arm}: {override!r} is no override; write key=value, as on the command line")
-        refuse_old_name(file, f"arms.{arm}", override_key(override))
+        key = override_key(override)
+        refuse_old_name(file, f"arms.{arm}", key)
+        if key in _NOT_AN_ARMS:
+            raise UserError(f"{file}: arms.{arm}: {key} is not for an arm to set; leave {override} out")
     return list(listed)
 
 
 def _check_name(file: Path, arm: Any) -> None:
     if not isinstance(arm, str) or not _ARM.fullmatch(arm):
-        raise UserError(f"{file}: arms: {arm!r} cannot name an arm; use letters, digits, '_', '-' and '.'")
+        way = "use a to z, digits, '_', '-' and '.'" if isinstance(arm, str) else "write it in quotes"
+        raise UserError(f"{file}: arms: {arm!r} cannot name an arm; {way}")
 
 
 def _find_arm(file: Path, where: str, name: Any, written: Mapping[str, Sequence[str]]) -> list[str]:

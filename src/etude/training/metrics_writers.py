@@ -148,15 +148,13 @@ class Bar:
             TextColumn("training"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn(
-                "loss {task.fields[loss]:.3f}  valid ppl {task.fields[ppl]:.2f}  {task.fields[rate]:,.0f} tokens/s"
-            ),
+            TextColumn("loss {task.fields[loss]}  valid ppl {task.fields[ppl]}  {task.fields[rate]} tokens/s"),
             TimeRemainingColumn(),
             console=console,
             disable=not console.is_terminal,
             transient=True,
         )
-        self.task = self.progress.add_task("", total=max_steps, loss=float("nan"), ppl=float("nan"), rate=0.0)
+        self.task = self.progress.add_task("", total=max_steps, loss="–", ppl="–", rate="–")
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -170,6 +168,8 @@ class Bar:
 
     def write(self, row: Row) -> None:
         """Move the bar."""
-        names = {"loss": "loss", "ppl": "valid_perplexity", "rate": "tokens_per_second"}
-        fields = {field: row[column] for field, column in names.items() if column in row}
+        shown = {"loss": ("loss", ".3f"), "ppl": ("valid_perplexity", ".2f"), "rate": ("tokens_per_second", ",.0f")}
+        fields: dict[str, Any] = {
+            field: format(row[column], form) for field, (column, form) in shown.items() if column in row
+        }
         self.progress.update(self.task, completed=row["step"], **fields)
