@@ -9,6 +9,7 @@ from torch.testing import assert_close
 from etude.model.backend import Eager, Sdpa, weights
 from etude.model.by_device import ByDevice
 from etude.model.fused import Fused
+from etude.model.mask import causal_mask
 
 B, H, T, S, K = 2, 3, 4, 5, 6
 WIDTHS = (6, 7)  # V: PyTorch's fused kernels want it equal to K, and others step in where it is not
@@ -118,3 +119,30 @@ def test_no_mask_of_numbers_is_made_where_nothing_is_added_to_the_scores(monkeyp
     )
     Sdpa(dropout=0.0)(drawn(B, H, T, K), drawn(B, H, S, K), drawn(B, H, S, K), MASKS["blank rows"], None)
     assert [mask.dtype for mask in given] == [torch.bool]
+
+
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("d_v", WIDTHS)
+@pytest.mark.parametrize("other", [Fused, Sdpa])
+def test_a_mask_that_is_known_to_be_causal_is_read_like_its_numbers(bias, d_v, other):
+    def squared(backend, mask):
+        """As many keys as queries."""
+        inputs = [
+            drawn(B, H, T, K).requires_grad_(),
+            drawn(B, H, T, K + 1)[..., 1:].requires_grad_(),
+            drawn(B, H, T, d_v),
+        ]
+        added = drawn(*BIASES[bias])[..., :T] if BIASES[bias] else None
+        read = backend(dropout=0.0)(*inputs, mask, added)
+        return read, torch.autograd.grad((read * drawn(B, H, T, d_v)).sum(), inputs[:2])
+
+    known = causal_mask(T, 0, torch.device("cpu"))
+    assert_close(squared(other, known), squared(Eager, torch.ones(T, T, dtype=torch.bool).tril()))
+
+
+def test_a_mask_that_is_known_to_be_causal_is_not_handed_over(monkeypatch):
+    given = []
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", lambda *_, **words: given.append(words))
+    queries, keys, values = drawn(B, H, T, K), drawn(B, H, T, K), drawn(B, H, T, K)
+    Sdpa(dropout=0.0)(queries, keys, values, causal_mask(T, 0, queries.device), None)
+    assert [(words["is_causal"], "attn_mask" in words) for words in given] == [(True, False)]

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from etude.model.dropout import Dropout
+from etude.model.mask import CausalMask
 
 
 class Eager(nn.Module):
@@ -39,6 +40,9 @@ class Sdpa(nn.Module):
 
     def forward(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, bias: Tensor | None) -> Tensor:
         """As in `Eager`."""
+        p = self.p if self.training else 0.0
+        if bias is None and isinstance(mask, CausalMask):  # the one that flash kernels have without reading it
+            return F.scaled_dot_product_attention(queries, keys, values, is_causal=True, dropout_p=p, scale=1.0)
         # A row that may look nowhere reads the mean of all, as in Eager. It is asked for by a query of zeros and no
         # mask: the backward pass of the fused kernels cannot tell weights apart in a row that is barred everywhere.
         nowhere = ~mask.any(dim=-1, keepdim=True)
@@ -47,7 +51,6 @@ class Sdpa(nn.Module):
         if bias is not None:
             lowest = torch.finfo(queries.dtype).min
             allowed = bias.to(queries.dtype).masked_fill(nowhere, 0.0).masked_fill(~allowed, lowest)
-        p = self.p if self.training else 0.0
         return F.scaled_dot_product_attention(queries, keys, values, attn_mask=allowed, dropout_p=p, scale=1.0)
 
 

@@ -2,11 +2,11 @@
 
 from typing import cast
 
-import torch
 from torch import Tensor, nn
 
 from etude.model.block import CausalLayer, DecoderLayer, EncoderLayer, LayerCache
 from etude.model.dropout import Dropout
+from etude.model.mask import causal_mask
 from etude.model.parts import Parts
 from etude.model.position import Position
 from etude.model.state import SourceRows
@@ -63,7 +63,7 @@ class TransformerDecoder(nn.Module):
         """Embeddings (B, T, D) of the tokens after those that `state` remembers, to (B, T, D)."""
         start, length = state.length, x.size(1)
         x = self.dropout(self.position.add_to_embedding(x, start))
-        mask = torch.ones(length, start + length, dtype=torch.bool, device=x.device).tril(start)
+        mask = causal_mask(length, start, x.device)
         for n, (layer, cache) in enumerate(zip(self.layers, state.caches, strict=True)):
             x = layer(x, mask, self.position.at_layer(n), state.source, cache)
         state.length += length
