@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.cells import cell_len
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -104,11 +105,11 @@ def _read(study: str, runs_dir: Path) -> StudyRuns:
     return StudyRuns(study, runs, [arm for arm in order if arm not in begun], notes)
 
 
-def _table(studies: Sequence[StudyRuns], metrics: Sequence[Metric], width: int) -> Table:
+def _table(studies: Sequence[StudyRuns], metrics: Sequence[Metric], width: int) -> RenderableType:
     """A row a run; a figure that no run has takes no column.
 
-    All but what was typed, which stands below its run where the terminal is narrow, is one column of rich's, set here:
-    of five for each of thousands of runs it would take seconds.
+    All but what was typed is one text, set here: a table of rich's takes seconds for thousands of runs. What was typed
+    stands beside its run, or below it where the terminal is narrow; figures go on in the next line rather than be cut.
     """
     runs = [run for study in studies for run in study.runs]
     rows = [_figures(run, metrics) for run in runs]
@@ -116,18 +117,22 @@ def _table(studies: Sequence[StudyRuns], metrics: Sequence[Metric], width: int) 
     names = _aligned(["run", *(run.name for run in runs)])
     states = _aligned(["state", *(f"{run.progress.doing or run.state}{MARKS.get(run.code, '')}" for run in runs)])
     figures = [_aligned([header, *(row[header] for row in rows)], left=False) for header in headers]
-    first, *lines = (Text("  ".join(cells), no_wrap=True) for cells in zip(names, states, *figures, strict=True))
+    lines = [Text("  ".join(cells)) for cells in zip(names, states, *figures, strict=True)]
     start = len(names[0]) + 2
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(first)
-    beside = any(row["typed"] for row in rows) and width - cell_len(first.plain) >= _ROOM
-    if beside:
-        table.add_column("typed")
-    for line, run, row in zip(lines, runs, rows, strict=True):
+    lines[0].stylize("bold")
+    for line, run in zip(lines[1:], runs, strict=True):
         line.stylize(_STYLES.get(run.state, "dim"), start, start + len(states[0]))
-        table.add_row(line, *([row["typed"]] if beside else []))
-        if row["typed"] and not beside:
-            table.add_row(Padding(row["typed"], (0, 0, 0, 2)))
+    typed = [row["typed"] for row in rows]
+    if not any(typed):
+        return Text("\n").join(lines)
+    if width - cell_len(lines[0].plain) < _ROOM:
+        below = [Padding(words, (0, 0, 0, 2)) if words else None for words in ("", *typed)]
+        return Group(*(part for both in zip(lines, below, strict=True) for part in both if part))
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(lines[0], no_wrap=True)
+    table.add_column("typed")
+    for line, words in zip(lines[1:], typed, strict=True):
+        table.add_row(line, words)
     return table
 
 
