@@ -83,7 +83,7 @@ def of_picture(words: str) -> str:
 
 def of_plan(words: str) -> str:
     config = {"seed": 1, "study": "single", "arm": words}
-    text = TextSize(None, None, source=1, target=1, sentences=1, vocabulary=1, tokens=1, prepared=True)
+    text = TextSize(None, None, source=1, target=1, sentences=1, vocabulary=1, tokens=1, batches=1, prepared=True)
     run = RunPlan(config, text, 1, 1, 1, 1, 1, 1, 1, 1, state="to do")
     where: Any = SimpleNamespace(name="cpu")
     return shown(plan_table.render_plan([run], [{"model/position": words}], [None], where))

@@ -19,6 +19,7 @@ from etude.config.signature import signature
 from etude.data import batching, store
 from etude.data.batching import Batch, Examples
 from etude.data.corpus import SPLITS, Corpus
+from etude.data.epochs import Epochs
 from etude.data.store import Limits, TokenSplit, TokenStore
 from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.decoding.beam import BeamSearch
@@ -145,6 +146,13 @@ def check_budget(config: Config, text: TokenStore) -> None:
 def evaluation_batches(config: Config, split: TokenSplit) -> list[Batch]:
     """Every row of a split once, in batches as large as those of training."""
     return batching.evaluation_batches(examples(config, split), **batch_sizes(config))
+
+
+def batches_per_epoch(config: Config, split: TokenSplit) -> int:
+    """Training batches that hold every row of a split once."""
+    rows, noise = examples(config, split), config["budget"]["length_noise"]
+    sizes = batch_sizes(config)
+    return len(Epochs(rows.source_lengths, rows.target_lengths, length_noise=noise, seed=config["seed"], **sizes))
 
 
 def batch_sizes(config: Config) -> dict[str, int]:

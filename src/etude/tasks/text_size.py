@@ -10,6 +10,7 @@ from etude.tasks.size import measure_size
 
 Config = dict[str, Any]
 
+_COUNTED = 1_000_000  # pairs at most of which batches are counted: of more it takes seconds
 ASSUMED = 25.0  # pieces of a sentence, the end token counted, where no prepared text says better
 
 
@@ -25,6 +26,7 @@ class TextSize:
         sentences: to translate at the end; None where they have not been counted.
         vocabulary: V, the subwords that there are; None where they have not been learned.
         tokens: of all targets to train on, their end tokens counted; None where nobody knows.
+        batches: that hold each sentence to train on once; None where they have not been counted.
         prepared: whether the figures were counted; else they are assumed.
     """
 
@@ -35,6 +37,7 @@ class TextSize:
     sentences: int | None
     vocabulary: int | None
     tokens: float | None
+    batches: int | None
     prepared: bool
 
 
@@ -45,15 +48,16 @@ def measure_text(config: Config) -> TextSize:
     try:
         store, known = build.prepared_store(config), (fingerprint(config), training_fingerprint(config))
     except UserError:
-        return TextSize(None, None, *assumed, None, None, None, prepared=False)
+        return TextSize(None, None, *assumed, None, None, None, None, prepared=False)
     if store is None:
         pairs, sentences = (config["data"].get(f"{split}_pairs") for split in ("train", "test"))
         tokens = pairs and assumed[1] * pairs
-        return TextSize(*known, *assumed, _translated(sentences, config), None, tokens, prepared=False)
+        return TextSize(*known, *assumed, _translated(sentences, config), None, tokens, None, prepared=False)
     train, pairs = store.meta["splits"]["train"], store.meta["splits"]["train"]["pairs"]
     source, target = columns(*(train[f"{side}_tokens"] / pairs for side in ("source", "target")))
     sentences = _translated(store.meta["splits"]["test"]["pairs"], config)
-    return TextSize(*known, source, target, sentences, store.vocab_size, target * pairs, prepared=True)
+    batches = build.batches_per_epoch(config, store.split("train")) if pairs <= _COUNTED else None
+    return TextSize(*known, source, target, sentences, store.vocab_size, target * pairs, batches, prepared=True)
 
 
 def _translated(sentences: int | None, config: Config) -> int | None:

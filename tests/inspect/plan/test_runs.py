@@ -1,5 +1,6 @@
 """What a plan says of a run, and what it rests on."""
 
+from itertools import islice
 from zipfile import ZipFile
 
 import pytest
@@ -17,6 +18,7 @@ from etude.runs.run_dir import RunDir
 from etude.studies.study import load_study
 from etude.tasks import build
 from etude.tasks.size import measure_size
+from etude.training.build import training_data
 
 SOMEWHERE = Device("somewhere", full=2e12, half=2e12, price=3.0)
 SIZES = ["model.d_model=16", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "budget.max_steps=7"]
@@ -63,6 +65,18 @@ def test_a_batch_holds_as_many_sentences_as_the_budget_of_tokens(config_of):
     assert planned.target_tokens == 7 * 500  # 20 sentences of 25 pieces
     assert planned.flops_per_step == 20 * measure_size(config).training_flops(25, 25)
     assert planned.training_flops == 7 * planned.flops_per_step
+
+
+@pytest.mark.parametrize("task", ["translation", "language_modelling"])
+def test_of_prepared_text_the_tokens_are_those_that_are_trained_on(config_of, task: str):
+    """A batch is never quite full, so that sizes alone promise a fifth too many."""
+    config = config_of(*SMALL_TEXT, f"task={task}", "budget.source_tokens=90", "budget.target_tokens=90")
+    batches = training_data(config, build.token_store(config), start_step=0).train_dataloader()
+    config["budget"]["max_steps"] = steps = 2 * batches.batches_per_epoch
+    trained = sum(batch.step_tokens for batch in islice(batches, steps))
+    planned = only(config)
+    assert planned.target_tokens == trained
+    assert planned.proportions["epochs"] == 2
 
 
 def test_of_runs_that_share_a_training_the_first_trains_and_the_others_only_translate(config_of):

@@ -115,6 +115,7 @@ def plan_runs(configs: Iterable[Config], device: Device) -> list[RunPlan]:
 def _plan(config: Config, text: TextSize, of_model: Size, memory: float, device: Device, state: str) -> RunPlan:
     sentences, source, target = batch_size(config, text)
     steps = config["budget"]["max_steps"]
+    tokens = text.tokens / text.batches if text.tokens and text.batches else sentences * target
     step = float(sentences * of_model.training_flops(source, target))
     decoding = None if text.sentences is None else 0.0
     if text.sentences:
@@ -130,7 +131,7 @@ def _plan(config: Config, text: TextSize, of_model: Size, memory: float, device:
         training_flops=step * steps,
         decoding_flops=decoding,
         peak_memory_bytes=memory,
-        target_tokens=sentences * target * steps,
+        target_tokens=round(tokens * steps),
         hours=hours,
         us_dollars=hours * devices * device.price,
         state=state,
