@@ -19,7 +19,8 @@ from etude.report.comparison import (
     Spread,
 )
 from etude.report.measure import TestSet, measure_arm, scores, test_set
-from etude.report.selection import TODAY, Selection
+from etude.report.selection import Selection
+from etude.report.versions import TODAY
 from etude.report.wording import name_arms
 from etude.runs.records import Run
 from etude.studies.criteria import Criteria
@@ -56,6 +57,7 @@ def compare(study: Study, selection: Selection) -> Compared:
             ),
             *_not_compared({arm.arm: arm.why_not for arm in arms if arm.runs}),
         ],
+        outdated=selection.outdated,
         left_out=selection.notes,
         readings=selection.readings,
         tuned=compare(study, replace(selection, runs=selection.best, best=[], notes=[])) if selection.best else None,

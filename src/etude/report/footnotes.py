@@ -22,7 +22,7 @@ _AFTER_A_LOOK = (
 
 def marks(compared: Compared) -> dict[str, str]:
     """What stands behind the name of each arm."""
-    footnotes = find_confounds(compared)
+    footnotes = _numbered(compared)
     marked = {}
     for arm in compared.arms:
         numbers = [n for n, arms in enumerate(footnotes.values(), start=1) if arm.arm in arms]
@@ -31,11 +31,18 @@ def marks(compared: Compared) -> dict[str, str]:
     return marked
 
 
+def _numbered(compared: Compared) -> dict[str, list[str]]:
+    """The footnotes that are told by their number, each with the arms that it is of."""
+    sweep = f"etude sweep {compared.study.name}"
+    outdated = f"Of another config than study.yaml and conf/ give the arm now; {sweep} makes the runs that are."
+    return find_confounds(compared) | ({outdated: compared.outdated} if compared.outdated else {})
+
+
 def notes(compared: Compared) -> list[str]:
     """Sentences: how far the paper is borne out, the meaning of the marks, then the rest."""
     runs = [run for arm in compared.arms for run in arm.runs]
     told = _on_agreement(compared) + _on_tuning(compared)
-    told += [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(find_confounds(compared), start=1)]
+    told += [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(_numbered(compared), start=1)]
     told += _budgets(compared.arms)
     told += notes_on_code(run.code for run in runs) + notes_on_libraries(run.result for run in runs)
     told += compared.notes
