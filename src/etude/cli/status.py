@@ -169,10 +169,8 @@ def _score(run: Run, metric: Metric) -> float | None:
 def _lines(studies: Sequence[StudyRuns]) -> Iterator[str]:
     """What the table cannot hold: why runs failed or diverged, how stopped ones go on, which arms are missing."""
     runs = [run for study in studies for run in study.runs]
-    for run in runs:
-        if run.error:
-            yield f"{run.name} {run.state}: {run.error} ({run.run_dir.log_file})"
-    yield from notes_on_code(run.code for run in runs)
+    yield from filter(None, (run.failure for run in runs))
+    yield from notes_on_code((run.code, run.config) for run in runs)
     if any(run.state is State.STOPPED for run in runs):
         yield "Type the same command again, and what is stopped goes on from its last checkpoint if it has one."
     for study in studies:

@@ -66,7 +66,8 @@ def _directories(run: "RunDir") -> str:
 def _notes_on_code(run: "RunDir", result: dict[str, Any]) -> list[str]:
     from etude.runs.provenance import code_of, notes_on_code
 
-    return notes_on_code([code_of(result, run.config())])
+    config = run.config()
+    return notes_on_code([(code_of(result, config), config)])
 
 
 def _trained(run: "RunDir", config: "DictConfig") -> dict[str, Any]:

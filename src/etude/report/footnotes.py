@@ -44,8 +44,8 @@ def notes(compared: Compared) -> list[str]:
     told = _on_agreement(compared) + _on_tuning(compared)
     told += [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(_numbered(compared), start=1)]
     told += _budgets(compared.arms)
-    told += notes_on_code(run.code for run in runs) + notes_on_libraries(run.result for run in runs)
-    told += compared.notes
+    told += notes_on_code((run.code, run.config) for run in runs) + notes_on_libraries(run.result for run in runs)
+    told += _on_mixed_code(compared.arms) + compared.notes
     told += _on_seeds(compared)
     told += on_differences(compared)
     told += _on_conditions(compared, runs)
@@ -56,6 +56,16 @@ def notes(compared: Compared) -> list[str]:
 
 def _seeds(runs: Iterable[Run]) -> str:
     return ", ".join(str(seed) for seed in sorted({run.seed for run in runs}))
+
+
+def _on_mixed_code(arms: Sequence[ArmResult]) -> list[str]:
+    """Which seeds have a mark, where one mean is of seeds that different code has made."""
+    mixed = []
+    for arm in arms:
+        if len({run.result.get("code") for run in arm.runs}) > 1:
+            marked = [f"{run.seed}{mark}" for run in arm.runs if (mark := marks_on_code([run.code]))]
+            mixed.append(f"{arm.arm} (seed {', '.join(marked)})")
+    return [f"Made of seeds of different code: {'; '.join(mixed)}."] * bool(mixed)
 
 
 def _on_tuning(compared: Compared) -> list[str]:
