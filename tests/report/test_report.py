@@ -76,6 +76,20 @@ def test_an_arm_that_was_not_run_says_so_and_one_that_is_not_finished_too(runs_d
     assert "Not finished yet: A2 (seed 1)." in notes(runs_dir)
 
 
+def test_a_run_that_failed_says_so_and_why_and_where_to_read_on(runs_dir: Path, make_run: Make) -> None:
+    make_run("base")
+    failed = [make_run(arm, seed, finished=False) for arm, seed in (("A1", 1), ("A2", 1))]
+    make_run("A2", 2, finished=False)
+    for run in failed:
+        run.log_file.write_text("etude: the disk is full\n")
+    rows = table(runs_dir)
+    assert (rows["A1"]["PPL ours"], rows["A2"]["PPL ours"]) == ("failed", "begun")
+    for run in failed:
+        name = "/".join(run.path.parts[-3:])
+        assert f"{name} failed: etude: the disk is full ({run.log_file})." in notes(runs_dir)
+    assert "Not finished yet: A2 (seed 2)." in notes(runs_dir)
+
+
 def test_without_the_baseline_every_cell_is_written_out(runs_dir: Path, make_run: Make) -> None:
     make_run("A1")
     assert [table(runs_dir)["A1"][header] for header in ("h", "positions", "steps")] == ["1", "sinusoidal", "100"]

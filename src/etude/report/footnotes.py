@@ -10,6 +10,7 @@ from etude.report.statistics import Interval
 from etude.report.wording import format_fixed, format_interval, format_range, format_value, name_arms
 from etude.runs.provenance import marks_on_code, notes_on_code, notes_on_libraries
 from etude.runs.records import Run
+from etude.runs.run_state import State
 from etude.studies.study import value_at
 
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -50,8 +51,15 @@ def notes(compared: Compared) -> list[str]:
     told += on_differences(compared)
     told += _on_conditions(compared, runs)
     told += _on_ranks(compared)
-    unfinished = [f"{arm.arm} (seed {_seeds(arm.unfinished)})" for arm in compared.arms if arm.unfinished]
-    return told + [f"Not finished yet: {', '.join(unfinished)}."] * bool(unfinished)
+    return told + _on_unfinished(compared.arms)
+
+
+def _on_unfinished(arms: Sequence[ArmResult]) -> list[str]:
+    """Why runs failed, and which others are not finished."""
+    failed = [run.failure for arm in arms for run in arm.unfinished if run.state is State.FAILED]
+    others = {arm.arm: [run for run in arm.unfinished if run.state is not State.FAILED] for arm in arms}
+    begun = ", ".join(f"{arm} (seed {_seeds(runs)})" for arm, runs in others.items() if runs)
+    return [*(f"{why}." for why in failed), *[f"Not finished yet: {begun}."] * bool(begun)]
 
 
 def _seeds(runs: Iterable[Run]) -> str:
