@@ -64,9 +64,23 @@ def test_a_filter_selects_and_settings_are_not_mixed(runs_dir: Path, make_run: M
     make_run("base", scale="pocket")
     make_run("A1", scale="pocket")
     found = results("heads", runs_dir)
-    assert [row["arm"] for row in found.frame()] == ["base", "A1"]
-    assert found.notes == ["Left out: 1 run of another setting: etude report heads budget=small scale=small"]
-    assert len(results("heads", runs_dir, {"scale": "small"}).frame()) == 1
+    assert [row["arm"] for row in found.rows] == ["base", "A1"]
+    assert found.notes == ["Left out: 1 run of another setting: say budget=small scale=small to see them."]
+    assert len(results("heads", runs_dir, {"scale": "small"}).rows) == 1
+
+
+def test_the_rows_are_a_frame_where_pandas_is_installed(
+    runs_dir: Path, make_run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    for seed, bleu in ((1, 10.0), (2, 20.0)):
+        make_run("base", seed, bleu=bleu)
+    found = results("heads", runs_dir)
+    pandas.testing.assert_frame_equal(found.frame(), pandas.DataFrame(found.rows))
+    assert found.frame().groupby("arm").test_bleu.mean()["base"] == 15
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UserError, match=r"frame\(\) needs pandas: pip install pandas, or take \.rows"):
+        found.frame()
 
 
 def test_csv_and_json_give_the_same_numbers_back(runs_dir: Path, make_run: Make) -> None:

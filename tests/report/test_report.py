@@ -256,8 +256,8 @@ def test_settings_are_never_mixed_the_most_complete_is_shown_and_the_rest_can_be
     assert table(runs_dir, scale="small")["base"]["BLEU ours"] == "30.0"
     assert table(runs_dir, **{"model.dropout": "0.3"})["base"]["BLEU ours"] == "50.0"
     told = notes(runs_dir)
-    assert "Left out: 1 run of another setting: etude report heads budget=small scale=small" in told
-    assert "Left out: 1 run of another setting: etude report heads model.dropout=0.3" in told
+    assert "Left out: 1 run of another setting: say budget=small scale=small to see them." in told
+    assert "Left out: 1 run of another setting: say model.dropout=0.3 to see them." in told
     assert "Left out: 2 runs without model.dropout=0.3." in notes(runs_dir, **{"model.dropout": "0.3"})
 
 
@@ -297,7 +297,7 @@ def test_a_value_that_undoes_what_an_arm_is_there_to_change_is_another_setting(r
     config["model"]["heads"] = 8
     undone.config_file.write_text(yaml.safe_dump(config))
     make_run("base", 1)
-    assert "Left out: 1 run of another setting: etude report heads model.heads=8" in notes(runs_dir)
+    assert "Left out: 1 run of another setting: say model.heads=8 to see them." in notes(runs_dir)
 
 
 def test_a_value_that_others_do_not_have_is_another_setting_though_one_arm_has_it(
@@ -307,7 +307,7 @@ def test_a_value_that_others_do_not_have_is_another_setting_though_one_arm_has_i
     make_run("base", 1)
     make_run("long", 1)
     make_run("base", 2, typed=("budget.max_steps=300",), changed={"budget": {"max_steps": 300}})
-    assert "Left out: 1 run of another setting: etude report heads budget.max_steps=300" in notes(runs_dir)
+    assert "Left out: 1 run of another setting: say budget.max_steps=300 to see them." in notes(runs_dir)
 
 
 @pytest.mark.parametrize("change", [{"rate": 2.0}, {"store": "other"}])

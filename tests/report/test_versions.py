@@ -60,9 +60,9 @@ def test_after_a_text_was_put_back_the_runs_of_that_text_are_shown_and_a_key_sel
     write(runs_dir.parent, OLD)
     assert scores(runs_dir) == {"base": "10.0", "A1": "10.0"}
     key = edited[:8]
-    assert left_out(runs_dir) == [f"Left out: 3 runs of another setting: etude report heads text={key}"]
+    assert left_out(runs_dir) == [f"Left out: 3 runs of another setting: say text={key} to see them."]
     assert scores(runs_dir, text=key) == scores(runs_dir, text=edited) == {"base": "20.0", "A1": "20.0", "A2": "20.0"}
-    assert left_out(runs_dir, text=key) == ["Left out: 2 runs of another setting: etude report heads text=today"]
+    assert left_out(runs_dir, text=key) == ["Left out: 2 runs of another setting: say text=today to see them."]
     assert scores(runs_dir, text="today") == {"base": "10.0", "A1": "10.0"}
     with pytest.raises(UserError, match="no finished run has text=beef"):
         report("heads", runs_dir, {"text": "beef"})
@@ -90,7 +90,7 @@ def test_two_files_that_are_both_there_are_told_apart_by_their_fingerprints(runs
     first = launch("base", OLD, "one", bleu=10.0).text_file.read_text()[:8]
     launch("base", EDITED, "other", bleu=20.0)
     assert scores(runs_dir) == {"base": "20.0"}
-    assert left_out(runs_dir) == [f"Left out: 1 run of another setting: etude report heads text={first}"]
+    assert left_out(runs_dir) == [f"Left out: 1 run of another setting: say text={first} to see them."]
     assert scores(runs_dir, text=first) == {"base": "10.0"}
 
 

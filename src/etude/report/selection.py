@@ -56,7 +56,7 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str], unreadab
 
     best = max(fitting, key=preference)
     setting = best[0].setting
-    notes = [_explain_left_out(study, group, setting) for group in groups if group is not best]
+    notes = [_explain_left_out(group, setting) for group in groups if group is not best]
     readings = separate_trials(study, best, {key: where[key] for key in study.tune if key in where})
     if not readings.shared:
         raise UserError(_explain_no_fit(best, where))
@@ -135,10 +135,10 @@ def _explain_no_fit(runs: Sequence[Run], where: Mapping[str, str]) -> str:
     return f"no finished run has {' and '.join(f'{key}={value}' for key, value in where.items())} at once"
 
 
-def _explain_left_out(study: Study, group: Sequence[Run], setting: Mapping[str, str]) -> str:
+def _explain_left_out(group: Sequence[Run], setting: Mapping[str, str]) -> str:
     theirs = group[0].setting
     other = [f"{key}={theirs[key]}" for key in sorted(theirs) if theirs[key] != setting.get(key)]
     if other:
-        return f"Left out: {format_count(len(group))} of another setting: etude report {study.name} {' '.join(other)}"
+        return f"Left out: {format_count(len(group))} of another setting: say {' '.join(other)} to see them."
     missing = [f"{key}={setting[key]}" for key in sorted(setting) if key not in theirs]
     return f"Left out: {format_count(len(group))} without {' '.join(missing)}."
