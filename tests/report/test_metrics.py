@@ -89,6 +89,15 @@ def test_a_run_from_before_a_metric_has_an_empty_cell_and_its_other_scores(measu
     assert "chrF was not measured" in " ".join(report("heads", measured, {}).rows.notes)
 
 
+def test_where_a_metric_was_not_measured_the_way_to_score_without_training_is_told(
+    measured: Path, make_run: Make
+) -> None:
+    told = "The same sweep with metrics=[chrf,ter] scores finished runs by what they lack, without training."
+    assert told not in compared(measured).notes
+    make_run("E1", ppl=2.5)
+    assert told in compared(measured).notes
+
+
 def test_scores_of_another_signature_are_not_compared(measured: Path) -> None:
     for run in (measured / "heads" / "A2").glob("seed*"):
         result = RunDir(run).result()
