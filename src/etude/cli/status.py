@@ -99,7 +99,11 @@ def _read(study: str, runs_dir: Path) -> StudyRuns:
     order = {arm: place for place, arm in enumerate(load_study(study).arms)}
     begun = {path.parent.name for path in (runs_dir / study).glob("[!.]*/[!.]*/")}
     notes += [f"{runs_dir / study / arm}: the study has no arm {arm}." for arm in sorted(begun - {*order})]
-    runs = [replace(run, overrides=()) for run in runs]  # the arm says it; others are told apart by what was typed
+    typed = [distinguishing_overrides(run.overrides) for run in runs]
+    alike = set(typed[0]).intersection(*typed) if typed else set()  # they do not tell the runs of an arm apart
+    runs = [
+        replace(run, overrides=[one for one in its if one not in alike]) for run, its in zip(runs, typed, strict=True)
+    ]
     runs.sort(key=lambda run: (order.get(run.arm, len(order)), run.arm, run.seed))
     return StudyRuns(study, runs, [arm for arm in order if arm not in begun], notes)
 
