@@ -73,9 +73,10 @@ class FrozenLauncher(Launcher):
         run_dirs = self._frozen(job_overrides)
         for note in notes_on_shared(job_overrides, run_dirs):
             logger.info(note)
-        begun = [run for run in run_dirs if not run.finished and run.environment_file.exists()]
-        if other := sum(code_changed(run, run.config()) for run in begun):
-            logger.warning("half-finished runs begun by other code than today's: %d; stale=rerun starts anew", other)
+        begun = [run for run in run_dirs if run.environment_file.exists()]
+        if other := [run.finished for run in begun if code_changed(run, run.config())]:
+            kept = f"{sum(other)} finished, {len(other) - sum(other)} half-finished"
+            logger.warning("runs of other code than today's, which are kept: %s; stale=rerun starts anew", kept)
         told = [self._composed(overrides) for overrides in job_overrides] if callbacks.callbacks else []
         failure: SweepFailed | None = None
         with env_override(self.config.hydra.job.env_set):

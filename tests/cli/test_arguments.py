@@ -2,7 +2,7 @@
 
 import pytest
 
-from etude.cli import arguments, diff, plan, report, show, status, sweep
+from etude.cli import arguments, diff, plan, report, results, show, status, sweep
 from etude.errors import UserError
 
 
@@ -33,6 +33,13 @@ def test_a_flag_takes_no_value_and_overrides_are_left_as_they_are() -> None:
         arguments.parse("show", show.HELP, ["--json=1"])
     words = ["+model.x=-1", "~model/norm", "device.x=1", "", "model.heads=1,2"]
     assert arguments.parse("plan", plan.HELP, words) == arguments.Arguments(words, {})
+
+
+def test_an_option_of_another_verb_is_told_with_that_verb() -> None:
+    with pytest.raises(UserError, match=r"etude results takes no --latex; it is for etude report$"):
+        arguments.parse("results", results.HELP, ["table3", "--latex", "x.tex"])
+    with pytest.raises(UserError, match=r"etude report takes no --csv=x; it is for etude results$"):
+        arguments.parse("report", report.HELP, ["table3", "--csv=x"])
 
 
 @pytest.mark.parametrize("word", ["-h", "--help"])

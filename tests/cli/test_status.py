@@ -200,6 +200,16 @@ def test_runs_typed_one_by_one_are_told_apart_by_what_was_typed(make_run: Make, 
     assert lines(capsys, "heads")[1] == "heads/one/seed1-0123abcdef stopped"
 
 
+def test_settings_of_one_arm_are_told_apart_by_what_was_not_typed_for_all_runs(make_run: Make, capsys: Capture) -> None:
+    for seed, typed in ((1, "model.dropout=0.1"), (2, "model.dropout=0.3")):
+        words = ["experiment=heads/one", f"seed={seed}", "scale=pocket", typed]
+        make_run("one", seed=seed).overrides_file.write_text("".join(f"{word}\n" for word in words))
+    assert lines(capsys, "heads")[1:3] == [
+        "heads/one/seed1-0123abcdef stopped model.dropout=0.1",
+        "heads/one/seed2-0123abcdef stopped model.dropout=0.3",
+    ]
+
+
 def test_what_says_nothing_of_a_run_is_left_out_and_nothing_is_cut_off_where_there_is_little_room(
     make_run: Make, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,3 +1,4 @@
+import json
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ from etude.config.resolvers import register
 from etude.errors import UserError
 from etude.launchers.resources import Need, Slots
 from etude.paths import shipped
+from etude.runs.code import code_fingerprint
 from etude.runs.run_dir import RunDir
 
 
@@ -107,3 +109,19 @@ def test_devices_per_run_are_the_devices_of_every_run(launch: Launch) -> None:
 def test_options_that_make_no_sense_are_refused_before_anything_is_frozen(launch: Launch) -> None:
     with pytest.raises(UserError, match=r"hydra\.launcher\.workers=lots"):
         launch("seed=13", "hydra.launcher.workers=lots")
+
+
+def test_runs_of_other_code_are_counted_before_the_first_is_run_with_what_computes_them_again(
+    launch: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = {"arm": "base", "choices": {}}
+    today = code_fingerprint(config)
+    for seed, code, files in [(1, "0123456789", 2), (2, "0123456789", 1), (3, today, 2), (4, today, 1)]:
+        run = RunDir(tmp_path / f"base{seed}")
+        run.path.mkdir()
+        run.config_file.write_text(f"{json.dumps(config)}\n")
+        for file in (run.environment_file, run.result_file)[:files]:
+            file.write_text(json.dumps({"code": code, "valid": {"perplexity": 2}}))
+    launch("seed=1,2,3,4")
+    told = "runs of other code than today's, which are kept: 1 finished, 1 half-finished; stale=rerun starts anew"
+    assert told in capsys.readouterr().err

@@ -84,9 +84,18 @@ def test_a_run_from_before_a_metric_has_an_empty_cell_and_its_other_scores(measu
     old = make_run("E1", ppl=2.5)
     [arm] = [arm for arm in compared(measured).arms if arm.arm == "E1"]
     assert [*arm.means] == ["ppl"]
-    rows = results("heads", measured).frame()
+    rows = results("heads", measured).rows
     assert [row["test_chrf"] for row in rows if row["path"] == str(old.path)] == [None]
     assert "chrF was not measured" in " ".join(report("heads", measured, {}).rows.notes)
+
+
+def test_where_a_metric_was_not_measured_the_way_to_score_without_training_is_told(
+    measured: Path, make_run: Make
+) -> None:
+    told = "The same sweep with metrics=[chrf,ter] scores finished runs by what they lack, without training."
+    assert told not in compared(measured).notes
+    make_run("E1", ppl=2.5)
+    assert told in compared(measured).notes
 
 
 def test_scores_of_another_signature_are_not_compared(measured: Path) -> None:
@@ -103,7 +112,7 @@ def test_scores_of_another_signature_are_not_compared(measured: Path) -> None:
 
 
 def test_the_frame_has_a_column_for_each_metric(measured: Path) -> None:
-    row = results("heads", measured).frame()[0]
+    row = results("heads", measured).rows[0]
     assert (row["test_chrf"], row["test_ter"], row["test_exact"]) == (60.0, 40.0, 0.06)
     assert row["test_chrf_signature"] == "nc:6"
     assert "test_bleu" not in row

@@ -76,6 +76,20 @@ def test_an_arm_that_was_not_run_says_so_and_one_that_is_not_finished_too(runs_d
     assert "Not finished yet: A2 (seed 1)." in notes(runs_dir)
 
 
+def test_a_run_that_failed_says_so_and_why_and_where_to_read_on(runs_dir: Path, make_run: Make) -> None:
+    make_run("base")
+    failed = [make_run(arm, seed, finished=False) for arm, seed in (("A1", 1), ("A2", 1))]
+    make_run("A2", 2, finished=False)
+    for run in failed:
+        run.log_file.write_text("etude: the disk is full\n")
+    rows = table(runs_dir)
+    assert (rows["A1"]["PPL ours"], rows["A2"]["PPL ours"]) == ("failed", "begun")
+    for run in failed:
+        name = "/".join(run.path.parts[-3:])
+        assert f"{name} failed: etude: the disk is full ({run.log_file})." in notes(runs_dir)
+    assert "Not finished yet: A2 (seed 2)." in notes(runs_dir)
+
+
 def test_without_the_baseline_every_cell_is_written_out(runs_dir: Path, make_run: Make) -> None:
     make_run("A1")
     assert [table(runs_dir)["A1"][header] for header in ("h", "positions", "steps")] == ["1", "sinusoidal", "100"]
@@ -242,8 +256,8 @@ def test_settings_are_never_mixed_the_most_complete_is_shown_and_the_rest_can_be
     assert table(runs_dir, scale="small")["base"]["BLEU ours"] == "30.0"
     assert table(runs_dir, **{"model.dropout": "0.3"})["base"]["BLEU ours"] == "50.0"
     told = notes(runs_dir)
-    assert "Left out: 1 run of another setting: etude report heads budget=small scale=small" in told
-    assert "Left out: 1 run of another setting: etude report heads model.dropout=0.3" in told
+    assert "Left out: 1 run of another setting: say budget=small scale=small to see them." in told
+    assert "Left out: 1 run of another setting: say model.dropout=0.3 to see them." in told
     assert "Left out: 2 runs without model.dropout=0.3." in notes(runs_dir, **{"model.dropout": "0.3"})
 
 
@@ -283,7 +297,7 @@ def test_a_value_that_undoes_what_an_arm_is_there_to_change_is_another_setting(r
     config["model"]["heads"] = 8
     undone.config_file.write_text(yaml.safe_dump(config))
     make_run("base", 1)
-    assert "Left out: 1 run of another setting: etude report heads model.heads=8" in notes(runs_dir)
+    assert "Left out: 1 run of another setting: say model.heads=8 to see them." in notes(runs_dir)
 
 
 def test_a_value_that_others_do_not_have_is_another_setting_though_one_arm_has_it(
@@ -293,7 +307,7 @@ def test_a_value_that_others_do_not_have_is_another_setting_though_one_arm_has_i
     make_run("base", 1)
     make_run("long", 1)
     make_run("base", 2, typed=("budget.max_steps=300",), changed={"budget": {"max_steps": 300}})
-    assert "Left out: 1 run of another setting: etude report heads budget.max_steps=300" in notes(runs_dir)
+    assert "Left out: 1 run of another setting: say budget.max_steps=300 to see them." in notes(runs_dir)
 
 
 @pytest.mark.parametrize("change", [{"rate": 2.0}, {"store": "other"}])
@@ -303,8 +317,8 @@ def test_seeds_of_an_edited_config_or_text_are_not_averaged_with_older_ones(
     make_run("base", 1, bleu=10.0)
     make_run("base", 2, bleu=10.0)
     make_run("base", 1, bleu=20.0, **change)
-    assert table(runs_dir)["base"]["BLEU ours"] == "20.0"
-    assert "Left out: 2 runs of a config or a text that a newer run of the same arm no longer has." in notes(runs_dir)
+    assert next(iter(table(runs_dir).values()))["BLEU ours"] == "20.0"
+    assert "Left out: 2 runs of another config or text than those shown of the same arm." in notes(runs_dir)
 
 
 @pytest.mark.parametrize("length", [30, 60, 120, 175])

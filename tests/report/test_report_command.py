@@ -1,9 +1,13 @@
+import re
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+import etude.report
+from etude.cli.arguments import parse
+from etude.cli.report import HELP
 from etude.cli.report import main as report
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
@@ -121,3 +125,12 @@ def test_a_picture_shows_what_the_terminal_would(
         "https://www.textualize.io", ""
     ), "it asks another server for something"
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("page", ["render/html/page.html", "layers/page.py"])
+def test_the_command_that_a_page_says_made_it_is_understood(page: str) -> None:
+    text = (Path(etude.report.__file__).parent / page).read_text(encoding="utf-8")
+    made_by = re.search(r"Made by <code>etude report (.*?)</code>", text)
+    assert made_by is not None
+    study, *words = re.sub(r"\$study|{.*?}", "heads", made_by[1]).split()
+    assert parse("report", HELP, [study, *words]).options == {"--html": "heads.html"}

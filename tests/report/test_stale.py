@@ -22,12 +22,21 @@ def test_an_arm_of_other_code_is_marked_and_the_mark_explained(runs_dir: Path, m
     assert [note for note in rows.notes if note[0] in "†‡"] == [OTHER, UNKNOWN]
 
 
+def test_where_one_mean_is_of_different_code_the_seeds_of_other_code_are_named(runs_dir: Path, make_run: Make) -> None:
+    for seed in (1, 2):
+        make_run("base", seed, code="0123456789")
+        make_run("A1", seed, code="0123456789" if seed == 2 else None)
+        make_run("A2", seed, code="0123456789" if seed == 2 else "today's")
+    told = [note for note in report("heads", runs_dir, {}).rows.notes if "different code" in note]
+    assert told == ["Made of seeds of different code: A1 (seed 1‡, 2†); A2 (seed 2†)."]
+
+
 def test_a_run_whose_class_is_not_here_is_said_to_be_unchecked(runs_dir: Path, make_run: Make) -> None:
     make_run("base", changed={"model": {"heads": 8, "scale": {"_target_": "gone.Scale"}}}, code="0123456789")
     rows = report("heads", runs_dir, {}).rows
     assert rows.rows[0].cells[0] == "base¶"
     [note] = [note for note in rows.notes if note.startswith("¶ ")]
-    assert "cannot be checked: a class that its config names is not found here" in note
+    assert "cannot be checked: a class that its config names is not found here (gone.Scale)" in note
     assert not [note for note in rows.notes if "other code" in note]
 
 

@@ -1,4 +1,4 @@
-"""Runs of a text that was edited meanwhile share no table with those of the text on disk."""
+"""Of runs of a text or a study that was edited meanwhile, a table holds those of today."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from etude.cli.results import main as results
-from etude.config.identity import fingerprint
+from etude.config.compose import compose
+from etude.config.identity import fingerprint, resolve
 from etude.errors import UserError
 from etude.report import report
 from etude.runs.run_dir import RunDir
@@ -59,9 +60,9 @@ def test_after_a_text_was_put_back_the_runs_of_that_text_are_shown_and_a_key_sel
     write(runs_dir.parent, OLD)
     assert scores(runs_dir) == {"base": "10.0", "A1": "10.0"}
     key = edited[:8]
-    assert left_out(runs_dir) == [f"Left out: 3 runs of another setting: etude report heads text={key}"]
+    assert left_out(runs_dir) == [f"Left out: 3 runs of another setting: say text={key} to see them."]
     assert scores(runs_dir, text=key) == scores(runs_dir, text=edited) == {"base": "20.0", "A1": "20.0", "A2": "20.0"}
-    assert left_out(runs_dir, text=key) == ["Left out: 2 runs of another setting: etude report heads text=today"]
+    assert left_out(runs_dir, text=key) == ["Left out: 2 runs of another setting: say text=today to see them."]
     assert scores(runs_dir, text="today") == {"base": "10.0", "A1": "10.0"}
     with pytest.raises(UserError, match="no finished run has text=beef"):
         report("heads", runs_dir, {"text": "beef"})
@@ -89,7 +90,7 @@ def test_two_files_that_are_both_there_are_told_apart_by_their_fingerprints(runs
     first = launch("base", OLD, "one", bleu=10.0).text_file.read_text()[:8]
     launch("base", EDITED, "other", bleu=20.0)
     assert scores(runs_dir) == {"base": "20.0"}
-    assert left_out(runs_dir) == [f"Left out: 1 run of another setting: etude report heads text={first}"]
+    assert left_out(runs_dir) == [f"Left out: 1 run of another setting: say text={first} to see them."]
     assert scores(runs_dir, text=first) == {"base": "10.0"}
 
 
@@ -107,3 +108,48 @@ def test_a_text_that_cannot_be_read_is_nobodys(runs_dir: Path, launch: Launch) -
     launch("base", EDITED, bleu=20.0)
     (runs_dir.parent / "my.en").unlink()
     assert scores(runs_dir) == {"base": "20.0"}
+
+
+@pytest.fixture
+def edit(runs_dir: Path, make_run: Make) -> Callable[..., None]:
+    """Gives the arm A1 other heads in study.yaml, and unless it is said otherwise makes a run of it."""
+
+    def make(heads: int, bleu: float | None = None) -> None:
+        file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
+        file.write_text(f"title: heads\nbaseline: base\narms: {{base: [], A1: [model.heads={heads}]}}\n")
+        if bleu is not None:
+            make_run("A1", bleu=bleu, changed=resolve(compose(["experiment=heads/A1"])))
+
+    return make
+
+
+def test_of_an_arm_that_was_edited_and_edited_back_the_runs_of_today_are_shown(
+    runs_dir: Path, make_run: Make, edit: Callable[..., None]
+) -> None:
+    make_run("base", changed=resolve(compose(["study=heads"])))
+    edit(2, bleu=20.0)
+    edit(4, bleu=40.0)
+    assert scores(runs_dir)["A1"] == "40.0"
+    edit(2)
+    assert scores(runs_dir)["A1"] == "20.0"
+    assert left_out(runs_dir) == ["Left out: 1 run of another config or text than those shown of the same arm."]
+
+
+def test_of_an_arm_that_was_edited_and_not_run_the_newest_are_shown_and_said_to_be_others(
+    runs_dir: Path, make_run: Make, edit: Callable[..., None]
+) -> None:
+    make_run("base", changed=resolve(compose(["study=heads"])))
+    edit(2, bleu=20.0)
+    edit(4)
+    assert scores(runs_dir) == {"base": "40.0", "A1¹": "20.0"}
+    note = "¹ Of another config than study.yaml and conf/ give the arm now; etude sweep heads makes the runs that are."
+    assert note in report("heads", runs_dir, {}).rows.notes
+
+
+def test_where_every_run_has_the_values_of_its_arm_hydra_is_not_asked(
+    runs_dir: Path, make_run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for arm in ("base", "A1", "E1", "long"):
+        make_run(arm)
+    monkeypatch.setattr("etude.config.compose.compose", None)
+    assert len(scores(runs_dir)) == 4

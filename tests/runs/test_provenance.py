@@ -2,6 +2,7 @@
 
 import pytest
 from filelock import FileLock
+from omegaconf import OmegaConf
 
 from etude.config.compose import compose
 from etude.config.identity import freeze, freeze_all
@@ -74,6 +75,21 @@ def test_what_was_put_aside_twice_is_there_twice(job):
         run.write_result({"code": "0123456789"})
         freeze(compose([*job, "stale=rerun"]))
     assert aside(run) == [f"{run.path.name}-0123456789", f"{run.path.name}-0123456789-2"]
+
+
+def test_rerun_scores_by_the_metrics_that_were_asked_for_or_added_before(job):
+    run = freeze(compose([*job, "metrics=[bleu,chrf]"]))
+    run.write_result({"code": "0123456789", "test": {"perplexity": 3.0, "bleu": 40.0, "chrf": 60.0, "ter": 30.0}})
+    again = freeze(compose([*job, "stale=rerun"]))
+    assert not again.finished
+    asked = compose([*job, "metrics=[bleu,chrf,ter]"])
+    assert again.config()["metrics"] == OmegaConf.to_container(asked.metrics)
+
+
+def test_a_metric_that_is_no_longer_asked_for_makes_no_run_one_of_other_code(job):
+    run = freeze(compose([*job, "metrics=[bleu,chrf]"]))
+    run.write_result({"code": code_fingerprint(run.config())})
+    assert freeze(compose([*job, "stale=rerun"])).finished
 
 
 def test_rerun_leaves_a_run_of_this_code_alone(job):

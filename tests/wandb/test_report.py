@@ -91,9 +91,9 @@ def reports(server: Any) -> dict[str, Any]:
 
 def test_runs_read_back_are_as_those_that_lie_here(server: Any, logged: Logged) -> None:
     ids = [logged_as(logged("base", "aaaaaaaaaa")), logged_as(logged("A1", "bbbbbbbbbb", bleu=0.0, ppl=math.inf))]
-    there = fetch("table3", "me/etude").frame()
+    there = fetch("table3", "me/etude").rows
     assert [row.pop("path") for row in there] == [f"me/etude/{id}" for id in ids]
-    here = results("table3").frame()
+    here = results("table3").rows
     assert [{key: value for key, value in row.items() if key != "path"} for row in here] == there
 
 
@@ -111,7 +111,7 @@ def test_a_run_that_two_studies_share_is_read_back_for_either(server: Any, logge
     finish(loggers, exit_code=0)
     path = f"me/etude/{logged_as(first)}"
     for study in ("table3", "modern"):
-        assert [(row["path"], row["arm"]) for row in fetch(study, "me/etude").frame()] == [(path, "base")]
+        assert [(row["path"], row["arm"]) for row in fetch(study, "me/etude").rows] == [(path, "base")]
 
 
 def test_what_is_left_out_of_the_runs_read_back_is_told(
@@ -139,7 +139,7 @@ def test_settings_read_back_are_not_mixed(server: Any, logged: Logged, run: RunD
     logged("base", "ffffffffff", overrides=["precision=64-true"], precision="64-true")
 
     def ids(**where: str) -> list[str]:
-        return [row["id"] for row in fetch("table3", "etude", where).frame()]
+        return [row["id"] for row in fetch("table3", "etude", where).rows]
 
     assert ids() == ids(scale="pocket") == ["aaaaaaaaaa", "bbbbbbbbbb"]
     assert ids(scale="small") == ["eeeeeeeeee"]
@@ -150,7 +150,7 @@ def test_what_was_typed_but_never_told_is_found_by_its_key(server: Any, logged: 
     logged("base", "aaaaaaaaaa", precision="32-true")
     logged("base", "bbbbbbbbbb", precision="64-true")
     for precision, id in (("32-true", "aaaaaaaaaa"), ("64-true", "bbbbbbbbbb")):
-        rows = fetch("table3", "etude", {"precision": precision}).frame()
+        rows = fetch("table3", "etude", {"precision": precision}).rows
         assert [row["id"] for row in rows] == [id]
 
 

@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from etude.errors import UserError, did_you_mean
@@ -59,6 +60,14 @@ def option_names(usage: str) -> list[str]:
     return [flag or f"{key}=" for flag, _, _, key, _ in _OPTION.findall(usage)]
 
 
+def _verbs_with(option: str) -> list[str]:
+    """The verbs whose usage lists an option, as they are typed."""
+    from etude.cli.main import VERBS
+
+    usages = {verb: getattr(import_module(f"etude.cli.{verb}"), "HELP", "") for verb in VERBS}
+    return [f"etude {verb}" for verb, usage in usages.items() if option in option_names(usage)]
+
+
 def parse(verb: str, usage: str, words: Sequence[str]) -> Arguments:
     """Part the options of a verb from its other words; print the usage and leave where that is asked for.
 
@@ -93,7 +102,9 @@ def parse(verb: str, usage: str, words: Sequence[str]) -> Arguments:
                 raise UserError(f"{name} needs {metavar}: {told}")
         elif word.startswith("-") or (equals and keys and "key=value" not in usage):
             known = [*takes, *(f"{key}=" for key in keys), "--help"]
-            raise UserError(f"etude {verb} takes no {word}; {did_you_mean(name, known)}")
+            others = "" if name in takes else ", ".join(_verbs_with(name))
+            way_out = f"it is for {others}" if others else did_you_mean(name, known)
+            raise UserError(f"etude {verb} takes no {word}; {way_out}")
         else:
             plain.append(word)
     return Arguments(plain, options)

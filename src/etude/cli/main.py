@@ -21,8 +21,8 @@ usage: etude VERB [arguments]
   status      where the runs of a study stand        etude status table3
   plan        what runs will take and cost           etude plan table3 scale=full device=a100
   show        the model of a config as a tree        etude show model/position=rope
-  diff        what two configs do differently        etude diff table3/base table3/A1
-  report      the table of a study or of a search    etude report table3
+  diff        compares two configs, or two runs      etude diff table3/base table3/A1
+  report      compares arms, or trials of a search   etude report table3
   results     its runs for notebooks, one a row      etude results table3 --csv runs.csv
   clean       what may go of finished runs           etude clean table3
   evaluate    perplexity and BLEU of a trained run   etude evaluate run=runs/... decoding.beam=8
@@ -99,7 +99,13 @@ def _dispatch(words: list[str]) -> None:
     elif words[0] in VERBS:
         import_module(f"etude.cli.{words[0]}").main(words[1:])
     else:
-        raise UserError(f"{words[0]!r} is no verb of etude; {did_you_mean(words[0], VERBS)}")
+        raise UserError(f"{words[0]!r} is no verb of etude; {_nearest_verb(words[0])}")
+
+
+def _nearest_verb(word: str) -> str:
+    """The end of an error sentence: the verbs of which the help says that word, or those that are spelt like it."""
+    described = re.findall(rf"^  (\w+) +(?:\S+ )*{re.escape(word)}s?\b", HELP, re.MULTILINE)
+    return f"did you mean {' or '.join(described)}?" if described else did_you_mean(word, VERBS)
 
 
 def _explained(error: Exception) -> NoReturn:

@@ -24,7 +24,7 @@ it took. The runs are those that `etude report` shows, selected in the same way;
   --parquet FILE    needs pyarrow
   --wandb PROJECT   the runs that Weights & Biases has, instead of those that lie here
 
-In Python: etude.report.results("table3").frame()
+In Python: etude.report.results("table3").frame(), with pandas, or .rows
 """
 
 
@@ -37,7 +37,7 @@ def main(words: Sequence[str]) -> None:
         found = fetch(asked.study, project, asked.where)
     else:
         found = find_results(asked.study, asked.runs_dir, asked.where)
-    rows = found.frame()
+    rows = found.rows
     files = {option: file for option, file in asked.options.items() if option in ("--csv", "--json", "--parquet")}
     for option, file in (files or {"--csv": "-"}).items():
         if option == "--parquet":

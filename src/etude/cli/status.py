@@ -100,7 +100,11 @@ def _read(study: str, runs_dir: Path) -> StudyRuns:
     order = {arm: place for place, arm in enumerate(load_study(study).arms)}
     begun = {path.parent.name for path in (runs_dir / study).glob("[!.]*/[!.]*/")}
     notes += [f"{runs_dir / study / arm}: the study has no arm {arm}." for arm in sorted(begun - {*order})]
-    runs = [replace(run, overrides=()) for run in runs]  # the arm says it; others are told apart by what was typed
+    typed = [distinguishing_overrides(run.overrides) for run in runs]
+    alike = set(typed[0]).intersection(*typed) if typed else set()  # they do not tell the runs of an arm apart
+    runs = [
+        replace(run, overrides=[one for one in its if one not in alike]) for run, its in zip(runs, typed, strict=True)
+    ]
     runs.sort(key=lambda run: (order.get(run.arm, len(order)), run.arm, run.seed))
     return StudyRuns(study, runs, [arm for arm in order if arm not in begun], notes)
 
@@ -174,10 +178,8 @@ def _score(run: Run, metric: Metric) -> float | None:
 def _lines(studies: Sequence[StudyRuns]) -> Iterator[str]:
     """What the table cannot hold: why runs failed or diverged, how stopped ones go on, which arms are missing."""
     runs = [run for study in studies for run in study.runs]
-    for run in runs:
-        if run.error:
-            yield f"{run.name} {run.state}: {run.error} ({run.run_dir.log_file})"
-    yield from notes_on_code(run.code for run in runs)
+    yield from filter(None, (run.failure for run in runs))
+    yield from notes_on_code((run.code, run.config) for run in runs)
     if any(run.state is State.STOPPED for run in runs):
         yield "Type the same command again, and what is stopped goes on from its last checkpoint if it has one."
     for study in studies:

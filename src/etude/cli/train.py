@@ -26,11 +26,12 @@ def main(words: list[str]) -> None:
         run = freeze(config)
         if run.finished:
             from etude.config.resolve import resolve
+            from etude.runs.provenance import code_of, notes_on_code
             from etude.tasks.metrics import add_missing_metrics
 
-            result = add_missing_metrics(run, resolve(config))
+            result, frozen = add_missing_metrics(run, resolve(config)), run.config()
             finished = f"already finished, nothing to do; to compute it again, delete {_directories(run)}"
-            sys.stderr.write("\n".join([finished, *_notes_on_code(run, result), ""]))
+            sys.stderr.write("\n".join([finished, *notes_on_code([(code_of(result, frozen), frozen)]), ""]))
             if "WANDB_SWEEP_ID" in os.environ:  # the agent that asked for it learns nothing from a skipped run
                 from etude.training.loggers import publish
 
@@ -61,12 +62,6 @@ def _directories(run: "RunDir") -> str:
 
     others = [str(other.path) for other in siblings(run) if other.id == run.id and other.finished]
     return " and ".join(["its directory", *others])
-
-
-def _notes_on_code(run: "RunDir", result: dict[str, Any]) -> list[str]:
-    from etude.runs.provenance import code_of, notes_on_code
-
-    return notes_on_code([code_of(result, run.config())])
 
 
 def _trained(run: "RunDir", config: "DictConfig") -> dict[str, Any]:

@@ -124,7 +124,7 @@ def _frozen(config: dict[str, Any], typed: Iterable[str], text: _Text) -> RunDir
     if config["trainer"]["fast_dev_run"]:
         shutil.rmtree(directory.path, ignore_errors=True)  # what it found before is no result
     if config["stale"] == "rerun":
-        put_aside(directory, config)
+        config = config | {"metrics": put_aside(directory) | config["metrics"]}
     if not directory.finished:  # what is immaterial may have changed: another place of the data, another logger
         write_text(directory.overrides_file, "".join(f"{line}\n" for line in typed))
         write_text(directory.text_file, f"{text.all}\n")

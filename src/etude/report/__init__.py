@@ -3,7 +3,7 @@
     from etude.report import results
 
     found = results("table3", where={"scale": "pocket"})
-    found.frame()                        # one dict a run: pandas.DataFrame(found.frame())
+    found.rows                           # one dict a run; found.frame() is a pandas.DataFrame of them
     found.arms["A1"][0].result["test"]   # what a run left
     found.compare("base").arms           # means, intervals, differences from base and their tests
 
@@ -14,7 +14,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from etude.errors import UserError, did_you_mean
 from etude.report import frame
@@ -27,6 +27,9 @@ from etude.report.selection import Selection, select
 from etude.runs.records import Run
 from etude.runs.table import read_runs
 from etude.studies.study import Study, load_study
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,22 @@ class Results:
         """The same by arm; an arm that was not run has none."""
         return {arm: [run for run in self.runs if run.arm == arm] for arm in self.study.arms}
 
-    def frame(self) -> list[dict[str, Any]]:
+    @property
+    def rows(self) -> frame.Frame:
         """One row a run, all with the same keys: `frame.py` says which."""
         return frame.frame(self.study, self.runs)
+
+    def frame(self) -> "DataFrame":
+        """The rows as pandas has them.
+
+        Raises:
+            UserError: pandas is not installed.
+        """
+        try:
+            from pandas import DataFrame
+        except ImportError as error:
+            raise UserError("frame() needs pandas: pip install pandas, or take .rows, one dict a run") from error
+        return DataFrame(self.rows)
 
     def compare(self, baseline: str = "") -> Compared:
         """Every arm held against one of them; the study's own baseline if nothing is said.

@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import isfinite, log
 from statistics import fmean
 
+from etude.paths import find_file
 from etude.report import statistics as st
 from etude.report.comparison import (
     BUDGET,
@@ -19,7 +20,8 @@ from etude.report.comparison import (
     Spread,
 )
 from etude.report.measure import TestSet, measure_arm, scores, test_set
-from etude.report.selection import TODAY, Selection
+from etude.report.selection import Selection
+from etude.report.versions import TODAY
 from etude.report.wording import name_arms
 from etude.runs.records import Run
 from etude.studies.criteria import Criteria
@@ -55,7 +57,9 @@ def compare(study: Study, selection: Selection) -> Compared:
                 for run in arm.diverged
             ),
             *_not_compared({arm.arm: arm.why_not for arm in arms if arm.runs}),
+            *_not_measured(study, arms),
         ],
+        outdated=selection.outdated,
         left_out=selection.notes,
         readings=selection.readings,
         tuned=compare(study, replace(selection, runs=selection.best, best=[], notes=[])) if selection.best else None,
@@ -194,3 +198,14 @@ def _not_compared(reasons: Mapping[str, Sequence[str]]) -> list[str]:
         for why in whys:
             arms.setdefault(why, []).append(arm)
     return [f"Not compared: {name_arms(names, len(reasons), 'all arms')}: {why}." for why, names in arms.items()]
+
+
+def _not_measured(study: Study, arms: Sequence[ArmResult]) -> list[str]:
+    """What to type where runs lack scores that their translations still give."""
+    names = [metric.column for metric in study.metrics.values()]
+    parts = [name for name in names if find_file("conf", f"metrics/{name}.yaml").is_file()]
+    if all(run.score(f"test.{name}") is not None for arm in arms for run in arm.runs for name in parts):
+        return []
+    return [
+        f"The same sweep with metrics=[{','.join(parts)}] scores finished runs by what they lack, without training."
+    ]

@@ -157,6 +157,7 @@ class Compared:
     ranks: dict[str, Ranks]  # by each metric that the paper prints
     agreement: Agreement | None  # with the paper, by the study's own criteria
     notes: list[str]  # sentences on what diverged, or is not compared, and why
+    outdated: list[str]  # the arms whose runs are not as study.yaml has them now
     left_out: list[str]  # sentences on the runs that were not selected
     readings: Readings  # how the runs of a study that tunes its arms were read
     tuned: "Compared | None" = None  # the same table with each arm at its own best, where anything was tuned

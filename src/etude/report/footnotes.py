@@ -10,6 +10,7 @@ from etude.report.statistics import Interval
 from etude.report.wording import format_fixed, format_interval, format_range, format_value, name_arms
 from etude.runs.provenance import marks_on_code, notes_on_code, notes_on_libraries
 from etude.runs.records import Run
+from etude.runs.run_state import State
 from etude.studies.study import value_at
 
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -22,7 +23,7 @@ _AFTER_A_LOOK = (
 
 def marks(compared: Compared) -> dict[str, str]:
     """What stands behind the name of each arm."""
-    footnotes = find_confounds(compared)
+    footnotes = _numbered(compared)
     marked = {}
     for arm in compared.arms:
         numbers = [n for n, arms in enumerate(footnotes.values(), start=1) if arm.arm in arms]
@@ -31,24 +32,48 @@ def marks(compared: Compared) -> dict[str, str]:
     return marked
 
 
+def _numbered(compared: Compared) -> dict[str, list[str]]:
+    """The footnotes that are told by their number, each with the arms that it is of."""
+    sweep = f"etude sweep {compared.study.name}"
+    outdated = f"Of another config than study.yaml and conf/ give the arm now; {sweep} makes the runs that are."
+    return find_confounds(compared) | ({outdated: compared.outdated} if compared.outdated else {})
+
+
 def notes(compared: Compared) -> list[str]:
     """Sentences: how far the paper is borne out, the meaning of the marks, then the rest."""
     runs = [run for arm in compared.arms for run in arm.runs]
     told = _on_agreement(compared) + _on_tuning(compared)
-    told += [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(find_confounds(compared), start=1)]
+    told += [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(_numbered(compared), start=1)]
     told += _budgets(compared.arms)
-    told += notes_on_code(run.code for run in runs) + notes_on_libraries(run.result for run in runs)
-    told += compared.notes
+    told += notes_on_code((run.code, run.config) for run in runs) + notes_on_libraries(run.result for run in runs)
+    told += _on_mixed_code(compared.arms) + compared.notes
     told += _on_seeds(compared)
     told += on_differences(compared)
     told += _on_conditions(compared, runs)
     told += _on_ranks(compared)
-    unfinished = [f"{arm.arm} (seed {_seeds(arm.unfinished)})" for arm in compared.arms if arm.unfinished]
-    return told + [f"Not finished yet: {', '.join(unfinished)}."] * bool(unfinished)
+    return told + _on_unfinished(compared.arms)
+
+
+def _on_unfinished(arms: Sequence[ArmResult]) -> list[str]:
+    """Why runs failed, and which others are not finished."""
+    failed = [run.failure for arm in arms for run in arm.unfinished if run.state is State.FAILED]
+    others = {arm.arm: [run for run in arm.unfinished if run.state is not State.FAILED] for arm in arms}
+    begun = ", ".join(f"{arm} (seed {_seeds(runs)})" for arm, runs in others.items() if runs)
+    return [*(f"{why}." for why in failed), *[f"Not finished yet: {begun}."] * bool(begun)]
 
 
 def _seeds(runs: Iterable[Run]) -> str:
     return ", ".join(str(seed) for seed in sorted({run.seed for run in runs}))
+
+
+def _on_mixed_code(arms: Sequence[ArmResult]) -> list[str]:
+    """Which seeds have a mark, where one mean is of seeds that different code has made."""
+    mixed = []
+    for arm in arms:
+        if len({run.result.get("code") for run in arm.runs}) > 1:
+            marked = [f"{run.seed}{mark}" for run in arm.runs if (mark := marks_on_code([run.code]))]
+            mixed.append(f"{arm.arm} (seed {', '.join(marked)})")
+    return [f"Made of seeds of different code: {'; '.join(mixed)}."] * bool(mixed)
 
 
 def _on_tuning(compared: Compared) -> list[str]:

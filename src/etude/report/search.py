@@ -121,7 +121,7 @@ def _short(value: str) -> str:
 def _notes(trials: Sequence[Trial], at_random: bool) -> list[str]:
     best, finite = trials[0], [trial for trial in trials if isfinite(trial.perplexity)]
     runs = [run for trial in trials for run in trial.runs]
-    told = notes_on_code(run.code for run in runs) + notes_on_libraries(run.result for run in runs)
+    told = notes_on_code((run.code, run.config) for run in runs) + notes_on_libraries(run.result for run in runs)
     if finite:
         what = " ".join(f"{key}={value}" for key, value in best.words.items()) or "the only trial"
         metrics = metrics_of(best.runs[0].study).values()

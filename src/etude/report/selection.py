@@ -1,20 +1,15 @@
 """Telling apart what must not be averaged: the runs that one table may hold, all of one setting."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from etude.errors import UserError, did_you_mean
 from etude.report.tuning import Readings, separate_trials, tuned_values
+from etude.report.versions import TODAY, by_setting, by_text, is_todays, may_be_todays
 from etude.report.wording import format_count
 from etude.runs.records import Run
 from etude.studies.study import Study
 from etude.terminal import format_value
-
-TODAY = "today"  # the version of runs whose text is the one that their config gives now
-_SHORT = 8  # digits of a fingerprint that tell texts apart
 
 
 @dataclass(frozen=True)
@@ -24,6 +19,7 @@ class Selection:
     runs: list[Run]  # finished, the baseline's first; those of one arm differ in their seeds alone
     unfinished: list[Run]  # those of the setting that have begun
     notes: list[str]  # sentences on what was left out
+    outdated: list[str] = field(default_factory=list)  # the arms whose runs are not as study.yaml has them now
     best: list[Run] = field(default_factory=list)  # the runs with each arm at its own best, where anything was tuned
     readings: Readings = field(default_factory=Readings)
 
@@ -47,9 +43,9 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str], unreadab
     if "seed" in where:
         runs, seeds_left_out = _of_seeds(study, runs, where["seed"])
         where = {key: value for key, value in where.items() if key != "seed"}
-    runs = _by_text(runs, always="text" in where)
+    runs = by_text(runs, always="text" in where)
     asked = {key: value for key, value in where.items() if key not in study.tune}
-    groups = _by_setting(run for run in sorted(runs, key=lambda run: run.arm != study.baseline) if run.finished)
+    groups = by_setting(run for run in sorted(runs, key=lambda run: run.arm != study.baseline) if run.finished)
     fitting = [group for group in groups if all(group[0].has(key, value) for key, value in asked.items())]
     if not fitting:
         raise UserError(_explain_no_fit([group[0] for group in groups], asked))
@@ -60,23 +56,15 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str], unreadab
 
     best = max(fitting, key=preference)
     setting = best[0].setting
-    notes = [_explain_left_out(study, group, setting) for group in groups if group is not best]
+    notes = [_explain_left_out(group, setting) for group in groups if group is not best]
     readings = separate_trials(study, best, {key: where[key] for key in study.tune if key in where})
     if not readings.shared:
         raise UserError(_explain_no_fit(best, where))
-    chosen, left = _choose_alike(readings.shared)
-    suited, _ = _choose_alike(readings.best)
+    chosen, outdated, left = _choose_alike(study, readings.shared)
+    suited, *_ = _choose_alike(study, readings.best)
     notes += [*left, *readings.notes, *seeds_left_out, *unreadable]
     begun = [run for run in runs if not run.finished and run.setting == setting and run.seed not in readings.pilots]
-    return Selection(chosen, _choose_unfinished(study, begun, [*chosen, *suited]), notes, suited, readings)
-
-
-def _by_setting(runs: Iterable[Run]) -> list[list[Run]]:
-    """The runs that may share a table, apart from others."""
-    groups: dict[tuple[tuple[str, str], ...], list[Run]] = {}
-    for run in runs:
-        groups.setdefault(tuple(sorted(run.setting.items())), []).append(run)
-    return list(groups.values())
+    return Selection(chosen, _choose_unfinished(study, begun, [*chosen, *suited]), notes, outdated, suited, readings)
 
 
 def _choose_unfinished(study: Study, begun: Sequence[Run], shown: Sequence[Run]) -> list[Run]:
@@ -89,25 +77,36 @@ def _choose_unfinished(study: Study, begun: Sequence[Run], shown: Sequence[Run])
     return [run for run in begun if run.differs_only_in_seed(newest[run.arm, tuned_values(study, run)])]
 
 
-def _choose_alike(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
-    """Of each arm the runs that differ in their seeds alone from its newest, each once.
+def _choose_alike(study: Study, runs: Sequence[Run]) -> tuple[list[Run], list[str], list[str]]:
+    """Of each arm the runs of its config of today, or where it has none of its newest, each seed once.
 
     The newest of runs that are the same one, a copied directory for example, counts: twice the same is no second seed.
+
+    Returns:
+        The runs, the arms that have none of their config of today, and sentences on what was left out.
     """
-    newest = {run.arm: run for run in sorted(runs, key=lambda run: run.changed)}
-    alike = [run for run in runs if run.differs_only_in_seed(newest[run.arm])]
+    alike: dict[str, list[list[Run]]] = {}  # by arm, the newest first
+    for run in sorted(runs, key=lambda run: -run.changed):
+        groups = alike.setdefault(run.arm, [])
+        group = next((group for group in groups if run.differs_only_in_seed(group[0])), None)
+        group.append(run) if group else groups.append([run])
+    shown: dict[int, Run] = {}
+    outdated = []
+    for arm, groups in alike.items():
+        certain = len(groups) == 1 and may_be_todays(study, groups[0][0])
+        todays = groups if certain else [group for group in groups if is_todays(group[0])]
+        shown |= {id(run): run for run in (todays or groups)[0]}
+        outdated += [] if todays else [arm]
     notes = []
-    if older := len(runs) - len(alike):
-        notes.append(
-            f"Left out: {format_count(older)} of a config or a text that a newer run of the same arm no longer has."
-        )
-    last = {(run.arm, run.seed): run for run in sorted(alike, key=lambda run: run.changed)}
+    if others := len(runs) - len(shown):
+        notes.append(f"Left out: {format_count(others)} of another config or text than those shown of the same arm.")
+    newest = {(run.arm, run.seed): run for run in sorted(shown.values(), key=lambda run: run.changed)}
     notes += [
         f"Left out: {run.run_dir.path}, the same run as {same.run_dir.path}."
-        for run in alike
-        if (same := last[run.arm, run.seed]) is not run
+        for run in shown.values()
+        if (same := newest[run.arm, run.seed]) is not run
     ]
-    return [run for run in alike if last[run.arm, run.seed] is run], notes
+    return [run for run in runs if newest.get((run.arm, run.seed)) is run], outdated, notes
 
 
 def _of_seeds(study: Study, runs: Sequence[Run], asked: str) -> tuple[list[Run], list[str]]:
@@ -136,47 +135,10 @@ def _explain_no_fit(runs: Sequence[Run], where: Mapping[str, str]) -> str:
     return f"no finished run has {' and '.join(f'{key}={value}' for key, value in where.items())} at once"
 
 
-def _explain_left_out(study: Study, group: Sequence[Run], setting: Mapping[str, str]) -> str:
+def _explain_left_out(group: Sequence[Run], setting: Mapping[str, str]) -> str:
     theirs = group[0].setting
     other = [f"{key}={theirs[key]}" for key in sorted(theirs) if theirs[key] != setting.get(key)]
     if other:
-        return f"Left out: {format_count(len(group))} of another setting: etude report {study.name} {' '.join(other)}"
+        return f"Left out: {format_count(len(group))} of another setting: say {' '.join(other)} to see them."
     missing = [f"{key}={setting[key]}" for key in sorted(setting) if key not in theirs]
     return f"Left out: {format_count(len(group))} without {' '.join(missing)}."
-
-
-def _by_text(runs: Sequence[Run], *, always: bool = False) -> list[Run]:
-    """The same runs, `text` being a setting where an arm has met several texts in one setting, or `always`.
-
-    Edited files make other runs, and a table holds those of one version.
-    """
-    named: dict[int, Run] = {}
-    known: dict[str, str] = {}
-    for group in _by_setting(runs):
-        met = [arm for arm, text in {(run.arm, run.text) for run in group} if text]
-        if always or len(met) > len(set(met)):
-            named |= {id(run): _name_text(run, group, known) for run in group if run.text}
-    return [named.get(id(run), run) for run in runs]
-
-
-def _name_text(run: Run, group: Sequence[Run], known: dict[str, str]) -> Run:
-    """The run with its text in its setting: "today", or the first digits of its fingerprint.
-
-    Two files under two names may both be as they were: then neither is today's more than the other.
-    """
-    todays = {other.text for other in group if other.arm == run.arm and other.text == _on_disk(other.config, known)}
-    return replace(run, setting=run.setting | {"text": TODAY if todays == {run.text} else run.text[:_SHORT]})
-
-
-def _on_disk(config: Mapping[str, Any], known: dict[str, str]) -> str:
-    """The fingerprint of the text that a config gives now, asked once a text; nothing where there is none."""
-    from hydra.errors import HydraException  # a report of runs that all met one text does without
-
-    from etude.config.identity import fingerprint
-
-    key = json.dumps(config.get("data"), sort_keys=True)
-    if key not in known:
-        known[key] = ""
-        with suppress(UserError, HydraException, OSError, KeyError, AttributeError):
-            known[key] = fingerprint(dict(config))
-    return known[key]

@@ -25,7 +25,7 @@ MARKS: dict[Code | None, str] = {Code.OTHER: "†", Code.UNKNOWN: "‡", Code.UN
 _MEANINGS = {
     Code.OTHER: "made by other code than today's, and kept; stale=rerun computes it again.",
     Code.UNKNOWN: "made before étude recorded its code, and kept; stale=rerun computes it again.",
-    Code.UNCHECKED: "cannot be checked: a class that its config names is not found here; PYTHONPATH says where it is.",
+    Code.UNCHECKED: "cannot be checked: a class that its config names is not found here ({}); PYTHONPATH says where.",
 }
 
 
@@ -35,10 +35,17 @@ def marks_on_code(codes: Iterable[Code | None]) -> str:
     return "".join(mark for code, mark in MARKS.items() if code in found)
 
 
-def notes_on_code(codes: Iterable[Code | None]) -> list[str]:
-    """A sentence for each mark among finished runs: what it says, and the way out."""
-    found = set(codes)
-    return [f"{MARKS[code]} {told}" for code, told in _MEANINGS.items() if code in found]
+def notes_on_code(made: Iterable[tuple[Code | None, Mapping[str, Any]]]) -> list[str]:
+    """A sentence for each mark among finished runs: what it says, and the way out.
+
+    Args:
+        made: of each run the code that made it, and its config.
+    """
+    found: dict[Code | None, set[str]] = {}  # with the classes that are not to be had
+    for code, config in made:
+        found.setdefault(code, set()).update(unread_of(config) if code is Code.UNCHECKED else ())
+    told = {code: meaning for code, meaning in _MEANINGS.items() if code in found}
+    return [f"{MARKS[code]} {meaning.format(', '.join(sorted(found[code])))}" for code, meaning in told.items()]
 
 
 def notes_on_libraries(results: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -66,7 +73,7 @@ def code_of(result: Mapping[str, Any], config: Mapping[str, Any]) -> Code:
 
 
 def code_changed(run: RunDir, config: Mapping[str, Any]) -> bool:
-    """Whether a run that has begun was begun by other code than today's, or nobody knows by which."""
+    """Whether a run was finished, or else begun, by other code than today's, or nobody knows by which."""
     return run.environment_file.exists() and recorded_code(run) != code_fingerprint(config)
 
 

@@ -72,6 +72,11 @@ class Run:
         return "/".join(self.run_dir.path.parts[-3:])
 
     @property
+    def failure(self) -> str:
+        """How it failed or diverged, and where to read on; empty where it did not."""
+        return f"{self.name} {self.state}: {self.error} ({self.run_dir.log_file})" if self.error else ""
+
+    @property
     def finished(self) -> bool:
         """Whether there is a result."""
         return bool(self.result)

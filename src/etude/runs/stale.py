@@ -4,20 +4,26 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
+from etude.paths import find_file
 from etude.runs.code import code_fingerprint
 from etude.runs.lock import Busy, hold_lock
 from etude.runs.provenance import Code, recorded_code
 from etude.runs.run_dir import RunDir
+from etude.yaml_file import read_yaml
 
 
-def put_aside(run: RunDir, config: Mapping[str, Any]) -> None:
+def put_aside(run: RunDir) -> dict[str, Any]:
     """Move a run of other code, finished or not, to `.stale` beside it; one that somebody is training stays.
 
     Nothing is deleted: `<arm>/.stale/<run>-<code>` is still the directory of a run.
+
+    Returns:
+        The metrics that a run put aside was scored by.
     """
     code = recorded_code(run)
-    if not (run.finished or run.environment_file.exists()) or code == code_fingerprint(config):
-        return
+    if not (run.finished or run.environment_file.exists()) or code == code_fingerprint(config := run.config()):
+        return {}
+    metrics = _metrics_of(run, config)
     aside = run.path.parent / ".stale"
     name = f"{run.path.name}-{code or Code.UNKNOWN}"
     free = (path for number in count(1) if not (path := aside / (name if number == 1 else f"{name}-{number}")).exists())
@@ -26,4 +32,13 @@ def put_aside(run: RunDir, config: Mapping[str, Any]) -> None:
             aside.mkdir(exist_ok=True)
             run.path.rename(next(free))
     except Busy:
-        return
+        return {}
+    return metrics
+
+
+def _metrics_of(run: RunDir, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics of its config, and those of `conf/metrics` by which it was scored later."""
+    scores = (run.result().get("test") or {}) if run.finished else {}
+    files = (find_file("conf", f"metrics/{name}.yaml") for name in scores)
+    parts = {name: part for file in files if file.is_file() for name, part in read_yaml(file).items()}
+    return {name: part for name, part in parts.items() if name in scores} | (config.get("metrics") or {})

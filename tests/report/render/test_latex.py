@@ -176,7 +176,7 @@ def test_what_was_left_out_is_a_comment_and_the_notes_are_printed(runs_dir: Path
     make_run("base", scale="small")
     make_run("A1", scale="small")
     text = report("heads", runs_dir, {}).latex()
-    assert "\n% Left out: 1 run of another setting: etude report heads budget=pocket scale=pocket\n" in text
+    assert "\n% Left out: 1 run of another setting: say budget=pocket scale=pocket to see them.\n" in text
     assert r"sacreBLEU: nrefs:1\textbar{}tok:13a\par" in text
 
 

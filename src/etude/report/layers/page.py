@@ -38,7 +38,7 @@ tr.begins > * {{ border-top: 1px solid var(--rule); }}</style>
 {"".join(map(_section, make_tables(study, kept)))}
 <div class="notes">{told}</div>
 </main>
-<footer><p>Made by <code>etude report {escape(study.name)} --html</code>.</p></footer>
+<footer><p>Made by <code>etude report {escape(study.name)} --html {escape(study.name)}.html</code>.</p></footer>
 </body>
 </html>
 """

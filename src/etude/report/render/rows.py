@@ -9,6 +9,7 @@ from etude.report.comparison import ArmResult, Compared
 from etude.report.footnotes import marks, notes
 from etude.report.statistics import Mean
 from etude.report.wording import format_fixed, format_millions, format_value
+from etude.runs.run_state import State
 from etude.studies.metrics import Metric
 from etude.studies.study import value_at
 
@@ -60,11 +61,17 @@ def make_rows(compared: Compared) -> Rows:
     for arm in compared.arms:
         row = [cell(arm) for cell in cells]
         if not arm.runs:  # in the place of its first score
-            row[1 + len(study.columns)] = "diverged" if arm.diverged else "begun" if arm.unfinished else "not run"
+            row[1 + len(study.columns)] = _state(arm)
         match = re.fullmatch(r"([A-Za-z]+)\d+|([A-Za-z]+)-.+", arm.arm)  # A1; position-rope
         group = match[1] or match[2] if match else arm.arm
         rows.append(Row(group, row, bool(arm.runs)))
     return Rows(study.name, study.title, list(columns), rows, notes(compared), compared.left_out)
+
+
+def _state(arm: ArmResult) -> str:
+    """Where an arm without a score stands."""
+    failed = all(run.state is State.FAILED for run in arm.unfinished)
+    return "diverged" if arm.diverged else "not run" if not arm.unfinished else "failed" if failed else "begun"
 
 
 def _columns(compared: Compared) -> Iterator[tuple[Column, Cell]]:

@@ -61,7 +61,7 @@ function showSamples(one, other) {
   box.hidden = !DATA.samples.sentences.length;
   box.querySelector(".hint").textContent = ranked.length
     ? `The number is sentence BLEU. Underlined is what the reference does not say. From ${format(DATA.samples.sentences.length)} of ` +
-      `${format(DATA.samples.of)} sentences, those on which the arms differ most; each arm speaks with its first seed.`
+      `${format(DATA.samples.of)} sentences, those on which seed ${one.seeds[0]} of ${one.name} and seed ${other.seeds[0]} of ${other.name} differ most.`
     : both.length
       ? "On the sentences kept here, no difference."
       : "The translations of one of the two cannot be compared; the notes below the table say why.";
