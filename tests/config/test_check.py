@@ -42,6 +42,10 @@ MISTAKES = {
     "null for a size": (["model.d_ff=null"], r"model.d_ff must be a whole number, not None"),
     "a missing key": (["~model.d_ff"], r"model.d_ff is missing"),
     "a missing key of a part": (["~model.norm.eps"], r"model.norm.eps is missing.*no default to hide it"),
+    "a part that the code makes": (
+        ["~model.norm._partial_"],
+        r"model.norm is made by the code, .*: write _partial_: true beside its _target_",
+    ),
     "a class that is not there": (
         ["model.norm._target_=etude.model.norm.LayerNrom"],
         r"etude.model.norm.LayerNrom names nothing in etude.model.norm; did you mean LayerNorm",
