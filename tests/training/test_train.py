@@ -1,10 +1,12 @@
 """What a run refuses before it trains, and what it does not do twice."""
 
 import os
+import re
 import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,12 @@ import yaml
 from filelock import FileLock
 
 from etude.config import parts
+from etude.config.explain import explain
 from etude.errors import UserError
 from etude.files import write_text
 from etude.paths import shipped
 from etude.runs.lock import Busy
+from etude.runs.log import last_error
 from etude.tasks import build
 from etude.training.metrics_writers import read_metrics
 from etude.training.run import main, train
@@ -232,3 +236,48 @@ def test_a_class_that_a_sweeps_run_cannot_import_is_one_sentence_in_its_log(
     told = capsys.readouterr().err
     assert "needs_what_is_not.py, line 1: No module named 'nobody_has_this'" in told
     assert "Traceback" not in told
+
+
+OWN = "from etude.model.feedforward import ReluFeedForward\nclass Own(ReluFeedForward):\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (
+            "    def forward(self, x):\n        raise KeyError('x')",
+            r"etude: KeyError in (own\d)\.Own \(.*\1\.py, line 4\): 'x'",
+        ),
+        (
+            "    def forward(self, x): ...",
+            r"etude: AttributeError with (own\d)\.Own \(.*\1\.py\): 'NoneType' object .*",
+        ),
+        (
+            "    def __init__(self, **sizes):\n        super().__init__(sizes)",
+            r"etude: this model cannot be built: .* in (own\d)\.Own \(.*\1\.py, line 4\)",
+        ),
+    ],
+)
+def test_the_last_line_of_a_run_that_fails_in_a_users_own_part_names_it_and_its_file(
+    body: str, sentence: str, runs: Freeze, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"own{len(body) % 10}"
+    (tmp_path / f"{name}.py").write_text(OWN + body)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever the part raises
+        train(runs(name, f"model.feedforward._target_={name}.Own"))
+    mistake = explain(caught.value)
+    told = f"etude: {mistake}" if mistake else "".join(traceback.format_exception(caught.value))
+    (tmp_path / "log.txt").write_text(told)
+    assert re.fullmatch(sentence, last_error(tmp_path / "log.txt") or "")
+
+
+def test_weights_that_a_part_which_was_edited_cannot_take_are_told(runs: Freeze) -> None:
+    run = runs("edited")
+    train(run)
+    run.result_file.unlink()
+    config = run.config()
+    config["model"]["feedforward"]["d_ff"] += 1
+    run.config_file.write_text(yaml.safe_dump(config))
+    with pytest.raises(UserError, match=r"do not fit its model as it is now built \(size mismatch for .*stale=rerun"):
+        train(run)

@@ -11,6 +11,8 @@ from torch.optim.lr_scheduler import LRScheduler
 from etude.data.batching import Batch
 from etude.model.pieces import sum_cost
 from etude.tasks.perplexity import perplexity
+from etude.trained.checkpoint import model_weights
+from etude.trained.weights import load_weights
 from etude.training.checkpoints import count_batches
 from etude.training.processes import all_gather_floats
 from etude.training.randomness import reseed
@@ -132,6 +134,7 @@ class TrainingModule(LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """And come back with them, to however many processes there are now."""
+        load_weights(self.model, model_weights(checkpoint))  # as Lightning will, and with a sentence where it cannot
         self.tokens = checkpoint["tokens"]
         nats = checkpoint["nll_sum"]
         if len(nats) != self.trainer.world_size:
