@@ -26,7 +26,7 @@ from etude.runs.log import last_error
 from etude.tasks import build
 from etude.training.metrics_writers import read_metrics
 from etude.training.run import main, train
-from etude.training.schedule import learning_rate
+from etude.training.schedule import Noam, learning_rate
 
 from .conftest import Freeze
 
@@ -139,6 +139,13 @@ def test_every_optimizer_and_schedule_trains_at_the_rate_that_is_planned(runs: F
     assert logged == pytest.approx([rate(step) for step in range(1, 5)])
 
 
+class Falling(Noam):
+    """A straight line that is below zero at step 3."""
+
+    def __call__(self, step: int) -> float:
+        return 0.2 - 0.1 * step
+
+
 @pytest.mark.parametrize(
     ("chosen", "told"),
     [
@@ -147,8 +154,9 @@ def test_every_optimizer_and_schedule_trains_at_the_rate_that_is_planned(runs: F
             r"OneCycleLR cannot be called .*missing a required argument: 'max_lr'",
         ),
         (["schedule=wsd", "schedule.cooldown=2"], r"schedule\.cooldown must lie in \[0, 1\], not 2"),
+        ([f"schedule._target_={__name__}.Falling"], r"the learning rate of step 3 is -0\.1, and none may be below 0"),
     ],
-    ids=["torch", "ours"],
+    ids=["torch", "ours", "uphill"],
 )
 def test_what_a_schedule_lacks_or_refuses_is_one_sentence_before_any_text_is_prepared(
     chosen: list[str], told: str, runs: Freeze, monkeypatch: pytest.MonkeyPatch
@@ -156,6 +164,13 @@ def test_what_a_schedule_lacks_or_refuses_is_one_sentence_before_any_text_is_pre
     monkeypatch.setattr(build, "token_store", lambda config: pytest.fail("the text was prepared"))
     with pytest.raises(UserError, match=told):
         train(runs("lacking", *chosen))
+
+
+def test_a_scheduler_of_torchs_that_goes_below_zero_ends_the_run_there(runs: Freeze) -> None:
+    falling = [one.replace("OneCycleLR", "StepLR") for one in ONE_CYCLE if "max_lr" not in one and "total" not in one]
+    values = ["+schedule.step_size=2", "+schedule.gamma=-1.0"]
+    with pytest.raises(UserError, match=r"the learning rate of step 3 is -0\.01, and none may be below 0"):
+        train(runs("falling", *falling, *values))
 
 
 def test_a_scheduler_of_torchs_needs_an_optimizer_that_has_a_rate(runs: Freeze) -> None:

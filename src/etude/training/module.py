@@ -16,6 +16,7 @@ from etude.trained.weights import load_weights
 from etude.training.checkpoints import count_batches
 from etude.training.processes import all_gather_floats
 from etude.training.randomness import reseed
+from etude.training.schedule import check_rate
 
 
 class TrainingModule(LightningModule):
@@ -122,6 +123,7 @@ class TrainingModule(LightningModule):
     def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
         """Note the rate that the update is made with."""
         self.learning_rate = float(optimizer.param_groups[0]["lr"])
+        check_rate(self.learning_rate, self.global_step + 1)
 
     def step_completed_by(self, batch: Batch) -> bool:
         """Whether the optimizer moves after this micro-batch: it is the last of this process's share."""

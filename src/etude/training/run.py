@@ -48,6 +48,7 @@ from etude.training.metrics_writers import ProgressFile
 from etude.training.module import TrainingModule
 from etude.training.optimizer import make_optimizer
 from etude.training.processes import broadcast_from_rank0
+from etude.training.schedule import check_schedule
 from etude.training.score import evaluate
 from etude.training.shared import make_loggers, record_shared, take_over_training
 from etude.training.stopping import Stopped, end_on_sigterm
@@ -99,7 +100,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     shapes = build.shapes(config)
     make_optimizer(config["optimizer"], shapes.named_parameters())
     callbacks = make_parts("callbacks", config["callbacks"], Callback, dirpath=run.checkpoint.parent)
-    parts.try_out(config["schedule"], None)
+    check_schedule(config)
     if config["decoding"]:
         parts.try_out(config["decoding"])
     store = build.token_store(config)
