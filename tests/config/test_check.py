@@ -136,3 +136,20 @@ def test_a_file_in_the_wrong_folder_is_pointed_at(folder, override, sentence, tm
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=sentence):
         check(compose([override]))
+
+
+def test_a_file_that_ends_in_yml_is_pointed_at_where_it_is_missed(tmp_path, monkeypatch):
+    (tmp_path / "conf/model/norm").mkdir(parents=True)
+    (tmp_path / "conf/model/norm/mine.yml").write_text("_target_: mine.Mine\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"conf/model/norm/mine\.yml is not read: end its name in \.yaml\)$"):
+        compose(["model/norm=mine"])
+
+
+def test_who_stands_where_there_is_no_folder_of_configs_is_told_where_that_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=rf"group model/norm; .* \({tmp_path}, where you stand, has no .*conf\)$"):
+        compose(["model/norm=mine"])
+    (tmp_path / "conf").mkdir()
+    with pytest.raises(UserError, match=r"no 'mine' in the group model/norm; [^()]*$"):
+        compose(["model/norm=mine"])
