@@ -167,3 +167,14 @@ def test_an_arm_that_cannot_be_built_is_named(tmp_path, printed, monkeypatch):
     )
     with pytest.raises(UserError, match=r"^own/b: .*unbuilt\.py, line 1: No module named 'nobody_has_this'"):
         printed("own")
+
+
+def test_an_arm_that_changes_nothing_is_named(tmp_path, printed, told):
+    (tmp_path / "experiments/own").mkdir(parents=True)
+    (tmp_path / "experiments/own/study.yaml").write_text(
+        "baseline: a\narms: {a: [], b: [model/norm=layer], c: [model/norm=rms], d: [trainer.micro_batches=2]}\n"
+    )
+    sentence = "The same config as the baseline, for what they say is so anyway: b, d."
+    assert sentence in printed("own", "seed=1,2").splitlines()
+    assert told("own")["unchanged"] == ["b", "d"]
+    assert "The same config" not in printed("experiment=own/c")
