@@ -23,3 +23,12 @@ def did_you_mean(word: str, choices: Iterable[str], shown: int = 12) -> str:
         return f"did you mean {' or '.join(near)}?"
     rest = f", … ({len(known)} in all)" if len(known) > shown else ""
     return f"choose one of {', '.join(known[:shown])}{rest}"
+
+
+def chain(error: BaseException | None) -> list[BaseException]:
+    """The error and all that it came from, the nearest first."""
+    chain = []
+    while error is not None and error not in chain:
+        chain.append(error)
+        error = error.__cause__ or error.__context__
+    return chain

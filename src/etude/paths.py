@@ -30,6 +30,14 @@ def find_file(name: str, file: str) -> Path:
     return next((path for folder in folders if (path := folder / file).is_file()), folders[-1] / file)
 
 
+def note_on_missing(name: str, file: str) -> str:
+    """What to add to the sentence for a file that no folder `name` has: why one of the user's was not found."""
+    unread = next((path for f in folders_of(name) if (path := (f / file).with_suffix(".yml")).is_file()), None)
+    if unread:
+        return f" ({unread} is not read: end its name in .yaml)"
+    return "" if (Path.cwd() / name).is_dir() else f" ({Path.cwd()}, where you stand, has no folder {name})"
+
+
 def import_from_here() -> None:
     """Make the modules of the working directory importable, behind all others: none of them shadows a library."""
     here = str(Path.cwd())

@@ -1,20 +1,14 @@
 """What the parts of this folder promise: python -m pytest"""
 
-import torch
+import pytest
 from mine.data import Reversal
 
-from etude.config.compose import compose
-from etude.config.resolve import resolve_valid
-from etude.tasks import build
+from etude.inspect.claims import check_claims, own_parts
 
 
-def test_gated_attention_of_the_decoder_looks_at_no_later_token():
-    model = build.model(resolve_valid(compose(["model/attention=gated"])), vocab_size=40).eval()
-    source, target = torch.randint(4, 40, (2, 7)), torch.randint(4, 40, (2, 7))
-    changed = target.clone()
-    changed[:, 4:] = 4
-    logits = [model(source, torch.ones_like(source, dtype=torch.bool), words) for words in (target, changed)]
-    torch.testing.assert_close(logits[0][:, :4], logits[1][:, :4])
+@pytest.mark.parametrize("part", own_parts())
+def test_a_part_looks_at_no_later_token_nor_at_padding_and_decodes_step_by_step_as_at_once(part):
+    check_claims(part)
 
 
 def test_every_target_is_its_source_from_right_to_left():

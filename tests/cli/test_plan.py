@@ -156,3 +156,25 @@ def test_a_fresh_process_which_composes_beside_importing_torch_says_the_same(wor
 def test_what_this_machine_has_says_nothing_of_another(printed):
     with pytest.raises(UserError, match="name the precision on h100"):
         printed("table3", "precision=auto", "device=h100")
+
+
+def test_an_arm_that_cannot_be_built_is_named(tmp_path, printed, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "unbuilt.py").write_text("import nobody_has_this\nclass Scale:\n    def __init__(self, *, d_k): ...\n")
+    (tmp_path / "experiments/own").mkdir(parents=True)
+    (tmp_path / "experiments/own/study.yaml").write_text(
+        "baseline: a\narms: {a: [], b: [model.scale._target_=unbuilt.Scale]}\n"
+    )
+    with pytest.raises(UserError, match=r"^own/b: .*unbuilt\.py, line 1: No module named 'nobody_has_this'"):
+        printed("own")
+
+
+def test_an_arm_that_changes_nothing_is_named(tmp_path, printed, told):
+    (tmp_path / "experiments/own").mkdir(parents=True)
+    (tmp_path / "experiments/own/study.yaml").write_text(
+        "baseline: a\narms: {a: [], b: [model/norm=layer], c: [model/norm=rms], d: [trainer.micro_batches=2]}\n"
+    )
+    sentence = "The same config as the baseline, for what they say is so anyway: b, d."
+    assert sentence in printed("own", "seed=1,2").splitlines()
+    assert told("own")["unchanged"] == ["b", "d"]
+    assert "The same config" not in printed("experiment=own/c")

@@ -65,7 +65,7 @@ def state_of(capsys: Capture) -> str:
 
 def test_every_state_is_told_with_its_figures_in_the_order_of_the_arms(make_run: Make, capsys: Capture) -> None:
     make_run("ten", log=TRACEBACK.format("ValueError: the loss is not a number"), progress=PROGRESS | {"step": 50})
-    make_run("two", progress=PROGRESS | {"step": 100}, log="")
+    make_run("two").log_file.unlink()
     make_run("two", progress=PROGRESS | {"step": 100}, seed=10)
     running = make_run("base", progress=PROGRESS | {"seconds_left": 75.4}, seed=2)
     make_run("base", result=RESULT)
@@ -92,6 +92,13 @@ def test_a_run_is_running_exactly_while_somebody_holds_its_lock(make_run: Make, 
     with FileLock(run.path / ".lock"):
         assert state_of(capsys) == "running"
     assert state_of(capsys) == "stopped"
+
+
+def test_a_run_that_was_killed_before_it_said_anything_is_stopped(make_run: Make, capsys: Capture) -> None:
+    run = make_run("base", log="")
+    assert state_of(capsys) == "stopped"
+    run.log_file.unlink()
+    assert state_of(capsys) == "waiting"
 
 
 def test_a_run_that_was_asked_to_stop_has_not_failed(make_run: Make, capsys: Capture) -> None:

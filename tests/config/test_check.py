@@ -42,6 +42,10 @@ MISTAKES = {
     "null for a size": (["model.d_ff=null"], r"model.d_ff must be a whole number, not None"),
     "a missing key": (["~model.d_ff"], r"model.d_ff is missing"),
     "a missing key of a part": (["~model.norm.eps"], r"model.norm.eps is missing.*no default to hide it"),
+    "a part that the code makes": (
+        ["~model.norm._partial_"],
+        r"model.norm is made by the code, .*: write _partial_: true beside its _target_",
+    ),
     "a class that is not there": (
         ["model.norm._target_=etude.model.norm.LayerNrom"],
         r"etude.model.norm.LayerNrom names nothing in etude.model.norm; did you mean LayerNorm",
@@ -132,3 +136,20 @@ def test_a_file_in_the_wrong_folder_is_pointed_at(folder, override, sentence, tm
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=sentence):
         check(compose([override]))
+
+
+def test_a_file_that_ends_in_yml_is_pointed_at_where_it_is_missed(tmp_path, monkeypatch):
+    (tmp_path / "conf/model/norm").mkdir(parents=True)
+    (tmp_path / "conf/model/norm/mine.yml").write_text("_target_: mine.Mine\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"conf/model/norm/mine\.yml is not read: end its name in \.yaml\)$"):
+        compose(["model/norm=mine"])
+
+
+def test_who_stands_where_there_is_no_folder_of_configs_is_told_where_that_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=rf"group model/norm; .* \({tmp_path}, where you stand, has no .*conf\)$"):
+        compose(["model/norm=mine"])
+    (tmp_path / "conf").mkdir()
+    with pytest.raises(UserError, match=r"no 'mine' in the group model/norm; [^()]*$"):
+        compose(["model/norm=mine"])

@@ -166,3 +166,18 @@ def test_files_that_do_not_make_a_corpus_are_an_error_that_names_the_keys(given:
 def test_a_missing_file_is_an_error_from_the_fingerprint_on(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"there is no file .*lost\.tsv"):
         files_corpus(tsv=str(tmp_path / "lost.tsv")).fingerprint()
+
+
+def test_what_stands_in_the_training_text_too_is_counted_in_one_sentence_a_split(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    train = write_tsv(tmp_path / "train.tsv", numbered(40))
+    test = write_tsv(tmp_path / "test.tsv", [*numbered(3), ("", ""), ("sentence 5", "another"), ("a new one", "neu")])
+    files_corpus(tsv=train, test={"tsv": test}, holdout=3).fetch()
+    [told] = caplog.messages
+    assert told.startswith("3 of 5 lines of the test text are lines of the training text too, source and target alike")
+
+
+def test_text_that_is_held_out_is_not_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    files_corpus(tsv=write_tsv(tmp_path / "train.tsv", numbered(40) * 2), holdout=3).fetch()
+    assert not caplog.messages

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from etude.decoding.beam import BeamSearch, Hypothesis
+from etude.decoding.beam import BeamSearch, Hypothesis, NoNumbers
 from etude.errors import UserError
 
 BOS, EOS = 1, 2
@@ -235,20 +235,20 @@ def test_hopeless_hypotheses_leave_the_batch(table_model: Any) -> None:
     assert model.rows_asked == 1 + 2
 
 
-@pytest.mark.parametrize("value", [math.nan, -math.inf])
-def test_a_model_gone_astray_yields_the_empty_hypothesis(table_model: Any, value: float) -> None:
-    model = table_model(torch.full((1, 5**3, 5), value))
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_model_gone_astray_is_told_though_other_translations_have_numbers(table_model: Any, value: float) -> None:
+    model = ladder(table_model, {(): {4: 0.6, 5: 0.4}, (4,): {EOS: 1.0}, (5,): {EOS: 1.0}})
+    model.logits[0, 4 - EOS] = value
+    with pytest.raises(NoNumbers, match="the model's `step` should give what `forward` gives"):
+        searched(model, BeamSearch(beam=2, alpha=0.6, max_len_offset=3), 1)
+
+
+def test_a_model_that_gives_no_translation_a_probability_yields_the_empty_hypothesis(table_model: Any) -> None:
+    model = ladder(table_model, {(): {4: 0.6, 5: 0.4}})
+    model.logits[:, :, EOS] = -math.inf
     assert searched(model, BeamSearch(beam=2, alpha=0.6, max_len_offset=2), 1) == [
         [Hypothesis((), -math.inf, -math.inf)]
     ]
-
-
-def test_a_hypothesis_gone_astray_does_not_take_the_others_along(table_model: Any) -> None:
-    model = ladder(table_model, {(): {4: 0.6, 5: 0.4}, (4,): {EOS: 1.0}, (5,): {EOS: 1.0}})
-    model.logits[0, 4 - EOS] = math.nan
-    hypotheses = searched(model, BeamSearch(beam=2, alpha=0.6, max_len_offset=3), 1)[0]
-    assert hypotheses[0].tokens == (5,)
-    assert all(math.isfinite(hypothesis.score) for hypothesis in hypotheses)
 
 
 @pytest.mark.parametrize(("key", "value"), [("beam", 0), ("alpha", -0.1), ("alpha", math.nan), ("max_len_offset", -1)])

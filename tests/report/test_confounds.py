@@ -12,6 +12,7 @@ from etude.config.compose_cache import ConfigCache
 from etude.report import report, results
 from etude.report.compare import compare
 from etude.report.confounds import find_confounds
+from etude.report.footnotes import notes
 from etude.report.selection import Selection
 from etude.runs.records import Run
 from etude.runs.run_dir import RunDir
@@ -133,3 +134,12 @@ def test_no_arm_of_a_shipped_study_differs_in_more_than_it_is_there_to_change(
     found = find_confounds(compare(load_study(study), Selection(frozen(study), [], [])))
     keys = {arm: re.findall(r"[\w./]+(?= \S+ \(baseline)", text) for text, arms in found.items() for arm in arms}
     assert keys == told
+
+
+def test_an_arm_that_changes_nothing_is_named(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", seed=1)
+    make_run("A1", seed=2)
+    changed = {"model": {"heads": 8, "position": {"_target_": "etude.model.position.sinusoidal"}}}
+    make_run("A2", seed=3, changed=changed, logger="none")
+    [told] = [note for note in notes(report("heads", runs_dir, {}).compared) if note.startswith("The same config")]
+    assert told == "The same config as the baseline, for what they say is so anyway: A2."

@@ -9,6 +9,8 @@ import pytest
 
 from etude.cli.main import main
 from etude.launchers.job import Job
+from etude.model.attention import MultiHeadAttention
+from etude.model.cache import NO_CACHE
 from etude.report import results
 from etude.runs.divergence import EXIT_STATUS, divergence
 from etude.runs.records import read_run
@@ -57,7 +59,8 @@ def train(*words: str) -> tuple[int, RunDir]:
     """The exit status of a training, and its directory."""
     with pytest.raises(SystemExit) as end:
         main(["train", *WORDS, *words])
-    [run] = Path("runs").glob("table3/A1/seed*")
+    runs_dir = next((word.partition("=")[2] for word in words if word.startswith("runs_dir=")), "runs")
+    [run] = Path(runs_dir).glob("table3/A1/seed*")
     return int(str(end.value.code)), RunDir(run)
 
 
@@ -107,9 +110,24 @@ def test_it_is_diverged_wherever_one_looks(capsys: pytest.CaptureFixture[str]) -
 
 def test_who_asks_for_it_trains_on_to_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     status, run = train("budget.lr_factor=1e30", "trainer.stop_when_diverged=false", "runs_dir=on", "study=table3")
-    [run] = (RunDir(path) for path in Path("on").glob("table3/A1/seed*"))
     assert status == EXIT_STATUS
     assert run.result()["steps"] == 6
     assert run.result()["diverged"] == "the test perplexity is nan"
     told = capsys.readouterr().err
     assert told.count("the loss is nan at step 2; going on, as trainer.stop_when_diverged=false says") == 1
+
+
+class Astray(MultiHeadAttention):
+    """Multi-head attention that gives what is no number from the second token on, when it is asked token by token."""
+
+    def forward(self, x, context, mask, position, cache=NO_CACHE):  # type: ignore[no-untyped-def]
+        later = cache.length > 0
+        return super().forward(x, context, mask, position, cache) * (math.nan if later else 1.0)
+
+
+def test_a_model_that_is_no_number_when_it_translates_has_diverged(capsys: pytest.CaptureFixture[str]) -> None:
+    status, run = train(f"model.attention._target_={__name__}.Astray", "runs_dir=steps")
+    assert status == EXIT_STATUS
+    assert math.isfinite(run.result()["test"]["perplexity"])
+    told = capsys.readouterr().out.splitlines()[-1]
+    assert told.startswith("diverged: a translation comes to logits that are no numbers: the model's `step` should")

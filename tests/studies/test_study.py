@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -5,6 +6,7 @@ import yaml
 
 from etude.config.compose import compose
 from etude.errors import UserError
+from etude.search.sweep_file import find_file
 from etude.studies.criteria import Criteria
 from etude.studies.study import arm_names, load_study, study_names, value_at
 from etude.yaml_file import read_yaml
@@ -188,3 +190,16 @@ def test_a_dotted_key_reaches_into_groups_and_is_none_where_nothing_stands() -> 
     assert value_at(config, "choices.model/position") == "learned"
     assert value_at(config, "model.attention.d_k.deeper") is None
     assert value_at(config, "nothing.here") is None
+
+
+@pytest.mark.parametrize("ask", [load_study, find_file])
+def test_a_study_that_ends_in_yml_or_lies_in_another_folder_is_pointed_at(
+    ask: Callable[[str], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=rf"\({tmp_path}, where you stand, has no folder experiments\)$"):
+        ask("mine")
+    (tmp_path / "experiments/mine").mkdir(parents=True)
+    (tmp_path / "experiments/mine/study.yml").write_text("baseline: a\narms: {a: []}\n")
+    with pytest.raises(UserError, match=r"mine/study\.yml is not read: end its name in \.yaml\)$"):
+        ask("mine")

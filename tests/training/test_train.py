@@ -1,10 +1,12 @@
 """What a run refuses before it trains, and what it does not do twice."""
 
 import os
+import re
 import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -15,14 +17,16 @@ import yaml
 from filelock import FileLock
 
 from etude.config import parts
+from etude.config.explain import explain
 from etude.errors import UserError
 from etude.files import write_text
 from etude.paths import shipped
 from etude.runs.lock import Busy
+from etude.runs.log import last_error
 from etude.tasks import build
 from etude.training.metrics_writers import read_metrics
 from etude.training.run import main, train
-from etude.training.schedule import learning_rate
+from etude.training.schedule import Noam, learning_rate
 
 from .conftest import Freeze
 
@@ -135,6 +139,13 @@ def test_every_optimizer_and_schedule_trains_at_the_rate_that_is_planned(runs: F
     assert logged == pytest.approx([rate(step) for step in range(1, 5)])
 
 
+class Falling(Noam):
+    """A straight line that is below zero at step 3."""
+
+    def __call__(self, step: int) -> float:
+        return 0.2 - 0.1 * step
+
+
 @pytest.mark.parametrize(
     ("chosen", "told"),
     [
@@ -143,8 +154,9 @@ def test_every_optimizer_and_schedule_trains_at_the_rate_that_is_planned(runs: F
             r"OneCycleLR cannot be called .*missing a required argument: 'max_lr'",
         ),
         (["schedule=wsd", "schedule.cooldown=2"], r"schedule\.cooldown must lie in \[0, 1\], not 2"),
+        ([f"schedule._target_={__name__}.Falling"], r"the learning rate of step 3 is -0\.1, and none may be below 0"),
     ],
-    ids=["torch", "ours"],
+    ids=["torch", "ours", "uphill"],
 )
 def test_what_a_schedule_lacks_or_refuses_is_one_sentence_before_any_text_is_prepared(
     chosen: list[str], told: str, runs: Freeze, monkeypatch: pytest.MonkeyPatch
@@ -152,6 +164,13 @@ def test_what_a_schedule_lacks_or_refuses_is_one_sentence_before_any_text_is_pre
     monkeypatch.setattr(build, "token_store", lambda config: pytest.fail("the text was prepared"))
     with pytest.raises(UserError, match=told):
         train(runs("lacking", *chosen))
+
+
+def test_a_scheduler_of_torchs_that_goes_below_zero_ends_the_run_there(runs: Freeze) -> None:
+    falling = [one.replace("OneCycleLR", "StepLR") for one in ONE_CYCLE if "max_lr" not in one and "total" not in one]
+    values = ["+schedule.step_size=2", "+schedule.gamma=-1.0"]
+    with pytest.raises(UserError, match=r"the learning rate of step 3 is -0\.01, and none may be below 0"):
+        train(runs("falling", *falling, *values))
 
 
 def test_a_scheduler_of_torchs_needs_an_optimizer_that_has_a_rate(runs: Freeze) -> None:
@@ -232,3 +251,48 @@ def test_a_class_that_a_sweeps_run_cannot_import_is_one_sentence_in_its_log(
     told = capsys.readouterr().err
     assert "needs_what_is_not.py, line 1: No module named 'nobody_has_this'" in told
     assert "Traceback" not in told
+
+
+OWN = "from etude.model.feedforward import ReluFeedForward\nclass Own(ReluFeedForward):\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (
+            "    def forward(self, x):\n        raise KeyError('x')",
+            r"etude: KeyError in (own\d)\.Own \(.*\1\.py, line 4\): 'x'",
+        ),
+        (
+            "    def forward(self, x): ...",
+            r"etude: AttributeError with (own\d)\.Own \(.*\1\.py\): 'NoneType' object .*",
+        ),
+        (
+            "    def __init__(self, **sizes):\n        super().__init__(sizes)",
+            r"etude: this model cannot be built: .* in (own\d)\.Own \(.*\1\.py, line 4\)",
+        ),
+    ],
+)
+def test_the_last_line_of_a_run_that_fails_in_a_users_own_part_names_it_and_its_file(
+    body: str, sentence: str, runs: Freeze, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"own{len(body) % 10}"
+    (tmp_path / f"{name}.py").write_text(OWN + body)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever the part raises
+        train(runs(name, f"model.feedforward._target_={name}.Own"))
+    mistake = explain(caught.value)
+    told = f"etude: {mistake}" if mistake else "".join(traceback.format_exception(caught.value))
+    (tmp_path / "log.txt").write_text(told)
+    assert re.fullmatch(sentence, last_error(tmp_path / "log.txt") or "")
+
+
+def test_weights_that_a_part_which_was_edited_cannot_take_are_told(runs: Freeze) -> None:
+    run = runs("edited")
+    train(run)
+    run.result_file.unlink()
+    config = run.config()
+    config["model"]["feedforward"]["d_ff"] += 1
+    run.config_file.write_text(yaml.safe_dump(config))
+    with pytest.raises(UserError, match=r"do not fit its model as it is now built \(size mismatch for .*stale=rerun"):
+        train(run)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from etude.cli.hydra_app import run_task_on_a_run
-from etude.cli.translate import Decoded
+from etude.cli.translate import read_stdin
 from etude.logs import logging_to
 from etude.runs.run_dir import RunDir
 
@@ -40,7 +40,7 @@ def _generate(config: "DictConfig") -> None:
     trained, model, tokenizer = load_trained(RunDir.at(config.run))
     build.task(trained, "generate")
     model.to(build.device(config.device))
-    text = Decoded(sys.stdin.buffer) if config.prompt is None else None
+    text = read_stdin() if config.prompt is None else None
     done = 0
     for block in _blocks(text or [config.prompt], 1 if sys.stdin.isatty() else _CHUNK):
         with build.autocast(trained, model):

@@ -53,7 +53,7 @@ def main(words: Sequence[str]) -> None:
     sound = _composed_beside_torch(list(dict.fromkeys([*runs, *bases])), alone=len(runs) == 1)
     configs = {run: one.config for run, one in sound.items()}
 
-    from etude.inspect.plan.budgets import find_gaps  # these need torch
+    from etude.inspect.plan.budgets import find_gaps, find_unchanged  # these need torch
     from etude.inspect.plan.device import load_device, measure_device
     from etude.inspect.plan.runs import plan_runs
     from etude.inspect.plan.table import as_json, plan_notes, render_plan, render_proportions
@@ -70,21 +70,21 @@ def main(words: Sequence[str]) -> None:
         for base, run in zip(bases, runs, strict=True)
     ]
     paper = [_paper_of(one.config["study"]).arms.get(one.config["arm"], {}).get("params_M") for one in ours]
-    unequal = [
-        gap
-        for base in dict.fromkeys(bases)
-        for gap in find_gaps([plans[r] for r, b in zip(runs, bases, strict=True) if b == base], plans[base], tolerance)
-    ]
+    arms_of = {base: [plans[r] for r, b in zip(runs, bases, strict=True) if b == base] for base in dict.fromkeys(bases)}
+    unequal = [gap for base, arms in arms_of.items() for gap in find_gaps(arms, plans[base], tolerance)]
+    unchanged = list(dict.fromkeys(arm for base, arms in arms_of.items() for arm in find_unchanged(arms, plans[base])))
     if "--json" in asked.options:
-        sys.stdout.write(json.dumps(as_json(ours, differs, paper, unequal, where), indent=2, default=str) + "\n")
+        sys.stdout.write(
+            json.dumps(as_json(ours, differs, paper, unequal, unchanged, where), indent=2, default=str) + "\n"
+        )
         return
     out = console()
     out.width = max(out.width, _WHOLE)
     out.print(render_plan(ours, differs, paper, where))
-    shown = [plans[base] for base in dict.fromkeys(bases)] if len(runs) > 1 else ours
+    shown = [plans[base] for base in arms_of] if len(runs) > 1 else ours
     printed = {key: value for one in shown for key, value in _paper_of(one.config["study"]).proportions.items()}
     out.print(render_proportions([(one.name, one.proportions) for one in shown], printed))
-    lines = plan_notes(ours, unequal, tolerance, where)
+    lines = plan_notes(ours, unequal, unchanged, tolerance, where)
     counted = {(one.config["choices"]["model/conventions"], one.config["choices"]["scale"]) for one in ours}
     if any(paper) and counted != {("t2t_2017", "full")}:
         lines.insert(0, "The paper's column is counted as model/conventions=t2t_2017 scale=full counts.")

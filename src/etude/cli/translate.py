@@ -40,7 +40,11 @@ def _translate(config: "DictConfig") -> None:
     transformer.to(build.device(config.device))
     build.task(trained, "translate")
     search = make(build.search(trained, resolve(config), typed_overrides(config)) or {})
-    text = Decoded(sys.stdin.buffer)
+    text = read_stdin()
+    if sys.stdin.isatty():
+        sys.stderr.write(
+            "reading from the terminal: type a line, and Ctrl-D after the last; or give a file, < in.txt\n"
+        )
     translator = build.translator(trained, transformer, tokenizer, search)
     with build.autocast(trained, transformer):
         for translation in translator.translate_stream(text, chunk=1 if sys.stdin.isatty() else _CHUNK):
@@ -67,3 +71,12 @@ class Decoded:
                 )
                 return
             yield text.rstrip("\r\n")
+
+
+def read_stdin() -> Decoded:
+    """The lines of standard input; a person at a terminal is told that they are waited for."""
+    if sys.stdin.isatty():
+        sys.stderr.write(
+            "reading from the terminal: type a line, and Ctrl-D after the last; or give a file, < in.txt\n"
+        )
+    return Decoded(sys.stdin.buffer)

@@ -10,10 +10,10 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import InterpolationKeyError, InterpolationResolutionError, MissingMandatoryValue
 
-from etude.config.explain import chain, no_such_key
-from etude.config.schema import GIVEN, Model, Optimizer, Part, Parts, Run, Trainer, flag_mistake
+from etude.config.explain import no_such_key
+from etude.config.schema import GIVEN, Factory, Model, Optimizer, Part, Parts, Run, Trainer, flag_mistake
 from etude.config.signature import Signature, signature
-from etude.errors import UserError
+from etude.errors import UserError, chain
 
 _OWN_KEYS = {"_target_", "_partial_", "_convert_", "_recursive_", "_args_"}
 _LEFT_TO_OTHERS = {"hydra", "choices"}
@@ -89,7 +89,9 @@ def _check_value(parent: Node, name: str, hint: Any, where: str) -> None:
     if hint == Parts:
         _check_parts(value, where, GIVEN[name])
     elif hint is Optimizer:
-        check_part(_without_groups(value, where), where)
+        check_part(_without_groups(value, where), where, called=True)
+    elif hint is Factory or hint == Factory | None:
+        check_part(value, where, called=True)
     elif hint is Part or hint == Part | None or _is_part_of_a_part(value, hint):
         check_part(value, where)
     elif is_dataclass(hint):
@@ -140,13 +142,17 @@ def _without_groups(node: Any, path: str) -> Any:
     return {key: _value(node, key, f"{path}.{key}") for key in node if key != "groups"}
 
 
-def check_part(node: Any, path: str, given: tuple[str, ...] = ()) -> None:
-    """The same of a single part, which is called `path`; what is `given` the config need not say."""
+def check_part(node: Any, path: str, given: tuple[str, ...] = (), *, called: bool = False) -> None:
+    """The same of a single part at `path`; what is `given` the config need not say, and one is `called` by the code."""
     _require_section(node, path, "one of its variations")
     if not _has(node, "_target_"):
         raise UserError(f"{path} names no _target_: its YAML file must say which class it configures")
     if "_partial_" in node:
         _check_value(node, "_partial_", bool, f"{path}._partial_")
+    if called and not node.get("_partial_"):
+        raise UserError(
+            f"{path} is made by the code, with what it alone knows: write _partial_: true beside its _target_"
+        )
     expected = _signature_of(node, path).for_config(bool(node.get("_partial_")))
     if not expected.open:
         of_code = expected.leading if expected.by_name_alone else ()

@@ -20,9 +20,9 @@ from yaml.reader import ReaderError
 from etude.config.quoting import quote
 from etude.config.schema import flag_mistake
 from etude.config.signature import not_imported, signature
-from etude.errors import UserError, did_you_mean
+from etude.errors import UserError, chain, did_you_mean
 from etude.files import disk_mistake
-from etude.paths import folders_of, shipped
+from etude.paths import folders_of, note_on_missing, shipped
 from etude.studies.axes import axes
 from etude.studies.renames import renamed
 from etude.studies.study import arm_names, load_study, study_names
@@ -50,10 +50,6 @@ def explain(error: BaseException) -> UserError | None:
         if isinstance(cause, MissingConfigException) and cause.options is not None:
             return _missing_option(cause)
         if isinstance(cause, OverrideParseException):
-            if Path(cause.override).is_dir():
-                return UserError(f"{cause.override!r} is no override; did you mean run={cause.override}?")
-            if cause.override in arm_names():
-                return UserError(f"{cause.override!r} is no override; did you mean experiment={cause.override}?")
             return _no_override(cause)
         if isinstance(cause, OmegaConfBaseException) and "is not in struct" in str(cause):
             return _unknown_key(cause)
@@ -104,17 +100,11 @@ def missing_target(error: BaseException) -> str | None:
     return next((match[1] for match in found if match), None)
 
 
-def chain(error: BaseException | None) -> list[BaseException]:
-    """The error and all that it came from, the nearest first."""
-    chain = []
-    while error is not None and error not in chain:
-        chain.append(error)
-        error = error.__cause__ or error.__context__
-    return chain
-
-
 def _no_override(error: OverrideParseException) -> UserError:
-    """What Hydra's grammar cannot read; a value with quotes around it would do."""
+    """What Hydra's grammar cannot read: the value of a key that was left out, or one that needs quotes."""
+    meant = "run" if Path(error.override).is_dir() else "experiment" if error.override in arm_names() else ""
+    if meant:
+        return UserError(f"{error.override!r} is no override; did you mean {meant}={error.override}?")
     key, equals, value = error.override.partition("=")
     hint = f', such as  "{key}={quote(value)}"' if equals and key and value[:1] not in "[{'\"(" else ""
     return UserError(
@@ -159,7 +149,11 @@ def _no_such_option(group: str, name: str, options: Iterable[str]) -> UserError:
     roots, file = folders_of("conf"), f"{name}.yaml"
     elsewhere = [other for other in _groups() if any((root / other / file).is_file() for root in roots)]
     but = f", but there is in {' and in '.join(elsewhere)}" if 0 < len(elsewhere) <= 2 else ""
-    return UserError(f"{group}={name}: there is no {name!r} in the group {group}{but}; {did_you_mean(name, options)}")
+    study = ("experiments", f"{name.partition('/')[0]}/study.yaml")
+    why = note_on_missing(*study if group == "experiment" else ("conf", f"{group}/{file}"))
+    return UserError(
+        f"{group}={name}: there is no {name!r} in the group {group}{but}; {did_you_mean(name, options)}{why}"
+    )
 
 
 def _unknown_key(error: OmegaConfBaseException) -> UserError:

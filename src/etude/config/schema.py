@@ -15,7 +15,11 @@ class Part:
     """A node that names its own class by `_target_`."""
 
 
-class Optimizer(Part):
+class Factory(Part):
+    """The same, called by the code as often as it needs one: its `_partial_` is true."""
+
+
+class Optimizer(Factory):
     """The same, with `groups` of parameters beside the arguments of its class."""
 
 
@@ -74,16 +78,16 @@ class Model:
     dropout: float
     attention_bias: bool
     attention_dropout: float
-    encoder: Part
-    decoder: Part | None
-    attention: Part
-    scale: Part
-    backend: Part
-    position: Part
-    norm: Part
-    residual: Part
-    feedforward: Part
-    tying: Part
+    encoder: Factory
+    decoder: Factory | None
+    attention: Factory
+    scale: Factory
+    backend: Factory
+    position: Factory
+    norm: Factory
+    residual: Factory
+    feedforward: Factory
+    tying: Factory
     init: Part
 
 
@@ -132,7 +136,7 @@ class Run:
     tokenizer: Part
     optimizer: Optimizer
     schedule: Part
-    loss: Part
+    loss: Factory
     decoding: Part | None
     metrics: Parts
     trainer: Trainer

@@ -55,6 +55,19 @@ class FilesCorpus(Corpus):
         lacking = [split for split in self._files if split not in self._texts]
         return digest([sums, lacking, self.holdout if lacking else 0, list(self.languages)])
 
+    def fetch(self) -> None:
+        """All is here; say how much of what a model shall not have seen stands in the training text too."""
+        held_out = {split: list(filter(all, self._read(split))) for split in self._texts if split != "train"}
+        asked = {pair for pairs in held_out.values() for pair in pairs}
+        seen = asked.intersection(self.pairs("train")) if asked else asked
+        for split, pairs in held_out.items():
+            if repeated := sum(pair in seen for pair in pairs):
+                logger.warning(
+                    "%d of %d lines of the %s text are lines of the training text too, source and target alike: "
+                    "what a model has seen tells little about what it can do",
+                    *(repeated, len(pairs), split),
+                )
+
     def pairs(self, split: str) -> Iterator[Pair]:
         """The pairs of `split`, in the order of the files that they come from."""
         if split in self._texts and (split != "train" or len(self._texts) == 3):

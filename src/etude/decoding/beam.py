@@ -36,6 +36,10 @@ class StepwiseModel(Protocol[State]):
         """Feed one more token (R,) per row, which `state` remembers; logits (R, V) of the one after."""
 
 
+class NoNumbers(UserError):  # noqa: N818
+    """A model has come to logits that are no numbers."""
+
+
 @dataclass(frozen=True)
 class Hypothesis:
     """A finished translation."""
@@ -92,8 +96,11 @@ class BeamSearch:
 
         Returns:
             For each sentence one to `beam` finished hypotheses, best first. The first is what the search is for; the
-            others are those that finished on the way. A model that gives no translation a probability (its logits
-            are NaN, say) yields the empty hypothesis with log-probability -inf.
+            others are those that finished on the way. A model that gives no translation a probability yields the
+            empty hypothesis with log-probability -inf.
+
+        Raises:
+            NoNumbers: a logit is NaN, or infinite.
         """
         limits = source_mask.sum(dim=1) + self.max_len_offset  # (B,), the end token counted
         longest = int(limits.max())
@@ -157,12 +164,16 @@ class BeamSearch:
         From logits (R, V) and `must_end` (R,) to log-probabilities and tokens, both (R, 1 + beam), the end token first.
         """
         log_probabilities = logits.float().log_softmax(dim=-1)
+        if log_probabilities[:, EOS].isnan().any():  # as all of its row
+            raise NoNumbers(
+                "a translation comes to logits that are no numbers: the model's `step` should give what `forward` gives"
+            )
         end = log_probabilities[:, EOS, None].clone()
         log_probabilities[:, [PAD, BOS, EOS]] = -torch.inf
         values, words = log_probabilities.topk(min(self.beam, logits.size(1)))
         values = torch.cat([end, values.masked_fill(must_end.unsqueeze(1), -torch.inf)], dim=1)
         words = torch.cat([torch.full_like(words[:, :1], EOS), words], dim=1)
-        return values.nan_to_num(nan=-torch.inf, neginf=-torch.inf), words
+        return values, words
 
 
 class _Pool:

@@ -8,6 +8,7 @@ from etude.report.confounds import find_confounds
 from etude.report.differences import on_differences
 from etude.report.statistics import Interval
 from etude.report.wording import format_fixed, format_interval, format_range, format_value, name_arms
+from etude.runs.material import is_same_but_for_seed
 from etude.runs.provenance import marks_on_code, notes_on_code, notes_on_libraries
 from etude.runs.records import Run
 from etude.runs.run_state import State
@@ -44,7 +45,7 @@ def notes(compared: Compared) -> list[str]:
     runs = [run for arm in compared.arms for run in arm.runs]
     told = _on_agreement(compared) + _on_tuning(compared)
     told += [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(_numbered(compared), start=1)]
-    told += _budgets(compared.arms)
+    told += _budgets(compared.arms) + _on_unchanged(compared)
     told += notes_on_code((run.code, run.config) for run in runs) + notes_on_libraries(run.result for run in runs)
     told += _on_mixed_code(compared.arms) + compared.notes
     told += _on_seeds(compared)
@@ -151,6 +152,14 @@ def _budgets(arms: Sequence[ArmResult]) -> list[str]:
             told.append(f"{what}: {', '.join(multiples)}")
     meaning = f"{_BUDGET} Not the baseline's budget, by more than {100 * TOLERANCE:.0f} %; as a multiple of it"
     return [f"{meaning}: {'; '.join(told)}."] * bool(told)
+
+
+def _on_unchanged(compared: Compared) -> list[str]:
+    """Which arms are the baseline under another name."""
+    base = compared.baseline
+    others = [arm for arm in compared.arms if arm.arm != base.arm and arm.runs and base.runs]
+    same = [arm.arm for arm in others if is_same_but_for_seed(arm.runs[0].config, base.runs[0].config)]
+    return [f"The same config as the baseline, for what they say is so anyway: {', '.join(same)}."] * bool(same)
 
 
 def _on_conditions(compared: Compared, runs: Sequence[Run]) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 from etude.runs.material import ONLOOKERS
@@ -43,8 +44,26 @@ def code_fingerprint(config: Mapping[str, Any]) -> str:
 
 def unread_of(config: Mapping[str, Any]) -> list[str]:
     """The classes and functions of a user's that a config names and whose source is not to be had here."""
-    own = [target for target in _targets_of(config) if _root(target) not in _LIBRARIES | {"etude"}]
-    return [target for target in own if _UNKNOWN in (definition for _, definition in _definitions(target))]
+    return [target for target in _own(config) if _UNKNOWN in (definition for _, definition in _definitions(target))]
+
+
+def blame(error: BaseException, config: Mapping[str, Any]) -> str:
+    """Which class or function of a user's an error came from, such as " in mine.norm.Norm (mine/norm.py, line 9)".
+
+    Where it came from none of those that the config names, all of them are told, for one may have returned what the
+    next could not take; empty where there are none.
+    """
+    own = {target: _file(target.rpartition(".")[0]) for target in sorted(_own(config))}
+    for frame, line in reversed([*walk_tb(error.__traceback__)]):
+        name = frame.f_code.co_qualname.partition(".")[0]
+        for target, file in own.items():
+            if str(file) == frame.f_code.co_filename and target.endswith(f".{name}"):
+                return f" in {target} ({file}, line {line})"
+    return f" with {', '.join(f'{target} ({file})' for target, file in own.items())}" if own else ""
+
+
+def _own(config: Mapping[str, Any]) -> list[str]:
+    return [target for target in _targets_of(config) if _root(target) not in _LIBRARIES | {"etude"}]
 
 
 def _targets_of(config: Mapping[str, Any]) -> frozenset[str]:

@@ -84,6 +84,12 @@ def identify_training(config: Mapping[str, Any], text: str) -> str:
     return _digest(sections | {"text": text})
 
 
+def is_same_but_for_seed(config: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two resolved configs come to the same result wherever their seeds are the same."""
+    one, two = (identify({**each, "seed": 0}, canonical(each.get("data"))) for each in (config, other))
+    return one == two
+
+
 def _digest(value: Any) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:10]
 

@@ -68,7 +68,7 @@ def state_of_unfinished(run: RunDir, held: bool) -> tuple[State, str | None, Pro
     if held:
         begun = run.environment_file  # each process begins with noting its environment
         return State.RUNNING, None, read_progress(run, begun.stat().st_mtime if begun.exists() else 0)
-    if not (run.log_file.is_file() and run.log_file.stat().st_size):
+    if not run.log_file.is_file():  # whoever begins to work on it opens its log
         return State.WAITING, None, NO_PROGRESS
     error, last = last_error(run.log_file), run.progress() or {}
     progress = _progress(None, {key: last[key] for key in ("step", "max_steps") if key in last})

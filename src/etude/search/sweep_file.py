@@ -12,7 +12,7 @@ from typing import Any
 
 from etude.config.quoting import quote
 from etude.errors import UserError, did_you_mean
-from etude.paths import folders_of, shipped
+from etude.paths import folders_of, note_on_missing, shipped
 from etude.runs.run_dir import RunDir
 from etude.search.distributions import draw, share
 from etude.search.tuning import grid, trials, tuned_study
@@ -227,7 +227,9 @@ def find_file(name: str) -> Path | None:
         raise UserError(f"there is no {name}; the file of that name that comes with étude is {ours}")
     files = [file for folder in folders_of("sweeps") for file in folder.glob("*.yaml")]
     known = {file.name if named.suffix else file.stem for file in files}
-    raise UserError(f"{name} is neither a sweep file nor a study: {did_you_mean(named.name, {*known, *study_names()})}")
+    missing = note_on_missing("experiments", f"{name}/study.yaml")
+    near = did_you_mean(named.name, {*known, *study_names()})
+    raise UserError(f"{name} is neither a sweep file nor a study: {near}{missing}")
 
 
 def _override(key: str, parameter: dict[str, Any]) -> str:

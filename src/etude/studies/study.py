@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError, did_you_mean
-from etude.paths import folders_of
+from etude.paths import folders_of, note_on_missing
 from etude.studies.arms import combine, override_key, read_arms
 from etude.studies.criteria import Criteria, read_against, read_criteria, read_seeds, read_tuning
 from etude.studies.metrics import DEFAULT, Metric, default_metrics, read_metrics
@@ -87,7 +87,8 @@ def no_such_study(name: str, known: Iterable[str]) -> UserError:
         return UserError(
             f"{name} is a sweep, not a study: `etude report {name}` shows its runs; here, name their study"
         )
-    return UserError(f"there is no study {name!r}: {did_you_mean(name, known)}")
+    missing = note_on_missing("experiments", f"{name}/study.yaml")
+    return UserError(f"there is no study {name!r}: {did_you_mean(name, known)}{missing}")
 
 
 def find_study(name: str) -> Path:

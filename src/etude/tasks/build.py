@@ -27,6 +27,7 @@ from etude.decoding.translator import Translator
 from etude.errors import UserError
 from etude.model import precision
 from etude.model.encoder_decoder import EncoderDecoder
+from etude.runs.code import blame
 from etude.runs.material import TRANSLATION
 from etude.tasks.task import Task
 
@@ -98,10 +99,15 @@ def model(config: Config, vocab_size: int) -> EncoderDecoder:
             taken = {key: value for key, value in node.items() if key in takes}
             part = instantiate({"_target_": node["_target_"], "_partial_": True} | taken, _convert_="all")
             made: EncoderDecoder = part(**given)
-    except (ValueError, RuntimeError) as error:  # torch's own, of sizes below zero or beyond all memory
-        raise UserError(f"this model cannot be built: {error}") from error
     except KeyError as error:
         raise UserError(f"the model of this run has no {error}, which today's code needs: train it again") from error
+    except (
+        Exception
+    ) as error:  # torch's own, of sizes below zero or beyond all memory; or whatever a user's part raises
+        where = blame(error, node)
+        if isinstance(error, UserError) or not (where or isinstance(error, ValueError | RuntimeError)):
+            raise
+        raise UserError(f"this model cannot be built: {' '.join(str(error).splitlines())}{where}") from error
     if lacks := [name for name in task(config).methods if not callable(getattr(made, name, None))]:
         raise UserError(f"model: {node['_target_']} has no {' and no '.join(lacks)}, which training and decoding call")
     return made

@@ -11,7 +11,7 @@ from etude.processor.matmul import DEFAULT, choose_matmul
 from etude.runs.divergence import divergence
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
-from etude.trained.weights import final_weights
+from etude.trained.weights import final_weights, load_weights
 
 Config = dict[str, Any]
 
@@ -34,10 +34,5 @@ def load_trained(run: RunDir) -> tuple[Config, EncoderDecoder, Tokenizer]:
     transformer = build.model(config, len(tokenizer))
     choose_matmul(DEFAULT, transformer, (read_json(run.environment_file) or {}).get("matmul"))  # as it was measured
     keep_large_blocks()
-    try:
-        transformer.load_state_dict(weights)
-    except RuntimeError as error:
-        raise UserError(
-            f"{run.checkpoint.parent} does not fit the model of {run.config_file}: train the run again"
-        ) from error
+    load_weights(transformer, weights)
     return config, transformer.eval(), tokenizer

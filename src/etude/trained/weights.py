@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
+from etude.errors import UserError
 from etude.runs.run_dir import RunDir
 from etude.trained.checkpoint import model_weights, read_checkpoint
 
@@ -52,3 +54,19 @@ def final_weights(run: RunDir, config: Mapping[str, Any]) -> dict[str, torch.Ten
         UserError: a checkpoint is missing, because the run has not got there yet or someone deleted it, or is torn.
     """
     return mean_weights(final_checkpoints(run, config))
+
+
+def load_weights(model: nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
+    """Give a model the weights that it had when they were saved.
+
+    Raises:
+        UserError: the classes of its parts have changed since, so that they do not fit.
+    """
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        _, *lines = str(error).splitlines()
+        raise UserError(
+            f"the weights of this run do not fit its model as it is now built ({lines[0].strip()}): go back to the "
+            "code that trained them, or train again with stale=rerun"
+        ) from error

@@ -11,9 +11,12 @@ from torch.optim.lr_scheduler import LRScheduler
 from etude.data.batching import Batch
 from etude.model.pieces import sum_cost
 from etude.tasks.perplexity import perplexity
+from etude.trained.checkpoint import model_weights
+from etude.trained.weights import load_weights
 from etude.training.checkpoints import count_batches
 from etude.training.processes import all_gather_floats
 from etude.training.randomness import reseed
+from etude.training.schedule import check_rate
 
 
 class TrainingModule(LightningModule):
@@ -120,6 +123,7 @@ class TrainingModule(LightningModule):
     def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
         """Note the rate that the update is made with."""
         self.learning_rate = float(optimizer.param_groups[0]["lr"])
+        check_rate(self.learning_rate, self.global_step + 1)
 
     def step_completed_by(self, batch: Batch) -> bool:
         """Whether the optimizer moves after this micro-batch: it is the last of this process's share."""
@@ -132,6 +136,7 @@ class TrainingModule(LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """And come back with them, to however many processes there are now."""
+        load_weights(self.model, model_weights(checkpoint))  # as Lightning will, and with a sentence where it cannot
         self.tokens = checkpoint["tokens"]
         nats = checkpoint["nll_sum"]
         if len(nats) != self.trainer.world_size:

@@ -31,6 +31,7 @@ from etude.model.encoder_decoder import EncoderDecoder
 from etude.paths import import_from_here
 from etude.processor.allocator import keep_large_blocks
 from etude.processor.matmul import choose_matmul
+from etude.runs.code import blame
 from etude.runs.divergence import EXIT_STATUS, divergence
 from etude.runs.environment import environment, libraries_of
 from etude.runs.lock import hold_lock, hold_training
@@ -39,7 +40,7 @@ from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.tasks.text_size import flops_to_train
 from etude.trained.checkpoint import previous
-from etude.trained.weights import averaged_checkpoints, final_checkpoints, final_weights
+from etude.trained.weights import averaged_checkpoints, final_checkpoints, final_weights, load_weights
 from etude.training.build import make_parts, training_module
 from etude.training.divergence import Diverged, no_scores
 from etude.training.loggers import finish, record
@@ -47,6 +48,7 @@ from etude.training.metrics_writers import ProgressFile
 from etude.training.module import TrainingModule
 from etude.training.optimizer import make_optimizer
 from etude.training.processes import broadcast_from_rank0
+from etude.training.schedule import check_schedule
 from etude.training.score import evaluate
 from etude.training.shared import make_loggers, record_shared, take_over_training
 from etude.training.stopping import Stopped, end_on_sigterm
@@ -98,7 +100,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     shapes = build.shapes(config)
     make_optimizer(config["optimizer"], shapes.named_parameters())
     callbacks = make_parts("callbacks", config["callbacks"], Callback, dirpath=run.checkpoint.parent)
-    parts.try_out(config["schedule"], None)
+    check_schedule(config)
     if config["decoding"]:
         parts.try_out(config["decoding"])
     store = build.token_store(config)
@@ -134,6 +136,10 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
         done = True
     except (Stopped, KeyboardInterrupt) as stop:
         raise KeyboardInterrupt("the same command goes on from the last checkpoint") from stop
+    except Exception as error:
+        if explain(error) is None and (where := blame(error, config)):
+            error.add_note(f"etude: {type(error).__name__}{where}: {' '.join(str(error).splitlines())}")
+        raise
     finally:
         finish(loggers, exit_code=0 if done else 1)
     return result
@@ -200,7 +206,7 @@ def _fit_and_score(
     if diverged:
         log.error("diverged: %s; trainer.stop_when_diverged=false would have gone on", diverged)
         return no_scores(config["metrics"]) | cost | {"steps": diverged.step, "diverged": str(diverged)}
-    module.model.load_state_dict(final_weights(run, config))
+    load_weights(module.model, final_weights(run, config))
     progress.evaluating(steps)
     scores = evaluate(run, config, module.model.to(device), store)
     if why := divergence(scores):

@@ -8,7 +8,7 @@ import torch
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from etude.config.parts import make
+from etude.config.parts import make, try_out
 from etude.errors import UserError
 
 
@@ -162,6 +162,33 @@ def learning_rate(config: Mapping[str, Any]) -> Callable[[int], float]:
         optimizer.step()
         setting.step()
     return lambda step: rates[step - 1]
+
+
+def check_schedule(config: Mapping[str, Any]) -> None:
+    """See to it, before training, that the schedule of a config takes its values and goes nowhere below 0.
+
+    Raises:
+        UserError: it does not.
+    """
+    schedule = config["schedule"]
+    if schedule.get("_partial_"):  # a scheduler of torch's, at which training looks as it goes
+        try_out(schedule, None)
+        return
+    rate = make(schedule)
+    for step in range(1, config["budget"]["max_steps"] + 1):
+        check_rate(rate(step), step)
+
+
+def check_rate(rate: float, step: int) -> None:
+    """See to it that an update goes downhill.
+
+    Raises:
+        UserError: its learning rate is below 0, or no number.
+    """
+    if not rate >= 0:
+        raise UserError(
+            f"schedule: the learning rate of step {step} is {rate:.6g}, and none may be below 0: mend the schedule"
+        )
 
 
 def _check(warmup_steps: int, **shares: float) -> None:

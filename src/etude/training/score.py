@@ -1,12 +1,15 @@
 """What a trained model is worth: what its task measures, its metrics, and what it generated beside the run."""
 
 import time
+from math import nan
 from typing import Any
 
 from torch import nn
 
 from etude.data.store import TokenStore
+from etude.decoding.beam import NoNumbers
 from etude.files import write_text
+from etude.runs.divergence import divergence
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.tasks.metrics import score_translations
@@ -15,9 +18,10 @@ from etude.tasks.metrics import score_translations
 def evaluate(run: RunDir, config: dict[str, Any], model: nn.Module, store: TokenStore) -> dict[str, Any]:
     """What the task measures of the validation and test sets, the metrics of the test set; hypotheses go to their file.
 
-    Where nothing is generated, `sentences` counts the rows that were scored.
+    Where nothing is generated, `sentences` counts the rows that were scored. A model that has come to what is no number
+    when it translates has diverged, and is given no scores of its translations.
     """
-    task, found = build.task(config), {}
+    task, found = build.task(config), dict[str, Any]()
     with build.autocast(config, model):
         for name in ("valid", "test"):
             batches = build.evaluation_batches(config, store.split(name))
@@ -25,7 +29,11 @@ def evaluate(run: RunDir, config: dict[str, Any], model: nn.Module, store: Token
             found[name] = task.measure(model, batches, store, name)
             rows = sum(len(batch.rows) for batch in batches)
         started = time.perf_counter()
-        text = task.answer(config, model, store, "test")
+        try:
+            text = task.answer(config, model, store, "test")
+        except NoNumbers as error:
+            text, found["diverged"] = {}, divergence(found) or str(error)
+            found["test"] |= dict.fromkeys(config["metrics"], nan)
     decoding_seconds = time.perf_counter() - started
     for file, lines in text.items():
         write_text(run.path / f"{file}.test.txt", "".join(f"{line}\n" for line in lines))

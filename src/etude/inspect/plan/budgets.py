@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from etude.inspect.plan.runs import RunPlan
+from etude.runs.material import is_same_but_for_seed
 from etude.studies.study import load_study, study_names
 from etude.tasks.size import Config, measure_size
 
@@ -42,6 +43,12 @@ def find_gaps(runs: Sequence[RunPlan], baseline: RunPlan, tolerance: float) -> l
             override = f"budget.max_steps={steps}" if steps else None
             found.append(Gap(run, baseline.name, "training FLOPs", ratio, _unless_set(run, override)))
     return found
+
+
+def find_unchanged(runs: Sequence[RunPlan], baseline: RunPlan) -> list[str]:
+    """Every arm whose config is the baseline's, for what it says is so anyway."""
+    others = (run for run in runs if run.name != baseline.name)
+    return [run.config["arm"] for run in others if is_same_but_for_seed(run.config, baseline.config)]
 
 
 def _unless_set(run: RunPlan, override: str | None) -> str | None:

@@ -7,6 +7,7 @@ from math import ceil
 from pathlib import Path
 
 from etude.config.identity import run_dir
+from etude.errors import UserError
 from etude.inspect.plan.device import Device
 from etude.inspect.plan.memory import estimate_peak_memory
 from etude.runs.divergence import divergence
@@ -98,7 +99,10 @@ def plan_runs(configs: Iterable[Config], device: Device) -> list[RunPlan]:
         if about_size not in sizes:
             sentences, source, target = batch_size(config, text)
             learned = with_vocabulary(config, text)
-            of_model = measure_size(learned)
+            try:
+                of_model = measure_size(learned)
+            except UserError as error:
+                raise UserError(f"{config['study']}/{config['arm']}: {error}") from error
             at_once = ceil(sentences / (config["trainer"]["devices"] * config["trainer"]["micro_batches"]))
             memory = estimate_peak_memory(learned, of_model, at_once, source, target, gpu=device.is_gpu)
             sizes[about_size] = of_model, memory

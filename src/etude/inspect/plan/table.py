@@ -67,8 +67,10 @@ def _three_digits(number: float | None) -> str:
     return "?" if number is None else f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
-def plan_notes(plans: Sequence[RunPlan], unequal: Sequence[Gap], tolerance: float, device: Device) -> list[str]:
-    """What the figures rest on, what does not fit, and which arms do not get what the baseline gets."""
+def plan_notes(
+    plans: Sequence[RunPlan], unequal: Sequence[Gap], unchanged: Sequence[str], tolerance: float, device: Device
+) -> list[str]:
+    """What the figures rest on, what does not fit, and which arms get less or more than the baseline, or the same."""
     lines = list(dict.fromkeys(_lengths(plan) for plan in plans))
     lines.append(_memory(plans, device))
     if large := list(dict.fromkeys(plan.config["arm"] for plan in plans if plan.peak_memory_bytes > device.memory)):
@@ -76,6 +78,8 @@ def plan_notes(plans: Sequence[RunPlan], unequal: Sequence[Gap], tolerance: floa
             f"More than the {device.memory / 1e9:.0f} GB of {device.name}: {', '.join(large)}. "
             "trainer.micro_batches=2, or more, takes each batch in parts, with the same result."
         )
+    if unchanged:
+        lines.append(f"The same config as the baseline, for what they say is so anyway: {', '.join(unchanged)}.")
     for baseline in dict.fromkeys(gap.baseline for gap in unequal):
         lines.append(f"Not the budget of {baseline}, by more than {tolerance:.0%} (what would even it out):")
         told: dict[str, list[str]] = {}
@@ -110,6 +114,7 @@ def as_json(
     differences: Sequence[dict[str, Any]],
     paper: Sequence[float | None],
     unequal: Sequence[Gap],
+    unchanged: Sequence[str],
     device: Device,
 ) -> dict[str, Any]:
     """The same for machines: plain numbers, no units but those in the names."""
@@ -124,6 +129,7 @@ def as_json(
         "unequal": [
             {"run": gap.run.name, "what": gap.what, "ratio": gap.ratio, "override": gap.override} for gap in unequal
         ],
+        "unchanged": list(unchanged),
         "to_do": {
             "runs": len(to_do),
             **{key: _sum(to_do, key) for key in ("training_flops", "hours", "us_dollars")},
