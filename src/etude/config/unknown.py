@@ -1,13 +1,15 @@
 """Names that do not exist, of a group, a file in it or a key: told with the nearest that do."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 
 from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from etude.config.schema import flag_mistake
+from etude.config.signature import signature
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of, shipped
 from etude.studies.axes import axes
@@ -60,8 +62,11 @@ def unknown_key(error: OmegaConfBaseException) -> UserError:
     if longer:
         return UserError(f"{error.full_key} is not a key of the config; did you mean {' or '.join(longer)}?")
     section, _, key = str(error.full_key).rpartition(".")
-    if section == "trainer":
-        return flag_mistake(key, known) or UserError(f"trainer.{key} stands in no file yet: write +trainer.{key}=...")
+    if section == "trainer" and (mistake := flag_mistake(key, known)):
+        return mistake
+    by_class = _taken_by_class(parent) if isinstance(parent, DictConfig) else ()
+    if section == "trainer" or key in by_class:
+        return UserError(f"{section}.{key} stands in no file yet: write +{section}.{key}=...")
     if section in ("callbacks", "logger") and not renamed(str(error.full_key)):
         return UserError(
             f"{section}.{key} has not been chosen: write {section}={key} first, or +{section}.{key}._target_=... for a "
@@ -70,7 +75,15 @@ def unknown_key(error: OmegaConfBaseException) -> UserError:
     if section and not known:  # it is null
         return UserError(f"{error.full_key}: this config has no {section} in which it could be set: leave it out")
     section = section or "the config"
-    return no_such_key(str(error.full_key), section, known)
+    return no_such_key(str(error.full_key), section, [*known, *by_class])
+
+
+def _taken_by_class(section: DictConfig) -> Collection[str]:
+    """What the config may give to the class that a section names, with or without a default."""
+    with suppress(UserError):  # of a class that is not there the check says so
+        if target := section.get("_target_"):
+            return signature(str(target)).for_config(bool(section.get("_partial_"))).keywords
+    return ()
 
 
 def _no_such_group(group: str) -> UserError:
