@@ -106,8 +106,14 @@ def _wandb_takes_it(config: Config) -> None:
 def _schedule_gives_the_rate(config: Config) -> None:
     """An optimizer multiplies what the schedule gives by its own rate, which torch's have unless they are told.
 
-    A scheduler of torch's, which is made for the optimizer, is meant to, and needs one.
+    A scheduler of torch's, which is made for the optimizer, is meant to, and needs one. No callback has a say in it.
     """
+    for name, part in (config.get("callbacks") or {}).items():
+        if str(part["_target_"]).rpartition(".")[2] in ("LearningRateFinder", "StochasticWeightAveraging"):
+            raise UserError(
+                f"callbacks.{name} would set the learning rate, which the schedule gives at every update: leave it out "
+                "(budget.lr_factor changes the rate, callbacks=ema averages weights)"
+            )
     target, own = value_at(config, "optimizer._target_"), value_at(config, "optimizer.lr")
     if value_at(config, "schedule._partial_"):
         if own is None:
