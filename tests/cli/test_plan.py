@@ -110,7 +110,7 @@ def test_brackets_are_no_markup(printed):
         (["--tolerance"], "--tolerance needs SHARE: how far"),
         (["--tolerance=-1"], "such as --tolerance 0.1"),
         (["device=gpu9"], "conf/devices.yaml"),
-        (["experiment=table3/A1,table3/B1", "model.d_k=0"], "experiment=table3/A1 model.d_k=0: model.d_k must be"),
+        (["experiment=table3/A1,table3/B1", "model.d_k=0"], "experiment=table3/A1: model.d_k must be"),
         (["model.heads=3"], "^model.heads=3 does not divide"),
         (["model.headz=3"], "did you mean heads"),
         (["experiment=table3/A9"], "A9"),

@@ -15,12 +15,11 @@ from torch import nn
 from etude.cli.show import main as show
 from etude.config.compose import compose
 from etude.config.identity import freeze
-from etude.config.rules import at
 from etude.errors import UserError
 from etude.inspect.show.anatomy import Node, choices_by_module, count_parameters, describe_modules
 from etude.inspect.show.drawing import render_tree
 from etude.inspect.show.named import find_config
-from etude.studies.study import load_study
+from etude.studies.study import load_study, value_at
 from etude.tasks import build
 
 VARIATIONS = [*(f"axes/{arm}" for arm in load_study("axes").arms), "table3/big"]  # one for every value of every axis
@@ -62,7 +61,7 @@ def test_every_choice_is_drawn_where_it_is_used_and_the_weights_add_up(variation
     for group, value in config["choices"].items():
         if group.startswith("model/"):
             assert f"\n{group}={value} " in head
-            target = at(config, f"{group.replace('/', '.')}._target_")
+            target = value_at(config, f"{group.replace('/', '.')}._target_")
             places = [line for line in drawing.splitlines() if f" {group}={value} " in line]
             # What fills the weights is no module, conventions are no class, and rezero has no use for a norm.
             assert bool(places) == (target is not None and get_object(target) in used)

@@ -23,6 +23,15 @@ MISTAKES = {
     "a misspelt arm": (["experiment=table3/A9"], r"no 'table3/A9' in the group experiment; did you mean .*table3/A"),
     "an added key": (["+model.colour=3"], r"model.colour is not a key of model"),
     "a key added to a part": (["+model.position.colour=3"], r"model.position.colour is not a key of model.position"),
+    "a key that a class has a default for": (
+        ["optimizer=adamw", "optimizer.amsgrad=true"],
+        r"optimizer.amsgrad stands in no file yet: write \+optimizer.amsgrad=",
+    ),
+    "a key of a class that was put in": (
+        ["optimizer._target_=torch.optim.AdamW", "optimizer.lr=1"],
+        r"optimizer.lr stands in no file yet: write \+optimizer.lr=",
+    ),
+    "a misspelt key of a class": (["optimizer=adamw", "optimizer.amsgard=true"], r"did you mean amsgrad\?"),
     "a word for a whole number": (["model.n_layers=six"], r"model.n_layers must be a whole number, not 'six'"),
     "a word for heads": (["model.heads=four"], r"model.heads must be a whole number, not 'four'"),
     "a fraction for a whole number": (["budget.max_steps=2.5"], r"budget.max_steps must be a whole number, not 2.5"),

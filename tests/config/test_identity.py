@@ -139,6 +139,14 @@ def test_freezing_many_writes_nothing_where_one_of_them_is_refused(corpus, tmp_p
     assert not (tmp_path / "runs").exists()
 
 
+def test_of_many_the_one_that_is_refused_is_told_by_what_the_others_do_not_say(corpus):
+    arms = [[*corpus, f"experiment=table3/{arm}", "seed=1"] for arm in ("A1", "A2")]
+    with pytest.raises(UserError, match=r"^experiment=table3/A1 model.colour=3: model.colour is not a key of model"):
+        freeze_all([[*arms[0], "model.colour=3"], arms[1]], compose)
+    with pytest.raises(UserError, match=r"^model.colour is not a key of model"):
+        freeze_all([[*arms[0], "model.colour=3"]], compose)
+
+
 def test_freezing_many_leaves_finished_runs_untouched_and_needs_the_text_once(corpus, monkeypatch):
     jobs = [[*corpus, f"seed={seed}"] for seed in range(4)]
     for run in freeze_all(jobs, compose):

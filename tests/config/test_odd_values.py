@@ -18,11 +18,11 @@ from etude.config.compose_cache import ConfigCache
 from etude.config.explain import explain
 from etude.config.quoting import quote
 from etude.config.resolve import resolve_valid
-from etude.config.rules import at, check_rules
+from etude.config.rules import check_rules
 from etude.config.task_rules import check_choices
 from etude.errors import UserError
 from etude.paths import shipped
-from etude.studies.study import load_study
+from etude.studies.study import load_study, value_at
 from etude.tasks import build
 from etude.training.optimizer import make_optimizer
 
@@ -80,7 +80,7 @@ def test_any_value_of_any_key_is_accepted_or_refused_by_name(data: st.DataObject
     key, value = data.draw(st.sampled_from(keys)), data.draw(ANYTHING)
     config = deepcopy(base)
     section, _, name = key.rpartition(".")
-    (at(config, section) if section else config)[name] = value
+    (value_at(config, section) if section else config)[name] = value
     refusal = refusal_of(lambda: check_all(config))
     assert not refusal or names(refusal, key)
 
@@ -185,9 +185,9 @@ def test_a_study_file_with_anything_in_it_is_read_or_refused_with_its_name(
     texts = {name: paper.with_name(name).read_text(encoding="utf-8") for name in ("study.yaml", "paper.yaml")}
     damaged = data.draw(st.sampled_from([*texts]))
     content = yaml.safe_load(texts[damaged])
-    key = data.draw(st.sampled_from([key for key in keys_of(content) if at(content, key) is not None]))
+    key = data.draw(st.sampled_from([key for key in keys_of(content) if value_at(content, key) is not None]))
     section, _, name = key.rpartition(".")
-    (at(content, section) if section else content)[name] = data.draw(ANYTHING)
+    (value_at(content, section) if section else content)[name] = data.draw(ANYTHING)
     place = folder / "experiments" / "odd"
     place.mkdir(parents=True)
     for name, text in (texts | {damaged: yaml.safe_dump(content, sort_keys=False)}).items():

@@ -37,6 +37,10 @@ from etude.errors import UserError
         (["decoding.max_len_offset=-1"], "decoding.max_len_offset must be at least 0, not -1"),
         (["runs_dir="], "runs_dir is empty"),
         (
+            ["+callbacks.finder._target_=lightning.pytorch.callbacks.LearningRateFinder"],
+            "callbacks.finder would set the learning rate, which the schedule gives",
+        ),
+        (
             ["logger.wandb.project=team/etude"],
             "logger.wandb.project=team/etude: .* has no '/' in its name; .*logger.wandb.entity=TEAM",
         ),

@@ -1,5 +1,6 @@
 """What a machine has is found without importing it, and what is missing comes with the way to get it."""
 
+import re
 import socket
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from etude.paths import find_file
 from etude.runs import machine
 from etude.runs.machine import look_around, torch_version
 
@@ -67,6 +69,13 @@ def test_gpus_are_named(bare, tmp_path, monkeypatch):
 def test_a_driver_that_fails_is_told(bare, tmp_path):
     bare("nvidia-smi", "exit 9")
     assert found(tmp_path)["GPU"].mend == "look at nvidia-smi; until then, trainer=cpu"
+
+
+def test_where_slurm_lacks_submitit_the_launcher_that_is_named_is_there(bare, tmp_path, monkeypatch):
+    bare("sbatch", "echo slurm 23.11")
+    monkeypatch.setattr(machine, "installed_version", lambda library: None)
+    [launcher] = re.findall(r"hydra/launcher=(\w+)", found(tmp_path)["SLURM"].mend)
+    assert find_file("conf", f"hydra/launcher/{launcher}.yaml").is_file()
 
 
 def test_a_server_that_cannot_be_reached_is_named(bare, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from etude.cli.hydra_app import run_task_on_a_run
@@ -54,11 +55,6 @@ def _generate(config: "DictConfig") -> None:
 
 
 def _blocks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
-    block: list[str] = []
-    for line in lines:
-        block.append(line)
-        if len(block) == size:
-            yield block
-            block = []
-    if block:
+    rest = iter(lines)
+    while block := list(islice(rest, size)):
         yield block

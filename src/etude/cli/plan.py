@@ -50,7 +50,7 @@ def main(words: Sequence[str]) -> None:
     overrides = planned_runs(asked.words[0], asked.words[1:]) if named else expand(asked.words)
     runs = [tuple(run) for run in overrides]
     bases = [_baseline_of(run) for run in runs]
-    sound = _composed_beside_torch(list(dict.fromkeys([*runs, *bases])), alone=len(runs) == 1)
+    sound = _composed_beside_torch(runs, bases)
     configs = {run: one.config for run, one in sound.items()}
 
     from etude.inspect.plan.budgets import find_gaps, find_unchanged  # these need torch
@@ -102,26 +102,22 @@ def _share(text: str) -> float:
     return share
 
 
-def _composed_beside_torch(runs: Sequence[Run], alone: bool) -> dict[Run, ValidConfig]:
+def _composed_beside_torch(runs: Sequence[Run], bases: Sequence[Run]) -> dict[Run, ValidConfig]:
     """What `_composed` gives, from a second process: PyTorch takes as long to import as Hydra to compose."""
     if "torch" in sys.modules:
-        return _composed(runs, alone)
+        return _composed(runs, bases)
     with ProcessPoolExecutor(1, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as other:
-        composed = other.submit(_composed, runs, alone)
+        composed = other.submit(_composed, runs, bases)
         import torch  # noqa: F401
 
         return composed.result()
 
 
-def _composed(runs: Sequence[Run], alone: bool) -> dict[Run, ValidConfig]:
-    """The config of each run, after every check; a mistake says in which, unless one was asked for alone."""
-    configs, composed = ConfigCache(), {}
-    for run in runs:
-        try:
-            composed[run] = configs.resolve(run)
-        except UserError as error:
-            raise error if alone else UserError(f"{' '.join(run)}: {error}") from error
-    return composed
+def _composed(runs: Sequence[Run], bases: Sequence[Run]) -> dict[Run, ValidConfig]:
+    """The config of each run, and then of its baseline, after every check."""
+    configs = ConfigCache()
+    composed = dict(zip(runs, configs.resolve_all(runs), strict=True))
+    return composed | {base: configs.resolve(base) for base in dict.fromkeys(bases) if base not in composed}
 
 
 def _baseline_of(run: Run) -> Run:

@@ -10,9 +10,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import InterpolationKeyError, InterpolationResolutionError, MissingMandatoryValue
 
-from etude.config.explain import no_such_key
 from etude.config.schema import GIVEN, Factory, Model, Optimizer, Part, Parts, Run, Trainer, flag_mistake
 from etude.config.signature import Signature, signature
+from etude.config.unknown import no_such_key
 from etude.errors import UserError, chain
 
 _OWN_KEYS = {"_target_", "_partial_", "_convert_", "_recursive_", "_args_"}

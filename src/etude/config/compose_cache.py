@@ -24,6 +24,7 @@ from etude.config.quoting import make_readable
 from etude.config.resolve import check_and_resolve, typed_overrides, without_hydra
 from etude.config.resolvers import RESOLVERS
 from etude.config.rules import check_rules
+from etude.errors import UserError
 from etude.paths import folders_of
 from etude.studies.study import arm_names, load_study
 
@@ -74,6 +75,23 @@ class ConfigCache:
         if seed is not None and not _may_read(valid.written, "seed", "hydra"):
             self._seeded[beside] = valid
         return valid
+
+    def resolve_all(self, runs: Sequence[Sequence[str]]) -> list[ValidConfig]:
+        """The config of each of several runs; of a mistake it is told in which, by what the others do not say.
+
+        Raises:
+            UserError: the config of one cannot run.
+        """
+        resolved = []
+        for run in runs:
+            try:
+                resolved.append(self.resolve(run))
+            except Exception as error:
+                sentence, own = explain(error), [word for word in run if not all(word in other for other in runs)]
+                if sentence is None or not own:
+                    raise
+                raise UserError(f"{' '.join(own)}: {sentence}") from error
+        return resolved
 
     @staticmethod
     def _valid(own: DictConfig, choices: dict[str, Any], typed: list[str]) -> ValidConfig:

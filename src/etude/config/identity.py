@@ -79,11 +79,9 @@ class _Text(NamedTuple):
 
 def _identified(jobs: Iterable[Sequence[str]], compose: Compose) -> list[tuple[dict[str, Any], list[str], _Text]]:
     """Of every job its resolved config, what was typed, and the fingerprints of its text, asked once a text."""
-    configs = ConfigCache(compose)
-    checked = [configs.resolve(overrides) for overrides in jobs]
     texts: dict[str, _Text] = {}
     runs = []
-    for job in checked:
+    for job in ConfigCache(compose).resolve_all([*jobs]):
         data = json.dumps(job.config["data"], sort_keys=True)
         if data not in texts:
             texts[data] = _Text(fingerprint(job.config), training_fingerprint(job.config))

@@ -14,6 +14,7 @@ from typing import Any
 from etude.config.signature import signature
 from etude.config.task_rules import check_task
 from etude.errors import UserError, did_you_mean
+from etude.studies.study import value_at
 
 Config = Mapping[str, Any]
 
@@ -80,21 +81,21 @@ def check_rules(config: Config) -> None:
 def _require(config: Config, keys: str, holds: Callable[[float], bool], told: str) -> None:
     """See to it that the numbers under some keys are in range; another part may mean something else by the name."""
     for key in keys.split():
-        value = at(config, key)
+        value = value_at(config, key)
         if isinstance(value, int | float) and not holds(value):
             raise UserError(f"{key} must {told}, not {value}")
 
 
 def _wandb_takes_it(config: Config) -> None:
     """W&B refuses some characters, and only when the run begins; and nobody misses an artifact until it has ended."""
-    project = at(config, "logger.wandb.project")
+    project = value_at(config, "logger.wandb.project")
     wrong = re.search(r"[/\\#?%:]", project) if isinstance(project, str) else None
     if wrong:
         raise UserError(
             f"logger.wandb.project={project}: a project of W&B has no {wrong[0]!r} in its name; "
             "a team's is told by logger.wandb.entity=TEAM logger.wandb.project=NAME"
         )
-    known, artifacts = ("checkpoint", "hypotheses"), at(config, "logger.wandb.artifacts") or []
+    known, artifacts = ("checkpoint", "hypotheses"), value_at(config, "logger.wandb.artifacts") or []
     if not isinstance(artifacts, Sequence) or isinstance(artifacts, str):
         raise UserError(f"logger.wandb.artifacts must be a list, such as [checkpoint], not {artifacts!r}")
     for artifact in artifacts:
@@ -105,14 +106,20 @@ def _wandb_takes_it(config: Config) -> None:
 def _schedule_gives_the_rate(config: Config) -> None:
     """An optimizer multiplies what the schedule gives by its own rate, which torch's have unless they are told.
 
-    A scheduler of torch's, which is made for the optimizer, is meant to, and needs one.
+    A scheduler of torch's, which is made for the optimizer, is meant to, and needs one. No callback has a say in it.
     """
-    target, own = at(config, "optimizer._target_"), at(config, "optimizer.lr")
-    if at(config, "schedule._partial_"):
+    for name, part in (config.get("callbacks") or {}).items():
+        if str(part["_target_"]).rpartition(".")[2] in ("LearningRateFinder", "StochasticWeightAveraging"):
+            raise UserError(
+                f"callbacks.{name} would set the learning rate, which the schedule gives at every update: leave it out "
+                "(budget.lr_factor changes the rate, callbacks=ema averages weights)"
+            )
+    target, own = value_at(config, "optimizer._target_"), value_at(config, "optimizer.lr")
+    if value_at(config, "schedule._partial_"):
         if own is None:
             raise UserError(
-                f"{at(config, 'schedule._target_')} changes the optimizer's learning rate, and {target} is given none: "
-                "choose one that has a rate and say it, such as optimizer=adamw optimizer.lr=0.0005"
+                f"{value_at(config, 'schedule._target_')} changes the optimizer's learning rate, and {target} is given "
+                "none: choose one that has a rate and say it, such as optimizer=adamw optimizer.lr=0.0005"
             )
         return
     rate = signature(target).defaults.get("lr", 1) if target and own is None else own
@@ -139,19 +146,19 @@ def _callbacks_find_what_they_need(config: Config) -> None:
     parts = {name: str(part["_target_"]) for name, part in (config.get("callbacks") or {}).items()}
     ours = all(target.startswith(("etude.", "lightning.")) for target in parts.values())  # a user's may log more
     for name in parts:
-        monitored = at(config, f"callbacks.{name}.monitor")
+        monitored = value_at(config, f"callbacks.{name}.monitor")
         if ours and monitored not in (None, *_MONITORED):
             near = did_you_mean(str(monitored), _MONITORED)
             raise UserError(f"callbacks.{name}.monitor={monitored}: no such metric is logged; {near}")
-    steps, val_every = at(config, "budget.max_steps"), at(config, "budget.val_every")
-    if "best_checkpoint" in parts and steps < val_every and not at(config, "trainer.fast_dev_run"):
+    steps, val_every = value_at(config, "budget.max_steps"), value_at(config, "budget.val_every")
+    if "best_checkpoint" in parts and steps < val_every and not value_at(config, "trainer.fast_dev_run"):
         raise UserError(
             f"callbacks.best_checkpoint would see no validation in budget.max_steps={steps}: "
             f"say budget.val_every={steps}"
         )
     ending = re.compile(r"\.(EMA|\w*WeightAverag\w*|EarlyStopping)$")
     others = [name for name, target in parts.items() if name == "best_checkpoint" or ending.search(target)]
-    if at(config, "averaging.checkpoints") and others:
+    if value_at(config, "averaging.checkpoints") and others:
         raise UserError(
             f"averaging.checkpoints and callbacks.{others[0]} both decide with which weights the run ends: say "
             f"averaging.checkpoints=0, or leave {others[0]} out of callbacks=[...]"
@@ -163,7 +170,7 @@ _MONITORED = ("val_loss", "val_perplexity")
 
 def _positions_fit(config: Config) -> None:
     """Pairs of dimensions must be whole; a table must hold the longest source with its end, and its translation."""
-    d_k, d_model = at(config, "model.attention.d_k"), at(config, "model.position.d_model")
+    d_k, d_model = value_at(config, "model.attention.d_k"), value_at(config, "model.position.d_model")
     if _is(config, "model.position", "Rotary") and d_k % 2:
         raise UserError(f"model/position=rope turns pairs of dimensions, and d_k={d_k} is odd: say model.d_k={d_k + 1}")
     if _is(config, "model.position", "Sinusoidal", "SinusoidalT2T") and d_model % 2:
@@ -171,14 +178,14 @@ def _positions_fit(config: Config) -> None:
             f"sinusoidal positions are pairs of sine and cosine, and d_model={d_model} is odd: "
             f"say model.d_model={d_model + 1}"
         )
-    buckets = at(config, "model.position.buckets")
+    buckets = value_at(config, "model.position.buckets")
     if _is(config, "model.position", "T5") and buckets % 4:
         raise UserError(
             f"model/position=t5 halves its buckets twice, and {buckets} is no multiple of 4: "
             f"say model.position.buckets={buckets - buckets % 4}"
         )
-    table, pieces = at(config, "model.position.max_length"), at(config, "budget.max_tokens")
-    extra = at(config, "decoding.max_len_offset")
+    table, pieces = value_at(config, "model.position.max_length"), value_at(config, "budget.max_tokens")
+    extra = value_at(config, "decoding.max_len_offset")
     if table is not None and extra is not None and table < pieces + 1 + extra:
         raise UserError(
             f"model.position.max_length={table} is shorter than a translation may become, budget.max_tokens={pieces} "
@@ -189,18 +196,18 @@ def _positions_fit(config: Config) -> None:
 
 def _stacks_fit(config: Config) -> None:
     """An encoder's kernel has a middle, two directions share its width, and an alignment has something to look at."""
-    kernel, d_model = at(config, "model.encoder.kernel"), at(config, "model.encoder.d_model")
+    kernel, d_model = value_at(config, "model.encoder.kernel"), value_at(config, "model.encoder.d_model")
     if _is(config, "model.encoder", "ConvolutionEncoder") and kernel % 2 == 0:
         raise UserError(
             f"model.encoder.kernel={kernel} is even, and its neighbourhood has no middle: "
             f"say model.encoder.kernel={kernel + 1}"
         )
-    if at(config, "model.encoder.bidirectional") and d_model % 2:
+    if value_at(config, "model.encoder.bidirectional") and d_model % 2:
         raise UserError(
             f"half of the recurrent encoder reads backwards, and d_model={d_model} is odd: "
             f"say model.d_model={d_model + 1}"
         )
-    looks = at(config, "model.decoder.alignment") and not _is(config, "model.decoder.alignment", "NoAlignment")
+    looks = value_at(config, "model.decoder.alignment") and not _is(config, "model.decoder.alignment", "NoAlignment")
     if looks and _is(config, "model.encoder", "NoEncoder"):
         raise UserError(
             "model/decoder/alignment looks at the encoder, and model/encoder=none has none: "
@@ -214,7 +221,7 @@ def _stacks_fit(config: Config) -> None:
 
 
 def _key_heads_are_shared_evenly(config: Config) -> None:
-    heads, kv_heads = at(config, "model.attention.heads"), at(config, "model.attention.kv_heads")
+    heads, kv_heads = value_at(config, "model.attention.heads"), value_at(config, "model.attention.kv_heads")
     if kv_heads is not None and heads % kv_heads:
         nearest = max(number for number in range(1, min(heads, kv_heads) + 1) if heads % number == 0)
         raise UserError(
@@ -229,7 +236,7 @@ def _norms_are_used(config: Config) -> None:
 
 
 def _vocabulary_has_room(config: Config) -> None:
-    rows, pieces = at(config, "model.vocabulary"), at(config, "tokenizer.vocab_size")
+    rows, pieces = value_at(config, "model.vocabulary"), value_at(config, "tokenizer.vocab_size")
     if rows is not None and pieces is not None and rows < pieces:
         raise UserError(
             f"model.vocabulary={rows} has no room for tokenizer.vocab_size={pieces}: say model.vocabulary={pieces}"
@@ -238,13 +245,5 @@ def _vocabulary_has_room(config: Config) -> None:
 
 def _is(config: Config, part: str, *names: str) -> bool:
     """Whether the part is one of these classes of étude."""
-    target = str(at(config, f"{part}._target_"))
+    target = str(value_at(config, f"{part}._target_"))
     return target.startswith("etude.") and target.rpartition(".")[2] in names
-
-
-def at(config: Config, key: str) -> Any:
-    """The value under a dotted key, None where there is none."""
-    value: Any = config
-    for name in key.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value

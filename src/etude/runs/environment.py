@@ -38,7 +38,7 @@ def environment(config: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "code": code_fingerprint(config),
         "python": sys.version.split()[0],
-        "packages": {"etude": __version__} | {name: _version(name) for name in _LIBRARIES},
+        "packages": {"etude": __version__} | {name: installed_version(name) for name in _LIBRARIES},
         "git": _git(),
         "platform": platform.platform(),
         "cpu": _cpu(),
@@ -62,8 +62,8 @@ def libraries_of(made: Mapping[str, Any], begun: Mapping[str, Any]) -> dict[str,
     return {name: ", ".join(filter(None, found)) for name, found in versions.items()}
 
 
-def _version(library: str) -> str | None:
-    """None where it runs from its sources and nobody has installed it."""
+def installed_version(library: str) -> str | None:
+    """The version of a library; None where it runs from its sources and nobody has installed it."""
     try:
         return version(library)
     except PackageNotFoundError:

@@ -9,12 +9,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, requires
 from netrc import NetrcParseError, netrc
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from packaging.requirements import Requirement
+
+from etude.runs.environment import installed_version
 
 _PATIENCE = 5.0  # seconds for a program to answer
 _HANDSHAKE = 2.0  # seconds for a server
@@ -46,7 +48,7 @@ def torch_version() -> str:
         return "no torch"
     told = (Path(spec.origin).parent / "version.py").read_text(encoding="utf-8")
     cuda = re.search(r"^cuda\b.*?= *'([\d.]+)'", told, re.MULTILINE)
-    return f"torch {version('torch')} ({f'CUDA {cuda[1]}' if cuda else 'without CUDA'})"
+    return f"torch {installed_version('torch')} ({f'CUDA {cuda[1]}' if cuda else 'without CUDA'})"
 
 
 def look_around(runs_dir: Path, cache_dir: Path) -> Iterator[Finding]:
@@ -73,7 +75,7 @@ def _libraries() -> Iterator[Finding]:
     for requirement in map(Requirement, _requirements()):
         if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
             continue
-        found = _version(requirement.name)
+        found = installed_version(requirement.name)
         if found is None or not requirement.specifier.contains(found, prereleases=True):
             yield Finding(requirement.name, found or "missing", f"pip install '{requirement}'", broken=True)
         elif requirement.name in ("torch", "lightning", "hydra-core", "wandb"):
@@ -87,7 +89,7 @@ def _extras() -> Iterator[Finding]:
         if named := re.search(r"extra == ['\"]([\w-]+)['\"]", line):
             extras.setdefault(named[1], []).append(Requirement(line).name)
     for extra in sorted(extras.keys() - {"dev"}):
-        missing = [name for name in extras[extra] if _version(name) is None]
+        missing = [name for name in extras[extra] if installed_version(name) is None]
         found = f"{', '.join(missing)} missing" if missing else "installed"
         yield Finding(f"extra {extra}", found, f"pip install 'etude[{extra}]', if wanted" if missing else "")
 
@@ -153,16 +155,9 @@ def _slurm() -> Finding:
     if shutil.which("sbatch") is None:
         return Finding("SLURM", "none here")
     told = _output(["sbatch", "--version"]) or "sbatch does not answer"
-    if _version("submitit") is None:
-        return Finding("SLURM", told, "pip install 'etude[slurm]', then hydra/launcher=slurm")
+    if installed_version("submitit") is None:
+        return Finding("SLURM", told, "pip install 'etude[slurm]', then hydra/launcher=submitit_slurm")
     return Finding("SLURM", told)
-
-
-def _version(library: str) -> str | None:
-    try:
-        return version(library)
-    except PackageNotFoundError:
-        return None
 
 
 def _output(command: list[str]) -> str | None:

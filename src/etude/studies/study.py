@@ -3,7 +3,7 @@
 An arm is the list of Hydra overrides that a person would type: the intervention, and nothing else.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -187,7 +187,7 @@ def _task_of(overrides: list[str]) -> str:
     return next((one.partition("=")[2] for one in overrides if override_key(one) == "task"), "translation")
 
 
-def value_at(config: dict[str, Any], key: str) -> Any:
+def value_at(config: Mapping[str, Any], key: str) -> Any:
     """What `config` holds under a dotted key, or None.
 
     Example:
@@ -196,7 +196,7 @@ def value_at(config: dict[str, Any], key: str) -> Any:
     """
     value: Any = config
     for part in key.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
+        value = value.get(part) if isinstance(value, Mapping) else None
     return value
 
 

@@ -9,7 +9,7 @@ from hydra.utils import get_object
 from torch import nn
 
 from etude.config.explain import explain
-from etude.config.rules import at
+from etude.studies.study import value_at
 from etude.tasks import build
 
 
@@ -41,7 +41,7 @@ def count_parameters(config: dict[str, Any]) -> int:
 def choices_by_module(config: dict[str, Any]) -> dict[type, str]:
     """Class -> the choice that it comes from, such as "model/position=rope"."""
     chosen = {group: value for group, value in config["choices"].items() if group.startswith("model/")}
-    parts = {group: at(config, f"{group.replace('/', '.')}._target_") for group in chosen}
+    parts = {group: value_at(config, f"{group.replace('/', '.')}._target_") for group in chosen}
     return {get_object(target): f"{group}={chosen[group]}" for group, target in parts.items() if target}
 
 

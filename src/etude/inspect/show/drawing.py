@@ -8,10 +8,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from etude.config.rules import at
 from etude.inspect.show.anatomy import Node
 from etude.inspect.show.named import Config
 from etude.studies.axes import gloss
+from etude.studies.study import value_at
 from etude.terminal import format_value
 
 _HYDRAS = ("_target_", "_partial_")
@@ -49,7 +49,7 @@ def _choices(config: Config, folders: Sequence[Traversable]) -> Table:
 
 def _own(config: Config, group: str) -> str:
     """The values of a part that are no size of the model."""
-    part, sizes = at(config, group.replace("/", ".")) or {}, sizes_of(config)
+    part, sizes = value_at(config, group.replace("/", ".")) or {}, sizes_of(config)
     values = {key: value for key, value in part.items() if key not in _HYDRAS and not isinstance(value, dict)}
     own = [f"{key}={format_value(value)}" for key, value in values.items() if sizes.get(key) != value]
     return f"({', '.join(own)})" if own else ""

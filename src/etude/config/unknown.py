@@ -1,0 +1,163 @@
+"""Names that do not exist, of a group, a file in it or a key: told with the nearest that do."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+
+from hydra.errors import HydraException, MissingConfigException
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+from etude.config.schema import flag_mistake
+from etude.config.signature import signature
+from etude.errors import UserError, did_you_mean
+from etude.paths import folders_of, note_on_missing, shipped
+from etude.studies.axes import axes
+from etude.studies.renames import renamed
+from etude.studies.study import load_study, study_names
+
+_NOT_IN_DEFAULTS = re.compile(r"Could not (?:override|delete) '([^']+)'")
+_SEVERAL = re.compile(r"Ambiguous value for argument '(.+)'")
+_NOT_LOADED = re.compile(r"Could not load '([^']+)/([^/']+)'")
+_TWICE = re.compile(r"Multiple values for ([\w/]+)\.")
+
+
+def missing_option(error: MissingConfigException) -> UserError:
+    """`model/position=rop`: the group is there, the option is not."""
+    missing = str(error.missing_cfg_file)
+    options = [str(option) for option in error.options or []]
+    group = max(
+        (group for group in [*group_names(), "experiment"] if missing.startswith(f"{group}/")), key=len, default=""
+    )
+    name = missing.removeprefix(f"{group}/")
+    if group == "experiment" and (study := name.partition("/")[0]) in study_names():
+        try:
+            baseline = load_study(study).baseline
+        except UserError as error_in_it:
+            return error_in_it
+        if name == study:
+            return UserError(
+                f"{name} is a study: name one of its arms, such as experiment={name}/{baseline}, "
+                f"or run them all with `etude sweep {name}`"
+            )
+    if same := [option for option in options if option.rpartition("/")[2] == name]:
+        return UserError(f"{group}={name}: did you mean {' or '.join(f'{group}={one}' for one in sorted(same))}?")
+    return _no_such_option(group, name, options)
+
+
+def _no_such_option(group: str, name: str, options: Iterable[str]) -> UserError:
+    roots, file = folders_of("conf"), f"{name}.yaml"
+    elsewhere = [other for other in group_names() if any((root / other / file).is_file() for root in roots)]
+    but = f", but there is in {' and in '.join(elsewhere)}" if 0 < len(elsewhere) <= 2 else ""
+    study = ("experiments", f"{name.partition('/')[0]}/study.yaml")
+    why = note_on_missing(*study if group == "experiment" else ("conf", f"{group}/{file}"))
+    return UserError(
+        f"{group}={name}: there is no {name!r} in the group {group}{but}; {did_you_mean(name, options)}{why}"
+    )
+
+
+def unknown_key(error: OmegaConfBaseException) -> UserError:
+    """`model.heds=4`: the section is there, the key is not."""
+    if "/" in str(error.full_key):
+        return _no_such_group(str(error.full_key))
+    parent = error.parent_node
+    known = [str(key) for key in parent] if isinstance(parent, DictConfig) else []
+    longer = _ending_in(str(error.full_key), parent)
+    if longer:
+        return UserError(f"{error.full_key} is not a key of the config; did you mean {' or '.join(longer)}?")
+    section, _, key = str(error.full_key).rpartition(".")
+    if section == "trainer" and (mistake := flag_mistake(key, known)):
+        return mistake
+    by_class = _taken_by_class(parent) if isinstance(parent, DictConfig) else ()
+    if section == "trainer" or key in by_class:
+        return UserError(f"{section}.{key} stands in no file yet: write +{section}.{key}=...")
+    if section in ("callbacks", "logger") and not renamed(str(error.full_key)):
+        return UserError(
+            f"{section}.{key} has not been chosen: write {section}={key} first, or +{section}.{key}._target_=... for a "
+            "class of your own"
+        )
+    if section and not known:  # it is null
+        return UserError(f"{error.full_key}: this config has no {section} in which it could be set: leave it out")
+    section = section or "the config"
+    return no_such_key(str(error.full_key), section, [*known, *by_class])
+
+
+def _taken_by_class(section: DictConfig) -> Collection[str]:
+    """What the config may give to the class that a section names, with or without a default."""
+    with suppress(UserError):  # of a class that is not there the check says so
+        if target := section.get("_target_"):
+            return signature(str(target)).for_config(bool(section.get("_partial_"))).keywords
+    return ()
+
+
+def _no_such_group(group: str) -> UserError:
+    if now := renamed(group):
+        return UserError(f"{group} was renamed to {now}: write {now}=...")
+    groups = [known for known in group_names() if known != group]  # a folder of that name may lie there for nothing
+    nearest = [known for known in groups if known.endswith(f"/{group}")]
+    told = f"did you mean {' or '.join(nearest)}?" if nearest else did_you_mean(group, groups)
+    return UserError(f"{group} is not a config group; {told}")
+
+
+def no_such_key(key: str, section: str, known: Iterable[str], target: str = "") -> UserError:
+    """The sentence for a key that its section, or the class `target` that it configures, does not have."""
+    if section == "model.position" and "cross" in key:
+        return UserError(
+            f"{key} does not exist: source and target have no offset from each other, so that every position scheme "
+            "leaves attention from decoder to encoder alone; leave it out"
+        )
+    if now := renamed(key):
+        return UserError(f"{key} was renamed to {now}: write {now}=...")
+    refused = f", for {target} does not take it" if target else ""
+    return UserError(f"{key} is not a key of {section}{refused}; {did_you_mean(key.rpartition('.')[2], known)}")
+
+
+def unknown_group(error: HydraException) -> UserError:
+    """`model/positions=rope`, and what else Hydra says of groups and of their files."""
+    first = str(error).splitlines()[0]
+    match = _NOT_IN_DEFAULTS.search(first)
+    if match and (needs := next((axis.needs for axis in axes() if axis.group == match[1]), "")):
+        return UserError(f"{match[1]} belongs to {needs}: choose that too")
+    if match and (shipped("conf") / match[1]).is_dir():
+        return UserError(f"{match[1]} cannot be chosen here, for a trained run has its own: leave it out")
+    if match and "defaults list" in str(error):
+        return _no_such_group(match[1])
+    if several := _SEVERAL.search(first):
+        key, _, words = several[1].partition("=")
+        return UserError(
+            f"{several[1]} is several values, and one run takes one: `etude train -m {several[1]}` makes a run of "
+            f"each, [a,b] is one value, a list, and '{key}=\"{words}\"' is one, a text"
+        )
+    if (missing := _NOT_LOADED.search(first)) and missing[1] in group_names():
+        files = (file for root in folders_of("conf") for file in (root / missing[1]).glob("*.yaml"))
+        return _no_such_option(missing[1], missing[2], sorted({file.stem for file in files}))
+    if twice := _TWICE.match(first):
+        return UserError(f"{twice[1]} is chosen already: write {twice[1]}=NAME, once and without a +")
+    return UserError(first)
+
+
+def _ending_in(name: str, config: object) -> list[str]:
+    """Keys and groups that `name` may be short for: `heads` for `model.heads`."""
+    if "." in name or not isinstance(config, DictConfig):
+        return []
+    groups = [group for group in group_names() if group.endswith(f"/{name}")]
+    keys = [key for key in _keys(config) if key.endswith(f".{name}")]
+    least = min((key.count(".") for key in keys), default=0)
+    return groups or [key for key in keys if key.count(".") == least]
+
+
+def _keys(config: DictConfig, path: str = "") -> Iterator[str]:
+    """Every dotted key of a config, not resolved."""
+    for key in config:
+        whole = path + str(key)
+        yield whole
+        node = config._get_node(key)
+        if isinstance(node, DictConfig) and not node._is_none():
+            yield from _keys(node, f"{whole}.")
+
+
+def group_names() -> list[str]:
+    """Every config group that a person can override."""
+    return sorted(
+        {path.relative_to(root).as_posix() for root in folders_of("conf") for path in root.rglob("*") if path.is_dir()}
+    )
