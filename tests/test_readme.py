@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from etude.cli.main import VERBS
+from etude.cli.verbs import VERBS
 from etude.config.check import check
 from etude.config.compose import compose
 from etude.search.sweep_file import planned_runs, sweep_overrides

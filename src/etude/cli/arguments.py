@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from etude.cli.verbs import VERBS
 from etude.errors import UserError, did_you_mean
 from etude.paths import find_file
 from etude.studies.study import study_names
@@ -62,8 +63,6 @@ def option_names(usage: str) -> list[str]:
 
 def _verbs_with(option: str) -> list[str]:
     """The verbs whose usage lists an option, as they are typed."""
-    from etude.cli.main import VERBS
-
     usages = {verb: getattr(import_module(f"etude.cli.{verb}"), "HELP", "") for verb in VERBS}
     return [f"etude {verb}" for verb, usage in usages.items() if option in option_names(usage)]
 
