@@ -172,11 +172,14 @@ class Raises(Callback):
             raise RuntimeError("the callback's own mistake")
 
 
-def test_a_callback_that_raises_fails_its_run_with_its_last_lines(runs: Freeze) -> None:
+def test_a_callback_that_raises_fails_its_run_and_is_named_in_its_last_line(runs: Freeze) -> None:
     run = runs("raises", *SETTING, *mine("Raises", at=5))
     done = in_processes(run)
     assert done.returncode == 1
-    assert done.stderr.endswith("RuntimeError: the callback's own mistake\n")
+    *_, error, last = done.stderr.splitlines()
+    assert error == "RuntimeError: the callback's own mistake"
+    assert last.startswith(f"etude: RuntimeError in {__name__}.Raises ({__file__}, line ")
+    assert last.endswith("): the callback's own mistake")
     assert not run.finished
 
 
