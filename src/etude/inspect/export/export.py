@@ -92,12 +92,12 @@ def convert(model: nn.Module, tokenizer: Tokenizer, *, quantization: str | None 
 
 def vocabulary(tokenizer: Tokenizer, rows: int) -> list[str]:
     """The subwords, and a name for each row that a model has beyond them (`model.vocabulary`); none twice."""
-    return [*tokenizer.pieces(range(len(tokenizer))), *(f"<row {n}>" for n in range(len(tokenizer), rows))]
+    return [*tokenizer.subwords(range(len(tokenizer))), *(f"<row {n}>" for n in range(len(tokenizer), rows))]
 
 
 def _readme(run: RunDir, config: dict[str, Any], tokenizer: Tokenizer, quantization: str | None) -> str:
     # A search of one's own may have none of these: then as CTranslate2 does if nothing is said.
-    search, tokens = {"beam": 2, "alpha": 1, "max_len_offset": 50} | config["decoding"], tokenizer.pieces([PAD, BOS])
+    search, tokens = {"beam": 2, "alpha": 1, "max_len_offset": 50} | config["decoding"], tokenizer.subwords([PAD, BOS])
     options = {
         "beam_size": search["beam"],
         "length_penalty": search["alpha"],
