@@ -62,7 +62,7 @@ def test_a_row_longer_than_the_budget_is_an_error_that_names_line_and_key(
 
 def test_columns_by_eight_add_nothing_but_padding(store: TokenStore) -> None:
     batch = store.split("train").collate(np.array([7, 0, 299, 5]), EVALUATION)
-    wide = batch.padded(8)
+    wide = batch.pad_columns(8)
     for name, empty in (("source", PAD), ("source_mask", False), ("target_in", PAD), ("target_out", PAD)):
         before, after = getattr(batch, name), getattr(wide, name)
         length = before.size(1)

@@ -19,7 +19,7 @@ RULES = Cleaning(max_words=6, max_ratio=2.5)
     ],
 )
 def test_a_pair_goes_under_the_first_rule_that_it_breaks(source: str, target: str, fate: str) -> None:
-    assert RULES.sort(source, target) == fate
+    assert RULES.classify(source, target) == fate
 
 
 def test_the_counts_of_a_source_are_told_in_one_line() -> None:

@@ -33,7 +33,7 @@ def test_lines_come_back_and_pad_to_a_rectangle(lines: list[list[int]], data: st
         rows = data.draw(st.lists(st.integers(0, len(lines) - 1), min_size=1))
         width = max(len(lines[row]) for row in rows)
         expected = [lines[row] + [PAD] * (width - len(lines[row])) for row in rows]
-        padded = pieces.padded(np.array(rows))
+        padded = pieces.pad_rows(np.array(rows))
         assert padded.tolist() == expected
         assert padded.dtype == np.int64
 

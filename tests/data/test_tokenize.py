@@ -25,12 +25,12 @@ def test_processes_that_help_make_the_same_store_byte_for_byte(
     long = ("the cat " * 50, "tac eht " * 50)
     train = [*make_corpus().splits["train"], ("", "x"), long] * 3
     alone = prepare(make_corpus(train=train), bpe, tmp_path / "alone", LIMITS).path
-    monkeypatch.setattr(tokenize, "CHUNK", 50)
-    monkeypatch.setattr(tokenize, "_cores", lambda: 2)
+    monkeypatch.setattr(tokenize, "CHUNK_SIZE", 50)
+    monkeypatch.setattr(tokenize, "_count_cores", lambda: 2)
     spread: list[str] = []
-    real = tokenize._spread
+    real = tokenize._tokenize_in_processes
     monkeypatch.setattr(
-        tokenize, "_spread", lambda chunks, name, *rest: spread.append(name) or real(chunks, name, *rest)
+        tokenize, "_tokenize_in_processes", lambda chunks, name, *rest: spread.append(name) or real(chunks, name, *rest)
     )
     helped = prepare(make_corpus(train=train), bpe, tmp_path / "helped", LIMITS).path
     assert spread == ["train"]
@@ -40,9 +40,9 @@ def test_processes_that_help_make_the_same_store_byte_for_byte(
 def test_a_process_that_is_killed_while_it_helps_is_one_sentence_and_leaves_nothing(
     make_corpus: Callable, bpe: SentencePiece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokenize, "ALONE", 1)
-    monkeypatch.setattr(tokenize, "CHUNK", 50)
-    monkeypatch.setattr(tokenize, "_cores", lambda: 2)
+    monkeypatch.setattr(tokenize, "MIN_PARALLEL_CHUNKS", 1)
+    monkeypatch.setattr(tokenize, "CHUNK_SIZE", 50)
+    monkeypatch.setattr(tokenize, "_count_cores", lambda: 2)
     corpus = make_corpus()
 
     def pairs(split: str) -> Iterator[Pair]:
@@ -63,7 +63,7 @@ from pathlib import Path
 from multiprocessing import active_children
 from etude.data import tokenize
 from etude.data.tokenizer import Tokenizer
-tokenize.ALONE, tokenize.CHUNK, tokenize._cores = 1, 1, lambda: 2
+tokenize.MIN_PARALLEL_CHUNKS, tokenize.CHUNK_SIZE, tokenize._count_cores = 1, 1, lambda: 2
 chunks = tokenize.tokenize(
     [("the cat", "tac eht")] * 50, "train", Tokenizer(Path(sys.argv[1])), tokenize.Limits(max_tokens=9)
 )

@@ -73,13 +73,13 @@ def test_only_mixed_pieces_join_a_bracket_and_its_label(tmp_path: Path) -> None:
     line = "(NP XX )NP"
     for name, pieces in {"bpe_mixed": ["▁(NP", "▁XX", "▁)NP"], "bpe": ["▁(", "NP", "▁XX", "▁)", "NP"]}.items():
         (tmp_path / name).write_bytes(configured(name, 60, hard_vocab_limit=False).train([line] * 9))
-        assert Tokenizer(tmp_path / name).pieces(Tokenizer(tmp_path / name).encode(line)) == pieces
+        assert Tokenizer(tmp_path / name).subwords(Tokenizer(tmp_path / name).encode(line)) == pieces
 
 
 def test_characters_are_single_and_words_are_whole(tmp_path: Path) -> None:
     chars, words = learned(tmp_path, "char"), learned(tmp_path, "word")
-    assert chars.pieces(chars.encode("the cat")) == [*"▁the▁cat"]
-    assert words.pieces(words.encode("the cat sat")) == ["▁the", "▁cat", "<unk>"]
+    assert chars.subwords(chars.encode("the cat")) == [*"▁the▁cat"]
+    assert words.subwords(words.encode("the cat sat")) == ["▁the", "▁cat", "<unk>"]
 
 
 @pytest.mark.parametrize("name", ["char", "word"])

@@ -66,6 +66,6 @@ def test_only_what_comes_after_the_first_is_impatience_and_a_hang_up_never_is() 
     with interrupts() as heard:
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGHUP)
-        assert not heard.impatience(1)
+        assert not heard.is_repeated(1)
         os.kill(os.getpid(), signal.SIGINT)
-        assert heard.impatience(1)
+        assert heard.is_repeated(1)

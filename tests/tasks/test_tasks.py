@@ -166,7 +166,7 @@ def test_the_tokens_of_a_step_are_known_to_all_its_micro_batches(store: TokenSto
     for step in range(2 * whole.batches_per_epoch):  # the second epoch has another draw
         batch, parts = (
             whole.micro_batch(step, 0),
-            [stream.micro_batch(step, n) for stream in shared for n in stream.own],
+            [stream.micro_batch(step, n) for stream in shared for n in stream.local_micro_batches],
         )
         assert {part.step_tokens for part in parts} == {batch.target_tokens} == {batch.step_tokens}
         assert sum(part.target_tokens for part in parts) == batch.target_tokens

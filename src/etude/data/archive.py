@@ -1,4 +1,4 @@
-"""Taking files out of a tar archive that somebody else has packed."""
+"""Extract files safely from a tar archive of unknown origin."""
 
 import shutil
 import tarfile
@@ -11,18 +11,17 @@ from etude.errors import UserError, did_you_mean
 
 
 def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
-    """Copy some members of a tar archive, compressed or not, into a folder of our own, all or none.
+    """Copy some members of a tar archive, compressed or not, into a new folder, all or none.
 
-    No path of the archive is ever written to: the caller says what each file is called. A folder that is there already
-    is taken as done.
+    No path of the archive is ever written to: the caller names each file. If the folder exists, nothing is done.
 
     Args:
-        archive: the file.
-        members: the path inside the archive and the name in `folder` of each.
-        folder: made by this.
+        archive: the tar file.
+        members: path inside the archive -> file name in `folder`.
+        folder: the folder to create.
 
     Raises:
-        UserError: the archive is broken, lacks a member, or has one whose path or link climbs out of it.
+        UserError: the archive is broken, lacks a member, or has one whose path or link points outside.
     """
     with make_folder(folder) as building:
         if building is not None:
@@ -36,7 +35,7 @@ def _copy(archive: Path, members: Mapping[str, str], folder: Path) -> None:
     try:
         with tarfile.open(archive) as tar:
             for member in tar:
-                tarfile.data_filter(member, str(folder))  # refuses what climbs out, links and devices among it
+                tarfile.data_filter(member, str(folder))  # refuses paths and links that point outside, and devices
                 name = member.name.removeprefix("./")
                 seen.append(name)
                 content = tar.extractfile(member) if name in members else None
@@ -47,6 +46,6 @@ def _copy(archive: Path, members: Mapping[str, str], folder: Path) -> None:
         raise UserError(f"{archive} is not to be trusted, for a path in it climbs out: {error}") from error
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise UserError(f"{archive} is no whole archive ({error}): delete it, and get it anew") from error
-    for name, own in members.items():
-        if not (folder / own).is_file():
+    for name, file_name in members.items():
+        if not (folder / file_name).is_file():
             raise UserError(f"{archive} holds no file {name}; {did_you_mean(name, seen)}")

@@ -1,4 +1,4 @@
-"""What a training step is given."""
+"""The batch that a training step takes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,47 +14,49 @@ from etude.data.tokenizer import BOS, PAD
 Rows = npt.NDArray[np.int64]
 
 Draw = tuple[int, int] | None
-"""Which draw of what a task leaves to chance: the seed and the epoch; None: the one that everybody is evaluated on."""
+"""(seed, epoch) of a task's random choices; None for the fixed choice that all runs are evaluated on."""
 
 EVALUATION: Draw = None
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What a model is shown and what it is to say, padded to a rectangle on each side; of translation what follows."""
+    """The input and the expected output of a model, padded on each side; the comments describe translation."""
 
     source: torch.Tensor  # (B, S) int64, tokens + EOS + PAD
     source_mask: torch.Tensor  # (B, S) bool, True where `source` is a token and not padding
     target_in: torch.Tensor  # (B, T) int64, BOS + tokens + PAD
-    target_out: torch.Tensor  # (B, T) int64, what follows `target_in`: tokens + EOS (none in a line that was cut) + PAD
-    target_tokens: int  # those of `target_out` that are not padding, EOS counted
-    rows: Rows  # (B,) of the split, on the CPU
-    step_tokens: int  # the target tokens of the whole batch that this may be a part of
-    micro_batch: int = 0  # which part of it this is
+    target_out: torch.Tensor  # (B, T) int64, `target_in` shifted left: tokens + EOS (none if the line was cut) + PAD
+    target_tokens: int  # tokens of `target_out` that are not padding, EOS counted
+    rows: Rows  # (B,) row numbers in the split, on the CPU
+    step_tokens: int  # target tokens of the whole batch of the step, of which this may be a micro-batch
+    micro_batch: int = 0  # index of this micro-batch in it
 
     def to(self, device: torch.device | str) -> "Batch":
-        """The same batch on `device`; a GPU fetches it by itself, while the processor goes on.
+        """Move the batch to `device`; the copy to a GPU is asynchronous.
 
-        A GPU gets columns by eight, the sizes at which its tensor cores are fast.
+        For a GPU the number of columns is padded to a multiple of eight, at which its tensor cores are fast.
         """
         if torch.device(device).type != "cuda":
-            return self._each(lambda one: one.to(device))
-        ready = self.padded(8) if self.source.device.type == "cpu" else self
-        return ready._each(
-            lambda one: (one.pin_memory() if one.device.type == "cpu" else one).to(device, non_blocking=True)
+            return self._map(lambda tensor: tensor.to(device))
+        padded = self.pad_columns(8) if self.source.device.type == "cpu" else self
+        return padded._map(
+            lambda tensor: (tensor.pin_memory() if tensor.device.type == "cpu" else tensor).to(
+                device, non_blocking=True
+            )
         )
 
-    def padded(self, multiple: int) -> "Batch":
-        """The same sentences in columns whose number `multiple` divides: to the model and the loss nothing is added."""
+    def pad_columns(self, multiple: int) -> "Batch":
+        """Pad S and T to a multiple of `multiple`; the results of model and loss do not change."""
         empty = {torch.bool: False, torch.int64: PAD}
-        return self._each(lambda one: F.pad(one, (0, -one.size(1) % multiple), value=empty[one.dtype]))
+        return self._map(lambda tensor: F.pad(tensor, (0, -tensor.size(1) % multiple), value=empty[tensor.dtype]))
 
-    def _each(self, change: Callable[[torch.Tensor], torch.Tensor]) -> "Batch":
-        """The same with every tensor changed."""
-        changed: dict[str, Any] = {
-            name: change(one) for name, one in vars(self).items() if isinstance(one, torch.Tensor)
+    def _map(self, function: Callable[[torch.Tensor], torch.Tensor]) -> "Batch":
+        """Return a copy with `function` applied to every tensor."""
+        tensors: dict[str, Any] = {
+            name: function(value) for name, value in vars(self).items() if isinstance(value, torch.Tensor)
         }
-        return replace(self, **changed)
+        return replace(self, **tensors)
 
 
 def make_batch(
@@ -63,12 +65,12 @@ def make_batch(
     rows: Rows,
     target_in: npt.NDArray[np.int64] | None = None,
 ) -> Batch:
-    """The batch of these rectangles, (B, S) and (B, T).
+    """Make a batch of padded arrays, (B, S) and (B, T).
 
     Args:
-        source, target_out: tokens, filled up with PAD.
-        rows: which of the split they are.
-        target_in: `target_out` shifted right behind BOS if nothing is said.
+        source, target_out: tokens, padded with PAD.
+        rows: their row numbers in the split, (B,).
+        target_in: by default `target_out` shifted right, with BOS in front.
     """
     if target_in is None:
         target_in = np.roll(target_out, 1, axis=1)

@@ -1,4 +1,4 @@
-"""Batches that hold a budget of tokens, and whose contents are a function of (seed, number) alone (section 5.1)."""
+"""Batches of a token budget, whose contents are a function of (seed, batch number) alone (section 5.1)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,27 +18,26 @@ __all__ = ["Batch", "BatchStream", "Examples", "check_budget", "evaluation_batch
 
 
 class Examples(Protocol):
-    """The rows of a split as a task sees them; a `TokenSplit` is that of translation."""
+    """The rows of a split as a task reads them; for translation, a `TokenSplit`."""
 
-    source_lengths: Rows  # (rows,) columns that each takes in `source`
+    source_lengths: Rows  # (rows,) columns that each row takes in `source`
     target_lengths: Rows  # (rows,) and in `target_in` and `target_out`
-    target_counts: Rows  # (rows,) of the latter, those that the loss is of
+    target_counts: Rows  # (rows,) target tokens that the loss is computed on
 
     def longest(self, side: str) -> tuple[int, str]:
-        """The most columns that a row takes as "source" or "target", and where that row stands."""
+        """Return the most columns that a row takes as "source" or "target", and the location of that row."""
 
     def collate(self, rows: Rows, draw: Draw) -> Batch:
-        """The batch of some rows; what is left to chance in it is a function of `draw` and of each row."""
+        """Make the batch of some rows; its random choices are a function of `draw` and of each row."""
 
 
 def collate_micro_batch(
     split: Examples, rows: Rows, micro_batch: int, micro_batches: int, draw: Draw = EVALUATION
 ) -> Batch:
-    """Collate one of the `micro_batches` of a batch: every so many-th of its rows, so that lengths stay alike.
+    """Collate one micro-batch of a batch: every `micro_batches`-th row, so that lengths stay similar.
 
-    A batch of fewer rows than micro-batches leaves some of these without a token. They hold a sentence whose
-    translation is all padding: it costs nothing and moves nothing, but every process computes something and none waits
-    in vain.
+    If a batch has fewer rows than micro-batches, some of these have no token. They hold a sentence whose translation
+    is all padding: its loss and gradient are zero, but every process computes something and none waits forever.
     """
     batch = split.collate(rows[micro_batch::micro_batches] if micro_batch < len(rows) else rows[:1], draw)
     if micro_batch >= len(rows):
@@ -47,7 +46,7 @@ def collate_micro_batch(
 
 
 def evaluation_batches(split: Examples, *, source_tokens: int, target_tokens: int) -> list[Batch]:
-    """Every row of a split exactly once, from short to long.
+    """Batch every row of a split exactly once, from short to long.
 
     Raises:
         UserError: a single row exceeds a budget.
@@ -59,7 +58,7 @@ def evaluation_batches(split: Examples, *, source_tokens: int, target_tokens: in
 
 
 def check_budget(split: Examples, *, source_tokens: int, target_tokens: int) -> None:
-    """See to it that every row of a split fits a batch alone.
+    """Check that every row of a split fits a batch on its own.
 
     Raises:
         UserError: one does not.
@@ -74,19 +73,19 @@ def check_budget(split: Examples, *, source_tokens: int, target_tokens: int) -> 
 
 
 class BatchStream(IterableDataset[Batch]):
-    """The endless training batches of one process, from any step on.
+    """The endless training batches of one process, starting at any step.
 
-    Step k trains on batch k of the epochs laid end to end, however many processes share it and in however many micro
-    batches: process `rank` takes its own `micro_batches` of the batch's `world_size * micro_batches` parts, one after
-    another. So resuming needs a step number and nothing else, and all processes take equally many parts.
+    Step k trains on batch k of the concatenated epochs, however many processes and micro-batches share it: process
+    `rank` takes its own `micro_batches` of the batch's `world_size * micro_batches` micro-batches, one after another.
+    So resuming needs only a step number, and all processes take equally many micro-batches.
 
     Args:
         split: the rows to draw from
         source_tokens, target_tokens, length_noise, seed: see `Epochs`
         start: the first step to yield
-        limit: batches after which the first comes again; None for all the epochs there are
-        rank, world_size: which process this is, and of how many
-        micro_batches: parts that this process makes of its share
+        limit: number of batches after which the first one is repeated; None for no limit
+        rank, world_size: the rank of this process, and the number of processes
+        micro_batches: the number of micro-batches that this process takes per step
 
     Raises:
         UserError: a single row exceeds a budget.
@@ -110,7 +109,7 @@ class BatchStream(IterableDataset[Batch]):
         self.split = split
         self.start, self.limit = start, limit
         self.micro_batches = world_size * micro_batches
-        self.own = range(rank * micro_batches, (rank + 1) * micro_batches)
+        self.local_micro_batches = range(rank * micro_batches, (rank + 1) * micro_batches)
         self._epochs = Epochs(
             split.source_lengths,
             split.target_lengths,
@@ -124,14 +123,14 @@ class BatchStream(IterableDataset[Batch]):
 
     @property
     def batches_per_epoch(self) -> int:
-        """Batches that hold every row once."""
+        """The number of batches that hold every row once."""
         return len(self._epochs)
 
     def __iter__(self) -> Iterator[Batch]:
-        return (self.micro_batch(step, n) for step in count(self.start) for n in self.own)
+        return (self.micro_batch(step, n) for step in count(self.start) for n in self.local_micro_batches)
 
     def micro_batch(self, step: int, n: int) -> Batch:
-        """One micro-batch of the batch of a step."""
+        """Make micro-batch `n` of the batch of a step."""
         epoch, index = divmod(step % self.limit if self.limit else step, len(self._epochs))
         if epoch != self._epoch:
             self._epoch, self._batches = epoch, self._epochs.take(epoch)

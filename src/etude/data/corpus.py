@@ -1,6 +1,6 @@
-"""What a corpus is: pairs of lines in two languages, in three splits.
+"""The base class of corpora: pairs of lines in two languages, in three splits.
 
-A new corpus is one subclass and one file in `conf/data/` that names it and gives its arguments.
+A new corpus is a subclass, and a file in `conf/data/` that names it and gives its arguments.
 """
 
 import hashlib
@@ -16,61 +16,61 @@ Pair = tuple[str, str]
 
 SPLITS = ("train", "valid", "test")
 TRAINING = SPLITS[:2]
-"""What weights may depend on; on "valid" where a callback chooses by it."""
+"""The splits that trained weights may depend on; on "valid" where a callback selects a checkpoint by it."""
 
 
 class Corpus(ABC):
-    """Text to learn from. Importing or making one reads no data and needs no torch."""
+    """Parallel text to train on. Importing or constructing a corpus reads no data and needs no torch."""
 
     languages: tuple[str, str]
-    """The codes of source and target, `("en", "de")`."""
+    """The language codes of source and target, such as `("en", "de")`."""
 
     vocab_size: int
-    """The size of the shared vocabulary that suits the text; `conf/tokenizer/` reads it as `${data.vocab_size}`."""
+    """The recommended size of the shared vocabulary; `conf/tokenizer/` reads it as `${data.vocab_size}`."""
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that change exactly when the text of any split changes.
+        """Return 16 hexadecimal digits that change exactly when the text of any split changes.
 
         Raises:
-            UserError: files that have to be read for it are missing.
+            UserError: files that must be read to compute it are missing.
         """
 
     def training_fingerprint(self) -> str:
-        """The same of the text of "train" and "valid": runs that differ in their test text alone share a training.
+        """Return the fingerprint of "train" and "valid" alone: runs that differ only in test text share a training.
 
-        Of a corpus that does not tell these apart it is that of all.
+        By default it is the fingerprint of all splits.
         """
         return self.fingerprint()
 
     def fetch(self) -> None:  # noqa: B027 - most corpora have nothing to fetch
-        """Make the text available on this machine (a download, say); done again, it does nothing.
+        """Make the text available on this machine, for example by downloading it; a second call does nothing.
 
         Raises:
-            UserError: the text cannot be had; the sentence says how to go on.
+            UserError: the text cannot be obtained; the message says how to proceed.
         """
 
     @abstractmethod
     def pairs(self, split: str) -> Iterator[Pair]:
-        """The pairs of `split` ("train", "valid" or "test"), always in the same order; blank lines are kept.
+        """Yield the pairs of `split` ("train", "valid" or "test"), always in the same order; blank lines are kept.
 
         Raises:
-            UserError: the text is missing or broken; the sentence names file and line.
+            UserError: the text is missing or broken; the message names file and line.
         """
 
     def source_counts(self) -> dict[str, dict[str, int]]:
-        """How many training pairs each source gave ("pairs") and each rule of cleaning left out, once all were read.
+        """Count, per source, the training pairs kept ("pairs") and those that each cleaning rule left out.
 
-        Most corpora have one source, leave nothing out, and say nothing.
+        The counts are complete once all pairs were read. Corpora of one source that filter nothing return {}.
         """
         return {}
 
 
 def two_languages(languages: Sequence[str]) -> tuple[str, str]:
-    """The codes of source and target that `data.languages` names.
+    """Return the language codes of source and target from `data.languages`.
 
     Raises:
-        UserError: there are more or fewer.
+        UserError: it does not name exactly two.
     """
     if len(languages) != 2:
         raise UserError(f"data.languages={list(languages)} must name two, source and target, such as [en,de]")
@@ -78,16 +78,16 @@ def two_languages(languages: Sequence[str]) -> tuple[str, str]:
 
 
 def require_test_set(key: str, name: str, known: Iterable[str]) -> None:
-    """See to it that a corpus has the test set that `data.<key>` names.
+    """Check that a corpus has the test set that `data.<key>` names.
 
     Raises:
-        UserError: it has not; the sentence names those that there are.
+        UserError: it does not; the message lists the known ones.
     """
     if name not in (names := list(known)):
         raise UserError(f"data.{key}={name}: this corpus has no such test set; there are {', '.join(names)}")
 
 
 def digest(value: Any) -> str:
-    """16 hexadecimal digits that stand for a plain value (numbers, strings, lists, dicts)."""
+    """Hash a plain value (numbers, strings, lists, dicts) to 16 hexadecimal digits."""
     canonical = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]

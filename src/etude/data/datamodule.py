@@ -1,4 +1,4 @@
-"""The prepared text as Lightning wants it."""
+"""The prepared text as a `LightningDataModule`."""
 
 from collections.abc import Callable, Iterator
 
@@ -10,16 +10,16 @@ from etude.data.store import TokenStore
 
 
 class TextDataModule(LightningDataModule):
-    """Training batches without end, and the validation text once.
+    """Endless training batches, and one pass over the validation text.
 
-    The loaders are plain iterables of batches: making one is cheaper than handing it over from a worker process, and
-    a `DataLoader` would draw from torch's global generator, which must not depend on how often a run was resumed.
+    The loaders are plain iterables of batches: making a batch is cheaper than receiving it from a worker process, and a
+    `DataLoader` would draw from torch's global generator, whose state must not depend on how often a run was resumed.
 
     Args:
         store: the prepared text
-        source_tokens, target_tokens, length_noise, seed, limit: as `BatchStream` has them
-        start_step: the first training batch; set it before a run is resumed
-        examples: the rows of a split as the task sees them
+        source_tokens, target_tokens, length_noise, seed, limit: see `BatchStream`
+        start_step: the first training step; set it before a run is resumed
+        examples: wraps a split for the task
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class TextDataModule(LightningDataModule):
         self.start_step, self.limit, self.examples = start_step, limit, examples
 
     def train_dataloader(self) -> BatchStream:
-        """The stream of this process, from `start_step` on."""
+        """Return the training batches of this process, from `start_step` on."""
         return BatchStream(
             self.examples(self.store.split("train")),
             source_tokens=self.source_tokens,
@@ -55,17 +55,17 @@ class TextDataModule(LightningDataModule):
             micro_batches=self.trainer.accumulate_grad_batches if self.trainer else 1,
         )
 
-    def val_dataloader(self) -> "Whole":
-        """The validation text, from short to long."""
+    def val_dataloader(self) -> "BatchList":
+        """Return the batches of the validation text, from short to long."""
         split = self.examples(self.store.split("valid"))
-        return Whole(evaluation_batches(split, source_tokens=self.source_tokens, target_tokens=self.target_tokens))
+        return BatchList(evaluation_batches(split, source_tokens=self.source_tokens, target_tokens=self.target_tokens))
 
 
-class Whole:
-    """Batches that every process goes through whole, so that a mean over them needs no exchange.
+class BatchList:
+    """A list of batches that every process iterates in full, so that a mean over them needs no communication.
 
-    Lightning takes a bare list for several loaders, and would divide a `DataLoader` among the processes, repeating
-    batches to make the parts equal.
+    Lightning would treat a bare list as several loaders, and would split a `DataLoader` among the processes, repeating
+    batches to make the shares equal.
     """
 
     def __init__(self, batches: list[Batch]) -> None:

@@ -1,4 +1,4 @@
-"""Fetching one file over the network: resumed where it broke off, and kept only if its checksum is right."""
+"""Download one file, resuming an interrupted download; the file is kept only if its checksum is right."""
 
 import http.client
 import logging
@@ -15,18 +15,17 @@ from etude.files import checksum
 logger = logging.getLogger(__name__)
 
 TIMEOUT = 30.0
-"""Seconds without a byte after which a server counts as gone."""
+"""Seconds without a byte after which the connection counts as lost."""
 
 
 def download(url: str, path: Path, expected: str | None) -> None:
-    """Bring `url` to `path`, unless it is there already. Many processes may ask at once; one of them downloads.
+    """Download `url` to `path`, unless it exists. Safe to call from many processes: one of them downloads.
 
-    What has arrived is kept in `<name>.part`; the next call asks the server for the rest alone.
+    A partial download is kept in `<name>.part`; the next call requests only the rest.
 
     Args:
-        url, path: from where, to where.
-        expected: the checksum, as `verify_checksum` takes it; None where it is not known: then what has come whole is
-            taken.
+        url, path: where from, where to.
+        expected: the checksum, as `verify_checksum` takes it; None if it is not known: any complete file is accepted.
 
     Raises:
         UserError: the server cannot be reached or breaks off, the checksum differs (nothing is kept), the disk is full.
@@ -35,7 +34,7 @@ def download(url: str, path: Path, expected: str | None) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_name(f".{path.name}.lock")):
-            if path.is_file() and (expected is None or _sum(path, expected) == expected):
+            if path.is_file() and (expected is None or _checksum_like(path, expected) == expected):
                 return
             logger.info("downloading %s", url)
             _receive(url, part)
@@ -53,17 +52,17 @@ def download(url: str, path: Path, expected: str | None) -> None:
 
 
 def verify_checksum(path: Path, expected: str, name: str) -> None:
-    """See that a file is the one that is meant.
+    """Check a file against its checksum.
 
     Args:
-        path: of the file.
-        expected: its SHA-256, or "md5:" and its MD5, where that is what its publisher gives.
-        name: what to call it.
+        path: the file.
+        expected: its SHA-256, or "md5:" and its MD5 if its publisher gives that.
+        name: its name in the error message.
 
     Raises:
-        UserError: it is another; the sentence shows both sums.
+        UserError: the checksums differ; the message shows both.
     """
-    found = _sum(path, expected)
+    found = _checksum_like(path, expected)
     if found != expected:
         kind = "MD5" if expected.startswith(_MD5) else "SHA-256"
         raise UserError(
@@ -75,13 +74,13 @@ def verify_checksum(path: Path, expected: str, name: str) -> None:
 _MD5 = "md5:"
 
 
-def _sum(path: Path, like: str) -> str:
-    """The checksum of a file, of the same kind as another."""
-    return _MD5 + checksum(path, "md5") if like.startswith(_MD5) else checksum(path)
+def _checksum_like(path: Path, expected: str) -> str:
+    """Compute the checksum of a file with the algorithm of `expected`."""
+    return _MD5 + checksum(path, "md5") if expected.startswith(_MD5) else checksum(path)
 
 
 def _receive(url: str, part: Path) -> None:
-    """Append to `part` what is missing of `url`, or write all of it where the server cannot resume."""
+    """Append the missing bytes of `url` to `part`, or write all of it if the server cannot resume."""
     have = part.stat().st_size if part.is_file() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
@@ -89,7 +88,7 @@ def _receive(url: str, part: Path) -> None:
     except urllib.error.HTTPError as error:
         if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
             _require_size(part, error.headers.get("Content-Range", ""), url)
-            return  # nothing is missing: a checksum tells whether it is all right
+            return  # nothing is missing; the checksum is checked afterwards
         raise UserError(f"{url}: the server answers {error.code} {error.reason}; check data.url") from error
     except (OSError, http.client.HTTPException) as error:
         raise UserError(
@@ -99,30 +98,30 @@ def _receive(url: str, part: Path) -> None:
     with response:
         resumed = response.status == http.client.PARTIAL_CONTENT
         with part.open("ab" if resumed else "wb") as file:
-            for chunk in _chunks(response, url):
+            for chunk in _read_chunks(response, url):
                 file.write(chunk)
 
 
 def _require_size(part: Path, content_range: str, url: str) -> None:
-    """See that what has arrived is no longer than the file, as the server gives its size: "bytes */1234"."""
+    """Check that `part` is not longer than the file, whose size the server gives as "bytes */1234"."""
     size = content_range.rpartition("/")[2]
     if size.isdecimal() and part.stat().st_size != int(size):
         part.unlink()
         raise UserError(f"{url}: what had come of it is longer than the file, and is deleted now: start again")
 
 
-def _chunks(response: http.client.HTTPResponse, url: str) -> Iterator[bytes]:
-    """The body as it comes.
+def _read_chunks(response: http.client.HTTPResponse, url: str) -> Iterator[bytes]:
+    """Yield the body of a response as it arrives.
 
     Raises:
-        UserError: it ends before it is whole.
+        UserError: it ends early.
     """
     reason: object = "the connection was closed early"
     try:
         while chunk := response.read1(1 << 16):
             yield chunk
-        whole = not response.length
+        complete = not response.length
     except (OSError, http.client.HTTPException) as error:
-        whole, reason = False, error
-    if not whole:
+        complete, reason = False, error
+    if not complete:
         raise UserError(f"{url} broke off ({reason}); start again, and the download goes on from where it stopped")

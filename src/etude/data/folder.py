@@ -1,4 +1,4 @@
-"""Making a folder whole or not at all, once, however many processes ask for it."""
+"""Create a folder atomically, once, even if several processes try."""
 
 import shutil
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from filelock import FileLock
 
 @contextmanager
 def make_folder(folder: Path) -> Iterator[Path | None]:
-    """A folder to fill, renamed to `folder` on success and removed on failure; None where `folder` is there already."""
+    """Yield a temporary folder, renamed to `folder` on success and removed on failure; None if `folder` exists."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     building = folder.with_name(f".{folder.name}.building")
     with FileLock(folder.with_name(f".{folder.name}.lock")):

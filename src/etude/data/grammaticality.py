@@ -1,6 +1,6 @@
-"""Is this sentence grammatical? English sentences of the grammar, in every other of which one thing is wrong.
+"""Grammaticality judgements: English sentences of the grammar, every second one with one error.
 
-How it is known that a sentence is outside the grammar: `broken.py`.
+`broken.py` explains why a sentence with an error is known to be outside the grammar.
 """
 
 from collections.abc import Iterator
@@ -13,16 +13,16 @@ from etude.data.grammar.broken import Breaker
 from etude.data.grammar.lexicon import shipped
 
 VERSION = 1
-"""Of the sentences that are wrong. Raise it when a change makes others of them."""
+"""The version of the wrong sentences. Increase it when a change alters any of them."""
 
 YES, NO = "yes", "no"
 
 
 class Grammaticality(Corpus):
-    """Sentences with "yes" or "no"; with the same `seed` the same ones on every machine.
+    """Sentences labelled "yes" or "no"; the same `seed` gives the same sentences on every machine.
 
-    They are those of `GrammarCorpus`, divided among the splits as they are there, and every second one of a split is
-    made wrong. One sentence in five cannot be made so that it is known; such a one is left out where its turn comes.
+    They are the sentences of `GrammarCorpus`, in the same splits, and every second one of a split is made wrong. One
+    sentence in five cannot be made provably wrong; it is skipped where a wrong one is due.
     """
 
     def __init__(self, *, seed: int, train_pairs: int, valid_pairs: int, test_pairs: int, vocab_size: int) -> None:
@@ -34,15 +34,15 @@ class Grammaticality(Corpus):
         self._grammar = GrammarCorpus(seed=seed, vocab_size=vocab_size, **enough)
 
     def fingerprint(self) -> str:
-        """A hash of that of the sentences and of this version."""
+        """Hash the fingerprint of the sentences and this version."""
         return digest([VERSION, self._grammar.fingerprint()])
 
     def training_fingerprint(self) -> str:
-        """The same without how many sentences are tested on."""
+        """Hash the same without the number of test sentences."""
         return digest([VERSION, self._grammar.training_fingerprint()])
 
     def pairs(self, split: str) -> Iterator[Pair]:
-        """Sentences that belong to `split`, and whether they are grammatical.
+        """Yield sentences of `split`, with YES or NO for whether they are grammatical.
 
         Raises:
             UserError: there is no such split.

@@ -1,8 +1,8 @@
 """`data=huggingface`: any parallel or plain text that the package `datasets` can load, from the hub or from files.
 
-`etude prepare` takes the columns in use out of it, once, into plain files in `download_dir`; nothing else needs the
-package, a network, or the hub's cache. The text is pinned by what was taken then. Files of the user's that change are
-taken anew; of a dataset of the hub `revision` says which state is meant.
+`etude prepare` copies the columns in use once into plain files in `download_dir`; nothing else needs the package, a
+network, or the hub's cache. The fingerprint is of these files. The user's own files are copied again when they change;
+for a dataset on the hub, `revision` selects the version.
 """
 
 import json
@@ -22,7 +22,7 @@ SUMS = "sums.json"
 
 
 class HuggingFaceCorpus(Corpus):
-    """A dataset as `conf/data/huggingface.yaml` names it. Without a target column the source is its own target."""
+    """A dataset as `conf/data/huggingface.yaml` explains. Without a target column the source is its own target."""
 
     def __init__(
         self,
@@ -42,62 +42,63 @@ class HuggingFaceCorpus(Corpus):
         self.vocab_size, self.input_sentence_size = vocab_size, input_sentence_size
         self._path, self._downloads = path, Path(download_dir).expanduser()
         files = dict(data_files) if data_files else None
-        self._loaded: dict[str, Any] = {"path": path, "name": name, "revision": revision, "data_files": files}
+        self._load_arguments: dict[str, Any] = {"path": path, "name": name, "revision": revision, "data_files": files}
         self._splits = dict(splits or {})
         source, target = ((columns or {}).get(side) for side in ("source", "target"))
         self._columns = [source, target] if source and target else [source] if source else []
 
     def fingerprint(self) -> str:
-        """A hash of the text that was taken, and of the languages, which the paper's BLEU depends on."""
+        """Hash the copied text, and the languages, which the paper's BLEU depends on."""
         return self._fingerprint(SPLITS)
 
     def training_fingerprint(self) -> str:
-        """The same without the test text."""
+        """Hash the same without the test text."""
         return self._fingerprint(TRAINING)
 
     def _fingerprint(self, splits: Sequence[str]) -> str:
         try:
             sums = json.loads((self._folder / SUMS).read_text(encoding="utf-8"))
         except OSError as error:
-            told = f"the text of data.path={self._path} has not been taken yet: run `etude prepare` with the same data"
-            raise UserError(told) from error
-        taken = {name: found for name, found in sums.items() if name.partition(".")[0] in splits}
-        return digest([taken, list(self.languages)])
+            raise UserError(
+                f"the text of data.path={self._path} has not been taken yet: run `etude prepare` with the same data"
+            ) from error
+        chosen = {name: content for name, content in sums.items() if name.partition(".")[0] in splits}
+        return digest([chosen, list(self.languages)])
 
     def fetch(self) -> None:
-        """Load the dataset, and take out of it what is needed."""
+        """Load the dataset and copy the columns in use."""
         if not self._folder.is_dir():
             with make_folder(self._folder) as building:
                 if building is not None:
                     for split in SPLITS:
-                        self._take(split, building)
+                        self._write_columns(split, building)
                     sums = {file.name: content_sum(file) for file in sorted(building.iterdir())}
                     (building / SUMS).write_text(json.dumps(sums), encoding="utf-8")
 
     def pairs(self, split: str) -> Iterator[Pair]:
-        """The rows of a split, in the order of the dataset."""
+        """Yield the rows of a split, in the order of the dataset."""
         files = [self._folder / f"{split}.{number}" for number in range(len(self._columns))]
         return parallel_lines(files[0], files[-1])
 
     @property
     def _folder(self) -> Path:
-        """Where the text is kept: another one for another dataset, another choice of it, or other files."""
+        """The folder of the copied text, named by a hash of dataset, columns, splits and the state of local files."""
         if self._path is None or not self._columns:
             raise UserError("data=huggingface needs data.path, a dataset or a folder, and data.columns.source")
-        named = (self._loaded["data_files"] or {}).values()
+        named = (self._load_arguments["data_files"] or {}).values()
         places = [
             Path(self._path),
-            *(Path(one) for some in named for one in ([some] if isinstance(some, str) else some)),
+            *(Path(file) for paths in named for file in ([paths] if isinstance(paths, str) else paths)),
         ]
         files = [file for place in places for file in (sorted(place.rglob("*")) if place.is_dir() else [place])]
         stats = [[str(file), file.stat().st_size, file.stat().st_mtime_ns] for file in files if file.is_file()]
-        return self._downloads / digest([self._loaded, self._splits, self._columns, stats])
+        return self._downloads / digest([self._load_arguments, self._splits, self._columns, stats])
 
-    def _take(self, split: str, folder: Path) -> None:
-        """Write the columns of a split to a file each, a row on a line."""
+    def _write_columns(self, split: str, folder: Path) -> None:
+        """Write each column of a split to a file, one row per line."""
         if split not in self._splits:
             raise UserError(f"data.splits says nothing of {split}: name the dataset's own split, or a part of one")
-        dataset = _load(self._loaded, self._splits[split]).flatten()
+        dataset = _load(self._load_arguments, self._splits[split]).flatten()
         for column in self._columns:
             if column not in dataset.column_names:
                 near = did_you_mean(column, dataset.column_names)
@@ -108,8 +109,8 @@ class HuggingFaceCorpus(Corpus):
                     file.writelines(f"{' '.join(str(text or '').split())}\n" for text in rows[column])
 
 
-def _load(loaded: Mapping[str, Any], split: str) -> Any:
-    """A split of a dataset.
+def _load(arguments: Mapping[str, Any], split: str) -> Any:
+    """Load a split of a dataset.
 
     Raises:
         UserError: the package is missing, or cannot load it.
@@ -118,9 +119,9 @@ def _load(loaded: Mapping[str, Any], split: str) -> Any:
         import datasets
     except ImportError as error:
         raise UserError("data=huggingface needs datasets: pip install 'etude[huggingface]'") from error
-    logger.info("loading %s, %s", loaded["path"], split)
+    logger.info("loading %s, %s", arguments["path"], split)
     try:
-        return datasets.load_dataset(**loaded, split=split)
-    except Exception as error:  # whatever a loader, the hub or a network makes of it
+        return datasets.load_dataset(**arguments, split=split)
+    except Exception as error:  # a loader, the hub or the network may raise anything
         reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise UserError(f"datasets cannot load data.path={loaded['path']}, split {split}: {reason[0]}") from error
+        raise UserError(f"datasets cannot load data.path={arguments['path']}, split {split}: {reason[0]}") from error

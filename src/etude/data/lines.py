@@ -1,4 +1,4 @@
-"""Reading text line by line, plain or gzipped, with every complaint naming file and line."""
+"""Read text line by line, plain or gzipped; every error names the file and the line."""
 
 import gzip
 import hashlib
@@ -14,10 +14,10 @@ from etude.errors import UserError, did_you_mean
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a UTF-8 file, plain or gzipped (told by its first bytes), without their ends.
+    """Yield the lines of a UTF-8 file, plain or gzipped (detected by its first bytes), without line endings.
 
-    Only a line feed ends a line, so that two parallel files stay in step; what else Unicode takes for a line break
-    becomes a space. A byte-order mark is dropped.
+    Only a line feed ends a line, so that two parallel files stay aligned; other Unicode line breaks become spaces.
+    A byte-order mark is dropped.
 
     Raises:
         UserError: the file is missing, unreadable, empty, or not UTF-8 (with the line number).
@@ -37,7 +37,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def parallel_lines(source: Path, target: Path) -> Iterator[Pair]:
-    """The pairs of two files that translate each other line by line.
+    """Yield the pairs of two files that are translations of each other line by line.
 
     Raises:
         UserError: as `read_lines`; or the files differ in their number of lines (both are named).
@@ -55,10 +55,10 @@ def parallel_lines(source: Path, target: Path) -> Iterator[Pair]:
 
 
 def tsv_lines(file: Path) -> Iterator[Pair]:
-    """The pairs of a file whose first two columns are source and target; an empty line is a blank pair.
+    """Yield the pairs of a TSV file whose first two columns are source and target; an empty line is a blank pair.
 
     Raises:
-        UserError: as `read_lines`; or a line has another number of columns than the first, or fewer than two.
+        UserError: as `read_lines`; or a line has fewer than two columns, or not as many as the first line.
     """
     columns = 0
     for number, line in enumerate(read_lines(file), start=1):
@@ -76,7 +76,7 @@ def tsv_lines(file: Path) -> Iterator[Pair]:
 
 
 def content_sum(path: Path) -> str:
-    """The SHA-256 of a file's content; gzipped or not, the same text has the same sum.
+    """Compute the SHA-256 of a file's content; the same text has the same sum, gzipped or not.
 
     Raises:
         UserError: the file is missing or unreadable.

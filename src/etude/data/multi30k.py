@@ -1,8 +1,8 @@
 """Multi30k, task 1 (Elliott et al. 2016): 29,000 image captions in English and their translations.
 
 The files come from the public repository multi30k/dataset, or from a folder of the user's (`data.root`). Both are
-checked against the sums in the config, so that the fingerprint is known before anything is downloaded; files of a test
-set without sums are pinned by what was read (see `source_file.py`).
+checked against the sums in the config, so that the fingerprint is known before anything is downloaded; for files of a
+test set without sums, the checksum of the file that was read is used (see `source_file.py`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from etude.errors import UserError
 
 
 class Multi30k(Corpus):
-    """Captions in two of its languages, as `conf/data/multi30k_en_de.yaml` explains; `sums` lists the files."""
+    """Captions in two languages, as `conf/data/multi30k_en_de.yaml` explains; `sums` lists the files."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class Multi30k(Corpus):
         download_dir: str,
         sums: Mapping[str, str | None],
         vocab_size: int,
-        test: str = "test_2016_flickr",  # of configs that are older than the key
+        test: str = "test_2016_flickr",  # the default serves configs older than this key
     ) -> None:
         self.languages = (source, target)
         self.vocab_size = vocab_size
@@ -39,11 +39,11 @@ class Multi30k(Corpus):
         self._downloads = Path(download_dir).expanduser()
 
     def fingerprint(self) -> str:
-        """A hash of the pinned sums."""
+        """Hash the checksums of the files."""
         return self._fingerprint(SPLITS)
 
     def training_fingerprint(self) -> str:
-        """The same without the test set."""
+        """Hash the same without the test set."""
         return self._fingerprint(TRAINING)
 
     def _fingerprint(self, splits: Sequence[str]) -> str:
@@ -56,8 +56,8 @@ class Multi30k(Corpus):
                 file.fetch()
 
     def pairs(self, split: str) -> Iterator[Pair]:
-        """The captions and their translations, in the order of the files."""
-        source, target = (file.verified() for file in self._files(split))
+        """Yield the captions and their translations, in the order of the files."""
+        source, target = (file.verify() for file in self._files(split))
         return parallel_lines(source, target)
 
     def _files(self, split: str) -> list[SourceFile]:

@@ -1,11 +1,11 @@
-"""One split as numbers, written and read; and what becomes of awkward lines.
+"""Write and read the tokens of one split.
 
-- blank: a pair with a side of no tokens is left out, in every split;
-- long: a pair with a side of more than `max_tokens` is left out of training; in valid and test it stays, its source
-  cut to `max_tokens`, as a translator reads it, and its target to its first `max_tokens + 1` tokens: it does not end
-  there, so that EOS is not among them. Its text, which BLEU reads, stays whole.
+- blank: a pair with an empty side is left out of every split;
+- long: a pair with a side of more than `max_tokens` is left out of training. In valid and test it is kept: the source
+  is cut to `max_tokens`, as a translator reads it, and the target to its first `max_tokens + 1` tokens, without EOS.
+  Its text, which BLEU reads, is not cut.
 
-So no sequence is longer than `max_tokens + 1` tokens, EOS or BOS counted.
+So no sequence is longer than `max_tokens + 1` tokens, including EOS or BOS.
 """
 
 from collections import Counter
@@ -36,11 +36,11 @@ class TokenSplit:
     """One split: the tokens of both sides, row by row.
 
     Attributes:
-        folder, name: where it lies, and which one it is
-        vocab_size: V of its store; 0 where nobody said it
+        folder, name: the folder of its files, and the name of the split
+        vocab_size: V of its store; 0 if not given
         sources, targets: the two sides
         source_lengths, target_lengths: tokens in each row, EOS counted, (rows,) int64
-        target_counts: those of the target that the loss is of: all
+        target_counts: target tokens that the loss is computed on: all
     """
 
     def __init__(self, folder: Path, name: str, vocab_size: int = 0) -> None:
@@ -53,13 +53,13 @@ class TokenSplit:
         return len(self.sources)
 
     def collate(self, rows: npt.NDArray[np.int64], draw: "Draw") -> "Batch":
-        """The batch of some rows, as translation has it: nothing in it is left to chance."""
-        from etude.data.batch import make_batch  # which needs torch, and what prepares a text does not
+        """Make the batch of some rows for translation, which draws nothing at random."""
+        from etude.data.batch import make_batch  # imports torch, which preparing a text does without
 
-        return make_batch(self.sources.padded(rows), self.targets.padded(rows), rows)
+        return make_batch(self.sources.pad_rows(rows), self.targets.pad_rows(rows), rows)
 
     def longest(self, side: str) -> tuple[int, str]:
-        """The most tokens in a row of the source or target, and where that row stands."""
+        """Return the most tokens in a row of the source or target, and the location of that row."""
         lengths = self.source_lengths if side == "source" else self.target_lengths
         row = int(lengths.argmax())
         file = _text_file(self.folder, self.name, side)
@@ -68,13 +68,13 @@ class TokenSplit:
 
 
 def read_text(folder: Path, name: str) -> tuple[list[str], list[str]]:
-    """The source lines and the references of "valid" or "test", row by row."""
+    """Read the source lines and the references of "valid" or "test", row by row."""
     source, target = (_text_file(folder, name, side).read_text(encoding="utf-8").split("\n")[:-1] for side in SIDES)
     return source, target
 
 
 def write_split(folder: Path, name: str, pairs: Iterable[Pair], tokenizer: Tokenizer, limits: Limits) -> dict[str, int]:
-    """Tokenise one split, and keep the text of valid and test beside the tokens.
+    """Tokenise one split and write its tokens; of valid and test write the text too.
 
     Returns:
         counts: "pairs" written; "blank" and "dropped" (too long) left out; "cut"; "source_tokens", "target_tokens"
@@ -83,15 +83,15 @@ def write_split(folder: Path, name: str, pairs: Iterable[Pair], tokenizer: Token
         UserError: no pair is usable.
     """
     text: list[Pair] = []
-    fates: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     with ExitStack() as opened:
         writers = [opened.enter_context(TokenWriter(folder / f"{name}.{side}", len(tokenizer))) for side in SIDES]
         for chunk in tokenize(pairs, name, tokenizer, limits):
             for writer, lines in zip(writers, chunk.sides, strict=True):
                 writer.extend(*lines)
-            fates += chunk.counts
+            outcomes += chunk.counts
             text += chunk.text
-        counts = {fate: fates[fate] for fate in ("pairs", "blank", "dropped", "cut")}
+        counts = {outcome: outcomes[outcome] for outcome in ("pairs", "blank", "dropped", "cut")}
         counts["pairs"] += counts["cut"]
         if not counts["pairs"]:
             raise UserError(
@@ -106,9 +106,9 @@ def write_split(folder: Path, name: str, pairs: Iterable[Pair], tokenizer: Token
 
 
 def describe_counts(counts: dict[str, int]) -> str:
-    """The counts of `write_split` in words: "998 pairs (2 blank left out)"."""
-    fates = {"blank": "blank left out", "dropped": "too long left out", "cut": "cut"}
-    words = [f"{counts[fate]} {meaning}" for fate, meaning in fates.items() if counts[fate]]
+    """Format the counts of `write_split`: "998 pairs (2 blank left out)"."""
+    outcomes = {"blank": "blank left out", "dropped": "too long left out", "cut": "cut"}
+    words = [f"{counts[outcome]} {meaning}" for outcome, meaning in outcomes.items() if counts[outcome]]
     return f"{counts['pairs']} pairs" + (f" ({', '.join(words)})" if words else "")
 
 

@@ -1,8 +1,8 @@
-"""Text turned into numbers once, and shared by every run that wants the same numbers.
+"""Prepare a corpus (tokenizer and tokens) once, and share it among all runs with the same data settings.
 
 cache_dir/<16 hexadecimal digits>/       a hash of the corpus, the tokenizer's config and the limits
     train.source.pieces.npy  …ends.npy   the tokens, memory-mapped (the same for target, valid, test)
-    valid.source.txt  valid.target.txt   the text that valid was made from (the same for test)
+    valid.source.txt  valid.target.txt   the text of valid, before tokenisation (the same for test)
     tokenizer.model
     meta.json                            counts, file sizes and checksums; written last
 """
@@ -31,18 +31,18 @@ __all__ = ["Limits", "TokenSplit", "TokenStore", "find_prepared", "prepare"]
 logger = logging.getLogger(__name__)
 
 FORMAT = 2
-"""Raise it when the files or the rules change: older stores are then made anew."""
+"""Increase when the files or the rules change: older stores are then prepared again."""
 
 
 class TokenStore:
-    """A finished store, opened for reading.
+    """A complete store, opened for reading.
 
-    What is read is held against its checksums once: a split when it is first asked for, which takes about two seconds a
-    gigabyte, a millisecond for the embedded corpus. What reads a damaged file raises a UserError.
+    Files are checked against their checksums once: those of a split on its first use, which takes about two seconds per
+    gigabyte, a millisecond for the embedded corpus. Reading a damaged file raises a UserError.
 
     Attributes:
         path: its folder
-        meta: what `meta.json` says
+        meta: the content of `meta.json`
         vocab_size: V, the size of the vocabulary
     """
 
@@ -50,9 +50,9 @@ class TokenStore:
         """Open the store in the folder `path`.
 
         Raises:
-            UserError: there is none, or it is incomplete.
+            UserError: there is none, or it is not complete.
         """
-        meta = _meta(path)
+        meta = _read_meta(path)
         if meta is None:
             raise UserError(f"there is no complete token store in {path}; run `etude prepare`")
         self.path, self.meta = path, meta
@@ -61,29 +61,29 @@ class TokenStore:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The vocabulary that the text was cut with."""
+        """The tokenizer that the text was tokenised with."""
         self.verify("tokenizer.")
         return Tokenizer(self.path / "tokenizer.model")
 
     def split(self, name: str) -> TokenSplit:
-        """The tokens of "train", "valid" or "test"."""
+        """Open the tokens of "train", "valid" or "test"."""
         self.verify(f"{name}.")
         return TokenSplit(self.path, name, self.vocab_size)
 
     def text(self, name: str) -> tuple[list[str], list[str]]:
-        """The source lines and the references of "valid" or "test", row by row, as they were written."""
+        """Read the source lines and the references of "valid" or "test", row by row, before tokenisation."""
         self.verify(f"{name}.")
         return read_text(self.path, name)
 
-    def verify(self, beginning: str = "") -> None:
-        """See to it that the files whose names begin so, all if nothing is said, hold what was written to them.
+    def verify(self, prefix: str = "") -> None:
+        """Check the files whose names start with `prefix` (by default all) against their checksums.
 
         Raises:
-            UserError: one does not.
+            UserError: one differs.
         """
-        for name, written in self.meta["sums"].items():
-            if name.startswith(beginning) and name not in self._verified:
-                if checksum(self.path / name) != written:
+        for name, expected in self.meta["sums"].items():
+            if name.startswith(prefix) and name not in self._verified:
+                if checksum(self.path / name) != expected:
                     raise UserError(
                         f"{self.path / name} is damaged, for it no longer holds what was written to it: "
                         f"delete the folder {self.path}, and the same command prepares the text again"
@@ -92,22 +92,22 @@ class TokenStore:
 
 
 def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits) -> TokenStore:
-    """The store for this corpus, vocabulary and limits: opened if it is there, made first if not.
+    """Open the store for this corpus, tokenizer and limits; build it first if there is none.
 
-    Many processes may ask at once: one makes it, the others wait. One that is killed leaves nothing that counts.
+    Safe to call from many processes: one builds the store, the others wait. A process that is killed leaves no store.
 
     Raises:
-        UserError: from the corpus or the tokenizer; a split without a usable pair; a full disk; the text is changed
+        UserError: from the corpus or the tokenizer; a split has no usable pair; the disk is full; the text changes
             meanwhile.
     """
     path = cache_dir
     try:
-        key, path = _place_of_fetched(corpus, tokenizer, cache_dir, limits)
-        if _meta(path) is None:
+        key, path = _fetch_and_locate(corpus, tokenizer, cache_dir, limits)
+        if _read_meta(path) is None:
             path.parent.mkdir(parents=True, exist_ok=True)
             with _acquire(_lock(path)):
-                if _meta(path) is None:
-                    _make(path, corpus, tokenizer, limits, key)
+                if _read_meta(path) is None:
+                    _build(path, corpus, tokenizer, limits, key)
     except OSError as error:
         raise UserError(
             f"cannot prepare {path}: {error}; free some space or set cache_dir to another place, then start again"
@@ -116,36 +116,36 @@ def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: L
 
 
 def find_prepared(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits) -> TokenStore | None:
-    """The store for this corpus, vocabulary and limits, or None where it has not been made.
+    """Open the store for this corpus, tokenizer and limits; None if it has not been built.
 
     Raises:
-        UserError: the corpus cannot be had.
+        UserError: the corpus is not available.
     """
-    _, path = _place(corpus, tokenizer, cache_dir, limits)
-    return None if _meta(path) is None else TokenStore(path)
+    _, path = _locate(corpus, tokenizer, cache_dir, limits)
+    return None if _read_meta(path) is None else TokenStore(path)
 
 
-def _place(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits) -> tuple[dict[str, Any], Path]:
-    """What a store is made from, and the folder that follows from it."""
-    pieces = asdict(tokenizer) | tokenizer.further_options()
-    config = {name: value for name, value in pieces.items() if value is not None}
+def _locate(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits) -> tuple[dict[str, Any], Path]:
+    """Return the key that identifies a store, and the folder that is named by its hash."""
+    options = asdict(tokenizer) | tokenizer.further_options()
+    config = {name: value for name, value in options.items() if value is not None}
     key = {"format": FORMAT, "corpus": corpus.fingerprint(), "tokenizer": config, "limits": asdict(limits)}
     return key, cache_dir.expanduser() / digest(key)
 
 
-def _place_of_fetched(
+def _fetch_and_locate(
     corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits
 ) -> tuple[dict[str, Any], Path]:
-    """The same, after fetching a text that has no fingerprint before."""
+    """Locate the store; if the corpus has no fingerprint yet, fetch it first."""
     try:
-        return _place(corpus, tokenizer, cache_dir, limits)
+        return _locate(corpus, tokenizer, cache_dir, limits)
     except UserError:
         corpus.fetch()
-        return _place(corpus, tokenizer, cache_dir, limits)
+        return _locate(corpus, tokenizer, cache_dir, limits)
 
 
-def _make(path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits, key: dict[str, Any]) -> None:
-    """Build the store beside its place, then move it there. The caller holds the lock of `path`."""
+def _build(path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits, key: dict[str, Any]) -> None:
+    """Build the store in a temporary folder beside `path`, then rename it. The caller holds the lock of `path`."""
     _remove_leftovers(path)
     began = time.monotonic()
     corpus.fetch()
@@ -153,24 +153,25 @@ def _make(path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits, 
     building.mkdir()
     try:
         key = key | {"training": corpus.training_fingerprint()}
-        model, alike = building / "tokenizer.model", _of_same_training(path.parent, key)
-        if alike:
-            logger.info("taking over all but the test text from %s", alike.path)
-            for name in alike.meta["files"]:
+        model, similar = building / "tokenizer.model", _find_same_training(path.parent, key)
+        if similar:
+            logger.info("taking over all but the test text from %s", similar.path)
+            for name in similar.meta["files"]:
                 if not name.startswith("test."):
-                    link_or_copy(alike.path / name, building / name)
+                    link_or_copy(similar.path / name, building / name)
         else:
             logger.info("learning %d subwords", tokenizer.vocab_size)
             model.write_bytes(tokenizer.train(_sentences(corpus, tokenizer.input_sentence_size)))
-        learned, splits = Tokenizer(model), {name: alike.meta["splits"][name] for name in TRAINING} if alike else {}
+        vocabulary = Tokenizer(model)
+        splits = {name: similar.meta["splits"][name] for name in TRAINING} if similar else {}
         missing = [name for name in SPLITS if name not in splits]
         logger.info("tokenising %s", ", ".join(missing))
-        splits |= {name: write_split(building, name, corpus.pairs(name), learned, limits) for name in missing}
+        splits |= {name: write_split(building, name, corpus.pairs(name), vocabulary, limits) for name in missing}
         files = sorted(building.iterdir())
         sizes = {file.name: file.stat().st_size for file in files}
         sums = {file.name: checksum(file) for file in files}
-        meta = {**key, "vocab_size": len(learned), "splits": splits, "files": sizes, "sums": sums}
-        if sources := alike.meta.get("sources") if alike else corpus.source_counts():
+        meta = {**key, "vocab_size": len(vocabulary), "splits": splits, "files": sizes, "sums": sums}
+        if sources := similar.meta.get("sources") if similar else corpus.source_counts():
             meta["sources"] = sources
         write_json(building / "meta.json", meta | {"sum": digest(meta)})
         if corpus.fingerprint() != key["corpus"]:
@@ -180,13 +181,13 @@ def _make(path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits, 
     finally:
         shutil.rmtree(building, ignore_errors=True)
     summary = "; ".join(f"{name} {describe_counts(counts)}" for name, counts in splits.items())
-    logger.info("prepared in %.1f s: %s; %d subwords; %s", time.monotonic() - began, summary, len(learned), path)
+    logger.info("prepared in %.1f s: %s; %d subwords; %s", time.monotonic() - began, summary, len(vocabulary), path)
 
 
-def _of_same_training(folder: Path, key: dict[str, Any]) -> TokenStore | None:
-    """A whole store among those in a folder that was made from the same, its test text apart."""
+def _find_same_training(folder: Path, key: dict[str, Any]) -> TokenStore | None:
+    """Find an intact store in `folder` that differs from `key` in its test text at most."""
     for file in sorted(folder.glob("*/meta.json")):
-        meta = _meta(file.parent) or {}
+        meta = _read_meta(file.parent) or {}
         if all(meta.get(name) == key[name] for name in key if name != "corpus"):
             with suppress(UserError, OSError):  # damaged, or removed meanwhile
                 store = TokenStore(file.parent)
@@ -196,29 +197,29 @@ def _of_same_training(folder: Path, key: dict[str, Any]) -> TokenStore | None:
     return None
 
 
-def _sentences(corpus: Corpus, most: int | None) -> Iterator[str]:
-    """Both sides of the training pairs, or of as many as make `most` sentences, evenly spread over the text.
+def _sentences(corpus: Corpus, limit: int | None) -> Iterator[str]:
+    """Yield both sides of the training pairs, at most `limit` sentences, evenly spread over the text.
 
-    Which they are follows from the text alone; sentencepiece's own choice would differ from one time to the next.
+    The selection depends on the text alone; sentencepiece's own sampling would differ from one call to the next.
     """
-    taken = total = sum(1 for _ in filter(all, corpus.pairs("train"))) if most else 0
-    if most and 2 * total > most:
-        taken = max(1, most // 2)
+    taken = total = sum(1 for _ in filter(all, corpus.pairs("train"))) if limit else 0
+    if limit and 2 * total > limit:
+        taken = max(1, limit // 2)
         logger.info("the subwords are learned from %d of %d training pairs, evenly spread", taken, total)
     for number, pair in enumerate(filter(all, corpus.pairs("train"))):
         if taken == total or (number + 1) * taken // total > number * taken // total:
             yield from pair
 
 
-def _meta(path: Path) -> dict[str, Any] | None:
-    """What `meta.json` says, or None where the store is missing or torn."""
+def _read_meta(path: Path) -> dict[str, Any] | None:
+    """Read `meta.json`; None if the store is missing or incomplete."""
     try:
         meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
-        whole = meta.pop("sum") == digest(meta)
-        whole = whole and all((path / name).stat().st_size == size for name, size in meta["files"].items())
+        intact = meta.pop("sum") == digest(meta)
+        intact = intact and all((path / name).stat().st_size == size for name, size in meta["files"].items())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return meta if whole else None
+    return meta if intact else None
 
 
 def _lock(path: Path) -> FileLock:
@@ -226,7 +227,7 @@ def _lock(path: Path) -> FileLock:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Remove what dead processes were building: the folders whose lock nobody else holds."""
+    """Remove the unfinished folders of dead processes: those whose lock nobody holds."""
     for leftover in path.parent.glob(".*.building"):
         final = path.with_name(leftover.name.removeprefix(".").removesuffix(".building"))
         try:
@@ -237,7 +238,7 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def _acquire(lock: FileLock) -> AcquireReturnProxy:
-    """Take `lock` until the `with` ends, saying so where another process has it."""
+    """Acquire `lock`, logging if another process holds it."""
     try:
         return lock.acquire(timeout=0)
     except Timeout:

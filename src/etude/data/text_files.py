@@ -1,9 +1,9 @@
 """`data=files`: a user's own text, as two parallel files or one TSV, plain or gzipped.
 
-Where no validation or test text is given, `holdout` pairs for each are taken out of the training text. They are the
-pairs whose source sentences have the smallest hashes: the choice looks random, is the same on every machine, and one
-line more or less in the files moves at most one pair. A source sentence that is held out occurs in no other split:
-its repetitions are left out altogether.
+If no validation or test text is given, `holdout` pairs for each are held out of the training text: the pairs whose
+source sentences have the smallest hashes. This choice looks random, is the same on every machine, and one line more or
+less in the files moves at most one pair. A source sentence that is held out occurs in no other split: its repetitions
+are left out altogether.
 """
 
 import hashlib
@@ -21,9 +21,9 @@ logger = logging.getLogger(__name__)
 
 
 class FilesCorpus(Corpus):
-    """Text files of the user's own, as `conf/data/files.yaml` explains them.
+    """The user's own text files, as `conf/data/files.yaml` explains.
 
-    Where all three keys of `valid` or `test` are null, pairs are held out of the training text.
+    If all three keys of `valid` or `test` are null, pairs are held out of the training text.
     """
 
     def __init__(
@@ -45,14 +45,15 @@ class FilesCorpus(Corpus):
         self.vocab_size = vocab_size
 
     def fingerprint(self) -> str:
-        """A hash of what the files hold, read as a stream, and of the languages, which the paper's BLEU depends on."""
-        sums = {split: [content_sum(path) for path in files] for split, files in self._texts.items()}
+        """Hash the content of the files, read as a stream, and the languages, which the paper's BLEU depends on."""
+        sums = {split: [content_sum(path) for path in files] for split, files in self._split_files.items()}
         return digest([sums, self.holdout if len(sums) < 3 else 0, list(self.languages)])
 
     def training_fingerprint(self) -> str:
-        """The same without the files to test on; where there are none, the training text lacks what is held out."""
-        sums = {split: [content_sum(path) for path in files] for split, files in self._texts.items() if split != "test"}
-        lacking = [split for split in self._files if split not in self._texts]
+        """Hash the same without the test files; if there are none, the number of held-out pairs counts."""
+        training = {split: files for split, files in self._split_files.items() if split != "test"}
+        sums = {split: [content_sum(path) for path in files] for split, files in training.items()}
+        lacking = [split for split in self._files if split not in self._split_files]
         return digest([sums, lacking, self.holdout if lacking else 0, list(self.languages)])
 
     def fetch(self) -> None:
@@ -69,45 +70,45 @@ class FilesCorpus(Corpus):
                 )
 
     def pairs(self, split: str) -> Iterator[Pair]:
-        """The pairs of `split`, in the order of the files that they come from."""
-        if split in self._texts and (split != "train" or len(self._texts) == 3):
+        """Yield the pairs of `split`, in the order of the files that they come from."""
+        if split in self._split_files and (split != "train" or len(self._split_files) == 3):
             return self._read(split)
         return self._divide(split)
 
     @cached_property
-    def _texts(self) -> dict[str, list[Path]]:
-        """The files of each split that has some: source and target, or one TSV."""
-        texts: dict[str, list[Path]] = {}
-        for split, named in self._files.items():
-            given = {key: Path(name).expanduser() for key, name in named.items() if name is not None}
+    def _split_files(self) -> dict[str, list[Path]]:
+        """The files of each split that has any: source and target, or one TSV."""
+        files: dict[str, list[Path]] = {}
+        for split, paths in self._files.items():
+            given = {key: Path(name).expanduser() for key, name in paths.items() if name is not None}
             if given.keys() in ({"tsv"}, {"source", "target"}):
-                texts[split] = [given[key] for key in ("source", "target", "tsv") if key in given]
+                files[split] = [given[key] for key in ("source", "target", "tsv") if key in given]
             elif given or split == "train":
                 key = "data" if split == "train" else f"data.{split}"
                 raise UserError(f"data=files needs {key}.source and {key}.target, two files, or {key}.tsv alone")
-        return texts
+        return files
 
     def _read(self, split: str) -> Iterator[Pair]:
-        source, *target = self._texts[split]
+        source, *target = self._split_files[split]
         return parallel_lines(source, target[0]) if target else tsv_lines(source)
 
     def _divide(self, split: str) -> Iterator[Pair]:
-        """The pairs of the training files that belong to `split` once some are held out."""
-        held_out = self._held_out
-        met: set[int] = set()
+        """Yield the pairs of the training files that belong to `split` after the hold-out."""
+        held_out = self._split_of_held_out
+        seen: set[int] = set()
         for source, target in self._read("train"):
             key = _hash(source)
             if split == "train":
                 if key not in held_out:
                     yield source, target
-            elif held_out.get(key) == split and key not in met and target:
-                met.add(key)
+            elif held_out.get(key) == split and key not in seen and target:
+                seen.add(key)
                 yield source, target
 
     @cached_property
-    def _held_out(self) -> dict[int, str]:
-        """Which source sentences, by hash, belong to a split that has no files."""
-        lacking = [split for split in self._files if split not in self._texts]
+    def _split_of_held_out(self) -> dict[int, str]:
+        """The split of each held-out source sentence, by its hash, for the splits without files."""
+        lacking = [split for split in self._files if split not in self._split_files]
         wanted = self.holdout * len(lacking)
         sentences = {_hash(source) for source, target in self._read("train") if source and target}
         if not 0 < 2 * wanted <= len(sentences):

@@ -1,6 +1,6 @@
 """The tokens of one side of a split in two files, written as a stream and read as a memory map.
 
-<name>.pieces.npy    the tokens of all lines, end to end; 2 bytes each where the vocabulary allows it
+<name>.pieces.npy    the tokens of all lines, concatenated; 2 bytes each where the vocabulary allows it
 <name>.ends.npy      where each line ends
 """
 
@@ -15,14 +15,14 @@ from etude.data.tokenizer import PAD
 
 
 class TokenArray:
-    """The tokens of one side, every line's end to end in one memory-mapped array; EOS is among them where a line ends.
+    """The tokens of one side, all lines concatenated in one memory-mapped array, each with its EOS.
 
     Attributes:
         lengths: tokens in each line
     """
 
     def __init__(self, path: Path) -> None:
-        """Map the files that `TokenWriter` made; nothing is read before it is used."""
+        """Memory-map the files that `TokenWriter` wrote; tokens are read when they are used."""
         self._flat: npt.NDArray[np.integer] = np.asarray(np.load(f"{path}.pieces.npy", mmap_mode="r"))
         ends = np.load(f"{path}.ends.npy")
         self._starts = np.concatenate([[0], ends[:-1]])
@@ -32,25 +32,25 @@ class TokenArray:
         return len(self.lengths)
 
     def __getitem__(self, row: int) -> npt.NDArray[np.integer]:
-        """The tokens of one line."""
+        """Return the tokens of one line."""
         start = self._starts[row]
         return self._flat[start : start + self.lengths[row]]
 
-    def padded(self, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-        """The lines `rows`, each filled up with PAD: (B, longest), int64."""
+    def pad_rows(self, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+        """Return the lines `rows` padded with PAD to the longest: (B, longest), int64."""
         lengths = self.lengths[rows][:, None]
         columns = np.arange(lengths.max())
-        filled = np.full((len(rows), len(columns)), PAD, dtype=np.int64)
-        held = columns < lengths
-        filled[held] = self._flat[(self._starts[rows][:, None] + columns)[held]]
-        return filled
+        padded = np.full((len(rows), len(columns)), PAD, dtype=np.int64)
+        is_token = columns < lengths
+        padded[is_token] = self._flat[(self._starts[rows][:, None] + columns)[is_token]]
+        return padded
 
 
 class TokenWriter:
-    """Writes the files of a `TokenArray` chunk by chunk; of what was written it keeps the lengths of lines alone.
+    """Writes the files of a `TokenArray` chunk by chunk, keeping only the lengths of the lines in memory.
 
     Attributes:
-        tokens: how many have been written
+        tokens: number of tokens written so far
     """
 
     def __init__(self, path: Path, vocab_size: int) -> None:
@@ -65,7 +65,7 @@ class TokenWriter:
         return self
 
     def extend(self, flat: npt.NDArray[np.int32], lengths: npt.NDArray[np.int32]) -> None:
-        """Append lines: their tokens end to end, and how many each has."""
+        """Append lines, given their concatenated tokens and the length of each."""
         self._file.write(flat.astype(self._dtype).tobytes())
         self._lengths.append(lengths)
         self.tokens += len(flat)
@@ -74,7 +74,7 @@ class TokenWriter:
         with self._file:
             if kind is None:
                 self._file.seek(0)
-                self._write_header()  # which has room for a longer number: the tokens stay where they are
+                self._write_header()  # the header is padded: a longer number does not move the tokens
                 np.save(f"{self._path}.ends.npy", np.cumsum(np.concatenate(self._lengths), dtype=np.int64))
 
     def _write_header(self) -> None:

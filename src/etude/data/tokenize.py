@@ -1,6 +1,6 @@
-"""Pairs turned into tokens, a chunk at a time: in this process, or where the text is large on all cores.
+"""Tokenise pairs chunk by chunk: in this process, or, if the text is large, on all cores.
 
-The chunks come back in the order of the text, so that whoever makes them, the result is the same to the byte.
+Chunks are returned in the order of the text, so that the result is byte-identical either way.
 """
 
 import os
@@ -21,59 +21,59 @@ from etude.data.corpus import Pair
 from etude.data.tokenizer import EOS, Tokenizer
 from etude.errors import UserError
 
-CHUNK = 8192
+CHUNK_SIZE = 8192
 """Pairs tokenised at a time."""
 
-ALONE = 16
-"""Chunks that are sooner tokenised here than processes are started."""
+MIN_PARALLEL_CHUNKS = 16
+"""Fewer chunks are tokenised faster in this process than worker processes start."""
 
-MOST_PROCESSES = 8
-"""More would wait for the one that reads, and each takes memory."""
+MAX_PROCESSES = 8
+"""More would wait for the process that reads, and each takes memory."""
 
 Tokens = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How many tokens a line may have, on either side, EOS not counted."""
+    """The most tokens that a line may have, on either side, EOS not counted."""
 
     max_tokens: int
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some pairs of a split as numbers."""
+    """Some tokenised pairs of a split."""
 
-    sides: tuple[tuple[Tokens, Tokens], tuple[Tokens, Tokens]]  # of source and target: tokens end to end, and lengths
+    sides: tuple[tuple[Tokens, Tokens], tuple[Tokens, Tokens]]  # of source and target: concatenated tokens, and lengths
     text: list[Pair]  # of valid and test
     counts: Counter[str]  # "pairs", "cut", "blank", "dropped"
 
 
 def tokenize(pairs: Iterable[Pair], name: str, tokenizer: Tokenizer, limits: Limits) -> Iterator[Chunk]:
-    """The pairs of the split `name` as numbers, in their order.
+    """Tokenise the pairs of the split `name`, in their order.
 
     Raises:
-        UserError: a process that helps is killed.
+        UserError: a worker process is killed.
     """
     rest = iter(pairs)
-    chunks = iter(lambda: list(islice(rest, CHUNK)), [])
-    first = list(islice(chunks, ALONE))
-    processes = min(_cores(), MOST_PROCESSES)
-    if len(first) < ALONE or processes == 1:
+    chunks = iter(lambda: list(islice(rest, CHUNK_SIZE)), [])
+    first = list(islice(chunks, MIN_PARALLEL_CHUNKS))
+    processes = min(_count_cores(), MAX_PROCESSES)
+    if len(first) < MIN_PARALLEL_CHUNKS or processes == 1:
         return (tokenize_chunk(chunk, name, tokenizer, limits) for chunk in chain(first, chunks))
-    return _spread(chain(first, chunks), name, tokenizer.model_file, limits, processes)
+    return _tokenize_in_processes(chain(first, chunks), name, tokenizer.model_file, limits, processes)
 
 
 def tokenize_chunk(pairs: list[Pair], name: str, tokenizer: Tokenizer, limits: Limits, threads: int = -1) -> Chunk:
-    """Some pairs of the split `name` as numbers, those left out that `splits.py` says."""
+    """Tokenise some pairs of the split `name`; `splits.py` documents which are left out or cut."""
     encoded = [tokenizer.encode_all(lines, threads) for lines in zip(*pairs, strict=True)]
     sides: list[list[list[int]]] = [[], []]
     text: list[Pair] = []
     counts: Counter[str] = Counter()
     for pair, source, target in zip(pairs, *encoded, strict=True):
-        fate = _fate(name, max(len(source), len(target)), min(len(source), len(target)), limits)
-        counts[fate] += 1
-        if fate in ("pairs", "cut"):
+        outcome = _classify(name, max(len(source), len(target)), min(len(source), len(target)), limits)
+        counts[outcome] += 1
+        if outcome in ("pairs", "cut"):
             sides[0].append([*source[: limits.max_tokens], EOS])
             sides[1].append([*target, EOS][: limits.max_tokens + 1])
             if name != "train":
@@ -81,20 +81,20 @@ def tokenize_chunk(pairs: list[Pair], name: str, tokenizer: Tokenizer, limits: L
     return Chunk((_flatten(sides[0]), _flatten(sides[1])), text, counts)
 
 
-def _spread(
+def _tokenize_in_processes(
     chunks: Iterable[list[Pair]], name: str, model_file: Path, limits: Limits, processes: int
 ) -> Iterator[Chunk]:
-    """The same by several processes, none of which is far ahead of what has been taken."""
-    context = get_context("spawn")  # a fork would copy the locks of other threads, held or not
-    waiting: deque[Future[Chunk]] = deque()
+    """Tokenise chunks in worker processes, at most two chunks per process ahead of the consumer."""
+    context = get_context("spawn")  # a fork would copy the locks of other threads, locked or not
+    pending: deque[Future[Chunk]] = deque()
     try:
-        with ProcessPoolExecutor(processes, context, _load, (model_file,)) as pool:
+        with ProcessPoolExecutor(processes, context, _init_worker, (model_file,)) as pool:
             for chunk in chunks:
-                waiting.append(_submit(pool, chunk, name, limits))
-                if len(waiting) > 2 * processes:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+                pending.append(_submit(pool, chunk, name, limits))
+                if len(pending) > 2 * processes:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
     except BrokenProcessPool as error:
         raise UserError(
             "a process that helped to tokenise the text was killed (is there memory for it?): start again"
@@ -103,30 +103,30 @@ def _spread(
 
 def _submit(pool: ProcessPoolExecutor, chunk: list[Pair], name: str, limits: Limits) -> Future[Chunk]:
     try:
-        return pool.submit(_work, chunk, name, limits)
+        return pool.submit(_tokenize_in_worker, chunk, name, limits)
     except (OSError, ValueError) as error:  # the handle of a process that was killed just now, or its number, -1
         raise BrokenProcessPool(str(error)) from error
 
 
 _tokenizer: Tokenizer
-"""Of a process that helps."""
+"""The tokenizer of a worker process."""
 
 
-def _load(model_file: Path) -> None:
+def _init_worker(model_file: Path) -> None:
     global _tokenizer
     _tokenizer = Tokenizer(model_file)
     Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """End this process with the one that it helps: if that is killed, nobody else would tell it to."""
+    """End this worker when its parent ends, even if that is killed."""
     parent = parent_process()
     if parent is not None:
         parent.join()
         os._exit(1)
 
 
-def _work(pairs: list[Pair], name: str, limits: Limits) -> Chunk:
+def _tokenize_in_worker(pairs: list[Pair], name: str, limits: Limits) -> Chunk:
     return tokenize_chunk(pairs, name, _tokenizer, limits, threads=1)
 
 
@@ -135,8 +135,8 @@ def _flatten(lines: list[list[int]]) -> tuple[Tokens, Tokens]:
     return np.fromiter(chain.from_iterable(lines), np.int32, int(lengths.sum())), lengths
 
 
-def _fate(name: str, longest: int, shortest: int, limits: Limits) -> str:
-    """Under which count a pair goes whose sides have so many tokens."""
+def _classify(name: str, longest: int, shortest: int, limits: Limits) -> str:
+    """Return the count that a pair belongs to, given the tokens of its longer and shorter side."""
     if shortest == 0:
         return "blank"
     if longest <= limits.max_tokens:
@@ -144,5 +144,5 @@ def _fate(name: str, longest: int, shortest: int, limits: Limits) -> str:
     return "dropped" if name == "train" else "cut"
 
 
-def _cores() -> int:
+def _count_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

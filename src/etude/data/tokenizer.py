@@ -1,7 +1,7 @@
-"""Subwords: learning a shared vocabulary, and turning text into tokens and back (paper, section 5.1).
+"""Learn a shared subword vocabulary, and convert text to tokens and back (paper, section 5.1).
 
-Pieces are learned from the text of both languages together, so that one embedding matrix serves both (section 3.4).
-White space of any kind and length counts as one space. Beyond that the text is taken as it is written
+Subwords are learned from the text of both languages together, so that one embedding matrix serves both (section 3.4).
+White space of any kind and length counts as one space. Otherwise the text is not normalised
 (`normalization: identity`): a normalised target side, with its ligatures and full-width letters replaced, could never
 reproduce the reference that BLEU compares it with.
 """
@@ -23,27 +23,27 @@ NORMALIZATIONS = ("identity", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf")
 
 @dataclass(frozen=True, kw_only=True)
 class SentencePiece:
-    """How to learn a vocabulary with sentencepiece (Kudo and Richardson 2018)."""
+    """The options for learning a vocabulary with sentencepiece (Kudo and Richardson 2018)."""
 
     model_type: str  # "bpe" (Sennrich et al. 2016), "unigram" (Kudo 2018), "char" or "word"
     vocab_size: int  # subwords in all, PAD, BOS, EOS and UNK included
-    hard_vocab_limit: bool  # whether the text must fill the vocabulary; else it may have fewer
-    character_coverage: float  # the share of all characters that get a piece of their own; the rest becomes UNK
-    normalization: str  # sentencepiece's name for what is done to the text first
-    input_sentence_size: int | None = None  # learn from so many sentences at most; None (and configs of before): all
+    hard_vocab_limit: bool  # whether the text must fill the vocabulary; else it may have fewer subwords
+    character_coverage: float  # the share of all characters that get a subword of their own; the rest becomes UNK
+    normalization: str  # sentencepiece's name of the normalisation rule
+    input_sentence_size: int | None = None  # learn from at most so many sentences; None (also in older configs): all
 
     def further_options(self) -> dict[str, Any]:
-        """What else sentencepiece is told, beyond the fields."""
+        """Return further keyword arguments for sentencepiece's trainer, beyond the fields."""
         return {}
 
     def train(self, text: Iterable[str]) -> bytes:
         """Learn the subwords of `text`; the same text gives the same bytes.
 
         Returns:
-            the sentencepiece model, as it is written to a file
+            the serialised sentencepiece model
 
         Raises:
-            UserError: the text cannot fill the vocabulary, or needs a larger one for its characters alone.
+            UserError: the text cannot fill the vocabulary, or its characters alone need a larger one.
         """
         import sentencepiece
 
@@ -67,7 +67,7 @@ class SentencePiece:
                 unk_id=UNK,
                 num_threads=1,  # more make the order of merges, and so the bytes, depend on chance
                 **self.further_options(),
-                max_sentence_length=1_000_000,  # bytes; sentencepiece skips longer ones without a word
+                max_sentence_length=1_000_000,  # bytes; sentencepiece skips longer ones silently
                 minloglevel=2,
             )
         except RuntimeError as error:
@@ -81,7 +81,7 @@ class SentencePiece:
         size = f"tokenizer.vocab_size={self.vocab_size}"
         if most := re.search(r"size too high.*<= (\d+)", message):
             return UserError(
-                f"{size} is more than this text can fill: it has {most[1]} pieces; "
+                f"{size} is more than this text can fill: it has {most[1]} subwords; "
                 f"set tokenizer.vocab_size to at most {most[1]}, or tokenizer.hard_vocab_limit=false, or give more text"
             )
         if least := re.search(r"smaller than required_chars. \d+ vs (\d+)", message):
@@ -95,21 +95,21 @@ class SentencePiece:
 
 
 class MixedPieces(SentencePiece):
-    """The same, where a piece may join letters and other characters: a bracket and its label, `(NP`, can be one."""
+    """`SentencePiece` whose subwords may join letters and other characters, such as `(NP`, a bracket and its label."""
 
     def further_options(self) -> dict[str, Any]:
-        """Only words are kept apart."""
+        """Let subwords cross Unicode scripts; only word boundaries separate them."""
         return {"split_by_unicode_script": False}
 
 
 class Tokenizer:
-    """A learned vocabulary: text to tokens and back."""
+    """A learned vocabulary that converts text to tokens and back."""
 
     def __init__(self, model_file: Path) -> None:
         """Load a sentencepiece model.
 
         Raises:
-            UserError: the file is missing or is no such model.
+            UserError: the file is missing or not a sentencepiece model.
         """
         import sentencepiece
 
@@ -121,29 +121,29 @@ class Tokenizer:
             raise UserError(f"{model_file} is not a tokenizer model ({error}); prepare the data again") from error
 
     def __len__(self) -> int:
-        """The number of subwords, V, the four special ones included."""
+        """The vocabulary size V, including the four special tokens."""
         return self._processor.get_piece_size()
 
     def encode(self, text: str) -> list[int]:
-        """The tokens of one line, without BOS and EOS; an empty list for a blank one."""
+        """Convert one line to tokens, without BOS and EOS; a blank line gives an empty list."""
         return self._processor.encode(_normalize_spaces(text))
 
     def encode_all(self, lines: Iterable[str], threads: int = -1) -> list[list[int]]:
-        """The tokens of many lines, faster than one by one; with so many threads, or one a core."""
+        """Convert many lines to tokens, faster than one by one; -1 threads is one per core."""
         return self._processor.encode([_normalize_spaces(line) for line in lines], num_threads=threads)
 
-    def pieces(self, tokens: Sequence[int]) -> list[str]:
-        """The tokens as they are written in the vocabulary, `▁` for the space before a word."""
+    def subwords(self, tokens: Sequence[int]) -> list[str]:
+        """Convert tokens to their strings in the vocabulary, with `▁` for the space before a word."""
         return [self._processor.id_to_piece(token) for token in self._replace_unknown(tokens)]
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of some tokens; PAD, BOS and EOS are nothing, UNK and numbers past the last one are " ⁇ "."""
+        """Convert tokens to text; PAD, BOS and EOS become nothing, UNK and numbers beyond the vocabulary " ⁇ "."""
         return self._processor.decode(self._replace_unknown(tokens))
 
     def _replace_unknown(self, tokens: Sequence[int]) -> list[int]:
-        """UNK for each that is past the vocabulary.
+        """Replace tokens beyond the vocabulary by UNK.
 
-        A model may have more rows than there are subwords (`model.vocabulary`) and say one before it knows better.
+        A model may have more rows than there are subwords (`model.vocabulary`), and an untrained one may generate one.
         """
         return [int(token) if token < len(self) else UNK for token in tokens]
 
@@ -153,7 +153,7 @@ def _normalize_spaces(text: str) -> str:
 
 
 def _keep_failures(text: Iterable[str], failures: list[Exception]) -> Iterator[str]:
-    """`text`, keeping what goes wrong in it: sentencepiece would report it as its own error, or not at all."""
+    """Yield the lines of `text` and record its exception, which sentencepiece would mask or swallow."""
     try:
         for line in text:
             yield _normalize_spaces(line)

@@ -1,12 +1,12 @@
-"""Constituency trees: read from Penn-style brackets, written as one line of text, and read back from such a line.
+"""Constituency trees: read from Penn-style brackets, linearised to a line of text, and restored from such a line.
 
 A line holds everything but the words (Vinyals, Kaiser et al. 2015, "Grammar as a Foreign Language", section 3): depth
-first, a constituent is `(NP ... )NP`, its label at both ends, and a word is its part-of-speech tag. All tags are
-normalised to XX, but for those of punctuation, which the scorer leaves out by their tags. The top has no brackets:
+first, a constituent is `(NP ... )NP`, with its label at both ends, and a word is its part-of-speech tag. All tags are
+normalised to XX, except those of punctuation, by which the scorer leaves it out. The top has no brackets:
 
     (S (NP XX )NP (VP XX (NP XX XX )NP )VP . )S
 
-Line and words together are the tree again: the k-th tag stands for the k-th word.
+Line and words together restore the tree: the k-th tag stands for the k-th word.
 """
 
 import re
@@ -19,7 +19,7 @@ from etude.errors import UserError
 
 TOP = "TOP"
 PUNCTUATION = frozenset({",", ":", "``", "''", "."})
-"""The tags of the Penn treebank that EVALB's COLLINS.prm leaves out; brackets have others."""
+"""The tags of the Penn treebank that EVALB's COLLINS.prm leaves out; those of brackets are not among them."""
 
 _TOPS = ("", "TOP", "ROOT", "S1")
 _EMPTY = "-NONE-"
@@ -38,24 +38,24 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A constituent: its label, and what it consists of."""
+    """A constituent: its label and its children."""
 
     label: str
     children: "tuple[Tree | Leaf, ...]"
 
     @property
     def leaves(self) -> list[Leaf]:
-        """Its words, from left to right."""
+        """The leaves, from left to right."""
         return [leaf for child in self.children for leaf in (child.leaves if isinstance(child, Tree) else [child])]
 
 
 def read_trees(file: Path) -> Iterator[Tree]:
-    """Read the trees of a file, `( (S (NP (DT the) (NN cat)) (VP (VBZ sleeps))))`, on one line each or on several.
+    """Read the trees of a file, `( (S (NP (DT the) (NN cat)) (VP (VBZ sleeps))))`, each on one line or on several.
 
     Raises:
-        UserError: as `read_lines`; or a tree does not close, or is none. The sentence names file and line.
+        UserError: as `read_lines`; or a tree does not close, or is malformed. The message names file and line.
     """
-    opened: list[tuple[int, list[str | Tree | Leaf]]] = []  # the line where a bracket opens, and what is in it so far
+    opened: list[tuple[int, list[str | Tree | Leaf]]] = []  # the line where a bracket opens, and its content so far
     for number, line in enumerate(read_lines(file), start=1):
         for token in _TOKEN.findall(line):
             if token == "(":
@@ -64,7 +64,7 @@ def read_trees(file: Path) -> Iterator[Tree]:
                 raise UserError(f"{file}, line {number}: {token!r} stands outside of any tree; check the brackets")
             elif token == ")":
                 start, parts = opened.pop()
-                node = _node(parts)
+                node = _make_node(parts)
                 if node is None or (isinstance(node, Leaf) and not opened):
                     raise UserError(
                         f"{file}, line {start}: the bracket that opens here is neither (TAG word) nor (LABEL (...) ...)"
@@ -80,37 +80,37 @@ def read_trees(file: Path) -> Iterator[Tree]:
 
 
 def normalize(tree: Tree) -> Tree | None:
-    """The tree as it is learned and scored: a TOP, no empty elements, no functional tags.
+    """Normalise a tree for training and scoring: a TOP, no empty elements, no functional tags.
 
-    `-NONE-` goes, and with it each constituent that has nothing else; NP-SBJ-1 and NP=2 are NP, PRT|ADVP is PRT.
+    `-NONE-` is removed, with each constituent that has nothing else; NP-SBJ-1 and NP=2 become NP, PRT|ADVP becomes PRT.
 
     Returns:
-        None where nothing is left.
+        None if nothing is left.
     """
     inner = Tree(TOP, tree.children if tree.label in _TOPS else (tree,))
-    kept = _normalized(inner)
+    kept = _normalize_node(inner)
     return kept if isinstance(kept, Tree) else None
 
 
 def words(tree: Tree) -> list[str]:
-    """The words, from left to right."""
+    """Return the words of a tree, from left to right."""
     return [leaf.word for leaf in tree.leaves]
 
 
 def linearize(tree: Tree) -> str:
-    """The line that stands for a normalised tree."""
-    return " ".join(token for child in tree.children for token in _tokens(child))
+    """Convert a normalised tree to its line."""
+    return " ".join(token for child in tree.children for token in _node_tokens(child))
 
 
 def delinearize(line: str, words: Sequence[str] = ()) -> Tree:
-    """Read a line back, and mend one that stands for no tree, as a model may write it.
+    """Convert a line to a tree, repairing a malformed line, such as a model may generate.
 
-    A closing bracket closes the innermost open one of its label, and what is open within; it is dropped where there is
-    none. What is open at the end is closed there. Brackets without words are dropped.
+    A closing bracket closes the innermost open one of its label and all within it; it is dropped if there is none.
+    Brackets still open at the end are closed there. Brackets without words are dropped.
 
     Args:
-        line: as `linearize` writes it, or nearly so.
-        words: as many as there are tags, for as many as there are; a tag beyond them has the word "".
+        line: as `linearize` writes it, or similar.
+        words: the words that the tags stand for; a tag beyond the last word gets the word "".
     """
     opened: list[tuple[str, list[Tree | Leaf]]] = [(TOP, [])]
     rest = iter(words)
@@ -128,15 +128,15 @@ def delinearize(line: str, words: Sequence[str] = ()) -> Tree:
 
 
 def _close(opened: list[tuple[str, list[Tree | Leaf]]]) -> str:
-    """Close the innermost bracket; its label."""
+    """Close the innermost bracket and return its label."""
     label, children = opened.pop()
     if children:
         opened[-1][1].append(Tree(label, tuple(children)))
     return label
 
 
-def _node(parts: list[str | Tree | Leaf]) -> Tree | Leaf | None:
-    """What stands between two brackets, or None where it is nothing known; only a top has no label."""
+def _make_node(parts: list[str | Tree | Leaf]) -> Tree | Leaf | None:
+    """Make a node from the content of a bracket, or None if it is malformed; only a top has no label."""
     match parts:
         case [str(tag), str(word)]:
             return Leaf(tag, word)
@@ -148,18 +148,18 @@ def _node(parts: list[str | Tree | Leaf]) -> Tree | Leaf | None:
     return Tree(label, trees) if trees and len(trees) == len(children) else None
 
 
-def _normalized(node: Tree | Leaf) -> Tree | Leaf | None:
+def _normalize_node(node: Tree | Leaf) -> Tree | Leaf | None:
     if isinstance(node, Leaf):
         return None if node.tag == _EMPTY else node
-    children = tuple(kept for child in node.children if (kept := _normalized(child)) is not None)
+    children = tuple(kept for child in node.children if (kept := _normalize_node(child)) is not None)
     return Tree(_FUNCTION.sub("", node.label), children) if children else None
 
 
-def _tokens(node: Tree | Leaf) -> Iterator[str]:
+def _node_tokens(node: Tree | Leaf) -> Iterator[str]:
     if isinstance(node, Leaf):
         yield node.tag if node.tag in PUNCTUATION else "XX"
         return
     yield f"({node.label}"
     for child in node.children:
-        yield from _tokens(child)
+        yield from _node_tokens(child)
     yield f"){node.label}"

@@ -1,8 +1,8 @@
-"""The news translation tasks of WMT: text of several sources in tar archives, and test sets of one year each.
+"""The news translation tasks of WMT: training text from several sources in tar archives, and a test set per year.
 
-What is trained on goes through the rules of `cleaning.py`, source by source; what is validated and tested on stays as
-it is. Archives are downloaded, or read from a folder of the user's (`data.root`), and the members in use are unpacked
-into `download_dir` once. A checksum of null leaves the archive to be pinned by what was read (see `source_file.py`):
+Training text is filtered by the rules of `cleaning.py`, source by source; validation and test text is not changed.
+Archives are downloaded, or read from a folder of the user's (`data.root`), and the members in use are unpacked into
+`download_dir` once. With a checksum of null, the checksum of the archive that was read is used (see `source_file.py`):
 then the text has no fingerprint before `etude prepare` has downloaded it.
 """
 
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class WMT(Corpus):
-    """The sources and test sets that `conf/data/wmt14_en_de.yaml` lists; `valid` and `test` name two of the latter."""
+    """Sources and test sets as in `conf/data/wmt14_en_de.yaml`; `valid` and `test` name two of the test sets."""
 
     def __init__(
         self,
@@ -47,17 +47,17 @@ class WMT(Corpus):
         self._downloads = Path(download_dir).expanduser()
         self._root = Path(root).expanduser() if root else None  # an empty environment variable names no folder
         self._url = url.rstrip("/")
-        self._sources = _checked("sources", sources)
-        self._test_sets = _checked("test_sets", test_sets)
+        self._sources = _validate_nodes("sources", sources)
+        self._test_sets = _validate_nodes("test_sets", test_sets)
         self._chosen = {"valid": valid, "test": test}
         self._counts: dict[str, Counter[str]] = {}
 
     def fingerprint(self) -> str:
-        """A hash of the checksums, of what is taken out of the archives, and of the rules of cleaning."""
+        """Hash the checksums, the archive members in use, and the cleaning rules."""
         return self._fingerprint(*self._chosen)
 
     def training_fingerprint(self) -> str:
-        """The same without the test set to report on."""
+        """Hash the same without the test set."""
         return self._fingerprint("valid")
 
     def _fingerprint(self, *splits: str) -> str:
@@ -65,31 +65,31 @@ class WMT(Corpus):
         return digest([[self._identity(node) for node in nodes], vars(self.cleaning)])
 
     def fetch(self) -> None:
-        """Download the archives in use, unless the user gave a folder, and unpack what is needed of them."""
+        """Download the archives in use, unless the user gave a folder, and unpack the members in use."""
         for node in (*self._sources.values(), *map(self._test_set, self._chosen)):
-            if node["sum"] is None or not self._folder(node).is_dir():  # what is pinned and unpacked may be deleted
+            if node["sum"] is None or not self._folder(node).is_dir():  # once unpacked, a known archive may be deleted
                 self._archive(node).fetch()
-            self._unpacked(node)
+            self._unpack(node)
 
     def pairs(self, split: str) -> Iterator[Pair]:
-        """The pairs of "train", one source after another, cleaned; or those of a test set."""
+        """Yield the pairs of "train", filtered, one source after another; or those of a test set."""
         if split == "train":
-            return self._train()
+            return self._training_pairs()
         node = self._test_set(split)
         read = sgm_pairs if str(node["source"]).endswith(".sgm") else parallel_lines
-        return read(*self._unpacked(node))
+        return read(*self._unpack(node))
 
     def source_counts(self) -> dict[str, dict[str, int]]:
-        """How many pairs of each source are kept, and how many each rule left out."""
+        """Count, per source, the pairs kept and those that each rule left out."""
         return {name: dict(counts) for name, counts in self._counts.items()}
 
-    def _train(self) -> Iterator[Pair]:
+    def _training_pairs(self) -> Iterator[Pair]:
         for name, node in self._sources.items():
             counts: Counter[str] = Counter()
-            for pair in parallel_lines(*self._unpacked(node)):
-                fate = self.cleaning.sort(*pair)
-                counts[fate] += 1
-                if fate == KEPT:
+            for pair in parallel_lines(*self._unpack(node)):
+                outcome = self.cleaning.classify(*pair)
+                counts[outcome] += 1
+                if outcome == KEPT:
                     yield pair
             self._counts[name] = counts
 
@@ -113,19 +113,19 @@ class WMT(Corpus):
     def _folder(self, node: Mapping[str, str | None]) -> Path:
         return self._downloads / "unpacked" / digest(self._identity(node))
 
-    def _unpacked(self, node: Mapping[str, str | None]) -> tuple[Path, Path]:
-        """The two files of a source or test set, source and target, outside their archive."""
+    def _unpack(self, node: Mapping[str, str | None]) -> tuple[Path, Path]:
+        """Unpack a source or test set unless that was done; return its two files, source and target."""
         folder = self._folder(node)
         if not folder.is_dir():
-            archive = self._archive(node).verified()
+            archive = self._archive(node).verify()
             logger.info("unpacking %s", archive)
             names = dict(zip((str(node["source"]), str(node["target"])), self.languages, strict=True))
             unpack(archive, names, folder)
         return folder / self.languages[0], folder / self.languages[1]
 
 
-def _checked(key: str, nodes: Mapping[str, Mapping[str, str | None]] | None) -> dict[str, dict[str, str | None]]:
-    """The nodes under `data.<key>`, if there are any and each says what it must."""
+def _validate_nodes(key: str, nodes: Mapping[str, Mapping[str, str | None]] | None) -> dict[str, dict[str, str | None]]:
+    """Check that `data.<key>` has nodes and that each has all its keys; return a copy."""
     if not nodes:
         raise UserError(f"data.{key} is empty: name at least one, with its archive, source, target and sum")
     for name, node in nodes.items():

@@ -1,8 +1,8 @@
 """The Wall Street Journal part of the Penn Treebank (Marcus et al. 1993), as a corpus of words and trees.
 
-Its text is licensed (LDC99T42), so that it is read from a folder of the user's, in the usual sections: 02-21 to train
-on, 22 to choose on, 23 to test on. Trees are normalised as usual, without empty elements and functional tags. For the
-semi-supervised setting of section 6.3, the trees of other files, a parser's say, come behind those of the training set.
+Its text is licensed (LDC99T42), so it is read from a folder of the user's, in the usual sections: 02-21 for training,
+22 for validation, 23 for testing. Trees are normalised as usual, without empty elements and functional tags. For the
+semi-supervised setting of section 6.3, trees from other files, such as a parser's, follow those of the training set.
 """
 
 import re
@@ -16,10 +16,10 @@ from etude.data.trees import linearize, normalize, read_trees, words
 from etude.errors import UserError
 
 VERSION = 1
-"""Of how trees become lines. Raise it when a change of `etude.data.trees` changes one."""
+"""The version of the linearisation. Increase it when a change of `etude.data.trees` changes a line."""
 
 _ENDINGS = {".mrg", ".parse"}
-_SECTION = re.compile(r"(?:^|/)(?:wsj_)?(\d\d)(?:\d\d)?(?=[/.])")  # of 02/wsj_0201.mrg, wsj_0201.mrg and 02.parse
+_SECTION = re.compile(r"(?:^|/)(?:wsj_)?(\d\d)(?:\d\d)?(?=[/.])")  # matches 02/wsj_0201.mrg, wsj_0201.mrg and 02.parse
 
 
 class Wsj(Corpus):
@@ -37,29 +37,29 @@ class Wsj(Corpus):
         self.silver = [Path(file).expanduser() for file in silver]
 
     def fingerprint(self) -> str:
-        """A hash of what the files hold, read as a stream."""
+        """Hash the content of the files, read as a stream."""
         return self._fingerprint(SPLITS)
 
     def training_fingerprint(self) -> str:
-        """The same without the sections to test on."""
+        """Hash the same without the test sections."""
         return self._fingerprint(TRAINING)
 
     def _fingerprint(self, splits: Sequence[str]) -> str:
         return digest([VERSION, {split: [content_sum(file) for file in self._files(split)] for split in splits}])
 
     def pairs(self, split: str) -> Iterator[Pair]:
-        """The words of each sentence and the line of its tree, in the order of the files; silver trees come last."""
+        """Yield the words of each sentence and the line of its tree, in file order; silver trees come last."""
         for file in self._files(split):
             for tree in filter(None, map(normalize, read_trees(file))):
                 yield " ".join(words(tree)), linearize(tree)
 
     def _files(self, split: str) -> list[Path]:
-        gold = [file for section in self.sections[split] for file in self._found.get(section, [])]
+        gold = [file for section in self.sections[split] for file in self._section_files.get(section, [])]
         return [*gold, *(self.silver if split == "train" else [])]
 
     @cached_property
-    def _found(self) -> dict[int, list[Path]]:
-        """The files of each section.
+    def _section_files(self) -> dict[int, list[Path]]:
+        """Find the files of each section.
 
         Raises:
             UserError: there is no folder, or it lacks a section.
@@ -70,15 +70,15 @@ class Wsj(Corpus):
                 f"data=wsj: {lacking}; set data.root to one with the Wall Street Journal sections of the Penn Treebank "
                 "(02/wsj_0201.mrg, or 02.parse); they are licensed and cannot be downloaded: data=treebank needs none"
             )
-        found: dict[int, list[Path]] = {}
+        by_section: dict[int, list[Path]] = {}
         for file in sorted(self.root.rglob("*")):
             section = _SECTION.search(file.relative_to(self.root).as_posix())
             if file.suffix in _ENDINGS and section:
-                found.setdefault(int(section[1]), []).append(file)
+                by_section.setdefault(int(section[1]), []).append(file)
         wanted = {section for sections in self.sections.values() for section in sections}
-        if missing := sorted(wanted - found.keys()):
+        if missing := sorted(wanted - by_section.keys()):
             raise UserError(
                 f"data.root={self.root} has no .mrg or .parse file of section {', '.join(f'{n:02}' for n in missing)}: "
                 "name the folder that holds all sections, or other data.sections"
             )
-        return found
+        return by_section

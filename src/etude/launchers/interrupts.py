@@ -1,4 +1,4 @@
-"""Waiting for what matters to a sweep: a signal to stop, or the end of a process."""
+"""Wait for a signal to stop, or for the end of a child process."""
 
 import select
 import signal
@@ -9,44 +9,44 @@ from types import FrameType
 
 
 class Interrupts:
-    """The signals caught so far: noted, not raised, for none may strike between a process and its entry in a list."""
+    """Records signals instead of raising, so that none interrupts between starting a process and listing it."""
 
     def __init__(self) -> None:
         self.caught: list[int] = []
-        self._bell, self._rope = socket.socketpair()
-        self._bell.setblocking(False)
-        self._rope.setblocking(False)
+        self._receiver, self._wakeup = socket.socketpair()
+        self._receiver.setblocking(False)
+        self._wakeup.setblocking(False)
 
     def wait(self, seconds: float) -> None:
-        """Sleep until a signal comes or a child process ends; if one has since the last call, not at all."""
-        if select.select([self._bell], [], [], seconds)[0]:
-            self._bell.recv(4096)
+        """Sleep until a signal arrives or a child process ends; return at once if one has since the last call."""
+        if select.select([self._receiver], [], [], seconds)[0]:
+            self._receiver.recv(4096)
 
-    def impatience(self, asked: int) -> bool:
-        """Whether somebody asks again, after so many signals; a terminal that closes hangs up several times."""
-        return any(number != signal.SIGHUP for number in self.caught[asked:])
+    def is_repeated(self, count: int) -> bool:
+        """Whether a signal followed the first `count`; SIGHUP does not count, as a closing terminal sends several."""
+        return any(number != signal.SIGHUP for number in self.caught[count:])
 
 
 @contextmanager
 def interrupts() -> Iterator[Interrupts]:
-    """Ctrl-C, SIGTERM and SIGHUP are noted meanwhile, and the ends of children. For the main thread."""
-    heard = Interrupts()
+    """Record Ctrl-C, SIGTERM, SIGHUP and ends of children within the context. For the main thread."""
+    caught = Interrupts()
 
-    def note(number: int, frame: FrameType | None) -> None:
-        heard.caught.append(number)
+    def record(number: int, frame: FrameType | None) -> None:
+        caught.caught.append(number)
 
-    def nothing(number: int, frame: FrameType | None) -> None:
-        """A child has ended: the bell rings, and whoever waits looks."""
+    def ignore(number: int, frame: FrameType | None) -> None:
+        """Do nothing: the signal itself wakes `wait`."""
 
     stopping = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    handlers = {s: note for s in stopping if signal.getsignal(s) != signal.SIG_IGN} | {signal.SIGCHLD: nothing}
+    handlers = {s: record for s in stopping if signal.getsignal(s) != signal.SIG_IGN} | {signal.SIGCHLD: ignore}
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    bell = signal.set_wakeup_fd(heard._rope.fileno(), warn_on_full_buffer=False)
+    previous_fd = signal.set_wakeup_fd(caught._wakeup.fileno(), warn_on_full_buffer=False)
     try:
-        yield heard
+        yield caught
     finally:
-        signal.set_wakeup_fd(bell)
+        signal.set_wakeup_fd(previous_fd)
         for number, handler in before.items():
             signal.signal(number, handler)
-        heard._bell.close()
-        heard._rope.close()
+        caught._receiver.close()
+        caught._wakeup.close()

@@ -1,6 +1,6 @@
-"""What a machine has for runs, and who holds it: shares of GPUs, and workers on the processor.
+"""Allocate the resources of a machine to runs: shares of GPUs, and workers on the processor.
 
-Nothing here looks at the machine: ids and numbers come from outside.
+Nothing here inspects the machine: the caller passes ids and numbers.
 """
 
 from collections.abc import Sequence
@@ -12,20 +12,20 @@ from etude.studies.study import value_at
 
 @dataclass(frozen=True)
 class Need:
-    """What a run asks for."""
+    """The resources that a run needs."""
 
     devices: int = 1  # processes, each with a device of its own
     accelerator: str = "auto"  # "cpu" takes no GPU, "gpu" and "cuda" take nothing else, "auto" takes what there is
 
     @classmethod
     def of(cls, config: dict[str, Any]) -> "Need":
-        """What the `trainer` of a frozen config asks for."""
+        """Read the needs of a run from the `trainer` of its frozen config."""
         return cls(value_at(config, "trainer.devices") or 1, value_at(config, "trainer.accelerator") or "auto")
 
 
 @dataclass(frozen=True, eq=False)
 class Slot:
-    """What one run holds while it runs."""
+    """The resources allocated to one run while it runs."""
 
     threads: int  # of each of its processes
     gpus: tuple[str, ...] = ()  # ids; none on the processor
@@ -34,10 +34,10 @@ class Slot:
 
 
 class Slots:
-    """Hands out GPUs and workers, and takes them back.
+    """Allocates and releases GPUs and workers.
 
-    A run on one GPU takes one of its shares. A run on several takes as many different GPUs, whole. A run on the
-    processor takes one worker for each of its processes.
+    A run on one GPU takes one of its shares. A run on several takes as many different GPUs, each entirely. A run on the
+    processor takes one worker per process.
 
     Args:
         workers: processes at once on the processor.
@@ -62,7 +62,7 @@ class Slots:
         self._held: set[Slot] = set()
 
     def refusal(self, need: Need) -> str | None:
-        """Why a run would wait for ever, and the way out; None if it can run."""
+        """Explain why a run could never start, and what to change; None if it can start."""
         if need.accelerator in ("gpu", "cuda") and not self._free_shares:
             return (
                 f"asks for trainer.accelerator={need.accelerator}, and there is no GPU to give it: say trainer=auto, "
@@ -81,10 +81,10 @@ class Slots:
         )
 
     def admit(self, needs: Sequence[Need]) -> dict[int, Slot]:
-        """Give a slot to each that may start now, by its place in `needs`.
+        """Allocate a slot to each run that can start now; the keys are indices into `needs`.
 
-        First come, first served: one that has to wait holds back those behind it that want the same kind of place, so
-        that a large run is not overtaken for ever by small ones.
+        First come, first served: a run that must wait blocks later runs that need the same kind of device, so that
+        small runs do not starve a large one.
         """
         admitted: dict[int, Slot] = {}
         held_back: set[bool] = set()
@@ -99,10 +99,10 @@ class Slots:
         return admitted
 
     def give_back(self, slot: Slot) -> None:
-        """The run that held `slot` has ended.
+        """Release the slot of a run that has ended.
 
         Raises:
-            KeyError: nobody holds it.
+            KeyError: the slot is not allocated.
         """
         self._held.remove(slot)
         self._free_workers += slot.workers
@@ -110,7 +110,7 @@ class Slots:
             self._free_shares[gpu] += slot.shares
 
     def hold_all(self, needs: Sequence[Need]) -> bool:
-        """Whether there is room for all at once."""
+        """Whether all fit at once."""
         admitted = self.admit(needs)
         for slot in admitted.values():
             self.give_back(slot)
@@ -120,7 +120,7 @@ class Slots:
         return bool(self._free_shares) and need.accelerator in ("auto", "gpu", "cuda")
 
     def _take_gpus(self, need: Need) -> Slot | None:
-        """One share of the GPU that is least busy; or several GPUs that nobody uses."""
+        """Take one share of the least busy GPU, or several free GPUs."""
         shares = 1 if need.devices == 1 else self._runs_per_gpu
         by_room = sorted(self._free_shares, key=lambda gpu: self._free_shares[gpu], reverse=True)  # else in their order
         gpus = tuple(gpu for gpu in by_room if self._free_shares[gpu] >= shares)[: need.devices]

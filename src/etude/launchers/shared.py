@@ -1,4 +1,4 @@
-"""What a sweep says of jobs that are one run, and of runs that share a training."""
+"""Messages of a sweep about jobs that are the same run, and about runs that share a training."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,23 +9,23 @@ Typed = Sequence[Sequence[str]]  # the overrides of some jobs
 
 
 def notes_on_shared(jobs: Typed, run_dirs: Sequence[RunDir]) -> Iterator[str]:
-    """A sentence where fewer runs than jobs are needed, and one where fewer trainings than runs are.
+    """Yield a sentence if there are fewer runs than jobs, and one if there are fewer trainings than runs.
 
     Args:
         jobs: the overrides of each.
         run_dirs: the frozen run of each.
     """
-    if keys := _telling_apart(jobs, [str(run.path) for run in run_dirs]):
+    if keys := _distinguishing_keys(jobs, [str(run.path) for run in run_dirs]):
         runs = len(set(run_dirs))
         yield f"{len(jobs)} jobs are {_count(runs, 'run')}, for {keys} tells no runs apart"
     own = dict(zip(run_dirs, jobs, strict=True))
     trainings = [run.training or str(run.path) for run in own]
-    if keys := _telling_apart([*own.values()], trainings):
+    if keys := _distinguishing_keys([*own.values()], trainings):
         yield f"{len(own)} runs share {_count(len(set(trainings)), 'training')}, for {keys} changes no weight"
 
 
-def _telling_apart(jobs: Typed, owners: Sequence[str]) -> str:
-    """The keys that tell jobs apart which belong together; empty where each stands alone."""
+def _distinguishing_keys(jobs: Typed, owners: Sequence[str]) -> str:
+    """Return the keys in which jobs of the same owner differ; empty if no owner has several jobs."""
     groups: dict[str, list[set[str]]] = {}
     for job, owner in zip(jobs, owners, strict=True):
         groups.setdefault(owner, []).append(set(job))

@@ -1,4 +1,4 @@
-"""Runs side by side: as many at once as there are slots, each its own process, none taking the others along."""
+"""Run several runs in parallel, as many at once as there are slots, each in a process of its own."""
 
 import logging
 import shlex
@@ -86,9 +86,9 @@ def run_side_by_side(
             return True
         return not (waiting or running or any(job.state is State.ELSEWHERE for job in jobs))
 
-    with interrupts() as heard, dashboard(jobs) as show:
+    with interrupts() as signals, dashboard(jobs) as show:
         try:
-            while not (heard.caught or is_over()):
+            while not (signals.caught or is_over()):
                 waiting = [*take_back(jobs, show), *waiting]
                 admitted = slots.admit([Need.of(job.config) for job in waiting])
                 for place, slot in admitted.items():
@@ -102,7 +102,7 @@ def run_side_by_side(
                         show.elsewhere(job)
                 waiting = [job for place, job in enumerate(waiting) if place not in admitted]
                 show.refresh()
-                heard.wait(_REFRESH)
+                signals.wait(_REFRESH)
                 for job in list(running):
                     job.poll()
                     if job.state is State.RUNNING:
@@ -116,8 +116,8 @@ def run_side_by_side(
                         job.state = State.WAITING
                         waiting.append(job)
         finally:
-            _stop([*running], heard, show, grace)
-    conclude(jobs, stopped=bool(heard.caught))
+            _stop([*running], signals, show, grace)
+    conclude(jobs, stopped=bool(signals.caught))
 
 
 def train_on_several(run: RunDir, launcher: Mapping[str, Any]) -> dict[str, Any]:
@@ -189,15 +189,15 @@ def _in_order(jobs: list[Job], slots: Slots, cost: Cost) -> list[Job]:
     return sorted(jobs, key=lambda job: hours[job], reverse=True)
 
 
-def _stop(running: Sequence[Job], heard: Interrupts, show: Dashboard, grace: float) -> None:
+def _stop(running: Sequence[Job], signals: Interrupts, show: Dashboard, grace: float) -> None:
     """Ask every process to stop, and kill it when its time is over or the user grows impatient."""
     for job in running:
         job.signal(signal.SIGTERM)
-    deadline, asked = time.monotonic() + grace + _SLACK, len(heard.caught)
+    deadline, asked = time.monotonic() + grace + _SLACK, len(signals.caught)
     if running:
         show.stopping(len(running), grace)
-    while any(job.alive for job in running) and time.monotonic() < deadline and not heard.impatience(asked):
-        heard.wait(_REFRESH)
+    while any(job.alive for job in running) and time.monotonic() < deadline and not signals.is_repeated(asked):
+        signals.wait(_REFRESH)
         show.refresh()
     for job in running:
         job.signal(signal.SIGUSR1)

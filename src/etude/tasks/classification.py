@@ -41,7 +41,7 @@ class Classification(Task):
         first: dict[int, str] = {}
         for name in SPLITS:
             targets = store.split(name).targets
-            for tokens in np.unique(targets.padded(np.arange(len(targets))), axis=0):
+            for tokens in np.unique(targets.pad_rows(np.arange(len(targets))), axis=0):
                 label = store.tokenizer.decode(tokens.tolist())
                 if (other := first.setdefault(int(tokens[0]), label)) != label:
                     raise UserError(
@@ -66,5 +66,5 @@ class LabelledLines(Lines):
 
     def collate(self, rows: Rows, draw: Draw) -> Batch:
         """`source` holds BOS and the lines, `target_out` (B, 1) their labels."""
-        source = np.pad(self.text.padded(rows), ((0, 0), (1, 0)), constant_values=BOS)
-        return make_batch(source, self.split.targets.padded(rows)[:, :1], rows)
+        source = np.pad(self.text.pad_rows(rows), ((0, 0), (1, 0)), constant_values=BOS)
+        return make_batch(source, self.split.targets.pad_rows(rows)[:, :1], rows)

@@ -63,7 +63,7 @@ class TextLines(Lines):
 
     def collate(self, rows: Rows, draw: Draw) -> Batch:
         """`target_out` holds the lines; nothing is left to chance."""
-        return make_batch(np.full((len(rows), 1), EOS), self.text.padded(rows), rows)
+        return make_batch(np.full((len(rows), 1), EOS), self.text.pad_rows(rows), rows)
 
 
 def count_bytes(store: TokenStore, split: str, side: str, rows: Rows) -> int:

@@ -71,7 +71,7 @@ class MaskedLines(Lines):
 
     def collate(self, rows: Rows, draw: Draw) -> Batch:
         """`source` holds the lines with what is hidden, `target_out` what was there, at the chosen places alone."""
-        tokens = self.text.padded(rows)
+        tokens = self.text.pad_rows(rows)
         columns = np.arange(tokens.shape[1])
         order = hash_places(draw, rows, columns, 0)
         order[columns >= self.text.lengths[rows][:, None] - 1] = np.iinfo(np.uint64).max  # the end, and padding

@@ -76,7 +76,7 @@ def test_log_probabilities_and_greedy_translations_are_those_of_etude(variation,
     source, target = padded([[*line, EOS] for line in sources]), padded([[BOS, *line] for line in targets])
     with torch.no_grad():
         ours = model(source, source != PAD, target).log_softmax(dim=-1)
-    scores = translator.score_batch([tokenizer.pieces(s) for s in sources], [tokenizer.pieces(t) for t in targets])
+    scores = translator.score_batch([tokenizer.subwords(s) for s in sources], [tokenizer.subwords(t) for t in targets])
     for row, score in enumerate(scores):
         words = torch.tensor([*targets[row], EOS])
         expected = ours[row, : len(words)].gather(1, words[:, None])[:, 0]
@@ -88,7 +88,7 @@ def test_log_probabilities_and_greedy_translations_are_those_of_etude(variation,
         ended = [*line, EOS]
         [[best, *_]] = search(model, torch.tensor([ended]), torch.ones(1, len(ended), dtype=torch.bool))
         [found] = translator.translate_batch(
-            [tokenizer.pieces(line)],
+            [tokenizer.subwords(line)],
             beam_size=1,
             min_decoding_length=0,
             max_decoding_length=len(ended) + 9 - 1,  # étude counts the end token
@@ -113,7 +113,7 @@ def test_a_part_of_ones_own_is_refused_even_where_it_is_a_kind_of_one_that_is_he
 
 
 def test_the_greatest_length_of_a_source_counts_its_end_token(jittered, loaded, tokenizer):
-    [line] = [tokenizer.pieces(line) for line in draw(30)]
+    [line] = [tokenizer.subwords(line) for line in draw(30)]
     translator = loaded(jittered("model/position=sinusoidal"))
 
     def score(words: list[str], most: int) -> float:

@@ -1,4 +1,4 @@
-"""A trained run as a folder that CTranslate2 translates from, without étude and without PyTorch."""
+"""Export a trained run to a folder for CTranslate2, which needs neither étude nor PyTorch."""
 
 import shutil
 from pathlib import Path
@@ -36,16 +36,16 @@ probability goes to the other tokens here.
 def export(run: RunDir, folder: Path, *, quantization: str | None) -> None:
     """Write a trained run for CTranslate2: model, vocabulary, sentencepiece model and a README.
 
-    The folder appears whole or not at all. CTranslate2's length penalty is not the paper's, which the README says.
+    The folder is written atomically. CTranslate2's length penalty differs from the paper's, as the README explains.
 
     Args:
-        run: trained.
-        folder: to be written; it must not be there.
-        quantization: of the weights, as CTranslate2 calls it; None: float32, as they were trained.
+        run: a trained run.
+        folder: the folder to write; it must not exist.
+        quantization: CTranslate2's name for that of the weights; None: float32, as they were trained.
 
     Raises:
-        UserError: ctranslate2 is missing, the folder is there, the run cannot be loaded, is of another task or has a
-            part that CTranslate2 cannot hold, or there is no such quantization.
+        UserError: ctranslate2 is missing, the folder exists, the run cannot be loaded, is of another task or has a part
+            that CTranslate2 does not support, or the quantization is unknown.
     """
     try:
         from ctranslate2.specs.model_spec import ACCEPTED_MODEL_TYPES
@@ -57,13 +57,13 @@ def export(run: RunDir, folder: Path, *, quantization: str | None) -> None:
         raise UserError(f"{folder} is there already: name another folder, or remove it")
     config, model, tokenizer = load_trained(run)
     build.task(config, "export")
-    made = convert(model, tokenizer, quantization=quantization)
+    specification = convert(model, tokenizer, quantization=quantization)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as place:
             written = Path(place) / "model"
             written.mkdir()
-            made.save(str(written))
+            specification.save(str(written))
             shutil.copyfile(tokenizer.model_file, written / "sentencepiece.model")
             (written / "README.md").write_text(_readme(run, config, tokenizer, quantization), encoding="utf-8")
             written.replace(folder)
@@ -72,32 +72,36 @@ def export(run: RunDir, folder: Path, *, quantization: str | None) -> None:
 
 
 def convert(model: nn.Module, tokenizer: Tokenizer, *, quantization: str | None = None) -> Any:
-    """A model and its subwords as CTranslate2's specification, to be saved into a folder.
+    """Convert a model and its vocabulary to a CTranslate2 specification, which can be saved to a folder.
 
     Raises:
-        UserError: a part is not among what CTranslate2 can hold.
+        UserError: CTranslate2 does not support a part.
     """
     from etude.inspect.export.specification import specify
 
-    made = specify(model)
-    tokens = vocabulary(tokenizer, len(made.decoder.embeddings.weight))
-    made.register_source_vocabulary(tokens)
-    made.register_target_vocabulary(tokens)
-    made.config.unk_token, made.config.bos_token, made.config.eos_token = tokens[UNK], tokens[BOS], tokens[EOS]
-    made.config.decoder_start_token, made.config.add_source_eos = tokens[BOS], True
-    made.validate()
-    made.optimize(quantization=quantization)
-    return made
+    specification = specify(model)
+    tokens = vocabulary(tokenizer, len(specification.decoder.embeddings.weight))
+    specification.register_source_vocabulary(tokens)
+    specification.register_target_vocabulary(tokens)
+    specification.config.unk_token, specification.config.bos_token, specification.config.eos_token = (
+        tokens[UNK],
+        tokens[BOS],
+        tokens[EOS],
+    )
+    specification.config.decoder_start_token, specification.config.add_source_eos = tokens[BOS], True
+    specification.validate()
+    specification.optimize(quantization=quantization)
+    return specification
 
 
 def vocabulary(tokenizer: Tokenizer, rows: int) -> list[str]:
-    """The subwords, and a name for each row that a model has beyond them (`model.vocabulary`); none twice."""
-    return [*tokenizer.pieces(range(len(tokenizer))), *(f"<row {n}>" for n in range(len(tokenizer), rows))]
+    """List the subwords, and a unique name for each row that a model has beyond them (`model.vocabulary`)."""
+    return [*tokenizer.subwords(range(len(tokenizer))), *(f"<row {n}>" for n in range(len(tokenizer), rows))]
 
 
 def _readme(run: RunDir, config: dict[str, Any], tokenizer: Tokenizer, quantization: str | None) -> str:
-    # A search of one's own may have none of these: then as CTranslate2 does if nothing is said.
-    search, tokens = {"beam": 2, "alpha": 1, "max_len_offset": 50} | config["decoding"], tokenizer.pieces([PAD, BOS])
+    # A user's own search may lack these keys: the defaults are CTranslate2's.
+    search, tokens = {"beam": 2, "alpha": 1, "max_len_offset": 50} | config["decoding"], tokenizer.subwords([PAD, BOS])
     options = {
         "beam_size": search["beam"],
         "length_penalty": search["alpha"],

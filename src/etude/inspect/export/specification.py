@@ -1,7 +1,7 @@
-"""A trained Transformer as CTranslate2 specifies it: what it is made with, and where its weights go.
+"""Convert a trained Transformer to a CTranslate2 specification: its options and its weights.
 
-`held` says what each part is there. All heads are as large as the larger of d_k and d_v, the smaller one filled up with
-zeros; keys and values that several heads of queries share are repeated for each of these.
+`supported_parts` maps each part to its counterpart there. All heads have the size of the larger of d_k and d_v, the
+smaller one padded with zeros; keys and values shared by several query heads are repeated for each of them.
 """
 
 from typing import Any
@@ -12,7 +12,15 @@ from ctranslate2.specs import TransformerDecoderSpec, TransformerEncoderSpec, Tr
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from etude.inspect.export.held import FACTORS, FEEDFORWARDS, POSITIONS, RESIDUALS, TABLES, look_up, write_linear
+from etude.inspect.export.supported_parts import (
+    FACTORS,
+    FEEDFORWARDS,
+    POSITIONS,
+    RESIDUALS,
+    TABLES,
+    look_up,
+    write_linear,
+)
 from etude.model.attention import MultiHeadAttention
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.model.norm import LayerNorm, RmsNorm
@@ -26,10 +34,10 @@ _ATTENTIONS: dict[type, None] = {MultiHeadAttention: None}
 
 @torch.no_grad()
 def specify(model: nn.Module) -> TransformerSpec:
-    """The specification of a trained model, with its weights; its vocabularies are still to be registered.
+    """Make the specification of a trained model, with its weights; the caller registers the vocabularies.
 
     Raises:
-        UserError: a part is not among what CTranslate2 can hold.
+        UserError: CTranslate2 does not support a part.
     """
     look_up("model", model, _MODELS)
     assert isinstance(model, EncoderDecoder)
@@ -42,14 +50,14 @@ def specify(model: nn.Module) -> TransformerSpec:
     _write_stack(decoder, model.decoder)
     encoder.embeddings[0].weight, decoder.embeddings.weight = source, target
     decoder.projection.weight = model.embedding.output_table.weight.detach()
-    made = TransformerSpec(encoder, decoder)
+    specification = TransformerSpec(encoder, decoder)
     norms = (norm for norm in model.modules() if isinstance(norm, LayerNorm | RmsNorm))
-    made.config.layer_norm_epsilon = next(norms).eps  # one for all
-    return made
+    specification.config.layer_norm_epsilon = next(norms).eps  # one for all
+    return specification
 
 
 def _options(stack: Any, side: str) -> dict[str, Any]:
-    """What the specification of a stack is made with, and a refusal of what it cannot hold."""
+    """Return the constructor options of the specification of a stack; refuse unsupported parts."""
     layer = stack.layers[0]
     attention = layer.attention
     look_up("model/attention", attention, _ATTENTIONS)
@@ -65,7 +73,7 @@ def _options(stack: Any, side: str) -> dict[str, Any]:
 
 
 def _write_stack(spec: Any, stack: Any) -> None:
-    """An encoder or a decoder."""
+    """Write the weights of an encoder or a decoder."""
     first = stack.layers[0]
     residual = RESIDUALS[type(first.attention_residual)]
     for to, layer in zip(spec.layer, stack.layers, strict=True):
@@ -79,18 +87,18 @@ def _write_stack(spec: Any, stack: Any) -> None:
 
 
 def _head_size(attention: MultiHeadAttention) -> int:
-    """Of queries, keys and values alike."""
+    """Return the common size of the heads of queries, keys and values."""
     d_k = attention.q_proj.out_features // attention.heads
     return max(d_k, attention.v_proj.out_features // attention.kv_heads)
 
 
 def _write_attention(spec: Any, attention: MultiHeadAttention) -> None:
-    """The projections, the factor of the scores in that of the queries."""
+    """Write the projections; the scale of the scores is folded into that of the queries."""
     heads, groups, size = attention.heads, attention.kv_heads, _head_size(attention)
     factor = look_up("model/scale", attention.scale, FACTORS)(attention.scale)
-    queries = _by_head(attention.q_proj, heads, size) * torch.as_tensor(factor).reshape(-1, 1, 1)
+    queries = _split_heads(attention.q_proj, heads, size) * torch.as_tensor(factor).reshape(-1, 1, 1)
     keys, values = (
-        _by_head(linear, groups, size).repeat_interleave(heads // groups, dim=0)
+        _split_heads(linear, groups, size).repeat_interleave(heads // groups, dim=0)
         for linear in (attention.k_proj, attention.v_proj)
     )
     joined = [[queries], [keys, values]] if attention.is_cross else [[queries, keys, values]]
@@ -108,8 +116,8 @@ def _write_attention(spec: Any, attention: MultiHeadAttention) -> None:
     spec.queries_scale = np.float32(1)
 
 
-def _by_head(linear: nn.Linear, heads: int, size: int) -> Tensor:
-    """(heads, size, D + 1): the rows of each head, their bias behind them, and rows of zeros up to `size`."""
+def _split_heads(linear: nn.Linear, heads: int, size: int) -> Tensor:
+    """Split a projection by head: (heads, size, D + 1), each row followed by its bias, zero rows up to `size`."""
     bias = linear.weight.new_zeros(linear.out_features) if linear.bias is None else linear.bias
     rows = torch.cat([linear.weight, bias[:, None]], dim=1).unflatten(0, (heads, -1))
     return F.pad(rows, (0, 0, 0, size - rows.size(1)))

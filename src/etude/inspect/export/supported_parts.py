@@ -1,7 +1,7 @@
-"""What CTranslate2 can hold of étude's parts: for each class how it is asked for there and where its weights go.
+"""The parts that CTranslate2 supports: for each class its options there, and a function that writes its weights.
 
-A class that a table does not have is refused by name. Positions that are added to embeddings become a table; the factor
-of the scores is a number, or one for each head.
+A class that is not in its table is refused by name. Positions that are added to embeddings become a table; the scale
+of the scores is a number, or one per head.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,17 +21,17 @@ from etude.model.embedding import Embedding, TiedAll, TiedAllT2T, TiedDecoder, U
 from etude.model.norm import LayerNorm, RmsNorm
 from etude.model.residual import PostNorm, PreNorm, Sandwich
 
-LONGEST = 2048  # positions in the table of a scheme that has no end
+LONGEST = 2048  # positions in the table of a scheme without a maximum
 
 Answer = TypeVar("Answer")
 Options = dict[str, Any]
 
 
 def look_up(axis: str, part: Any, table: Mapping[type, Answer]) -> Answer:
-    """What a table says of a part.
+    """Look up the class of a part in a table.
 
     Raises:
-        UserError: nothing.
+        UserError: the table does not have it.
     """
     if type(part) not in table:
         raise UserError(
@@ -42,7 +42,7 @@ def look_up(axis: str, part: Any, table: Mapping[type, Answer]) -> Answer:
 
 
 def write_linear(spec: LinearSpec, linear: nn.Linear) -> None:
-    """Weights, and the bias where there is one."""
+    """Write the weights, and the bias if there is one."""
     spec.weight = linear.weight.detach()
     if linear.bias is not None:
         spec.bias = linear.bias.detach()
@@ -71,12 +71,12 @@ _SUBLAYERS = {  # our residual connection; their sub-layer; their norms before a
 
 @dataclass(frozen=True)
 class Residual:
-    """How a residual connection is held.
+    """How to convert a residual connection.
 
     Attributes:
-        options: of the connection and of "encoder" or "decoder": what a stack is made with.
-        write: the norms of a layer.
-        write_last: the norm behind a stack.
+        options: maps the connection and "encoder" or "decoder" to the options of a stack.
+        write: writes the norms of a layer.
+        write_last: writes the norm after a stack.
     """
 
     options: Callable[[Any, str], Options]
@@ -101,7 +101,7 @@ def _norm_options(norm: nn.Module) -> Options:
     return look_up("model/norm", norm, _NORMS)
 
 
-def _sandwich(residual: Sandwich, side: str) -> Options:
+def _sandwich_options(residual: Sandwich, side: str) -> Options:
     of_the_decoder = {"external_pre_post_encoder_layers": True} if side == "decoder" else {}
     return {"pre_norm": True, "pre_post_layer_norm": True} | of_the_decoder | _norm_options(residual.before)
 
@@ -117,7 +117,7 @@ RESIDUALS: dict[type, Residual] = {
     PreNorm: Residual(
         lambda part, side: {"pre_norm": True} | _norm_options(part.norm), _write_inner_norms, _write_final
     ),
-    Sandwich: Residual(_sandwich, _write_outer_norms, _write_final),
+    Sandwich: Residual(_sandwich_options, _write_outer_norms, _write_final),
 }
 
 
@@ -126,7 +126,7 @@ RESIDUALS: dict[type, Residual] = {
 
 @dataclass(frozen=True)
 class FeedForward:
-    """What a stack is made with for a network, and how the network is written into a layer."""
+    """How to convert a feed-forward network: the options of a stack, and a function that writes a layer's network."""
 
     options: Options
     write: Callable[[Any, Any], None]
@@ -156,14 +156,14 @@ FEEDFORWARDS: dict[type, FeedForward] = {
 
 @dataclass(frozen=True)
 class Position:
-    """What a stack is made with for a scheme, and how the scheme is written into a stack of this d_model."""
+    """How to convert a position scheme: the options of a stack, and a function that writes it for a d_model."""
 
     options: Callable[[Any], Options]
     write: Callable[[Any, Any, int], None]
 
 
 def _write_table(spec: Any, scheme: Any, d_model: int) -> None:
-    """What the scheme adds to the embeddings of the first positions."""
+    """Write what the scheme adds to the embeddings of the first positions."""
     rows = scheme.table.num_embeddings if isinstance(scheme, position.Learned) else LONGEST
     spec.position_encodings.encodings = scheme.add_to_embedding(torch.zeros(1, rows, d_model), 0)[0].detach()
 
@@ -215,7 +215,7 @@ def _tables(embedding: Embedding) -> tuple[Tensor, Tensor]:
 
 
 def _tables_t2t(embedding: TiedAllT2T) -> tuple[Tensor, Tensor]:
-    """Zeros for the silent tokens; the vector of the target language is in every row of the source."""
+    """Zero the rows of the silent tokens; add the vector of the target language to every source row."""
     table = embedding.source_table.weight.detach().clone()
     table[embedding.silent] = 0.0
     return table + embedding.target_space.weight[0].detach() / embedding.factor, table
