@@ -58,7 +58,7 @@ class FilesCorpus(Corpus):
 
     def fetch(self) -> None:
         """All is here; say how much of what a model shall not have seen stands in the training text too."""
-        held_out = {split: list(filter(all, self._read(split))) for split in self._texts if split != "train"}
+        held_out = {split: list(filter(all, self._read(split))) for split in self._split_files if split != "train"}
         asked = {pair for pairs in held_out.values() for pair in pairs}
         seen = asked.intersection(self.pairs("train")) if asked else asked
         for split, pairs in held_out.items():
