@@ -70,58 +70,58 @@ class FrozenLauncher(Launcher):
 
         callbacks = self.hydra_context.callbacks
         Path(self.config.hydra.sweep.dir).mkdir(parents=True, exist_ok=True)  # sweepers write what they found there
-        run_dirs = self._frozen(job_overrides)
+        run_dirs = self._freeze(job_overrides)
         for note in notes_on_shared(job_overrides, run_dirs):
             logger.info(note)
         begun = [run for run in run_dirs if run.environment_file.exists()]
         if other := [run.finished for run in begun if code_changed(run, run.config())]:
             kept = f"{sum(other)} finished, {len(other) - sum(other)} half-finished"
             logger.warning("runs of other code than today's, which are kept: %s; stale=rerun starts anew", kept)
-        told = [self._composed(overrides) for overrides in job_overrides] if callbacks.callbacks else []
+        configs = [self._compose(overrides) for overrides in job_overrides] if callbacks.callbacks else []
         failure: SweepFailed | None = None
         with env_override(self.config.hydra.job.env_set):
-            for config in told:
+            for config in configs:
                 callbacks.on_job_start(config=config, task_function=self.task_function)
             try:
                 self.run(run_dirs)
             except SweepFailed as failed:
                 failure = failed
-        returns = [self._returned(*job, failure) for job in zip(job_overrides, run_dirs, strict=True)]
-        for config, job_return in zip(told, returns, strict=False):
+        returns = [self._make_return(*job, failure) for job in zip(job_overrides, run_dirs, strict=True)]
+        for config, job_return in zip(configs, returns, strict=False):
             callbacks.on_job_end(config=config, job_return=job_return)
         return returns
 
-    def _returned(self, overrides: Sequence[str], run_dir: "RunDir", failure: Exception | None) -> JobReturn:
+    def _make_return(self, overrides: Sequence[str], run_dir: "RunDir", failure: Exception | None) -> JobReturn:
         """What Hydra's sweepers and callbacks are told of a job; nothing where nobody waited for its end."""
         from etude.runs.objective import objective
 
-        told = JobReturn(
+        made = JobReturn(
             overrides=list(overrides),
             working_dir=str(run_dir.path),
             task_name=self.config.hydra.job.name,
             status=JobStatus.COMPLETED,
         )
         if run_dir.finished:
-            told.return_value = objective(run_dir.result(), self.config)
+            made.return_value = objective(run_dir.result(), self.config)
         elif failure:
-            told.status, told.return_value = JobStatus.FAILED, failure
-        return told
+            made.status, made.return_value = JobStatus.FAILED, failure
+        return made
 
     @abstractmethod
     def run(self, run_dirs: "Sequence[RunDir]") -> None:
         """Run all that are not finished."""
 
-    def _frozen(self, jobs: Sequence[Sequence[str]]) -> "list[RunDir]":
+    def _freeze(self, jobs: Sequence[Sequence[str]]) -> "list[RunDir]":
         from etude.config.identity import freeze_all
         from etude.tasks.metrics import add_missing_metrics
 
         outside = HydraConfig.instance().cfg
         try:
-            return freeze_all(jobs, self._composed, add_missing_metrics)
+            return freeze_all(jobs, self._compose, add_missing_metrics)
         finally:
             HydraConfig.instance().cfg = outside
 
-    def _composed(self, overrides: Sequence[str]) -> DictConfig:
+    def _compose(self, overrides: Sequence[str]) -> DictConfig:
         """The config of one job, with Hydra's own node."""
         config = self.hydra_context.config_loader.load_sweep_config(self.config, list(overrides))
         with open_dict(config):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from etude.launchers.options import listed_gpus, usable_cores, visible_gpus
+from etude.launchers.options import parse_gpu_list, usable_cores, visible_gpus
 
 LISTING = """\
 GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-4a1b)
@@ -17,8 +17,8 @@ GPU 10: NVIDIA H100 80GB HBM3 (UUID: GPU-6e3f)
 
 
 def test_gpus_are_known_by_number_and_slices_by_their_own_ids() -> None:
-    assert listed_gpus(LISTING) == ("MIG-11", "MIG-12", "1", "10")
-    assert listed_gpus("No devices were found\n") == ()
+    assert parse_gpu_list(LISTING) == ("MIG-11", "MIG-12", "1", "10")
+    assert parse_gpu_list("No devices were found\n") == ()
 
 
 @pytest.mark.parametrize(

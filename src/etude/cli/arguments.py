@@ -85,20 +85,20 @@ def parse(verb: str, usage: str, words: Sequence[str]) -> Arguments:
         sys.stdout.write(usage)
         sys.exit(0)
     lines = _OPTION.findall(usage)
-    takes = {flag: (mark, metavar, told) for flag, mark, metavar, _, told in lines if flag}
+    takes = {flag: (mark, metavar, description) for flag, mark, metavar, _, description in lines if flag}
     keys = {key for *_, key, _ in lines if key}
     plain: list[str] = []
     options: dict[str, str] = {}
     rest = iter(words)
     for word in rest:
         name, equals, value = word.partition("=")
-        mark, metavar, told = takes.get(name, ("", "", ""))
+        mark, metavar, description = takes.get(name, ("", "", ""))
         if name in keys and equals:
             options[name] = value
         elif name in takes and (metavar or not equals):
             options[name] = value or (next(rest, "") if mark == " " and not equals else "")
             if mark == " " and not options[name]:
-                raise UserError(f"{name} needs {metavar}: {told}")
+                raise UserError(f"{name} needs {metavar}: {description}")
         elif word.startswith("-") or (equals and keys and "key=value" not in usage):
             known = [*takes, *(f"{key}=" for key in keys), "--help"]
             others = "" if name in takes else ", ".join(_verbs_with(name))

@@ -45,7 +45,7 @@ def main(words: Sequence[str]) -> None:
         return
     console().print(_render(found))
     sys.stdout.write(f"{_sum(everything)} in all\n")
-    if "--yes" not in asked.options and not _confirmed():
+    if "--yes" not in asked.options and not _confirm():
         sys.stdout.write("nothing is deleted; --yes deletes it\n")
         return
     freed = [remove(one) for one in everything]
@@ -72,6 +72,6 @@ def _sum(removable: Sequence[Removable]) -> str:
     return decimal(sum(one.size for one in removable))
 
 
-def _confirmed() -> bool:
+def _confirm() -> bool:
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     return at_terminal and input("delete all this? yes or no: ").strip().lower() in ("y", "yes")

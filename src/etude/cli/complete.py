@@ -27,13 +27,13 @@ def complete(words: list[str], verbs: Collection[str]) -> None:
     if not any(word.startswith("query=") for word in words):
         run_task("", "train", lambda config: None, words)
     elif not space:
-        _print_those(verbs, verb)
+        _print_matching(verbs, verb)
     elif verb in verbs:
         usage = getattr(import_module(f"etude.cli.{verb}"), "HELP", "")
         *before, typed = behind.split(" ")
         if usage:
             names = _NAMES.get(verb, list)() if not any(before) or "key=value" not in usage else []
-            _print_those([*names, *option_names(usage)], typed)
+            _print_matching([*names, *option_names(usage)], typed)
             before = [word for word in before if "=" in word]
         if not typed.startswith("-") and (not usage or "key=value" in usage):
             os.environ["COMP_LINE"] = " ".join([program, *before, typed])
@@ -42,7 +42,7 @@ def complete(words: list[str], verbs: Collection[str]) -> None:
                 run_task(verb, config_name, lambda config: None, words)
 
 
-def _print_those(candidates: Iterable[str], typed: str) -> None:
+def _print_matching(candidates: Iterable[str], typed: str) -> None:
     """One a line; options only where one is begun."""
     found = [one for one in candidates if one.startswith(typed) and one.startswith("-") == typed.startswith("-")]
     sys.stdout.write("".join(f"{one}\n" for one in found))

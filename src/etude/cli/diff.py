@@ -78,10 +78,10 @@ def _section(table: Table, title: str, pairs: dict[str, tuple[Any, Any]], style:
     if pairs:
         table.add_row(Text(title, style="italic"))
     for key, pair in pairs.items():
-        table.add_row(Text(f"  {key}"), *(Text(_shown(value)) for value in pair), style=style)
+        table.add_row(Text(f"  {key}"), *(Text(_format(value)) for value in pair), style=style)
     if pairs:
         table.add_row()
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     return f"{len(value)} keys" if isinstance(value, dict) else "–" if value is ABSENT else format_value(value)

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
-        _explained(error)
+        _exit_explaining(error)
     sys.exit(0)
 
 
@@ -78,7 +78,7 @@ def _nearest_verb(word: str) -> str:
     return f"did you mean {' or '.join(described)}?" if described else did_you_mean(word, VERBS)
 
 
-def _explained(error: Exception) -> NoReturn:
+def _exit_explaining(error: Exception) -> NoReturn:
     """One sentence for what a config or the disk explains, and for a sweep with failed runs; else a bug's traceback."""
     from etude.config.explain import explain
     from etude.launchers import SweepFailed

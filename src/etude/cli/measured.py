@@ -22,19 +22,19 @@ _DRAWINGS = ("--html", "--svg")
 
 def sweep(words: Sequence[str]) -> None:
     """Measure what has not been measured, and tell of each layer when it is done."""
-    study, runs_dir = _asked(Arguments([*words], {}), allowed=())
+    study, runs_dir = _find_study(Arguments([*words], {}), allowed=())
     from etude.inspect.complexity.study import measure_study  # torch, now that the words are understood
 
     for layer, seconds in measure_study(study, runs_dir):
-        told = "is measured already" if seconds is None else f"measured in {format_duration(seconds)}"
-        sys.stdout.write(f"{layer} {told}\n")
+        status = "is measured already" if seconds is None else f"measured in {format_duration(seconds)}"
+        sys.stdout.write(f"{layer} {status}\n")
         sys.stdout.flush()
     sys.stdout.write(f"etude report {shlex.join(words)}  shows what was found\n")
 
 
 def plan(asked: Arguments) -> None:
     """Say what would be measured."""
-    study, runs_dir = _asked(asked, allowed=("--json",))
+    study, runs_dir = _find_study(asked, allowed=("--json",))
     kept = read_measurements(study, runs_dir)
     if "--json" in asked.options:
         layers = [study.setting(row) | {"layer": row.name, "measured": row.name in kept} for row in study.rows]
@@ -54,7 +54,7 @@ def report(asked: Arguments) -> None:
     Raises:
         UserError: nothing has been measured with this setting.
     """
-    study, runs_dir = _asked(asked, allowed=_DRAWINGS)
+    study, runs_dir = _find_study(asked, allowed=_DRAWINGS)
     kept = read_measurements(study, runs_dir)
     if not kept:
         words = shlex.join(asked.words + [f"runs_dir={runs_dir}"] * ("runs_dir" in asked.options))
@@ -79,7 +79,7 @@ def report(asked: Arguments) -> None:
     out.print("\n".join(notes(study, kept)))
 
 
-def _asked(asked: Arguments, allowed: Collection[str]) -> tuple[MeasuredStudy, Path]:
+def _find_study(asked: Arguments, allowed: Collection[str]) -> tuple[MeasuredStudy, Path]:
     """The study as it was typed, and the folder of runs.
 
     Raises:

@@ -50,7 +50,7 @@ def main(words: Sequence[str]) -> None:
     overrides = planned_runs(asked.words[0], asked.words[1:]) if named else expand(asked.words)
     runs = [tuple(run) for run in overrides]
     bases = [_baseline_of(run) for run in runs]
-    sound = _composed_beside_torch(runs, bases)
+    sound = _compose_beside_torch(runs, bases)
     configs = {run: one.config for run, one in sound.items()}
 
     from etude.inspect.plan.budgets import find_gaps, find_unchanged  # these need torch
@@ -66,7 +66,9 @@ def main(words: Sequence[str]) -> None:
     plans = dict(zip(configs, plan_runs(configs.values(), where), strict=True))
     ours = [plans[run] for run in runs]
     differs = [
-        _differing(difference(configs[base], configs[run], (sound[base].written, sound[run].written)), _typed_keys(run))
+        _differences(
+            difference(configs[base], configs[run], (sound[base].written, sound[run].written)), _typed_keys(run)
+        )
         for base, run in zip(bases, runs, strict=True)
     ]
     paper = [_paper_of(one.config["study"]).arms.get(one.config["arm"], {}).get("params_M") for one in ours]
@@ -102,18 +104,18 @@ def _share(text: str) -> float:
     return share
 
 
-def _composed_beside_torch(runs: Sequence[Run], bases: Sequence[Run]) -> dict[Run, ValidConfig]:
-    """What `_composed` gives, from a second process: PyTorch takes as long to import as Hydra to compose."""
+def _compose_beside_torch(runs: Sequence[Run], bases: Sequence[Run]) -> dict[Run, ValidConfig]:
+    """What `_compose` gives, from a second process: PyTorch takes as long to import as Hydra to compose."""
     if "torch" in sys.modules:
-        return _composed(runs, bases)
+        return _compose(runs, bases)
     with ProcessPoolExecutor(1, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as other:
-        composed = other.submit(_composed, runs, bases)
+        composed = other.submit(_compose, runs, bases)
         import torch  # noqa: F401
 
         return composed.result()
 
 
-def _composed(runs: Sequence[Run], bases: Sequence[Run]) -> dict[Run, ValidConfig]:
+def _compose(runs: Sequence[Run], bases: Sequence[Run]) -> dict[Run, ValidConfig]:
     """The config of each run, and then of its baseline, after every check."""
     configs = ConfigCache()
     composed = dict(zip(runs, configs.resolve_all(runs), strict=True))
@@ -142,7 +144,7 @@ def _study_and_arm(run: Run) -> tuple[str, str]:
     return study, arm
 
 
-def _differing(found: Difference, said: set[str]) -> dict[str, Any]:
+def _differences(found: Difference, said: set[str]) -> dict[str, Any]:
     """What was chosen and what was written otherwise than in the baseline: key -> value.
 
     Of what a chosen file brings with it (`model=big` a `d_model`) only what was `said` besides.

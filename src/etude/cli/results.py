@@ -46,10 +46,10 @@ def main(words: Sequence[str]) -> None:
             write_parquet(rows, Path(file))
         else:
             write_or_print(file, as_csv(rows) if option == "--csv" else as_json(rows))
-    sys.stderr.write("".join(f"{note}\n" for note in _left_out(found, bool(project))))
+    sys.stderr.write("".join(f"{note}\n" for note in _notes_on_missing(found, bool(project))))
 
 
-def _left_out(found: Results, at_wandb: bool) -> list[str]:
+def _notes_on_missing(found: Results, at_wandb: bool) -> list[str]:
     """What there is besides the rows, and what there might be."""
     unfinished = found.selection.unfinished
     begun = {run.arm for run in (*found.runs, *unfinished)}

@@ -118,9 +118,9 @@ def _table(studies: Sequence[StudyRuns], metrics: Sequence[Metric], width: int) 
     runs = [run for study in studies for run in study.runs]
     rows = [_figures(run, metrics) for run in runs]
     headers = [header for header in rows[0] if header != "typed" and any(row[header] for row in rows)]
-    names = _aligned(["run", *(run.name for run in runs)])
-    states = _aligned(["state", *(f"{run.progress.doing or run.state}{MARKS.get(run.code, '')}" for run in runs)])
-    figures = [_aligned([header, *(row[header] for row in rows)], left=False) for header in headers]
+    names = _align(["run", *(run.name for run in runs)])
+    states = _align(["state", *(f"{run.progress.doing or run.state}{MARKS.get(run.code, '')}" for run in runs)])
+    figures = [_align([header, *(row[header] for row in rows)], left=False) for header in headers]
     lines = [Text("  ".join(cells)) for cells in zip(names, states, *figures, strict=True)]
     start = len(names[0]) + 2
     lines[0].stylize("bold")
@@ -140,7 +140,7 @@ def _table(studies: Sequence[StudyRuns], metrics: Sequence[Metric], width: int) 
     return table
 
 
-def _aligned(cells: Sequence[str], left: bool = True) -> list[str]:
+def _align(cells: Sequence[str], left: bool = True) -> list[str]:
     """Each as wide as the widest."""
     width = max(map(cell_len, cells))
     pads = [" " * (width - cell_len(cell)) for cell in cells]
@@ -217,11 +217,17 @@ def _as_json(
 
 def _plain(run: Run, metrics: Sequence[Metric]) -> dict[str, Any]:
     """A run for machines: JSON has no word for what is not finite."""
-    told = {"study": run.study, "arm": run.arm, "seed": run.seed, "run_dir": str(run.run_dir.path), "state": run.state}
-    told |= asdict(run.progress) | {"step": _step(run), "seconds": _seconds(run)}
-    told |= {metric.column: _score(run, metric) for metric in metrics}
-    told |= {"error": run.error, "code": run.code, "typed": " ".join(run.overrides)}
-    return {k: None if isinstance(v, float) and not isfinite(v) else v for k, v in told.items()}
+    fields = {
+        "study": run.study,
+        "arm": run.arm,
+        "seed": run.seed,
+        "run_dir": str(run.run_dir.path),
+        "state": run.state,
+    }
+    fields |= asdict(run.progress) | {"step": _step(run), "seconds": _seconds(run)}
+    fields |= {metric.column: _score(run, metric) for metric in metrics}
+    fields |= {"error": run.error, "code": run.code, "typed": " ".join(run.overrides)}
+    return {k: None if isinstance(v, float) and not isfinite(v) else v for k, v in fields.items()}
 
 
 def _counts(runs: Sequence[Run]) -> dict[str, int]:

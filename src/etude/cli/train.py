@@ -37,7 +37,7 @@ def main(words: list[str]) -> None:
 
                 publish(run)
         else:
-            result = _trained(run, config)
+            result = _train(run, config)
         sys.stdout.write(
             f"{run.path}\n"
             f"parameters {result['parameters']:,}  steps {result['steps']:,}  training {result['seconds']:.0f} s\n"
@@ -64,7 +64,7 @@ def _directories(run: "RunDir") -> str:
     return " and ".join(["its directory", *others])
 
 
-def _trained(run: "RunDir", config: "DictConfig") -> dict[str, Any]:
+def _train(run: "RunDir", config: "DictConfig") -> dict[str, Any]:
     """Train in this process, or where a run has several devices, in one for each."""
     from etude.logs import logging_to
 
@@ -84,7 +84,7 @@ def _trained(run: "RunDir", config: "DictConfig") -> dict[str, Any]:
     try:
         return train(run)
     except Exception as error:  # whoever asks for the status later reads it there
-        told = f"etude: {mistake}\n" if (mistake := explain(error)) else traceback.format_exc()
+        message = f"etude: {mistake}\n" if (mistake := explain(error)) else traceback.format_exc()
         with suppress(OSError), run.log_file.open("a", encoding="utf-8") as log:
-            log.write(told)
+            log.write(message)
         raise

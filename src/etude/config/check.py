@@ -137,8 +137,8 @@ def _without_groups(node: Any, path: str) -> Any:
         try:
             re.compile(match)  # type: ignore[type-var]
         except (re.error, TypeError) as error:
-            told = 'a pattern for the names of parameters, such as {match: "norm|bias", weight_decay: 0.0}'
-            raise UserError(f"{path}.groups[{number}] must have in `match` {told} ({error})") from error
+            expected_text = 'a pattern for the names of parameters, such as {match: "norm|bias", weight_decay: 0.0}'
+            raise UserError(f"{path}.groups[{number}] must have in `match` {expected_text} ({error})") from error
     return {key: _value(node, key, f"{path}.{key}") for key in node if key != "groups"}
 
 
@@ -179,9 +179,9 @@ def _value(parent: Node, name: str, where: str) -> Any:
     except MissingMandatoryValue as error:
         raise UserError(f"{where} is left open (???): say {where}=...") from error
     except (InterpolationResolutionError, InterpolationKeyError) as error:
-        told = next((cause for cause in chain(error) if isinstance(cause, UserError)), None)
-        if told:
-            raise told from error  # a resolver of ours has said it already
+        user_error = next((cause for cause in chain(error) if isinstance(cause, UserError)), None)
+        if user_error:
+            raise user_error from error  # a resolver of ours has said it already
         reason = str(error).splitlines()[0]
         raise UserError(f"{where} cannot be worked out: {reason}") from error
 

@@ -144,7 +144,7 @@ def expand(overrides: Sequence[str]) -> list[list[str]]:
         UserError: a word is no override.
     """
     try:
-        parsed = [_parsed(override) for override in make_readable(overrides)]
+        parsed = [_parse(override) for override in make_readable(overrides)]
     except HydraException as error:
         raise explain(error) or error from error
     return [list(combination) for combination in product(*map(_alternatives, parsed))]
@@ -168,7 +168,7 @@ def _options(group: str) -> list[str]:
 def plain_overrides(overrides: Sequence[str]) -> list[Override] | None:
     """The overrides as Hydra reads them, where each is a plain `key=value` of its own; else None."""
     try:
-        parsed = [_parsed(override) for override in overrides]
+        parsed = [_parse(override) for override in overrides]
     except HydraException:
         return None
     different = len({override.key_or_group for override in parsed}) == len(parsed)
@@ -176,7 +176,7 @@ def plain_overrides(overrides: Sequence[str]) -> list[Override] | None:
 
 
 @cache
-def _parsed(override: str) -> Override:
+def _parse(override: str) -> Override:
     [parsed] = OverridesParser.create().parse_overrides([override])
     return parsed
 

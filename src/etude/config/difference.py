@@ -51,8 +51,8 @@ def difference(before: Config, after: Config, written: tuple[Config, Config] = (
     """
     changes = [c for c in _changes((before, after, *written)) if c.key not in _NAMES]
     choices = {c.key.removeprefix("choices."): c.pair for c in changes if c.key.startswith("choices.")}
-    told = tuple(f"{group.replace('/', '.')}._" for group in choices)  # model.position._target_
-    keys = [c for c in changes if not c.key.startswith(("choices.", *told))]
+    prefixes = tuple(f"{group.replace('/', '.')}._" for group in choices)  # model.position._target_
+    keys = [c for c in changes if not c.key.startswith(("choices.", *prefixes))]
     return Difference(
         choices,
         values={c.key: c.pair for c in keys if not c.follows},

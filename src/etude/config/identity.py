@@ -38,7 +38,7 @@ def freeze(config: DictConfig) -> RunDir:
         UserError: the config cannot run.
     """
     plain = resolve_valid(config)
-    return _frozen(plain, typed_overrides(config), _Text(fingerprint(plain), training_fingerprint(plain)))
+    return _freeze(plain, typed_overrides(config), _Text(fingerprint(plain), training_fingerprint(plain)))
 
 
 def freeze_all(
@@ -57,8 +57,8 @@ def freeze_all(
         UserError: a config cannot run; nothing has been written.
     """
     found = []
-    for config, words, text in [*_identified(jobs, compose)]:
-        run = _frozen(config, words, text)
+    for config, words, text in [*_identify_jobs(jobs, compose)]:
+        run = _freeze(config, words, text)
         if run.finished:
             finished(run, config)
         found.append(run)
@@ -67,7 +67,7 @@ def freeze_all(
 
 def places(jobs: Iterable[Sequence[str]], compose: Compose) -> list[RunDir]:
     """Where the run of every job lies, or would lie; nothing is written. Arguments and errors as of `freeze_all`."""
-    return [run_dir(config, text.all) for config, _, text in _identified(jobs, compose)]
+    return [run_dir(config, text.all) for config, _, text in _identify_jobs(jobs, compose)]
 
 
 class _Text(NamedTuple):
@@ -77,7 +77,7 @@ class _Text(NamedTuple):
     training: str
 
 
-def _identified(jobs: Iterable[Sequence[str]], compose: Compose) -> list[tuple[dict[str, Any], list[str], _Text]]:
+def _identify_jobs(jobs: Iterable[Sequence[str]], compose: Compose) -> list[tuple[dict[str, Any], list[str], _Text]]:
     """Of every job its resolved config, what was typed, and the fingerprints of its text, asked once a text."""
     texts: dict[str, _Text] = {}
     runs = []
@@ -116,7 +116,7 @@ def training_fingerprint(config: dict[str, Any]) -> str:
     return text
 
 
-def _frozen(config: dict[str, Any], typed: Iterable[str], text: _Text) -> RunDir:
+def _freeze(config: dict[str, Any], typed: Iterable[str], text: _Text) -> RunDir:
     """The run's directory, with its config and what stands for its text in it unless it is finished."""
     directory = run_dir(config, text.all)
     if config["trainer"]["fast_dev_run"]:

@@ -27,7 +27,7 @@ def make(node: Config, *positional: Any, **given: Any) -> Any:
     Raises:
         UserError: the class refuses its values, or the config is older than the code.
     """
-    with _explained(node, tuple(given)):
+    with _explain_failures(node, tuple(given)):
         if not node.get("_partial_"):
             takes = config_signature(node["_target_"]).keywords
             left_open = {name: value for name, value in given.items() if name in takes and node.get(name) is None}
@@ -43,14 +43,14 @@ def try_out(node: Config, *positional: Any) -> None:
     Raises:
         UserError: as there.
     """
-    with _explained(node):
+    with _explain_failures(node):
         part = instantiate(node, _convert_="all")
         if node.get("_partial_"):
             _bind(part, node["_target_"], *positional)
 
 
 @contextmanager
-def _explained(node: Config, given: tuple[str, ...] = ()) -> Iterator[None]:
+def _explain_failures(node: Config, given: tuple[str, ...] = ()) -> Iterator[None]:
     """Inside, what fails because of a node's values is one sentence.
 
     Raises:

@@ -24,7 +24,7 @@ def resolve_valid(config: DictConfig) -> dict[str, Any]:
 
 def resolve(config: DictConfig) -> dict[str, Any]:
     """The config as plain data: interpolations worked out, group choices in `choices`, Hydra's own node left out."""
-    return _resolved(without_hydra(config), config.hydra.runtime.choices)
+    return _resolve(without_hydra(config), config.hydra.runtime.choices)
 
 
 def as_written(config: DictConfig) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def check_and_resolve(own: DictConfig, choices: Mapping[str, Any], typed: Sequen
         UserError: the config cannot run.
     """
     try:
-        plain = _resolved(own, choices)
+        plain = _resolve(own, choices)
     except (OmegaConfBaseException, UserError):
         check(own)  # key by key, which finds the one that cannot be worked out
         raise
@@ -64,7 +64,7 @@ def check_and_resolve(own: DictConfig, choices: Mapping[str, Any], typed: Sequen
     return plain
 
 
-def _resolved(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]:
+def _resolve(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]:
     plain: dict[str, Any] = OmegaConf.to_container(own, resolve=True)  # type: ignore[assignment]
     if "precision" in plain:  # verbs that train nothing have none
         plain["precision"] = choose_precision(plain["precision"], (plain.get("trainer") or {}).get("accelerator", ""))

@@ -20,12 +20,12 @@ RESOLVERS = {*_FACTORS, "data_key", "head_dim", "head_size", "noam_peak", "env",
 def register() -> None:
     """Teach OmegaConf the resolvers of `conf/`; may be called again."""
     for name, key in _FACTORS.items():
-        OmegaConf.register_new_resolver(name, partial(_scaled, key=key), replace=True)
+        OmegaConf.register_new_resolver(name, partial(_scale, key=key), replace=True)
     for resolver in (_data_key, _env, _head_dim, _head_size, _noam_peak):
         OmegaConf.register_new_resolver(resolver.__name__.removeprefix("_"), resolver, replace=True)
 
 
-def _scaled(number: int, *, key: str, _root_: DictConfig) -> int:
+def _scale(number: int, *, key: str, _root_: DictConfig) -> int:
     factor = _factor(_root_, key)
     if isinstance(number, bool) or not isinstance(number, int | float) or not isfinite(number * factor):
         raise UserError(f"what is scaled by {key} must be a number, such as 512, not {number!r}")

@@ -78,12 +78,12 @@ def check_rules(config: Config) -> None:
     check_task(config)
 
 
-def _require(config: Config, keys: str, holds: Callable[[float], bool], told: str) -> None:
+def _require(config: Config, keys: str, holds: Callable[[float], bool], requirement: str) -> None:
     """See to it that the numbers under some keys are in range; another part may mean something else by the name."""
     for key in keys.split():
         value = value_at(config, key)
         if isinstance(value, int | float) and not holds(value):
-            raise UserError(f"{key} must {told}, not {value}")
+            raise UserError(f"{key} must {requirement}, not {value}")
 
 
 def _wandb_takes_it(config: Config) -> None:

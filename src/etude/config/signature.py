@@ -79,21 +79,21 @@ def _signature(target: str) -> Signature:
     if file is None:
         raise UserError(f"_target_: {target} cannot be found: write package.module.Name of something that is installed")
     if file.suffix != ".py":
-        return _imported(module, name)
+        return _import_signature(module, name)
     try:
         tree = ast.parse(file.read_bytes(), str(file))
     except SyntaxError as error:
         raise not_python(error) from error
     found = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
-    passed_on = _passed_on(tree, module if file.name == "__init__.py" else module.rpartition(".")[0])
+    passed_on = _reexported_names(tree, module if file.name == "__init__.py" else module.rpartition(".")[0])
     if name in passed_on:
         return signature(passed_on[name])
     ours = module.startswith("etude.")  # no constructor of ours is inherited from elsewhere
     if name in found:
-        return _read(found[name], found, passed_on) or (Signature({}) if ours else _imported(module, name))
+        return _read(found[name], found, passed_on) or (Signature({}) if ours else _import_signature(module, name))
     if ours or not _may_hold(tree, name):
         raise UserError(f"_target_: {target} names nothing in {module}; {did_you_mean(name, [*found, *passed_on])}")
-    return _imported(module, name)
+    return _import_signature(module, name)
 
 
 def not_python(error: SyntaxError) -> UserError:
@@ -123,7 +123,7 @@ def _source(module: str) -> Path | None:
     return Path(spec.origin) if spec and spec.origin and spec.has_location else None
 
 
-def _passed_on(tree: ast.Module, package: str) -> dict[str, str]:
+def _reexported_names(tree: ast.Module, package: str) -> dict[str, str]:
     """Names that a module imports from elsewhere, and their full paths."""
     names: dict[str, str] = {}
     for node in tree.body:
@@ -189,7 +189,7 @@ def _plain(default: ast.expr) -> ast.expr:
     return default if isinstance(default, ast.Constant) else ast.Constant(...)
 
 
-def _imported(module: str, name: str) -> Signature:
+def _import_signature(module: str, name: str) -> Signature:
     """The signature as Python tells it."""
     try:
         target = getattr(importlib.import_module(module), name)

@@ -62,13 +62,13 @@ def unknown_key(error: OmegaConfBaseException) -> UserError:
         return _no_such_group(str(error.full_key))
     parent = error.parent_node
     known = [str(key) for key in parent] if isinstance(parent, DictConfig) else []
-    longer = _ending_in(str(error.full_key), parent)
+    longer = _find_longer_keys(str(error.full_key), parent)
     if longer:
         return UserError(f"{error.full_key} is not a key of the config; did you mean {' or '.join(longer)}?")
     section, _, key = str(error.full_key).rpartition(".")
     if section == "trainer" and (mistake := flag_mistake(key, known)):
         return mistake
-    by_class = _taken_by_class(parent) if isinstance(parent, DictConfig) else ()
+    by_class = _keys_of_class(parent) if isinstance(parent, DictConfig) else ()
     if section == "trainer" or key in by_class:
         return UserError(f"{section}.{key} stands in no file yet: write +{section}.{key}=...")
     if section in ("callbacks", "logger") and not renamed(str(error.full_key)):
@@ -82,7 +82,7 @@ def unknown_key(error: OmegaConfBaseException) -> UserError:
     return no_such_key(str(error.full_key), section, [*known, *by_class])
 
 
-def _taken_by_class(section: DictConfig) -> Collection[str]:
+def _keys_of_class(section: DictConfig) -> Collection[str]:
     """What the config may give to the class that a section names, with or without a default."""
     with suppress(UserError):  # of a class that is not there the check says so
         if target := section.get("_target_"):
@@ -95,8 +95,8 @@ def _no_such_group(group: str) -> UserError:
         return UserError(f"{group} was renamed to {now}: write {now}=...")
     groups = [known for known in group_names() if known != group]  # a folder of that name may lie there for nothing
     nearest = [known for known in groups if known.endswith(f"/{group}")]
-    told = f"did you mean {' or '.join(nearest)}?" if nearest else did_you_mean(group, groups)
-    return UserError(f"{group} is not a config group; {told}")
+    hint = f"did you mean {' or '.join(nearest)}?" if nearest else did_you_mean(group, groups)
+    return UserError(f"{group} is not a config group; {hint}")
 
 
 def no_such_key(key: str, section: str, known: Iterable[str], target: str = "") -> UserError:
@@ -136,7 +136,7 @@ def unknown_group(error: HydraException) -> UserError:
     return UserError(first)
 
 
-def _ending_in(name: str, config: object) -> list[str]:
+def _find_longer_keys(name: str, config: object) -> list[str]:
     """Keys and groups that `name` may be short for: `heads` for `model.heads`."""
     if "." in name or not isinstance(config, DictConfig):
         return []

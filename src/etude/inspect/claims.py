@@ -26,7 +26,7 @@ def check_claims(overrides: str) -> None:
     Raises:
         AssertionError: it does not.
     """
-    model = _jittered(overrides)
+    model = _build_jittered(overrides)
     source, target = torch.randint(4, 40, (2, 9)), torch.randint(4, 40, (2, 9))
     mask = torch.arange(9) < torch.tensor([[9], [6]])
     whole = model(source, mask, target)
@@ -44,7 +44,7 @@ def check_claims(overrides: str) -> None:
         )
 
 
-def _jittered(overrides: str) -> EncoderDecoder:
+def _build_jittered(overrides: str) -> EncoderDecoder:
     """The model in float64, its weights off their start, where a bias of zero or a shut gate would hide much."""
     model = build.model(resolve_valid(compose(overrides.split())), vocab_size=40).double().eval()
     for weight in model.parameters():

@@ -70,12 +70,12 @@ class Dashboard:
     def elsewhere(self, job: Job) -> None:
         """`job` is left to another process that works on it or on its training, or was finished by one."""
         if job.state in DONE:
-            told = "finished by another process"
+            message = "finished by another process"
         elif is_training_locked(job.run_dir) and not is_locked(job.run_dir):
-            told = "waits for the run that trains the same"
+            message = "waits for the run that trains the same"
         else:
-            told = "left to another process"
-        self._tell(logging.INFO, f"{job.name}: {told}")
+            message = "left to another process"
+        self._tell(logging.INFO, f"{job.name}: {message}")
 
     def stopping(self, runs: int, grace: float) -> None:
         """The sweep is to stop, and so many runs have `grace` seconds to put themselves away."""

@@ -60,8 +60,8 @@ class Options:
         for key in fields(self):
             value = getattr(self, key.name)
             if not key.metadata["fits"](value):
-                told = "null" if value is None else value
-                raise UserError(f"hydra.launcher.{key.name}={told}: it must be {key.metadata['needed']}")
+                typed = "null" if value is None else value
+                raise UserError(f"hydra.launcher.{key.name}={typed}: it must be {key.metadata['needed']}")
 
     @property
     def how(self) -> dict[str, Any]:
@@ -77,10 +77,10 @@ class Options:
         cores = usable_cores()
         threads = None if self.threads == "auto" else int(self.threads)
         workers = max(1, cores // (threads or 1)) if self.workers == "auto" else int(self.workers)
-        gpus = self._named_gpus(self.gpus) if isinstance(self.gpus, list | tuple) else self._counted_gpus()
+        gpus = self._gpus_by_name(self.gpus) if isinstance(self.gpus, list | tuple) else self._count_gpus()
         return Slots(workers=workers, threads=threads, gpus=gpus, runs_per_gpu=self.runs_per_gpu, cores=cores)
 
-    def _named_gpus(self, named: Sequence[int | str]) -> tuple[str, ...]:
+    def _gpus_by_name(self, named: Sequence[int | str]) -> tuple[str, ...]:
         ids = tuple(map(str, named))
         if len(set(ids)) < len(ids):
             raise UserError(f"hydra.launcher.gpus={named} names a GPU twice: say runs_per_gpu=2 for two runs on each")
@@ -92,7 +92,7 @@ class Options:
             )
         return ids
 
-    def _counted_gpus(self) -> tuple[str, ...]:
+    def _count_gpus(self) -> tuple[str, ...]:
         found = visible_gpus() if self.gpus else ()
         if not isinstance(self.gpus, int):
             return found
@@ -124,14 +124,14 @@ def visible_gpus() -> tuple[str, ...]:
         listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True, timeout=_PATIENCE)
     except (OSError, subprocess.SubprocessError):  # no driver, no GPU
         return ()
-    return listed_gpus(listing.stdout)
+    return parse_gpu_list(listing.stdout)
 
 
-def listed_gpus(listing: str) -> tuple[str, ...]:
+def parse_gpu_list(listing: str) -> tuple[str, ...]:
     """The ids in what `nvidia-smi -L` prints; of a GPU that is cut into slices (MIG), those of its slices.
 
     Example:
-        >>> listed_gpus("GPU 0: A100 (UUID: GPU-5)\\n  MIG 1g.5gb Device 0: (UUID: MIG-7a)\\nGPU 1: A100 (UUID: GPU-6)")
+        >>> parse_gpu_list("GPU 0: H100 (UUID: GPU-5)\\n  MIG 1g Device 0: (UUID: MIG-7a)\\nGPU 1: T4 (UUID: GPU-6)")
         ('MIG-7a', '1')
     """
     ids: dict[str, list[str]] = {}

@@ -222,12 +222,12 @@ def conclude(jobs: Sequence[Job], *, stopped: bool) -> None:
         raise KeyboardInterrupt(f"{done} of {len(jobs)} runs are finished; the same command goes on with the others")
     failed = [job for job in jobs if job.state is State.FAILED]
     if failed:
-        told = "\n\n".join(job.failure() for job in failed)
+        failures = "\n\n".join(job.failure() for job in failed)
         others = "the others are finished" if len(failed) < len(jobs) else "none is finished"
         again = "the same command runs only these again"
         if unfinished := sum(job.state not in (*DONE, State.FAILED) for job in jobs):  # after fail_fast
             others, again = f"{unfinished} were stopped or not begun", "the same command goes on with all of them"
-        raise SweepFailed(f"{len(failed)} of {len(jobs)} runs failed:\n\n{told}\n\n{others}; {again}")
+        raise SweepFailed(f"{len(failed)} of {len(jobs)} runs failed:\n\n{failures}\n\n{others}; {again}")
 
 
 def _wants_to_be_sent(job: Job) -> bool:

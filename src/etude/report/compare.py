@@ -95,10 +95,10 @@ def _mean(runs: Sequence[Run], key: str) -> float | None:
 
 def _budget(arm: ArmResult, base: ArmResult) -> dict[str, float]:
     found = {}
-    for key, told in BUDGET.items():
+    for key, label in BUDGET.items():
         ours, theirs = arm.costs[key], base.costs[key]
         if ours and theirs and abs(ours / theirs - 1) > TOLERANCE:
-            found[told] = ours / theirs
+            found[label] = ours / theirs
     return found
 
 

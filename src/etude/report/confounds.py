@@ -22,20 +22,20 @@ def find_confounds(compared: Compared) -> dict[str, list[str]]:
         differing: dict[str, Pair] = {}
         seen: list[Config] = []  # the seeds of an arm have one config but for the seed
         for run in arm.runs:
-            if (config := _compared(run)) not in seen:
+            if (config := _comparable_config(run)) not in seen:
                 seen.append(config)
-                pairs = _sources(_compared(base.runs[0]), config).items()
+                pairs = _sources(_comparable_config(base.runs[0]), config).items()
                 differing |= {key: its for key, its in pairs if key.split(".")[0] in _TOLD or not _follows(key, meant)}
             results = {key: (value_at(base.runs[0].result, key), value_at(run.result, key)) for key in measured}
             differing |= {key: (theirs, its) for key, (theirs, its) in results.items() if theirs != its}
         if differing:
             pairs = differing.items()
-            told = (f"{key} {format_value(its)} (baseline: {format_value(theirs)})" for key, (theirs, its) in pairs)
-            found.setdefault(f"Not an equal comparison: {', '.join(told)}.", []).append(arm.arm)
+            changes = (f"{key} {format_value(its)} (baseline: {format_value(theirs)})" for key, (theirs, its) in pairs)
+            found.setdefault(f"Not an equal comparison: {', '.join(changes)}.", []).append(arm.arm)
     return found
 
 
-def _compared(run: Run) -> Config:
+def _comparable_config(run: Run) -> Config:
     """What of the config of a run may change its result."""
     return run.material | {"data": run.config.get("data")}
 

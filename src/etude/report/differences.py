@@ -19,7 +19,7 @@ def on_differences(compared: Compared) -> list[str]:
     base, metrics = compared.baseline, compared.study.metrics.values()
     others = {arm.arm: arm.against.reference for arm in compared.arms if arm.against}
     elsewhere = [f"{arm} against {other}" for arm, other in others.items() if other != base.arm]
-    told = [f"Held against another arm than {base.arm}: {', '.join(elsewhere)}."] if elsewhere else []
+    sentences = [f"Held against another arm than {base.arm}: {', '.join(elsewhere)}."] if elsewhere else []
     whose = "ours" if compared.study.paper.arms else "an arm's"
     nats = " ".join(
         f"Δ {metric.compared_label}: {whose} less that of {base.arm}, in nats{' a token' * (metric.over == 'tokens')}."
@@ -28,35 +28,35 @@ def on_differences(compared: Compared) -> list[str]:
     )
     if not compared.several_seeds:
         alone = "One seed an arm: nothing is starred or bold, for it does not say how far another seed would fall."
-        return [*told, f"{nats} {alone}".strip()]
-    told.append(
+        return [*sentences, f"{nats} {alone}".strip()]
+    sentences.append(
         f"±: half the 95 % interval of the mean over seeds (Student's t). {nats} Bold with a star: p < {ALPHA} after "
         f"Holm's correction for all arms, for each metric by itself; {_tests(compared)}."
     )
-    told += [note for metric in metrics if not metric.sentences for note in _on_single_seeds(compared, metric)]
-    told += _on_missing_tests(compared)
-    return told + [note for metric in metrics if metric.sentences for note in _on_seeds_needed(compared, metric)]
+    sentences += [note for metric in metrics if not metric.sentences for note in _on_single_seeds(compared, metric)]
+    sentences += _on_missing_tests(compared)
+    return sentences + [note for metric in metrics if metric.sentences for note in _on_seeds_needed(compared, metric)]
 
 
 def _tests(compared: Compared) -> str:
     """Which test each metric gets."""
     metrics = compared.study.metrics.values()
-    told = []
+    sentences = []
     if over_seeds := [metric.compared_label for metric in metrics if not metric.sentences]:
-        told.append(
+        sentences.append(
             f"{join_words(over_seeds)} by a t test over seeds on these very sentences, whose variance each arm shares "
             "with the others as far as they vary alike (Smyth 2004)"
         )
     if over_both := [metric.compared_label for metric in metrics if metric.sentences]:
-        told.append(f"{join_words(over_both)} by a t test over seeds and test sentences together")
-    return ", ".join(told)
+        sentences.append(f"{join_words(over_both)} by a t test over seeds and test sentences together")
+    return ", ".join(sentences)
 
 
 def _on_seeds_needed(compared: Compared, metric: Metric) -> list[str]:
     """What the baseline varies by, and how many seeds would show a difference."""
-    base, told = compared.baseline, []
+    base, sentences = compared.baseline, []
     if parts := base.variances:
-        told.append(
+        sentences.append(
             f"Standard deviation of the {metric.label} of {base.arm}: {math.sqrt(parts.seeds):.2f} over seeds on this "
             f"test set, {math.sqrt(parts.test_set):.2f} over test sets like this one."
         )
@@ -66,15 +66,15 @@ def _on_seeds_needed(compared: Compared, metric: Metric) -> list[str]:
             f"{size:g} {metric.label} {('no number' if not seeds else seeds if seeds <= _MANY else f'over {_MANY}')}"
             for size, seeds in needed.items()
         )
-        told.append(f"Seeds an arm that would likely show a true difference of so much: {', '.join(numbers)}.")
-        return told
+        sentences.append(f"Seeds an arm that would likely show a true difference of so much: {', '.join(numbers)}.")
+        return sentences
     scored = [{run.score(metric.key) for run in arm.runs} for arm in compared.arms if len(arm.runs) > 1]
     if scored and all(len(values) == 1 for values in scored):
-        told.append(
+        sentences.append(
             f"How many seeds would show a difference of {metric.label} is not known: the runs of each arm score alike, "
             "so that nothing tells how far another seed would fall."
         )
-    return told
+    return sentences
 
 
 def _differences(compared: Compared, metric: Metric) -> dict[str, Difference]:
@@ -86,13 +86,13 @@ def _differences(compared: Compared, metric: Metric) -> dict[str, Difference]:
 def _on_single_seeds(compared: Compared, metric: Metric) -> list[str]:
     """Where the difference of an arm of one seed may lie, which no ± beside its mean can say."""
     alone = {arm.arm for arm in compared.arms if len(arm.runs) == 1}
-    told = [
+    sentences = [
         f"{arm} {format_interval(found.test.interval, metric.compared_digits)}"
         for arm, found in _differences(compared, metric).items()
         if arm in alone and found.test.interval
     ]
     what = f"Δ {metric.compared_label} of an arm with one seed, which is taken to vary as the others do"
-    return [f"95 % interval of {what}: {', '.join(told)}."] * bool(told)
+    return [f"95 % interval of {what}: {', '.join(sentences)}."] * bool(sentences)
 
 
 def _on_missing_tests(compared: Compared) -> list[str]:

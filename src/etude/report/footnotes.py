@@ -43,16 +43,16 @@ def _numbered(compared: Compared) -> dict[str, list[str]]:
 def notes(compared: Compared) -> list[str]:
     """Sentences: how far the paper is borne out, the meaning of the marks, then the rest."""
     runs = [run for arm in compared.arms for run in arm.runs]
-    told = _on_agreement(compared) + _on_tuning(compared)
-    told += [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(_numbered(compared), start=1)]
-    told += _budgets(compared.arms) + _on_unchanged(compared)
-    told += notes_on_code((run.code, run.config) for run in runs) + notes_on_libraries(run.result for run in runs)
-    told += _on_mixed_code(compared.arms) + compared.notes
-    told += _on_seeds(compared)
-    told += on_differences(compared)
-    told += _on_conditions(compared, runs)
-    told += _on_ranks(compared)
-    return told + _on_unfinished(compared.arms)
+    sentences = _on_agreement(compared) + _on_tuning(compared)
+    sentences += [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(_numbered(compared), start=1)]
+    sentences += _budgets(compared.arms) + _on_unchanged(compared)
+    sentences += notes_on_code((run.code, run.config) for run in runs) + notes_on_libraries(run.result for run in runs)
+    sentences += _on_mixed_code(compared.arms) + compared.notes
+    sentences += _on_seeds(compared)
+    sentences += on_differences(compared)
+    sentences += _on_conditions(compared, runs)
+    sentences += _on_ranks(compared)
+    return sentences + _on_unfinished(compared.arms)
 
 
 def _on_unfinished(arms: Sequence[ArmResult]) -> list[str]:
@@ -88,7 +88,7 @@ def _on_tuning(compared: Compared) -> list[str]:
         pairs = zip(compared.study.tune, readings.values[arm], strict=True)
         chosen.setdefault(", ".join(f"{key}={format_value(value)}" for key, value in pairs), []).append(arm)
     trials = format_range(readings.trials[arm] for arm in arms)
-    best = "; ".join(f"{told}: {', '.join(names)}" for told, names in chosen.items())
+    best = "; ".join(f"{values}: {', '.join(names)}" for values, names in chosen.items())
     pilots = ", ".join(map(str, compared.study.pilots))
     return [
         f"tuned: each arm with the best of {trials} values, by validation loss on seed {pilots}, which the table does "
@@ -110,18 +110,21 @@ def _on_agreement(compared: Compared) -> list[str]:
         of_ties = f"ties {within} of {ties} within {margin} (one seed: not tested)"
     elif within > shown:
         of_ties = f"ties {shown} of {ties} shown to be within {margin} ({within} by their means)"
-    told = [f"signs {right} of {large}", of_ties]
+    sentences = [f"signs {right} of {large}", of_ties]
     if (ranks := compared.ranks.get(lead.name)) and ranks.spearman.value is not None:
-        told.append(f"ρ {_correlation(ranks.spearman.value, ranks.spearman.interval)}")
+        sentences.append(f"ρ {_correlation(ranks.spearman.value, ranks.spearman.interval)}")
     line = found.line
     if line.r is not None and line.slope is not None:
-        told += [f"r {_correlation(line.r, line.r_interval)}", f"slope {_correlation(line.slope, line.slope_interval)}"]
+        sentences += [
+            f"r {_correlation(line.r, line.r_interval)}",
+            f"slope {_correlation(line.slope, line.slope_interval)}",
+        ]
     wrong = [point for point in found.points.values() if not point.agrees]
     against_paper = ", ".join(point.arm for point in wrong if point.large)
     apart = ", ".join(point.arm for point in wrong if not point.large)
     parts = [*[f"{against_paper} with another sign"] * bool(against_paper), *[f"{apart} no tie"] * bool(apart)]
     return [
-        f"Agreement with the paper in {lead.compared_label}: {', '.join(told)}.",
+        f"Agreement with the paper in {lead.compared_label}: {', '.join(sentences)}.",
         *[f"Not as in the paper: {'; '.join(parts)}."] * bool(parts),
         f"Signs: of the arms whose {lead.compared_label} differs from {compared.baseline.arm}'s by more than "
         f"{found.criteria.large:g} nats in the paper; the others are ties. r and slope: over {line.points} "
@@ -146,12 +149,12 @@ def _on_seeds(compared: Compared) -> list[str]:
 
 def _budgets(arms: Sequence[ArmResult]) -> list[str]:
     """What the arms were given that differs from the baseline's, by kind."""
-    told = []
+    sentences = []
     for what in BUDGET.values():
         if multiples := [f"{arm.arm} {arm.budget[what]:.2f}" for arm in arms if what in arm.budget]:
-            told.append(f"{what}: {', '.join(multiples)}")
+            sentences.append(f"{what}: {', '.join(multiples)}")
     meaning = f"{_BUDGET} Not the baseline's budget, by more than {100 * TOLERANCE:.0f} %; as a multiple of it"
-    return [f"{meaning}: {'; '.join(told)}."] * bool(told)
+    return [f"{meaning}: {'; '.join(sentences)}."] * bool(sentences)
 
 
 def _on_unchanged(compared: Compared) -> list[str]:
@@ -178,13 +181,13 @@ def _on_conditions(compared: Compared, runs: Sequence[Run]) -> list[str]:
         f"tested on {format_range(whole)} sentences{part}",
         *(f"{metric.label} per subword" for metric in metrics if metric.over == "tokens"),
     )
-    told = [f"{'Ours' if paper.arms else 'All arms'}: {'; '.join(conditions)}."]
+    sentences = [f"{'Ours' if paper.arms else 'All arms'}: {'; '.join(conditions)}."]
     signatures = {
         m.scorer: sorted({str(value) for run in runs if (value := value_at(run.result, m.signature))}) for m in metrics
     }
-    told += [f"{scorer}: {' or '.join(found)}" for scorer, found in signatures.items() if found]
-    told += [f"Paper: {paper.source}; {paper.test_set}."] * bool(paper.arms)
-    return told + _on_the_papers_recipe(compared)
+    sentences += [f"{scorer}: {' or '.join(found)}" for scorer, found in signatures.items() if found]
+    sentences += [f"Paper: {paper.source}; {paper.test_set}."] * bool(paper.arms)
+    return sentences + _on_the_papers_recipe(compared)
 
 
 def _on_the_papers_recipe(compared: Compared) -> list[str]:
@@ -219,5 +222,5 @@ def _on_ranks(compared: Compared) -> list[str]:
 
 
 def _correlation(value: float | None, interval: Interval | None) -> str:
-    told = "–" if value is None else format_fixed(value, 2)
-    return f"{told} {format_interval(interval, 2)}" if interval else told
+    text = "–" if value is None else format_fixed(value, 2)
+    return f"{text} {format_interval(interval, 2)}" if interval else text

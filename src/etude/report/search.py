@@ -121,24 +121,24 @@ def _short(value: str) -> str:
 def _notes(trials: Sequence[Trial], at_random: bool) -> list[str]:
     best, finite = trials[0], [trial for trial in trials if isfinite(trial.perplexity)]
     runs = [run for trial in trials for run in trial.runs]
-    told = notes_on_code((run.code, run.config) for run in runs) + notes_on_libraries(run.result for run in runs)
+    sentences = notes_on_code((run.code, run.config) for run in runs) + notes_on_libraries(run.result for run in runs)
     if finite:
         what = " ".join(f"{key}={value}" for key, value in best.words.items()) or "the only trial"
         metrics = metrics_of(best.runs[0].study).values()
         scored = [(m, [score for run in best.runs if (score := run.score(m.key)) is not None]) for m in metrics]
         scores = " and ".join(f"{format_fixed(fmean(values), m.digits)} {m.label}" for m, values in scored if values)
-        told.append(
+        sentences.append(
             f"Best by validation perplexity: {what}. On the test set it has {scores}; the others' are not shown, for "
             "who chooses by the test set has no test set left."
         )
     if len(finite) < len(trials):
-        told.append(f"{len(trials) - len(finite)} of {len(trials)} diverged.")
+        sentences.append(f"{len(trials) - len(finite)} of {len(trials)} diverged.")
     if at_random and len(finite) > 1:
-        told.append(_expected(finite, among=len(trials)))
-    return told
+        sentences.append(_expected_best(finite, among=len(trials)))
+    return sentences
 
 
-def _expected(trials: Sequence[Trial], among: int) -> str:
+def _expected_best(trials: Sequence[Trial], among: int) -> str:
     perplexities = [trial.perplexity for trial in trials for _ in range(trial.drawn)]
     found = expected_best(Scores("the search", perplexities), lower_is_better=True)
     kept = [n for n in _TOLD if n < len(perplexities)] + [len(perplexities)]

@@ -44,7 +44,9 @@ def code_fingerprint(config: Mapping[str, Any]) -> str:
 
 def unread_of(config: Mapping[str, Any]) -> list[str]:
     """The classes and functions of a user's that a config names and whose source is not to be had here."""
-    return [target for target in _own(config) if _UNKNOWN in (definition for _, definition in _definitions(target))]
+    return [
+        target for target in _own_targets(config) if _UNKNOWN in (definition for _, definition in _definitions(target))
+    ]
 
 
 def blame(error: BaseException, config: Mapping[str, Any]) -> str:
@@ -53,7 +55,7 @@ def blame(error: BaseException, config: Mapping[str, Any]) -> str:
     Where it came from none of those that the config names, all of them are told, for one may have returned what the
     next could not take; empty where there are none.
     """
-    own = {target: _file(target.rpartition(".")[0]) for target in sorted(_own(config))}
+    own = {target: _file(target.rpartition(".")[0]) for target in sorted(_own_targets(config))}
     for frame, line in reversed([*walk_tb(error.__traceback__)]):
         name = frame.f_code.co_qualname.partition(".")[0]
         for target, file in own.items():
@@ -62,7 +64,7 @@ def blame(error: BaseException, config: Mapping[str, Any]) -> str:
     return f" with {', '.join(f'{target} ({file})' for target, file in own.items())}" if own else ""
 
 
-def _own(config: Mapping[str, Any]) -> list[str]:
+def _own_targets(config: Mapping[str, Any]) -> list[str]:
     return [target for target in _targets_of(config) if _root(target) not in _LIBRARIES | {"etude"}]
 
 
@@ -94,12 +96,12 @@ def fingerprint(targets: frozenset[str]) -> str:
         seen.add(name)
         for where, definition in _definitions(name):
             found[where] = "\n".join([definition.text, *sorted(definition.needs)])
-            todo += _followed(where, definition.needs)
-    told = "\0".join(f"{where}\0{text}" for where, text in sorted(found.items()))
-    return hashlib.sha256(told.encode()).hexdigest()[:10]
+            todo += _names_to_follow(where, definition.needs)
+    content = "\0".join(f"{where}\0{text}" for where, text in sorted(found.items()))
+    return hashlib.sha256(content.encode()).hexdigest()[:10]
 
 
-def _followed(where: str, needs: Iterable[str]) -> Iterator[str]:
+def _names_to_follow(where: str, needs: Iterable[str]) -> Iterator[str]:
     """Of the names in a definition, those of étude and of its own package."""
     roots = {"etude", _root(where)}
     return (name for name in needs if _root(name) in roots and not _BESIDE.match(name))

@@ -59,7 +59,7 @@ def hold_training(run: RunDir, patience: float) -> Iterator[None]:
         yield
         return
     file.parent.mkdir(exist_ok=True)
-    if _held(file):
+    if _is_held(file):
         log.info("another run is trained whose weights are the same: waiting for it")
     try:
         with FileLock(file, timeout=patience):
@@ -80,19 +80,19 @@ def claim(run: RunDir) -> ExitStack | None:
                 claimed.enter_context(FileLock(file, timeout=0, thread_local=False))
             except Timeout:
                 return None
-        if _held(run.lock_file) or (shared in files and _held(_of_training(run, "lock"))):
+        if _is_held(run.lock_file) or (shared in files and _is_held(_of_training(run, "lock"))):
             return None
         return claimed.pop_all()
 
 
 def is_locked(run: RunDir) -> bool:
     """Whether a process works on the run, or a launcher is starting one."""
-    return _held(run.lock_file) or _held(run.claim_file)
+    return _is_held(run.lock_file) or _is_held(run.claim_file)
 
 
 def is_training_locked(run: RunDir) -> bool:
     """Whether a process trains for this run or another what it needs, or a launcher is starting one."""
-    held = _held(_of_training(run, "lock")) or _held(_of_training(run, "claim"))
+    held = _is_held(_of_training(run, "lock")) or _is_held(_of_training(run, "claim"))
     return held and not is_trained(run)
 
 
@@ -102,7 +102,7 @@ def _of_training(run: RunDir, kind: str) -> Path | None:
     return run.runs_dir / ".trainings" / f"{training}.{kind}" if training else None
 
 
-def _held(file: Path | None) -> bool:
+def _is_held(file: Path | None) -> bool:
     if file is None or not file.exists():  # taking it would make it
         return False
     try:

@@ -46,8 +46,8 @@ def torch_version() -> str:
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         return "no torch"
-    told = (Path(spec.origin).parent / "version.py").read_text(encoding="utf-8")
-    cuda = re.search(r"^cuda\b.*?= *'([\d.]+)'", told, re.MULTILINE)
+    source = (Path(spec.origin).parent / "version.py").read_text(encoding="utf-8")
+    cuda = re.search(r"^cuda\b.*?= *'([\d.]+)'", source, re.MULTILINE)
     return f"torch {installed_version('torch')} ({f'CUDA {cuda[1]}' if cuda else 'without CUDA'})"
 
 
@@ -106,10 +106,10 @@ def _gpus() -> Finding:
     asked = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]
     if shutil.which("nvidia-smi") is None:
         return Finding("GPU", "none: runs train on the processor")
-    told = _output(asked)
-    if told is None:
+    listing = _output(asked)
+    if listing is None:
         return Finding("GPU", "nvidia-smi does not answer", "look at nvidia-smi; until then, trainer=cpu")
-    gpus = "; ".join(told.splitlines()) or "none"
+    gpus = "; ".join(listing.splitlines()) or "none"
     if gpus != "none" and "without CUDA" in torch_version():
         return Finding("GPU", gpus, "this torch is built without CUDA: install one of pytorch.org's builds with it")
     return Finding("GPU", gpus)
@@ -154,10 +154,10 @@ def _in_netrc(host: str) -> bool:
 def _slurm() -> Finding:
     if shutil.which("sbatch") is None:
         return Finding("SLURM", "none here")
-    told = _output(["sbatch", "--version"]) or "sbatch does not answer"
+    version = _output(["sbatch", "--version"]) or "sbatch does not answer"
     if installed_version("submitit") is None:
-        return Finding("SLURM", told, "pip install 'etude[slurm]', then hydra/launcher=submitit_slurm")
-    return Finding("SLURM", told)
+        return Finding("SLURM", version, "pip install 'etude[slurm]', then hydra/launcher=submitit_slurm")
+    return Finding("SLURM", version)
 
 
 def _output(command: list[str]) -> str | None:

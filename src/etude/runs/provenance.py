@@ -44,8 +44,8 @@ def notes_on_code(made: Iterable[tuple[Code | None, Mapping[str, Any]]]) -> list
     found: dict[Code | None, set[str]] = {}  # with the classes that are not to be had
     for code, config in made:
         found.setdefault(code, set()).update(unread_of(config) if code is Code.UNCHECKED else ())
-    told = {code: meaning for code, meaning in _MEANINGS.items() if code in found}
-    return [f"{MARKS[code]} {meaning.format(', '.join(sorted(found[code])))}" for code, meaning in told.items()]
+    present = {code: meaning for code, meaning in _MEANINGS.items() if code in found}
+    return [f"{MARKS[code]} {meaning.format(', '.join(sorted(found[code])))}" for code, meaning in present.items()]
 
 
 def notes_on_libraries(results: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -54,9 +54,9 @@ def notes_on_libraries(results: Iterable[Mapping[str, Any]]) -> list[str]:
     for result in results:
         for name, versions in (result.get("libraries") or {}).items():
             met.setdefault(name, Counter()).update([versions] if versions else [])
-    told = {name: ", ".join(f"{one} ({number})" for one, number in sorted(of.items())) for name, of in met.items()}
+    counts = {name: ", ".join(f"{one} ({number})" for one, number in sorted(of.items())) for name, of in met.items()}
     return [
-        f"These runs were not all made with the same {name}: {told[name]}; they may differ by rounding."
+        f"These runs were not all made with the same {name}: {counts[name]}; they may differ by rounding."
         for name, versions in met.items()
         if len(versions) > 1
     ]

@@ -167,7 +167,7 @@ class NoRunError(ValueError):
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _pause_garbage_collector() -> Iterator[None]:
     """Keep the garbage collector from looking through thousands of rows again and again, which all stay."""
     enabled = gc.isenabled()
     gc.disable()
@@ -178,7 +178,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-@_uncollected()
+@_pause_garbage_collector()
 def read_rows(folder: Path, arms: Collection[str] | None = None) -> tuple[list[Run], list[str]]:
     """Read every run in the folder of a study, and say in a sentence which could not be read.
 

@@ -131,15 +131,15 @@ class RunDir:
         """
         try:
             text = self.config_file.read_text(encoding="utf-8")
-            told = _parse(text)
+            content = _parse(text)
         except (FileNotFoundError, IsADirectoryError) as error:
             raise UserError(f"{self.path} has no config.yaml: delete the directory and train again") from error
         except (ValueError, yaml.YAMLError):
-            text, told = "", None
+            text, content = "", None
         # What was cut short may still be YAML, but lacks the choices, which are written last, or the end of a line.
-        if not (isinstance(told, dict) and isinstance(told.get("choices"), dict) and text.endswith("\n")):
+        if not (isinstance(content, dict) and isinstance(content.get("choices"), dict) and text.endswith("\n")):
             raise UserError(f"{self.config_file} is torn: delete the directory and train again")
-        return with_new_names(told)
+        return with_new_names(content)
 
     def overrides(self) -> list[str]:
         """What was typed; nothing where that was not kept."""
@@ -152,20 +152,20 @@ class RunDir:
             UserError: the file is torn.
         """
         try:
-            told = json.loads(self.result_file.read_text(encoding="utf-8"))
+            content = json.loads(self.result_file.read_text(encoding="utf-8"))
         except ValueError:
-            told = None
-        if not isinstance(told, dict):
+            content = None
+        if not isinstance(content, dict):
             raise UserError(f"{self.result_file} is torn: delete it, and the same command evaluates the run again")
-        return told
+        return content
 
     def progress(self) -> dict[str, Any] | None:
         """Where the run stands, or None before its first step.
 
         Keys: state ("training" | "evaluating"), step, max_steps, loss, tokens_per_second, seconds_left.
         """
-        told: dict[str, Any] | None = read_json(self.progress_file)
-        return told
+        content: dict[str, Any] | None = read_json(self.progress_file)
+        return content
 
     def write_result(self, result: dict[str, Any]) -> None:
         """Say that the run is finished."""
@@ -177,8 +177,8 @@ def _parse(text: str) -> Any:
     seed = _SEED.search(text)
     if seed is None:
         return pickle.loads(_parse_once(text))
-    told = pickle.loads(_parse_once(f"{text[: seed.start()]}seed: 0{text[seed.end() :]}"))
-    return told | {"seed": int(seed[1])} if isinstance(told, dict) else told
+    content = pickle.loads(_parse_once(f"{text[: seed.start()]}seed: 0{text[seed.end() :]}"))
+    return content | {"seed": int(seed[1])} if isinstance(content, dict) else content
 
 
 @lru_cache(1024)

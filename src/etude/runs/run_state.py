@@ -52,10 +52,10 @@ def read_progress(run_dir: RunDir, since: float) -> Progress:
         stale = run_dir.progress_file.stat().st_mtime < since
     except OSError:
         stale = True
-    told = {} if stale else run_dir.progress() or {}
-    if not told:
+    fields = {} if stale else run_dir.progress() or {}
+    if not fields:
         return Progress("starting")
-    return _progress(str(told.get("state", "training")), told)
+    return _progress(str(fields.get("state", "training")), fields)
 
 
 def state_of_unfinished(run: RunDir, held: bool) -> tuple[State, str | None, Progress]:
@@ -75,9 +75,9 @@ def state_of_unfinished(run: RunDir, held: bool) -> tuple[State, str | None, Pro
     return State.FAILED if error else State.STOPPED, error, progress
 
 
-def _progress(doing: str | None, told: Mapping[str, Any]) -> Progress:
-    step, max_steps = (int(told[key]) if key in told else None for key in ("step", "max_steps"))
-    loss, rate, left = (_number(told.get(key)) for key in ("loss", "tokens_per_second", "seconds_left"))
+def _progress(doing: str | None, fields: Mapping[str, Any]) -> Progress:
+    step, max_steps = (int(fields[key]) if key in fields else None for key in ("step", "max_steps"))
+    loss, rate, left = (_number(fields.get(key)) for key in ("loss", "tokens_per_second", "seconds_left"))
     return Progress(doing, step, max_steps, loss, rate, left if left is not None and isfinite(left) else None)
 
 

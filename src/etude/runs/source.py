@@ -35,7 +35,7 @@ class Source:
         tree = _Bare().visit(ast.parse(file.read_bytes()))
         self._imports: dict[str, set[str]] = {}
         for node in ast.walk(tree):
-            for name, full in self._imported(node):
+            for name, full in self._read_import(node):
                 self._imports.setdefault(name, set()).add(full)
         self._bound: dict[str, list[ast.stmt]] = {}
         self._loose: list[ast.stmt] = []
@@ -78,7 +78,7 @@ class Source:
         for module in self._imports.get(first, ()):
             yield f"{module}{dot}{rest}"
 
-    def _imported(self, node: ast.AST) -> Iterator[tuple[str, str]]:
+    def _read_import(self, node: ast.AST) -> Iterator[tuple[str, str]]:
         """Names that an import brings, wherever in the file it stands, and their full ones."""
         if isinstance(node, ast.Import):
             for alias in node.names:

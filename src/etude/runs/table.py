@@ -59,13 +59,13 @@ def _is_needless(key: str, run: Run, runs: Sequence[Run], changed: Collection[st
     value = value_at(run.config, key)
     if key not in run.typed or key in run.choices or (value is None and run.typed[key] != "null"):
         return False
-    others = [other for other in runs if key not in other.typed and _chosen(other) == _chosen(run)]
+    others = [other for other in runs if key not in other.typed and _choices(other) == _choices(run)]
     own = [other for other in others if other.arm == run.arm]
     others = own if own or _is_touched(changed, key) else others
     return bool(others) and all(value_at(other.config, key) == value for other in others)
 
 
-def _chosen(run: Run) -> dict[str, str]:
+def _choices(run: Run) -> dict[str, str]:
     """The choices of groups in the setting."""
     return {key: value for key, value in run.setting.items() if key in run.choices}
 

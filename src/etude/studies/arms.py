@@ -76,7 +76,7 @@ def combine(file: Path, grid: Any) -> Arms:
     labels = {key: [_label(key, value) for value in values] for key, values in grid.items()}
     uses = Counter(label for names in labels.values() for label in set(names))
     named = [
-        [(f"{_last(key)}_{label}" if uses[label] > 1 else label, f"{key}={_typed(value)}") for label, value in pairs]
+        [(f"{_last(key)}_{label}" if uses[label] > 1 else label, f"{key}={_format(value)}") for label, value in pairs]
         for key, pairs in ((key, zip(labels[key], values, strict=True)) for key, values in grid.items())
     ]
     combinations = [*product(*named)]
@@ -150,13 +150,13 @@ def _find_arm(file: Path, where: str, name: Any, written: Mapping[str, Sequence[
 
 def _label(key: str, value: Any) -> str:
     """How a value stands in the name of an arm: rope, heads4, bias_true."""
-    text = _AT_FULL_SCALE.sub(r"\1", _typed(value))
+    text = _AT_FULL_SCALE.sub(r"\1", _format(value))
     if "." not in key and isinstance(value, str):
         return text
     return f"{_last(key)}{text}" if text[:1].isdigit() else f"{_last(key)}_{text}"
 
 
-def _typed(value: Any) -> str:
+def _format(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 

@@ -103,14 +103,14 @@ def read_metrics(file: Path, given: Any, task: str = "translation") -> dict[str,
         return default_metrics(task)
     if not isinstance(given, dict) or not given:
         raise UserError(f"{file}: metrics must map names to what they are, such as chrf: {{label: chrF}}")
-    return {name: _read_metric(f"{file}: metrics.{name}", name, told or {}) for name, told in given.items()}
+    return {name: _read_metric(f"{file}: metrics.{name}", name, settings or {}) for name, settings in given.items()}
 
 
-def _read_metric(place: str, name: Any, told: Any) -> Metric:
+def _read_metric(place: str, name: Any, settings: Any) -> Metric:
     names = [field.name for field in fields(Metric) if field.name != "name"]
-    if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(told, dict):
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(settings, dict):
         raise UserError(f"{place} must be a word and say what it is, such as {{key: test.chrf, better: higher}}")
-    for key, value in told.items():
+    for key, value in settings.items():
         if key not in names:
             raise UserError(f"{place}: unknown key {key!r}: {did_you_mean(str(key), names)}")
         if key in _CHOICES and value not in _CHOICES[key]:
@@ -118,7 +118,7 @@ def _read_metric(place: str, name: Any, told: Any) -> Metric:
         if not isinstance(value, int if key == "digits" else str) or isinstance(value, bool):
             raise UserError(f"{place}.{key} must be a {'number' if key == 'digits' else 'word'}, not {value!r}")
     known = _KNOWN.get(name)
-    base = known if known and told.get("key", known.key) == known.key else None
-    key = told.get("key", f"test.{name}")
+    base = known if known and settings.get("key", known.key) == known.key else None
+    key = settings.get("key", f"test.{name}")
     plain = base or Metric(name, key, name, signature=f"{key}_signature")
-    return Metric(**{**plain.__dict__, **told})
+    return Metric(**{**plain.__dict__, **settings})

@@ -67,8 +67,8 @@ def publish(run: RunDir) -> None:
     """Show a run that is finished already to the agent of W&B that asked for it, under the id that the agent gave."""
     config = run.config()
     kept = config.get("logger", {}).get("wandb", {})
-    told = {key: kept[key] for key in ("tags", "notes") if key in kept}
-    loggers = wandb(run, config, mode="online", project="etude", entity=None, **told)
+    settings = {key: kept[key] for key in ("tags", "notes") if key in kept}
+    loggers = wandb(run, config, mode="online", project="etude", entity=None, **settings)
     record(loggers, run, run.result())
     finish(loggers, exit_code=0)
 
@@ -101,7 +101,7 @@ def wandb(
     """
 
     def begin(online: bool) -> list[Logger]:
-        started = _started(run, config, online=online, project=project, entity=entity, notes=notes, tags=tags)
+        started = _start_wandb(run, config, online=online, project=project, entity=entity, notes=notes, tags=tags)
         if started.disabled:
             return []
         if not started.offline:
@@ -115,8 +115,8 @@ def wandb(
             return begin(online=True)
         except Exception as error:
             folder = shlex.quote(str(run.path / "wandb"))
-            told = "nothing is sent to W&B (%s); logging offline, `wandb sync %s` sends it later"
-            log.warning(told, _why(error), folder)
+            message = "nothing is sent to W&B (%s); logging offline, `wandb sync %s` sends it later"
+            log.warning(message, _why(error), folder)
             end_service()  # which still holds the id
     try:
         return begin(online=False)
@@ -132,7 +132,7 @@ def _why(error: Exception) -> str:
     return line.rstrip(".") or type(error).__name__
 
 
-def _started(run: RunDir, config: dict[str, Any], *, online: bool, tags: Sequence[str], **how: Any) -> "Run":
+def _start_wandb(run: RunDir, config: dict[str, Any], *, online: bool, tags: Sequence[str], **how: Any) -> "Run":
     """A run of W&B with all that is known before training.
 
     The settings keep data through a kill (a row is in the file within a second and sent within two) and never hang

@@ -25,14 +25,14 @@ def make_optimizer(config: Mapping[str, Any], parameters: Iterable[Named]) -> op
     """
     groups, named = config.get("groups") or [], list(parameters)
     node = {key: value for key, value in config.items() if key != "groups"}
-    optimizer: optim.Optimizer = make(node, _grouped(named, groups) if groups else named)
+    optimizer: optim.Optimizer = make(node, _group_parameters(named, groups) if groups else named)
     for key in {key for group in groups for key in group} - {"match", *optimizer.defaults}:
         near = did_you_mean(key, optimizer.defaults)
         raise UserError(f"optimizer.groups: {type(optimizer).__name__} has no {key} for a group; {near}")
     return optimizer
 
 
-def _grouped(named: Sequence[Named], groups: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _group_parameters(named: Sequence[Named], groups: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Put each parameter into the first group that matches it; those of none come first, for their rate is logged.
 
     Raises:

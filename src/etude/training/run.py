@@ -94,7 +94,7 @@ def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
 def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     quiet_libraries()
     keep_large_blocks()
-    config = _shortened(run.config())
+    config = _shorten(run.config())
     averaged = averaged_checkpoints(run, config)
     # What a part refuses is told before anything is downloaded or counted.
     shapes = build.shapes(config)
@@ -145,7 +145,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     return result
 
 
-def _shortened(config: dict[str, Any]) -> dict[str, Any]:
+def _shorten(config: dict[str, Any]) -> dict[str, Any]:
     """The config, or of a fast dev run one with so many updates and translations, and validation batches."""
     some = int(config["trainer"]["fast_dev_run"])
     if not some:

@@ -68,7 +68,7 @@ def silence_head(place: Place, head: int) -> Iterator[None]:
         read[..., head * place.width : (head + 1) * place.width] = 0.0
         return read
 
-    with _hooked(place.output, silence):
+    with _hook_inputs(place.output, silence):
         yield
 
 
@@ -79,9 +79,9 @@ def watch_heads(model: nn.Module, see: Callable[[Place, Tensor], None]) -> Itera
         for place in places(model):
             watched = getattr(place.attention, "watched", None)
             if watched:  # the weights themselves pass through here
-                stack.enter_context(_hooked(watched, lambda module, inputs, place=place: see(place, inputs[0])))
+                stack.enter_context(_hook_inputs(watched, lambda module, inputs, place=place: see(place, inputs[0])))
             else:
-                stack.enter_context(_hooked(place.attention.backend, _weigh(place, see)))  # type: ignore[arg-type]
+                stack.enter_context(_hook_inputs(place.attention.backend, _weigh(place, see)))  # type: ignore[arg-type]
         yield
 
 
@@ -96,7 +96,7 @@ def _weigh(place: Place, see: Callable[[Place, Tensor], None]) -> Callable[..., 
 
 
 @contextmanager
-def _hooked(module: nn.Module, hook: Callable[..., Any]) -> Iterator[None]:
+def _hook_inputs(module: nn.Module, hook: Callable[..., Any]) -> Iterator[None]:
     """The hook sees, and may replace, what goes into `module`."""
     handle = module.register_forward_pre_hook(hook)
     try:

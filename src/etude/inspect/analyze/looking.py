@@ -66,7 +66,7 @@ def collect_maps(subject: Subject, text: Text, count: int) -> Iterator[dict[str,
     goes without those whose maps would make the file too large.
     """
     room = _CELLS
-    for row in _chosen(text, count):
+    for row in _choose_rows(text, count):
         batch = subject.text([(text.sources[row], text.references[row])]).batches[0]
         seen: dict[str, list[Tensor]] = {kind: [] for kind in KINDS}
 
@@ -87,7 +87,7 @@ def collect_maps(subject: Subject, text: Text, count: int) -> Iterator[dict[str,
         }
 
 
-def _chosen(text: Text, count: int) -> list[int]:
+def _choose_rows(text: Text, count: int) -> list[int]:
     """Rows short enough for a picture, from the longest down, evenly spaced in the order of their lengths."""
     longest = np.maximum(text.source_lengths, text.target_lengths)
     short = [row for row in np.argsort(longest, kind="stable").tolist() if longest[row] <= _LONGEST]

@@ -30,15 +30,15 @@ def render_summary(found: dict[str, Any]) -> RenderableType:
     if metric:
         parts += [
             f"Source words in random order: perplexity {_number(order['perplexity'])}, "
-            f"{_signed(order['change'])} {_interval(order['interval'])}\n",
+            f"{_format_signed(order['change'])} {_interval(order['interval'])}\n",
             _title(f"By source length{known}"),
             _lengths(found["lengths"], metric, label),
             _title(f"\n{label} and length ratio"),
-            _decoding(found["decoding"], metric),
+            _decoding_table(found["decoding"], metric),
             "* the 95 % interval of the change from the run's own search leaves out 0.",
         ]
     if found["averaging"]:
-        parts += [_title("\nMean of the last checkpoints"), _averaging(found["averaging"], metric, label)]
+        parts += [_title("\nMean of the last checkpoints"), _averaging_table(found["averaging"], metric, label)]
     return Group(*parts)
 
 
@@ -54,7 +54,7 @@ def _heads(heads: Sequence[Row], intact: float | None) -> list[RenderableType]:
             kind,
             str(layer[0]["layer"]),
             *(_range([head[key] for head in layer]) for key in ("entropy", "distance")),
-            " ".join(_risen(head, intact) for head in layer),
+            " ".join(_format_rise(head, intact) for head in layer),
             end_section=following is None or following[0]["attention"] != kind,
         )
     return [
@@ -65,10 +65,10 @@ def _heads(heads: Sequence[Row], intact: float | None) -> list[RenderableType]:
     ]
 
 
-def _risen(head: Row, intact: float | None) -> str:
+def _format_rise(head: Row, intact: float | None) -> str:
     """By how much without this head, seven characters wide."""
     share = 100 * head["change"] / intact if intact and head["change"] is not None else None
-    return f"{_signed(share, 1):>6}{_star(head)}"
+    return f"{_format_signed(share, 1):>6}{_star(head)}"
 
 
 def _lengths(lengths: Iterable[Row], metric: str, label: str) -> RenderableType:
@@ -85,7 +85,7 @@ def _lengths(lengths: Iterable[Row], metric: str, label: str) -> RenderableType:
     return table
 
 
-def _decoding(searches: Sequence[Row], metric: str) -> RenderableType:
+def _decoding_table(searches: Sequence[Row], metric: str) -> RenderableType:
     """A row a beam, a column an alpha."""
     alphas = list(dict.fromkeys(row["alpha"] for row in searches))
     table = _table("beam", *(f"alpha {alpha}" for alpha in alphas))
@@ -95,7 +95,7 @@ def _decoding(searches: Sequence[Row], metric: str) -> RenderableType:
     return table
 
 
-def _averaging(averages: Iterable[Row], metric: str, label: str) -> RenderableType:
+def _averaging_table(averages: Iterable[Row], metric: str, label: str) -> RenderableType:
     table = _table("checkpoints", "perplexity", *([label] if metric else []))
     for row in averages:
         perplexity = f"{_number(row['perplexity'])}{_star(row)}"
@@ -128,9 +128,9 @@ def _number(value: float | None, digits: int = 2) -> str:
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
-def _signed(value: float | None, digits: int = 2) -> str:
+def _format_signed(value: float | None, digits: int = 2) -> str:
     return "-" if value is None else f"{value:+,.{digits}f}"
 
 
 def _interval(bounds: Sequence[float | None]) -> str:
-    return f"[{', '.join(map(_signed, bounds))}]"
+    return f"[{', '.join(map(_format_signed, bounds))}]"

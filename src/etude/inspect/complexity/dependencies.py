@@ -25,7 +25,7 @@ def max_path_length(layer: nn.Module, length: int, width: int) -> int | None:
     Returns:
         None where no number of layers joins some two positions.
     """
-    steps = _steps(layer, length, width) if isinstance(layer, RecurrentEncoder) else _stacked(layer, length, width)
+    steps = _steps(layer, length, width) if isinstance(layer, RecurrentEncoder) else _count_layers(layer, length, width)
     farthest = np.minimum(steps, steps.T).max()  # what reads in one direction alone joins two positions all the same
     return None if np.isinf(farthest) else int(farthest)
 
@@ -39,7 +39,7 @@ def dependent_outputs(layer: nn.Module, length: int, width: int) -> np.ndarray:
     return (torch.stack(found, dim=1) != 0).any(dim=-1).numpy()
 
 
-def _stacked(layer: nn.Module, length: int, width: int) -> np.ndarray:
+def _count_layers(layer: nn.Module, length: int, width: int) -> np.ndarray:
     """(n, n): how many layers it takes from one position to another, one at least."""
     return np.maximum(shortest_path(dependent_outputs(layer, length, width), unweighted=True), 1.0)
 
@@ -47,10 +47,10 @@ def _stacked(layer: nn.Module, length: int, width: int) -> np.ndarray:
 def _steps(layer: RecurrentEncoder, length: int, width: int) -> np.ndarray:
     """(n, n): how many steps it takes from one input to another state, the step that reads it included."""
     directions = [(layer.forwards[0], False), *((one, True) for one in layer.backwards[:1])]
-    return np.min([_unrolled(cell, length, width, turned) for cell, turned in directions], axis=0)
+    return np.min([_count_steps(cell, length, width, turned) for cell, turned in directions], axis=0)
 
 
-def _unrolled(cell: Any, length: int, width: int, turned: bool) -> np.ndarray:
+def _count_steps(cell: Any, length: int, width: int, turned: bool) -> np.ndarray:
     """The same in one direction: inputs are the first n nodes of the graph, states the others."""
     order = range(length)[::-1] if turned else range(length)
     edges = np.zeros((2 * length, 2 * length))

@@ -82,12 +82,12 @@ def plan_notes(
         lines.append(f"The same config as the baseline, for what they say is so anyway: {', '.join(unchanged)}.")
     for baseline in dict.fromkeys(gap.baseline for gap in unequal):
         lines.append(f"Not the budget of {baseline}, by more than {tolerance:.0%} (what would even it out):")
-        told: dict[str, list[str]] = {}
+        gaps_by_arm: dict[str, list[str]] = {}
         for gap in unequal:
             if gap.baseline == baseline:
                 way = f" ({gap.override})" if gap.override else ""
-                told.setdefault(gap.run.config["arm"], []).append(f"{gap.ratio:.2f} × the {gap.what}{way}")
-        lines += [f"  {arm}: {', '.join(dict.fromkeys(ratios))}" for arm, ratios in told.items()]
+                gaps_by_arm.setdefault(gap.run.config["arm"], []).append(f"{gap.ratio:.2f} × the {gap.what}{way}")
+        lines += [f"  {arm}: {', '.join(dict.fromkeys(ratios))}" for arm, ratios in gaps_by_arm.items()]
     return lines
 
 

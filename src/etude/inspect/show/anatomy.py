@@ -70,7 +70,7 @@ class _Anatomist:
             return Node(name, kind, choice, (f"as {first}",), 0, ())
         self.met[id(module)] = path
         weights, own = self._weights(path, module)
-        children = _folded([self.node(f"{path}.{name}".lstrip("."), child) for name, child in _children(module)])
+        children = _fold([self.node(f"{path}.{name}".lstrip("."), child) for name, child in _children(module)])
         parameters = own + sum(child.parameters * child.times for child in children)
         if isinstance(module, nn.ModuleList) and len(children) == 1:
             return replace(children[0], name=name)
@@ -78,16 +78,16 @@ class _Anatomist:
 
     def _weights(self, path: str, module: nn.Module) -> tuple[tuple[str, ...], int]:
         """The module's own weights in words, and how many parameters they are."""
-        told, count = [], 0
+        descriptions, count = [], 0
         for name, weight in module.named_parameters(recurse=False, remove_duplicate=False):
             if id(weight) in self.met:
-                told.append(f"{name} as {self.met[id(weight)]}")
+                descriptions.append(f"{name} as {self.met[id(weight)]}")
             else:
                 self.met[id(weight)] = f"{path}.{name}"
                 shape = "×".join(map(str, weight.shape)) or "1"
-                told.append(shape if name == "weight" else f"{name} {shape}")
+                descriptions.append(shape if name == "weight" else f"{name} {shape}")
                 count += weight.numel()
-        return tuple(told), count
+        return tuple(descriptions), count
 
 
 def _children(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
@@ -101,7 +101,7 @@ def _tells(node: Node) -> bool:
     return bool(node.choice or node.weights or node.children)
 
 
-def _folded(nodes: Sequence[Node]) -> list[Node]:
+def _fold(nodes: Sequence[Node]) -> list[Node]:
     """Of a list of layers, those in a row that are alike as one."""
     folded: list[Node] = []
     for node in nodes:

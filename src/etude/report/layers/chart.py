@@ -42,17 +42,17 @@ def draw_layers(study: MeasuredStudy, kept: Mapping[str, Found]) -> str:
     panels = []
     for along in ("n", "d", "k, r"):
         fixed = {size: value for size, value in most.items() if size != along}
-        told = ", ".join(f"{size} = {value}" for size, value in fixed.items())
+        label = ", ".join(f"{size} = {value}" for size, value in fixed.items())
         panels += [
-            Panel(f"{title} ({told})", along, _lines(study, kept, "costs", along, fixed, value))
+            Panel(f"{title} ({label})", along, _lines(study, kept, "costs", along, fixed, value))
             for title, value in costs.items()
         ]
     chain = _lines(study, kept, "operations", "n", {}, lambda one: one["operations"])
     panels.append(Panel("operations that wait for each other", "n", chain))
     for along, fixed in (("n", {}), ("k, r", {"n": most["n"]})):
-        told = f" (n = {most['n']})" if fixed else ""
+        label = f" (n = {most['n']})" if fixed else ""
         panels.append(
-            Panel(f"longest path{told}", along, _lines(study, kept, "path", along, fixed, lambda one: one["path"]))
+            Panel(f"longest path{label}", along, _lines(study, kept, "path", along, fixed, lambda one: one["path"]))
         )
     return draw([panel for panel in panels if panel.lines])
 
@@ -123,8 +123,8 @@ def _panel(panel: Panel, looks: dict[str, str]) -> Iterable[str]:
         yield _text(_LEFT - 6, y + 4, f"1e{power}", 'text-anchor="end"')
     yield _text(_LEFT + _INNER_WIDTH / 2, bottom + 30, panel.axis, 'text-anchor="middle" font-style="italic"')
     for name, line in panel.lines.items():
-        told = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in line)
-        yield f'<polyline points="{told}" {looks[name]} fill="none"/>'
+        points = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in line)
+        yield f'<polyline points="{points}" {looks[name]} fill="none"/>'
         for x, y in line:
             yield f'<circle cx="{across(x):.1f}" cy="{up(y):.1f}" r="1" {looks[name]}>'
             yield f"<title>{escape(name)}, {panel.axis} = {x}: {y:.4g}</title></circle>"

@@ -16,7 +16,7 @@ _STYLE = Path(render.__file__).parent / "html" / "page.css"
 def document(study: MeasuredStudy, kept: Mapping[str, Found]) -> str:
     """The page as text."""
     title = escape(study.title)
-    told = "\n".join(f"<p>{escape(note)}</p>" for note in notes(study, kept))
+    notes_html = "\n".join(f"<p>{escape(note)}</p>" for note in notes(study, kept))
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -36,7 +36,7 @@ tr.begins > * {{ border-top: 1px solid var(--rule); }}</style>
 <section aria-label="Plots"><div class="scroll" role="region" tabindex="0" aria-label="Plots">
 {draw_layers(study, kept)}</div></section>
 {"".join(map(_section, make_tables(study, kept)))}
-<div class="notes">{told}</div>
+<div class="notes">{notes_html}</div>
 </main>
 <footer><p>Made by <code>etude report {escape(study.name)} --html {escape(study.name)}.html</code>.</p></footer>
 </body>

@@ -71,14 +71,14 @@ def notes(study: MeasuredStudy, kept: Mapping[str, Found]) -> list[str]:
     machines = {_format_machine(**found["machine"]) for found in kept.values()}
     typed = f" with {' '.join(study.overrides)}" if study.overrides else ""
     missing = [row.name for row in study.rows if row.name not in kept]
-    told = [
+    sentences = [
         f"Measured{typed} on {' and '.join(sorted(machines))}; seconds are medians of {study.repeats}.",
         f"Exponents of FLOPs are fitted where one size is {OUTWEIGHS} times the other or more. The first k and r stand "
         "where n and d vary, and the largest n and d where k and r do.",
     ]
     if missing:
-        told.append(f"Not measured yet: {', '.join(missing)}; the same sweep, typed again, goes on.")
-    return told
+        sentences.append(f"Not measured yet: {', '.join(missing)}; the same sweep, typed again, goes on.")
+    return sentences
 
 
 def symbol_of(row: Row) -> str | None:
@@ -125,8 +125,8 @@ def _structure(row: Row, found: Found) -> list[str]:
     first = found["path"][0].get(symbol)
     path = ", ".join(_path(one["path"]) for one in found["path"] if one.get(symbol) == first)
     chain = ", ".join(str(one["operations"]) for one in found["operations"])
-    told = f"O({row.paper['path']})" + (f" at {symbol} = {first}" if symbol else "")
-    return [row.name, chain, f"O({row.paper['sequential']})", path, told]
+    paper_path = f"O({row.paper['path']})" + (f" at {symbol} = {first}" if symbol else "")
+    return [row.name, chain, f"O({row.paper['sequential']})", path, paper_path]
 
 
 def _path(length: int | None) -> str:

@@ -93,9 +93,10 @@ def _choose(rows: Rows, notes: Notes) -> list[str]:
     if notes != "short":
         return rows.notes if notes == "full" else []
     cells = [cell for row in rows.rows for cell in row.cells]
-    told = [note for note in rows.notes if note[:1] in _MARKS]
-    told += ["±: half the 95 % interval over seeds."] * any("±" in cell for cell in cells)
-    return told + [f"{STAR} p < {ALPHA} after Holm's correction for all arms."] * any(c.endswith(STAR) for c in cells)
+    footnotes = [note for note in rows.notes if note[:1] in _MARKS]
+    footnotes += ["±: half the 95 % interval over seeds."] * any("±" in cell for cell in cells)
+    footnotes += [f"{STAR} p < {ALPHA} after Holm's correction for all arms."] * any(c.endswith(STAR) for c in cells)
+    return footnotes
 
 
 def escape_latex(text: str) -> str:

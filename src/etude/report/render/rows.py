@@ -87,7 +87,7 @@ def _columns(compared: Compared) -> Iterator[tuple[Column, Cell]]:
         yield from _metric_columns(metric, compared, ours, breaks=place > 0)
     yield Column(_PARAMETERS, ours), lambda arm: format_millions(arm.costs["parameters"])
     if paper:
-        yield Column(_PARAMETERS, "paper"), lambda arm: _printed(arm, "params_M", 0)
+        yield Column(_PARAMETERS, "paper"), lambda arm: _format_printed(arm, "params_M", 0)
     if compared.several_seeds:
         yield Column("seeds"), _seeds
 
@@ -101,7 +101,7 @@ def _metric_columns(metric: Metric, compared: Compared, ours: str, breaks: bool)
     if compared.several_seeds and not metric.is_log:
         yield Column(metric.label, DELTA, starred=True), lambda arm: _difference(arm, metric)
     if paper:
-        yield Column(metric.label, "paper"), lambda arm: _printed(arm, name, digits)
+        yield Column(metric.label, "paper"), lambda arm: _format_printed(arm, name, digits)
     if metric.is_log:
         yield Column(header, ours, starred=True), lambda arm: _difference(arm, metric)
     if metric.is_log and paper:
@@ -164,6 +164,6 @@ def _agrees(arm: ArmResult, compared: Compared) -> str:
     return f"{'?' if open_yet else '✓' if point.agrees else '✗'} {'sign' if point.large else 'tie'}"
 
 
-def _printed(arm: ArmResult, name: str, digits: int) -> str:
+def _format_printed(arm: ArmResult, name: str, digits: int) -> str:
     value = arm.paper.get(name)
     return "" if value is None else format_fixed(value, digits)

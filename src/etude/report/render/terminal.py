@@ -44,14 +44,14 @@ class RenderedTable:
 
 def narrow(rows: Rows) -> Rows:
     """The same rows with what an arm is in one column: "h=1, d_k=64, d_v=64"."""
-    told = [index for index, column in enumerate(rows.columns) if column.about_arm]
-    if not told:
+    about_arm = [index for index, column in enumerate(rows.columns) if column.about_arm]
+    if not about_arm:
         return rows
-    first, end = told[0], told[-1] + 1
+    first, end = about_arm[0], about_arm[-1] + 1
     columns = [*rows.columns[:first], Column(WHAT, about_arm=True, words=True), *rows.columns[end:]]
     shorter = []
     for row in rows.rows:
-        words = [f"{rows.columns[index].header}={row.cells[index]}" for index in told if row.cells[index]]
+        words = [f"{rows.columns[index].header}={row.cells[index]}" for index in about_arm if row.cells[index]]
         shorter.append(Row(row.group, [*row.cells[:first], ", ".join(words), *row.cells[end:]], row.run))
     return replace(rows, columns=columns, rows=shorter)
 

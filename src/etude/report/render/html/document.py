@@ -61,7 +61,7 @@ def document(compared: Compared, refresh: float = 0) -> str:
         notes=notes(rows),
         data=pack(as_json(data(compared))),
         style=_text("page.css"),
-        plotly=_packed_plotly(),
+        plotly=_pack_plotly(),
         script=script,
     )
 
@@ -91,7 +91,7 @@ def _policy(*scripts: str, asks: bool) -> str:
 
 
 @cache
-def _packed_plotly() -> str:
+def _pack_plotly() -> str:
     return pack(get_plotlyjs())
 
 

@@ -66,12 +66,12 @@ def analyses(arms: Sequence[ArmResult]) -> dict[str, Any]:
 
     Where the maps of all have no room, only the first arms keep theirs.
     """
-    found = {arm.arm: told for arm in arms if (told := _analysis(arm.runs))}
+    found = {arm.arm: analysis for arm in arms if (analysis := _analysis(arm.runs))}
     room = ROOM
-    for told in found.values():
-        room -= len(json.dumps(told.get("maps", [])))
+    for analysis in found.values():
+        room -= len(json.dumps(analysis.get("maps", [])))
         if room < 0:
-            told["maps"] = []
+            analysis["maps"] = []
     return found
 
 
@@ -80,18 +80,18 @@ def _analysis(runs: Sequence[Run]) -> dict[str, Any] | None:
     for run in runs:
         file = run.run_dir.path / "analysis.json"
         try:
-            told = json.loads(file.read_text(encoding="utf-8"), parse_constant=lambda _: None)
+            analysis = json.loads(file.read_text(encoding="utf-8"), parse_constant=lambda _: None)
         except (OSError, ValueError):
             continue
-        if isinstance(told, dict) and isinstance(told.get("heads"), list):
-            return {"seed": run.seed, **_shorten(told)}
+        if isinstance(analysis, dict) and isinstance(analysis.get("heads"), list):
+            return {"seed": run.seed, **_shorten(analysis)}
     return None
 
 
-def _shorten(told: Any) -> Any:
+def _shorten(node: Any) -> Any:
     """Numbers to six figures: the page is to be small."""
-    if isinstance(told, dict):
-        return {key: _shorten(value) for key, value in told.items()}
-    if isinstance(told, list):
-        return [_shorten(value) for value in told]
-    return float(f"{told:.6g}") if isinstance(told, float) else told
+    if isinstance(node, dict):
+        return {key: _shorten(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_shorten(value) for value in node]
+    return float(f"{node:.6g}") if isinstance(node, float) else node

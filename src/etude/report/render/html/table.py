@@ -39,13 +39,13 @@ def setting(compared: Compared) -> str:
 
 def _row(rows: Rows, row: Row, base: Row | None, begins: bool) -> str:
     about = ", ".join(f"{column.header}={cell}" for column, cell in _about(rows, row) if cell)
-    told = "" if row is base else f'<span class="is">{escape(about)}</span>'  # where there is no room for columns
+    note = "" if row is base else f'<span class="is">{escape(about)}</span>'  # where there is no room for columns
     cells = []
     for index, (cell, column) in enumerate(zip(row.cells, rows.columns, strict=True)):
         shown = base.cells[index] if base and row.run and column.about_arm and not cell else cell
-        attributes = _classes(column) + _sorted_by(shown, column.words)
+        attributes = _classes(column) + _sort_key(shown, column.words)
         text = f"<b>{escape(cell)}</b>" if cell.endswith(STAR) else escape(cell)
-        cells.append(f"<td{attributes}>{text}</td>" if index else f'<th scope="row"{attributes}>{text}{told}</th>')
+        cells.append(f"<td{attributes}>{text}</td>" if index else f'<th scope="row"{attributes}>{text}{note}</th>')
     kinds = " ".join(filter(None, ("begins" * begins, "absent" * (not row.run))))
     opening = f'<tr class="{kinds}">' if kinds else "<tr>"
     return f"{opening}{''.join(cells)}</tr>\n"
@@ -58,11 +58,11 @@ def _about(rows: Rows, row: Row) -> list[tuple[Column, str]]:
 
 def _classes(column: Column) -> str:
     kinds = {"words": column.words, "about": column.about_arm, "paper": column.whose == "paper"}
-    told = " ".join(kind for kind, holds in kinds.items() if holds)
-    return f' class="{told}"' if told else ""
+    classes = " ".join(kind for kind, holds in kinds.items() if holds)
+    return f' class="{classes}"' if classes else ""
 
 
-def _sorted_by(cell: str, words: bool) -> str:
+def _sort_key(cell: str, words: bool) -> str:
     if words:
         return f' data-value="{escape(cell)}"' if cell else ""
     number = _NUMBER.match(cell)

@@ -41,8 +41,8 @@ def connect() -> Iterator["Api"]:
         elif isinstance(error, UsageError):
             why = "W&B cannot be asked"
         end_service()
-        told = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise OutOfReachError(f"{why} ({told})") from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise OutOfReachError(f"{why} ({reason})") from error
 
 
 def project_of(api: "Api", asked: str) -> tuple[str, str]:

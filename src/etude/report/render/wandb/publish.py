@@ -46,11 +46,11 @@ def publish(made: Report, runs_dir: Path, project: str, where: Mapping[str, str]
     try:
         with connect() as api:
             report.entity, report.project = project_of(api, project)
-            report.id = _sent_before(file, report)
+            report.id = _find_earlier_report(file, report)
             report.save()
             url = str(report.url)
     except OutOfReachError as reason:
-        report.id = _sent_before(file, report)
+        report.id = _find_earlier_report(file, report)
         _keep(file, report)
         chosen = [f"{key}={value}" for key, value in where.items()]
         against = ["--baseline", baseline] if baseline else []
@@ -65,7 +65,7 @@ def _keep(file: Path, report: "WandbReport") -> None:
     write_text(file, report._to_model().model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n")
 
 
-def _sent_before(file: Path, report: "WandbReport") -> str:
+def _find_earlier_report(file: Path, report: "WandbReport") -> str:
     """The id of the report in `file` where it is of the same project and setting; nothing where it is not."""
     try:
         kept = json.loads(file.read_text(encoding="utf-8"))
