@@ -9,7 +9,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from etude.data.batching import Batch
-from etude.model.pieces import sum_cost
+from etude.model.chunks import sum_cost
 from etude.tasks.perplexity import perplexity
 from etude.training.checkpoints import count_batches
 from etude.training.processes import all_gather_floats
