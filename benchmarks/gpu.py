@@ -25,8 +25,8 @@ from etude.data.tokenizer import EOS, UNK
 from etude.decoding.beam import BeamSearch
 from etude.inspect.plan.device import Device
 from etude.inspect.plan.runs import plan_runs
+from etude.model.chunks import sum_cost
 from etude.model.encoder_decoder import EncoderDecoder, State
-from etude.model.pieces import sum_cost
 from etude.studies.study import load_study
 from etude.tasks import build
 from etude.tasks.size import measure_size

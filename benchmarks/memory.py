@@ -12,7 +12,7 @@ import torch
 
 from etude.config.compose import compose
 from etude.config.identity import resolve
-from etude.model.pieces import sum_cost
+from etude.model.chunks import sum_cost
 from etude.processor.allocator import keep_large_blocks
 from etude.tasks import build
 from etude.training.build import training_module

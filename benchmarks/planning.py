@@ -33,7 +33,7 @@ def train(overrides: list[str], steps: int) -> None:
     from etude.config.compose import compose
     from etude.config.identity import resolve
     from etude.inspect.plan.memory import estimate_peak_memory
-    from etude.model.pieces import sum_cost
+    from etude.model.chunks import sum_cost
     from etude.processor.allocator import keep_large_blocks
     from etude.tasks import build
     from etude.tasks.size import measure_size

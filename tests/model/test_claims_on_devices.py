@@ -12,8 +12,8 @@ import torch
 from etude.config import parts
 from etude.data.batch import make_batch
 from etude.data.tokenizer import PAD
-from etude.model import pieces
-from etude.model.pieces import sum_cost
+from etude.model import chunks
+from etude.model.chunks import sum_cost
 from etude.tasks.perplexity import count_batch
 
 META = torch.device("meta")
@@ -38,7 +38,7 @@ def on_meta(longer_sentences):
 def test_a_training_step_asks_for_no_number_and_leaves_the_device_to_none(
     tiny, configured, variation, longer_sentences, monkeypatch
 ):
-    monkeypatch.setattr(pieces, "_OTHERS", 1)  # logits a sentence at a time
+    monkeypatch.setattr(chunks, "_GPU_LOGITS", 1)  # logits a sentence at a time
     model = tiny(variation, "model.dropout=0.1", "model.attention_dropout=0.1").to(META).train()
     batch = on_meta(longer_sentences)
     loss, seen = parts.make(configured(variation)["loss"], PAD), []

@@ -1,7 +1,7 @@
-"""Attention (section 3.2): who looks at whom, and what is read there.
+"""Multi-head attention and its variants (section 3.2).
 
-All kinds share one course: project, let the position scheme rotate queries and keys, scale, read. A kind says which of
-the allowed positions it really looks at.
+All of them project to queries, keys and values, let the position scheme rotate queries and keys, scale the scores, and
+leave the rest to a backend. A variant may restrict the mask or replace the softmax.
 """
 
 import torch
@@ -29,7 +29,7 @@ class MultiHeadAttention(nn.Module):
         d_k: K, of a query and a key.
         d_v: V, of a value.
         bias: whether the four projections have one.
-        kv_heads: G; as many as there are heads if nothing is said.
+        kv_heads: G; None: as many as there are heads.
 
     Raises:
         ValueError: `kv_heads` does not divide `heads`.
@@ -61,49 +61,50 @@ class MultiHeadAttention(nn.Module):
         self.out_proj = nn.Linear(heads * d_v, d_model, bias=bias)
 
     def start(self) -> Cache:
-        """What a decoder's layer remembers before its first token."""
+        """Create the empty cache of a decoder layer."""
         return CrossAttentionCache() if self.is_cross else SelfAttentionCache()
 
     def forward(self, x: Tensor, context: Tensor, mask: Tensor, position: Position, cache: Cache = NO_CACHE) -> Tensor:
-        """Let each of `x` look at `context`.
+        """Attend from `x` to `context`.
 
         Args:
             x: (B, T, D), where the queries come from.
             context: (B, S, D), where keys and values come from; `x` itself in self-attention.
-            mask: broadcastable to (B, H, T, S); True where looking is allowed.
-            position: what the position scheme does to queries, keys and scores.
-            cache: what is remembered of the positions before.
+            mask: broadcastable to (B, H, T, S); True where attention is allowed.
+            position: the position scheme, which may rotate queries and keys and add a bias to the scores.
+            cache: keys and values of earlier positions.
 
         Returns:
             (B, T, D).
         """
         start = cache.length
-        keys, values = map(self._repeat, cache.read(lambda: self._keys_values(context, position, start)))
-        queries = position.rotate(_split(self.q_proj(x), self.heads), start)
+        keys, values = map(self._repeat_kv, cache.read(lambda: self._project_keys_values(context, position, start)))
+        queries = position.rotate(_split_heads(self.q_proj(x), self.heads), start)
         queries, keys = self.scale(queries, keys)
         bias = position.score_bias(queries, keys.size(2), start)
-        read = self.backend(queries, keys, values, self._visible(mask, queries, keys, start), bias)
-        return self.out_proj(read.transpose(1, 2).flatten(2))
+        out = self.backend(queries, keys, values, self._restrict_mask(mask, queries, keys, start), bias)
+        return self.out_proj(out.transpose(1, 2).flatten(2))
 
-    def _keys_values(self, context: Tensor, position: Position, start: int) -> KeysValues:
-        """Of `context` alone, with G heads: what a cache keeps."""
-        keys, values = _split(self.k_proj(context), self.kv_heads), _split(self.v_proj(context), self.kv_heads)
+    def _project_keys_values(self, context: Tensor, position: Position, start: int) -> KeysValues:
+        """Project `context` to rotated keys (B, G, S, K) and values (B, G, S, V), which a cache keeps."""
+        keys = _split_heads(self.k_proj(context), self.kv_heads)
+        values = _split_heads(self.v_proj(context), self.kv_heads)
         return position.rotate(keys, start), values
 
-    def _repeat(self, x: Tensor) -> Tensor:
-        """Keys or values (B, G, S, K) as each head of queries sees them: (B, H, S, K)."""
+    def _repeat_kv(self, x: Tensor) -> Tensor:
+        """Repeat keys or values (B, G, S, K) for the query heads that share them: (B, H, S, K)."""
         return x if self.kv_heads == self.heads else x.repeat_interleave(self.heads // self.kv_heads, dim=1)
 
-    def _visible(self, mask: Tensor, queries: Tensor, keys: Tensor, start: int) -> Tensor:
-        """Where looking is allowed and this kind looks, broadcastable to (B, H, T, S); queries begin at `start`."""
+    def _restrict_mask(self, mask: Tensor, queries: Tensor, keys: Tensor, start: int) -> Tensor:
+        """Mask out allowed positions that this variant does not attend to; the first query is at position `start`."""
         return mask
 
 
 class LocalAttention(MultiHeadAttention):
-    """Restricted self-attention (section 4, Table 1): a position sees those within `window` of it, on either side.
+    """Restricted self-attention (section 4, Table 1): a position attends to those within `window` of it on either side.
 
-    Attention from the decoder to the encoder sees everything: source and target share no axis. The window is a mask, so
-    this shows what is lost by not looking far, and not what is saved.
+    Attention from the decoder to the encoder is not restricted, as source and target share no axis. The window is a
+    mask: it shows what short-range attention loses in quality, not what it saves in time.
 
     Raises:
         ValueError: `window` is negative.
@@ -127,22 +128,22 @@ class LocalAttention(MultiHeadAttention):
         super().__init__(scale, backend, is_cross, d_model=d_model, heads=heads, d_k=d_k, d_v=d_v, bias=bias)
         self.window = window
 
-    def _visible(self, mask: Tensor, queries: Tensor, keys: Tensor, start: int) -> Tensor:
+    def _restrict_mask(self, mask: Tensor, queries: Tensor, keys: Tensor, start: int) -> Tensor:
         if self.is_cross:
             return mask
-        at = torch.arange(start, start + queries.size(2), device=mask.device)
-        seen = torch.arange(keys.size(2), device=mask.device)
-        return mask & ((at[:, None] - seen).abs() <= self.window)
+        query_positions = torch.arange(start, start + queries.size(2), device=mask.device)
+        key_positions = torch.arange(keys.size(2), device=mask.device)
+        return mask & ((query_positions[:, None] - key_positions).abs() <= self.window)
 
 
 class LinearAttention(MultiHeadAttention):
     """Attention without a softmax (Katharopoulos et al. 2020): weights `phi(q) . phi(k)`, divided by their sum.
 
-    phi(x) = elu(x) + 1, element by element, of the scaled and rotated queries and keys. What a query reads of all
-    positions before it then follows from two sums over them, and a decoding step costs the same however many there are
-    (their equations 18-20). Where all positions are there at once, products are computed and masked as in any other
-    attention: this shows what is lost, and what is saved in decoding alone. Nothing can be added to its scores, so that
-    it goes with the position schemes that add to embeddings or rotate.
+    phi(x) = elu(x) + 1, element by element, of the scaled and rotated queries and keys. The output of a query then
+    follows from two sums over all earlier positions, and a decoding step costs the same however many there are (their
+    equations 18-20). Where all positions are given at once, the products are computed and masked as in any other
+    attention, so time is saved in decoding only. Nothing can be added to its scores: it works with the position schemes
+    that add to embeddings or rotate.
 
     Raises:
         ValueError: the position scheme adds to scores.
@@ -164,38 +165,38 @@ class LinearAttention(MultiHeadAttention):
         self.watched = Watched(is_cross, heads)
 
     def start(self) -> Cache:
-        """Two sums in self-attention; the keys and values of the encoder."""
+        """Create an empty cache: two running sums for self-attention, keys and values for cross-attention."""
         return CrossAttentionCache() if self.is_cross else RunningSums()
 
     def forward(self, x: Tensor, context: Tensor, mask: Tensor, position: Position, cache: Cache = NO_CACHE) -> Tensor:
-        """Let each of `x` look at `context`; as in `MultiHeadAttention`."""
+        """Attend from `x` to `context`; arguments as in `MultiHeadAttention`."""
         start = cache.length
-        queries = position.rotate(_split(self.q_proj(x), self.heads), start)
-        keys, values = cache.read(lambda: self._keys_values(context, position, start))
+        queries = position.rotate(_split_heads(self.q_proj(x), self.heads), start)
+        keys, values = cache.read(lambda: self._project_keys_values(context, position, start))
         if position.score_bias(queries, keys.size(2), start) is not None:
             raise ValueError("model/attention=linear has no softmax, and this position scheme adds to its scores")
-        queries = _positive(self.scale(queries, queries)[0])
-        here = mask[..., mask.size(-1) - keys.size(2) :]  # of the keys that are kept
-        weights = (queries @ keys.transpose(2, 3)).masked_fill(~(here | ~here.any(dim=-1, keepdim=True)), 0.0)
+        queries = _feature_map(self.scale(queries, queries)[0])
+        mask = mask[..., mask.size(-1) - keys.size(2) :]  # without the positions that are in the running sums
+        weights = (queries @ keys.transpose(2, 3)).masked_fill(~(mask | ~mask.any(dim=-1, keepdim=True)), 0.0)
         total = weights.sum(dim=-1, keepdim=True)
         if cache.past is not None:
             total = total + queries @ cache.past[1][..., None]
         weights = self.watched(weights / total)
-        read = weights @ values
+        out = weights @ values
         if cache.past is not None:
-            read = read + queries @ cache.past[0] / total
-        return self.out_proj(read.transpose(1, 2).flatten(2))
+            out = out + queries @ cache.past[0] / total
+        return self.out_proj(out.transpose(1, 2).flatten(2))
 
-    def _keys_values(self, context: Tensor, position: Position, start: int) -> KeysValues:
-        keys, values = super()._keys_values(context, position, start)
-        return _positive(self.scale(keys, keys)[1]), values
+    def _project_keys_values(self, context: Tensor, position: Position, start: int) -> KeysValues:
+        keys, values = super()._project_keys_values(context, position, start)
+        return _feature_map(self.scale(keys, keys)[1]), values
 
 
-def _positive(x: Tensor) -> Tensor:
-    """phi: above zero everywhere."""
+def _feature_map(x: Tensor) -> Tensor:
+    """Compute phi(x) = elu(x) + 1, which is positive everywhere."""
     return nn.functional.elu(x) + 1
 
 
-def _split(x: Tensor, heads: int) -> Tensor:
-    """(B, T, H K) to (B, H, T, K)."""
+def _split_heads(x: Tensor, heads: int) -> Tensor:
+    """Reshape (B, T, H K) to (B, H, T, K)."""
     return x.unflatten(-1, (heads, -1)).transpose(1, 2)

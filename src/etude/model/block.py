@@ -1,4 +1,4 @@
-"""One layer of the encoder and one of the decoder (section 3.1). None asks which variation it holds."""
+"""Encoder and decoder layers of the Transformer (section 3.1). A layer never asks which variation it holds."""
 
 from dataclasses import dataclass
 
@@ -19,23 +19,23 @@ class EncoderLayer(nn.Module):
         self.feedforward, self.feedforward_residual = parts.feedforward(), parts.residual()
 
     def forward(self, x: Tensor, mask: Tensor, position: Position) -> Tensor:
-        """(B, S, D) to (B, S, D); mask (B, 1, 1, S) is True at real tokens."""
+        """Map (B, S, D) to (B, S, D); mask (B, 1, 1, S) is True at real tokens."""
         x = self.attention_residual(x, lambda h: self.attention(h, h, mask, position, NO_CACHE))
         return self.feedforward_residual(x, self.feedforward)
 
 
 @dataclass
 class LayerCache:
-    """What one decoder layer remembers of the target tokens fed so far."""
+    """The caches of one decoder layer."""
 
     self_attn: Cache
     cross_attn: Cache
 
 
-def look(attention: nn.Module, x: Tensor, source: SourceRows, cache: Cache) -> Tensor:
-    """What (B, T, D) reads of the source by an attention to it."""
-    read = attention(source.fold(x), source.memory, source.mask[:, None, None, :], NO_POSITION, cache)
-    return source.unfold(read)
+def cross_attend(attention: nn.Module, x: Tensor, source: SourceRows, cache: Cache) -> Tensor:
+    """Attend from target positions (B, T, D) to the encoder's output; returns (B, T, D)."""
+    out = attention(source.fold(x), source.memory, source.mask[:, None, None, :], NO_POSITION, cache)
+    return source.unfold(out)
 
 
 class DecoderLayer(nn.Module):
@@ -48,34 +48,34 @@ class DecoderLayer(nn.Module):
         self.feedforward, self.feedforward_residual = parts.feedforward(), parts.residual()
 
     def start(self) -> LayerCache:
-        """Nothing is remembered yet."""
+        """Create the empty caches of this layer."""
         return LayerCache(self.attention.start(), self.cross_attention.start())
 
     def forward(self, x: Tensor, mask: Tensor, position: Position, source: SourceRows, cache: LayerCache) -> Tensor:
-        """(B, T, D) to (B, T, D).
+        """Map (B, T, D) to (B, T, D).
 
         Args:
             x: (B, T, D), the new target positions.
-            mask: (T, positions so far), True where looking is allowed.
+            mask: (T, positions so far), True where attention is allowed.
             position: the decoder's position scheme.
-            source: the encoder's output, and which sentence of it each of the B looks at.
-            cache: what is remembered of the target tokens fed so far.
+            source: the encoder's output, and which of its sentences each of the B rows translates.
+            cache: keys and values of the earlier target positions and of the source.
         """
         x = self.attention_residual(x, lambda h: self.attention(h, h, mask, position, cache.self_attn))
-        x = self.cross_attention_residual(x, lambda h: look(self.cross_attention, h, source, cache.cross_attn))
+        x = self.cross_attention_residual(x, lambda h: cross_attend(self.cross_attention, h, source, cache.cross_attn))
         return self.feedforward_residual(x, self.feedforward)
 
 
 class CausalLayer(EncoderLayer):
-    """Masked self-attention, then feed-forward: a decoder's layer where there is no encoder (Radford et al. 2018)."""
+    """Masked self-attention, then feed-forward: a decoder layer for models without encoder (Radford et al. 2018)."""
 
     def start(self) -> LayerCache:
-        """Nothing is remembered yet."""
+        """Create the empty caches of this layer."""
         return LayerCache(self.attention.start(), NO_CACHE)
 
     def forward(  # type: ignore[override]
         self, x: Tensor, mask: Tensor, position: Position, source: SourceRows, cache: LayerCache
     ) -> Tensor:
-        """(B, T, D) to (B, T, D), as in `DecoderLayer`; nobody looks at the source."""
+        """Map (B, T, D) to (B, T, D); arguments as in `DecoderLayer`, and `source` is not used."""
         x = self.attention_residual(x, lambda h: self.attention(h, h, mask, position, cache.self_attn))
         return self.feedforward_residual(x, self.feedforward)

@@ -1,7 +1,7 @@
-"""What one attention layer remembers of what it was fed.
+"""Key-value caches for incremental decoding.
 
-Attention asks its cache for keys and values and never asks which kind it holds: the encoder remembers nothing, decoder
-self-attention grows by the new positions, attention to the encoder is computed once.
+Attention reads keys and values from a cache without knowing its kind: the encoder's keeps nothing, that of decoder
+self-attention grows by the new positions, that of cross-attention is computed once.
 """
 
 from collections.abc import Callable
@@ -13,65 +13,65 @@ KeysValues = tuple[Tensor, Tensor]  # (B, H, S, K) and (B, H, S, V per head)
 
 
 class Cache(Protocol):
-    """What every kind answers."""
+    """The interface of every cache."""
 
-    length: int  # positions already seen, so that the first new one knows where it stands
-    past: KeysValues | None  # what stands for positions that are no longer kept; None: all are
+    length: int  # positions already processed: the index of the first new one
+    past: KeysValues | None  # a summary of positions whose keys and values are not kept; None: all are kept
 
     def read(self, project: Callable[[], KeysValues]) -> KeysValues:
-        """Keys and values of all positions, the new ones included."""
+        """Return keys and values of all positions, including the new ones, which `project` computes."""
 
     def reorder(self, rows: Tensor) -> None:
         """Keep `rows` (R',) of the batch, in that order; a row may be repeated."""
 
 
 class NoCache:
-    """The encoder: the whole sequence is there at once."""
+    """No cache, for the encoder, which processes the whole sequence at once."""
 
     length = 0
     past: KeysValues | None = None
 
     def read(self, project: Callable[[], KeysValues]) -> KeysValues:
-        """Keys and values of all positions."""
+        """Compute keys and values."""
         return project()
 
     def reorder(self, rows: Tensor) -> None:
-        """Nothing to keep."""
+        """Do nothing: there is nothing to reorder."""
 
 
 class CrossAttentionCache(NoCache):
-    """Attention to the encoder: computed at the first step, the same ever after."""
+    """Keys and values of the encoder's output, computed at the first step and reused at every later one."""
 
     def __init__(self) -> None:
-        self._kept: KeysValues | None = None
+        self._keys_values: KeysValues | None = None
 
     def read(self, project: Callable[[], KeysValues]) -> KeysValues:
-        """Keys and values of the source."""
-        if self._kept is None:
-            self._kept = project()
-        return self._kept
+        """Return keys and values of the source."""
+        if self._keys_values is None:
+            self._keys_values = project()
+        return self._keys_values
 
     def reorder(self, rows: Tensor) -> None:
         """Keep `rows` (R',) of the batch, in that order; a row may be repeated."""
-        if self._kept is not None:
-            self._kept = self._kept[0].index_select(0, rows), self._kept[1].index_select(0, rows)
+        if self._keys_values is not None:
+            self._keys_values = self._keys_values[0].index_select(0, rows), self._keys_values[1].index_select(0, rows)
 
 
 class SelfAttentionCache(CrossAttentionCache):
-    """Decoder self-attention: earlier positions are kept, the new ones are appended."""
+    """Keys and values of all target positions so far; those of new positions are appended."""
 
     def read(self, project: Callable[[], KeysValues]) -> KeysValues:
-        """Keys and values of all positions so far, the new ones included."""
+        """Append keys and values of the new positions and return those of all positions."""
         keys, values = project()
-        if self._kept is not None:
-            keys, values = cat([self._kept[0], keys], dim=2), cat([self._kept[1], values], dim=2)
-        self._kept = keys, values
+        if self._keys_values is not None:
+            keys, values = cat([self._keys_values[0], keys], dim=2), cat([self._keys_values[1], values], dim=2)
+        self._keys_values = keys, values
         self.length = keys.size(2)
-        return self._kept
+        return self._keys_values
 
 
 class RunningSums(NoCache):
-    """Decoder self-attention without a softmax: of earlier positions two sums are kept, whatever their number.
+    """Two sums over earlier positions, for decoder self-attention without a softmax; their size does not grow.
 
     `past` is (B, H, K, V), the sum of the products of each key and its value, and (B, H, K), the sum of the keys.
     """
@@ -80,7 +80,7 @@ class RunningSums(NoCache):
         self._sums: KeysValues | None = None
 
     def read(self, project: Callable[[], KeysValues]) -> KeysValues:
-        """Keys and values of the new positions; what came before them is in `past`."""
+        """Return keys and values of the new positions; the sums over earlier ones are in `past`."""
         keys, values = project()
         self.past, self.length = self._sums, self.length + keys.size(2)
         sums = keys.transpose(2, 3) @ values, keys.sum(dim=2)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from etude.model.block import look
+from etude.model.block import cross_attend
 from etude.model.cache import NO_CACHE, Cache
 from etude.model.dropout import Dropout
 from etude.model.parts import Parts
@@ -121,12 +121,12 @@ class _Cross(nn.Module):
         return cast(Cache, self.attention.start())
 
     def forward(self, x: Tensor, source: SourceRows, cache: Cache) -> Tensor:
-        looked: Tensor = self.residual(x, lambda h: look(self.attention, h, source, cache))
+        looked: Tensor = self.residual(x, lambda h: cross_attend(self.attention, h, source, cache))
         return looked
 
 
 class _NoCross(nn.Module):
-    """No encoder to look at."""
+    """No encoder to cross_attend at."""
 
     def start(self) -> Cache:
         return NO_CACHE
@@ -140,7 +140,7 @@ class ConvolutionDecoder(nn.Module):
 
     Args:
         parts: of the model.
-        reads: whether there is an encoder to look at.
+        reads: whether there is an encoder to cross_attend at.
         n_layers: N.
         d_model: D.
         kernel: k.

@@ -1,63 +1,63 @@
-"""Word embeddings and the projection to logits (section 3.4), and which of the three matrices are one."""
+"""Token embeddings, the projection to logits, and weight tying between the three matrices (section 3.4)."""
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from etude.model.pieces import Cost, sum_in_pieces
+from etude.model.chunks import Cost, sum_in_chunks
 
 TARGET_SPACES = 32  # rows of tensor2tensor's table of target languages and tasks
 
 
 class Embedding(nn.Module):
-    """Three V x D matrices, or fewer where they are tied. Inputs are multiplied by sqrt(D)."""
+    """Source, target and output matrices, each V x D and possibly the same. Inputs are multiplied by sqrt(D)."""
 
     def __init__(self, source: nn.Embedding, target: nn.Embedding, output: nn.Embedding) -> None:
         super().__init__()
-        # Set as attributes one by one: where two are the same module, PyTorch counts and saves its weights once.
+        # PyTorch counts and saves the weights of a module that is registered under several names only once.
         self.source_table, self.target_table, self.output_table = source, target, output
         self.factor = source.embedding_dim**0.5
 
     def leave_out_source(self) -> None:
-        """Keep no weights that only a source would read: processes that train together wait for all gradients."""
+        """Drop weights that only source tokens use, as distributed training waits for a gradient of every weight."""
         self.source_table = self.target_table
 
     def leave_out_target(self) -> None:
-        """Keep no weights that only a target would read."""
+        """Drop weights that only target tokens use."""
         self.target_table = self.source_table
 
     def source(self, tokens: Tensor) -> Tensor:
-        """(B, S) to (B, S, D)."""
+        """Embed source tokens (B, S): (B, S, D)."""
         return self.source_table(tokens) * self.factor
 
     def target(self, tokens: Tensor) -> Tensor:
-        """(B, T) to (B, T, D)."""
+        """Embed target tokens (B, T): (B, T, D)."""
         return self.target_table(tokens) * self.factor
 
     def logits(self, x: Tensor) -> Tensor:
-        """(B, T, D) to (B, T, V)."""
+        """Project (B, T, D) to logits (B, T, V)."""
         return F.linear(x, self.output_table.weight)
 
     def read_out(self, x: Tensor, cost: Cost | None) -> Tensor:
-        """The logits (B, T, V) of (B, T, D), or the sum of what they cost, which does not need all of them at once."""
-        return self.logits(x) if cost is None else sum_in_pieces(self.logits, list(self.parameters()), x, cost)
+        """Project (B, T, D) to logits (B, T, V), or return the sum of their `cost`, computed in chunks."""
+        return self.logits(x) if cost is None else sum_in_chunks(self.logits, list(self.parameters()), x, cost)
 
 
 class WordTable(nn.Embedding):
-    """V x D, drawn from N(0, 1/D): unit variance after the factor sqrt(D), and small logits where it is the output."""
+    """V x D, initialised from N(0, 1/D): unit variance after the factor sqrt(D), small logits as an output matrix."""
 
     def reset_parameters(self) -> None:
-        """Draw the vectors anew."""
+        """Initialise the vectors."""
         nn.init.normal_(self.weight, std=self.embedding_dim**-0.5)
 
 
 class TargetSpaceTable(nn.Embedding):
-    """32 x D, Glorot uniform over these sizes, as the published code drew it: U(-b, b), b = sqrt(6 / (32 + D))."""
+    """32 x D, initialised Glorot uniform as in the published code: U(-b, b), b = sqrt(6 / (32 + D))."""
 
     def __init__(self, d_model: int) -> None:
         super().__init__(TARGET_SPACES, d_model)
 
     def reset_parameters(self) -> None:
-        """Draw the vectors anew."""
+        """Initialise the vectors."""
         nn.init.xavier_uniform_(self.weight)
 
 
@@ -85,15 +85,16 @@ class Untied(Embedding):
 
 
 class TiedAllT2T(TiedAll):
-    """One matrix, as tensor2tensor had it in 2017: two of its rows are never read, and the source knows its target.
+    """One matrix, with the zeroed tokens and the target-space vector of tensor2tensor in 2017.
 
-    Padding and the start of the target enter as zero vectors (the targets were shifted right behind a zero), and a
-    learned vector for "the language to translate into" is added to every source position. Its table has 32 rows, of
-    which a single pair of languages uses one.
+    Padding and start token are embedded as zero vectors (the code shifted targets right behind a zero), and a learned
+    vector for "the language to translate into" is added to every source position. Its table has 32 rows, of which a
+    single pair of languages uses one.
 
     Args:
         vocab_size: V.
-        silent: the tokens that enter as zero vectors: padding and start.
+        d_model: D.
+        silent: tokens embedded as zero vectors: padding and start.
     """
 
     def __init__(self, vocab_size: int, *, d_model: int, silent: list[int]) -> None:
@@ -102,18 +103,18 @@ class TiedAllT2T(TiedAll):
         self.silent = silent
 
     def leave_out_source(self) -> None:
-        """The target-space table stays as it is: nothing learns what it holds."""
+        """Freeze the target-space table."""
         self.target_space.requires_grad_(False)
 
     def source(self, tokens: Tensor) -> Tensor:
-        """(B, S) to (B, S, D)."""
-        return self._silence(tokens, super().source(tokens)) + self.target_space.weight[0]
+        """Embed source tokens (B, S): (B, S, D)."""
+        return self._zero_silent(tokens, super().source(tokens)) + self.target_space.weight[0]
 
     def target(self, tokens: Tensor) -> Tensor:
-        """(B, T) to (B, T, D)."""
-        return self._silence(tokens, super().target(tokens))
+        """Embed target tokens (B, T): (B, T, D)."""
+        return self._zero_silent(tokens, super().target(tokens))
 
-    def _silence(self, tokens: Tensor, x: Tensor) -> Tensor:
+    def _zero_silent(self, tokens: Tensor, x: Tensor) -> Tensor:
         for token in self.silent:
             x = x.masked_fill((tokens == token)[..., None], 0.0)
         return x

@@ -1,57 +1,57 @@
-"""An encoder and a decoder between word embeddings: the shape that the Transformer shares with what came before it."""
+"""Encoder-decoder models, Transformer or other, and the protocols of their encoder, decoder and decoding state."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from torch import Tensor, nn
 
+from etude.model.chunks import Cost
 from etude.model.embedding import Embedding
 from etude.model.parts import Factory, Parts
-from etude.model.pieces import Cost
 
 
 class State(Protocol):
-    """Where the decoding of a batch stands: R rows, each a source with the target tokens fed so far."""
+    """State of decoding R rows, each a source sentence with the target tokens decoded so far."""
 
     def reorder(self, rows: Tensor) -> None:
         """Keep `rows` (R',) in that order, in place; a row may be repeated (beams) or left out (finished sentences)."""
 
 
 class Encoder(Protocol):
-    """What a model asks of its encoder, a module."""
+    """The interface of an encoder, a module."""
 
-    is_read: bool  # whether there is anything for a decoder to look at
+    is_read: bool  # whether there is any output for a decoder to attend to
 
     def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Embeddings (B, S, D) and their mask (B, S), True at real tokens, to (B, S, D)."""
+        """Encode embeddings (B, S, D) with their mask (B, S), True at real tokens; returns (B, S, D)."""
 
 
 class Decoder(Protocol):
-    """What a model asks of its decoder, a module."""
+    """The interface of a decoder, a module."""
 
     def start(self, memory: Tensor, mask: Tensor) -> State:
-        """Nothing is decoded yet of the sentences with this encoder's output (B, S, D) and mask (B, S)."""
+        """Begin decoding from the encoder's output (B, S, D) and its mask (B, S)."""
 
     def __call__(self, x: Tensor, state: Any) -> Tensor:
-        """Embeddings (B, T, D) of the tokens after those that `state` remembers, to (B, T, D)."""
+        """Decode embeddings (B, T, D) of the tokens that follow those in `state`, and add them to it; (B, T, D)."""
 
 
 class EncoderDecoder(nn.Module):
-    """Embeddings, an encoder, a decoder, logits. With both of `model.transformer`, Figure 1 of the paper.
+    """Embeddings, encoder, decoder and projection to logits; with those of `model.transformer`, Figure 1 of the paper.
 
-    The parts come as factories, so that every layer gets its own.
+    The parts are factories, so that every layer gets its own.
 
     Args:
         vocab_size: V, subwords shared by source and target.
         dropout: P_drop on the sum of embedding and position (section 5.4).
-        encoder: called with `Parts`; gives an `Encoder`.
-        decoder: called with `Parts` and whether the encoder is read; gives a `Decoder`.
+        encoder: called with `Parts`; returns an `Encoder`.
+        decoder: called with `Parts` and whether there is an encoder to attend to; returns a `Decoder`.
         position: called with `causal`, once for the encoder and once for the decoder.
-        attention: called with a scale, a backend, and whether it looks from the decoder at the encoder.
+        attention: called with a scale, a backend, and whether it attends from the decoder to the encoder.
         scale: how attention scores are scaled.
         backend: how attention is computed.
         norm: a norm of D-vectors.
-        residual: called with `norm`; wraps a sub-layer; its `final_norm()` stands after a stack.
+        residual: called with `norm`; wraps a sub-layer; its `final_norm()` follows the last layer of a stack.
         feedforward: the position-wise network.
         tying: called with `vocab_size`; the embeddings and the projection to logits.
         init: called with the model and the seed; fills the weights.
@@ -93,35 +93,35 @@ class EncoderDecoder(nn.Module):
         init(self, seed)
 
     def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor, cost: Cost | None = None) -> Tensor:
-        """Logits of the next target token at every position, given the true ones before it; or what they cost.
+        """Compute logits of the next target token at every position given the true ones before it, or their cost.
 
         Args:
-            source: (B, S) subwords.
+            source: (B, S) tokens.
             source_mask: (B, S), True at real tokens.
-            target_in: (B, T) subwords, shifted right. Padding stands at the end, where no real position looks.
-            cost: of the logits, if these are wanted for nothing else.
+            target_in: (B, T) tokens, shifted right. Padding is at the end, where no real position attends to it.
+            cost: a function of the logits; its sum is returned, and the logits of the whole batch are not kept.
 
         Returns:
-            (B, T, V), or the sum of what they cost.
+            Logits (B, T, V), or the sum of `cost`.
         """
         return self.embedding.read_out(self.hidden(source, source_mask, target_in), cost)
 
     def hidden(self, source: Tensor, source_mask: Tensor, target_in: Tensor) -> Tensor:
-        """As `forward`, before the projection to logits: (B, T, D)."""
+        """Compute the decoder's output (B, T, D), which `forward` projects to logits."""
         return self._decode(target_in, self.start(source, source_mask))
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Tensor:
-        """(B, S) and its mask to the encoder's output (B, S, D)."""
+        """Encode source tokens (B, S) with their mask (B, S); returns (B, S, D)."""
         return self.encoder(self.embedding.source(source), source_mask)
 
     def start(self, source: Tensor, source_mask: Tensor) -> State:
-        """Encode (B, S) and its mask; nothing is decoded yet."""
+        """Encode source tokens (B, S) with their mask (B, S), and begin decoding."""
         return self.decoder.start(self.encode(source, source_mask), source_mask)
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
-        """Feed one more token (R,) per row of `state`, which remembers it; logits (R, V) of the one after."""
+        """Decode one more token (R,) per row, add it to `state`, and return logits (R, V) of the one after it."""
         return self.embedding.logits(self._decode(tokens[:, None], state)[:, 0])
 
     def _decode(self, tokens: Tensor, state: State) -> Tensor:
-        """New target tokens (B, T) after those that the state remembers, to (B, T, D)."""
+        """Decode target tokens (B, T) that follow those in `state`; returns (B, T, D)."""
         return self.decoder(self.embedding.target(tokens), state)

@@ -1,28 +1,28 @@
-"""An encoder whose output is read as it stands: tokens to logits at their own places (Devlin et al. 2019)."""
+"""Encoder-only models, which predict logits at the positions of their input tokens (Devlin et al. 2019)."""
 
 from collections.abc import Callable
 
 from torch import Tensor, nn
 
+from etude.model.chunks import Cost
 from etude.model.embedding import Embedding
 from etude.model.encoder_decoder import Encoder
 from etude.model.parts import Factory, Parts
-from etude.model.pieces import Cost
 
 
 class EncoderOnly(nn.Module):
-    """Embeddings, an encoder, logits. The parts come as factories, as `EncoderDecoder` takes them.
+    """Embeddings, encoder and projection to logits. The parts are factories, as those of `EncoderDecoder`.
 
     Args:
         vocab_size: V.
         dropout: P_drop on the sum of embedding and position (section 5.4).
-        encoder: called with `Parts`; gives an `Encoder`.
+        encoder: called with `Parts`; returns an `Encoder`.
         position: called with `causal`.
-        attention: called with a scale, a backend, and whether it looks from a decoder at the encoder.
+        attention: called with a scale, a backend, and whether it attends from a decoder to the encoder.
         scale: how attention scores are scaled.
         backend: how attention is computed.
         norm: a norm of D-vectors.
-        residual: called with `norm`; wraps a sub-layer; its `final_norm()` stands after the stack.
+        residual: called with `norm`; wraps a sub-layer; its `final_norm()` follows the last layer.
         feedforward: the position-wise network.
         tying: called with `vocab_size`; the embeddings and the projection to logits.
         init: called with the model and the seed; fills the weights.
@@ -61,19 +61,19 @@ class EncoderOnly(nn.Module):
         init(self, seed)
 
     def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor, cost: Cost | None = None) -> Tensor:
-        """Logits at the first T places of the source, no other is worth the projection; or what they cost.
+        """Compute logits at the first T source positions, the only ones with a target, or their cost.
 
         Args:
-            source: (B, S) subwords.
+            source: (B, S) tokens.
             source_mask: (B, S), True at real tokens.
-            target_in: (B, T), T at most S, which says how many; its tokens are not read.
-            cost: of the logits, if these are wanted for nothing else.
+            target_in: (B, T), T at most S; only its length is used.
+            cost: a function of the logits; its sum is returned, and the logits of the whole batch are not kept.
 
         Returns:
-            (B, T, V), or the sum of what they cost.
+            Logits (B, T, V), or the sum of `cost`.
         """
         return self.embedding.read_out(self.hidden(source, source_mask, target_in), cost)
 
     def hidden(self, source: Tensor, source_mask: Tensor, target_in: Tensor) -> Tensor:
-        """As `forward`, before the projection to logits: (B, T, D)."""
+        """Compute the encoder's output (B, T, D), which `forward` projects to logits."""
         return self.encoder(self.embedding.source(source), source_mask)[:, : target_in.size(1)]

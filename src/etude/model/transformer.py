@@ -1,4 +1,4 @@
-"""The encoder and the decoder of "Attention Is All You Need" (arXiv:1706.03762, section 3.1), of exchangeable parts."""
+"""Encoder and decoder of "Attention Is All You Need" (arXiv:1706.03762, section 3.1), made of exchangeable parts."""
 
 from typing import cast
 
@@ -13,10 +13,10 @@ from etude.model.state import SourceRows
 
 
 class TransformerEncoder(nn.Module):
-    """A stack of self-attention and feed-forward.
+    """A stack of layers of self-attention and feed-forward.
 
     Args:
-        parts: what its layers are made of.
+        parts: factories of what its layers are made of.
         n_layers: N.
     """
 
@@ -30,20 +30,20 @@ class TransformerEncoder(nn.Module):
         self.final_norm: nn.Module = parts.residual().final_norm()
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Embeddings (B, S, D) and their mask (B, S), True at real tokens, to (B, S, D)."""
+        """Encode embeddings (B, S, D) with their mask (B, S), True at real tokens; returns (B, S, D)."""
         x = self.dropout(self.position.add_to_embedding(x, 0))
         for n, layer in enumerate(self.layers):
             x = layer(x, mask[:, None, None, :], self.position.at_layer(n))
-        closed: Tensor = self.final_norm(x)
-        return closed
+        out: Tensor = self.final_norm(x)
+        return out
 
 
 class TransformerDecoder(nn.Module):
-    """A stack of masked self-attention, attention to the encoder where it is read, and feed-forward.
+    """A stack of layers of masked self-attention, attention to the encoder if there is one, and feed-forward.
 
     Args:
-        parts: what its layers are made of.
-        reads: whether there is an encoder to look at.
+        parts: factories of what its layers are made of.
+        reads: whether there is an encoder to attend to.
         n_layers: N.
     """
 
@@ -56,32 +56,32 @@ class TransformerDecoder(nn.Module):
         self.final_norm: nn.Module = parts.residual().final_norm()
 
     def start(self, memory: Tensor, mask: Tensor) -> "TransformerState":
-        """Nothing is decoded yet of the sentences with this encoder's output (B, S, D) and mask (B, S)."""
+        """Begin decoding from the encoder's output (B, S, D) and its mask (B, S)."""
         return TransformerState(memory, mask, [cast(DecoderLayer, layer).start() for layer in self.layers])
 
     def forward(self, x: Tensor, state: "TransformerState") -> Tensor:
-        """Embeddings (B, T, D) of the tokens after those that `state` remembers, to (B, T, D)."""
+        """Decode embeddings (B, T, D) of the tokens that follow those in `state`, and add them to it; (B, T, D)."""
         start, length = state.length, x.size(1)
         x = self.dropout(self.position.add_to_embedding(x, start))
         mask = causal_mask(length, start, x.device)
         for n, (layer, cache) in enumerate(zip(self.layers, state.caches, strict=True)):
             x = layer(x, mask, self.position.at_layer(n), state.source, cache)
         state.length += length
-        closed: Tensor = self.final_norm(x)
-        return closed
+        out: Tensor = self.final_norm(x)
+        return out
 
 
 class TransformerState:
-    """Where the decoding of a batch stands: R rows, each a source with the target tokens fed so far."""
+    """State of decoding R rows, each a source sentence with the target tokens decoded so far."""
 
     def __init__(self, memory: Tensor, mask: Tensor, caches: list[LayerCache]) -> None:
         self.source, self.caches = SourceRows(memory, mask), caches
-        self.length = 0  # target tokens fed so far
+        self.length = 0  # target tokens decoded so far
 
     def reorder(self, rows: Tensor) -> None:
         """Keep `rows` (R',) in that order, in place; a row may be repeated (beams) or left out (finished sentences)."""
-        left = self.source.reorder(rows)
+        sentences = self.source.reorder(rows)
         for cache in self.caches:
             cache.self_attn.reorder(rows)
-            if left is not None:
-                cache.cross_attn.reorder(left)
+            if sentences is not None:
+                cache.cross_attn.reorder(sentences)

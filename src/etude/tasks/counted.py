@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from etude.data.tokenizer import EOS
 from etude.errors import UserError
-from etude.model.pieces import takes_cost
+from etude.model.chunks import takes_cost
 
 Count = TypeVar("Count")
 
@@ -45,7 +45,7 @@ class CountedSize:
 
     @property
     def takes_cost(self) -> bool:
-        """See `etude.model.pieces`."""
+        """See `etude.model.chunks`."""
         return takes_cost(self.model)
 
     def _count_forward(self, source: int, target: int) -> tuple[int, int]:

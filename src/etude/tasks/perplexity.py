@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from etude.data.batching import Batch
 from etude.data.tokenizer import PAD
-from etude.model.pieces import sum_cost
+from etude.model.chunks import sum_cost
 
 
 @torch.no_grad()

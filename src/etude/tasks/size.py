@@ -43,7 +43,7 @@ class Size(Protocol):
 
     @property
     def takes_cost(self) -> bool:
-        """Whether its logits need not be in memory all at once; see `etude.model.pieces`."""
+        """Whether its logits need not be in memory all at once; see `etude.model.chunks`."""
 
 
 @dataclass(frozen=True)

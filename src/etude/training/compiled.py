@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 def compile_step(model: nn.Module) -> None:
     """Have PyTorch compile, in place and when it is first called, what a training step computes.
 
-    Of étude's own models that is all up to the projection, whose cost is summed in pieces (`model.pieces`). Sizes are
+    Of étude's own models that is all up to the projection, whose cost is summed in chunks (`model.chunks`). Sizes are
     left open: batches have hundreds of shapes. Decoding goes on uncompiled.
     """
     name = "hidden" if hasattr(model, "hidden") else "forward"

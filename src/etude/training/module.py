@@ -9,7 +9,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from etude.data.batching import Batch
-from etude.model.pieces import sum_cost
+from etude.model.chunks import sum_cost
 from etude.tasks.perplexity import perplexity
 from etude.trained.checkpoint import model_weights
 from etude.trained.weights import load_weights

@@ -8,7 +8,7 @@ from etude.config.compose import compose
 from etude.config.identity import resolve
 from etude.inspect.plan import memory
 from etude.inspect.plan.memory import estimate_peak_memory
-from etude.model.pieces import sentences_at_once
+from etude.model.chunks import sentences_per_chunk
 from etude.model.precision import autocast
 from etude.tasks import build
 from etude.tasks.size import measure_size
@@ -75,7 +75,7 @@ def of_a_gpu(*overrides: str) -> tuple[float, dict]:
 def test_a_gpu_holds_weights_gradients_moments_activations_and_a_piece_of_the_logits():
     found, config = of_a_gpu()
     size = measure_size(config)
-    piece = min(64, sentences_at_once("cuda", 25, 37000)) * 25 * 37000 * 4
+    piece = min(64, sentences_per_chunk("cuda", 25, 37000)) * 25 * 37000 * 4
     assert found == 16 * size.parameters + 64 * size.saved_bytes(25, 25) + 3 * piece
 
 
@@ -107,6 +107,6 @@ def test_logits_beyond_a_piece_take_no_more_unless_the_model_gives_them_all_at_o
         takes_cost = True
 
     assert size.takes_cost
-    few, many = sentences_at_once("cpu", 25, 37000), 400
+    few, many = sentences_per_chunk("cpu", 25, 37000), 400
     at_once = [estimate_peak_memory(config, kind, many, 25, 25) - memory.PROCESS for kind in (Whole, Pieces)]
     assert at_once[0] / at_once[1] == pytest.approx(many / few)

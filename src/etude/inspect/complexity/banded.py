@@ -18,7 +18,7 @@ class BandedAttention(LocalAttention):
     def forward(self, x: Tensor, context: Tensor, mask: Tensor, position: Position, cache: Cache = NO_CACHE) -> Tensor:
         """As in `MultiHeadAttention`, for `x` (B, S, D) that looks at itself and a mask (B, 1, 1, S)."""
         queries = position.rotate(self.q_proj(x).unflatten(-1, (self.heads, -1)).transpose(1, 2), 0)
-        keys, values = self._keys_values(context, position, 0)
+        keys, values = self._project_keys_values(context, position, 0)
         queries, keys = self.scale(queries, keys)
         if position.score_bias(queries, keys.size(2), 0) is not None:
             raise ValueError("banded attention has no scores of all pairs, to which this position scheme adds")

@@ -7,7 +7,7 @@ from math import inf
 import torch
 
 from etude.errors import UserError, did_you_mean
-from etude.model.pieces import sum_cost
+from etude.model.chunks import sum_cost
 from etude.model.precision import autocast
 from etude.paths import folders_of
 from etude.processor.matmul import choose_matmul

@@ -1,6 +1,6 @@
 """How much memory training takes at its peak, by formula."""
 
-from etude.model.pieces import sentences_at_once
+from etude.model.chunks import sentences_per_chunk
 from etude.tasks.size import HALF, NUMBER, Config, Size
 
 PROCESS = 0.40e9
@@ -34,7 +34,7 @@ def estimate_peak_memory(
     """
     vocab_size = config["model"]["vocabulary"] or config["tokenizer"]["vocab_size"]
     half = gpu and config["precision"].endswith("-mixed")
-    at_once = sentences_at_once("cuda" if gpu else "cpu", target, vocab_size) if size.takes_cost else sentences
+    at_once = sentences_per_chunk("cuda" if gpu else "cpu", target, vocab_size) if size.takes_cost else sentences
     logits = NUMBER * min(sentences, at_once) * target * vocab_size
     states = (NUMBER * STATES + HALF * half) * size.parameters  # autocast keeps a copy of what it multiplies with
     activations = sentences * size.saved_bytes(source, target, half=half) + _COSTED * logits

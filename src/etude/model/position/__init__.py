@@ -1,9 +1,9 @@
-"""Where the order of the words comes from (section 3.5): the values of `model/position`.
+"""Position schemes, the values of `model/position` (section 3.5).
 
-A position scheme may act in three places: on the embeddings, on queries and keys, and on the attention scores. The base
-class does nothing in each of them; a scheme overrides what it needs. One is built for the encoder and one for the
-decoder, each shared by its layers unless it says otherwise. Attention from decoder to encoder is given `NO_POSITION`,
-since source and target share no axis: what is added to the embeddings reaches it, what acts on pairs does not.
+A scheme may act in three places: on the embeddings, on queries and keys, and on the attention scores. The base class
+does nothing in each of them; a scheme overrides what it needs. One is built for the encoder and one for the decoder,
+each shared by its layers unless it overrides `at_layer`. Attention from decoder to encoder is given `NO_POSITION`, as
+source and target share no axis: what is added to the embeddings reaches it, what acts on pairs does not.
 """
 
 from etude.model.position.absolute import Learned, Sinusoidal, SinusoidalT2T

@@ -1,6 +1,6 @@
-"""Schemes that add a vector to each embedding (section 3.5).
+"""Absolute position schemes, which add a vector to each embedding (section 3.5).
 
-Encoder and decoder alike; what is added reaches queries, keys and values of every attention, across stacks too.
+They are the same in encoder and decoder, and reach queries, keys and values of every attention, across stacks too.
 """
 
 import torch
@@ -26,48 +26,48 @@ class Sinusoidal(Position):
                 f"sinusoidal positions come in pairs of sine and cosine: d_model must be even, not {d_model}"
             )
         self.pairs = d_model // 2
-        self.table = GrowingTable(self._rows)
+        self.table = GrowingTable(self._compute_rows)
 
     def add_to_embedding(self, x: Tensor, start: int) -> Tensor:
-        """Embeddings (B, T, D) plus the sinusoids of the positions start, start + 1, ..."""
+        """Add the sinusoids of the positions start, start + 1, ... to embeddings (B, T, D)."""
         return x + self.table(start, x.size(1))
 
-    def _rows(self, length: int) -> Tensor:
-        """(length, D). In float64 first: the angle of a late position has no digits to spare."""
+    def _compute_rows(self, length: int) -> Tensor:
+        """Compute the table (length, D), in float64 first: float32 cannot hold the angles of late positions."""
         pair = torch.arange(self.pairs, dtype=torch.float64)
-        angle = torch.arange(length, dtype=torch.float64)[:, None] / 10000 ** self._exponent(pair)
-        return self._lay_out(angle.sin(), angle.cos()).float()
+        angle = torch.arange(length, dtype=torch.float64)[:, None] / 10000 ** self._exponents(pair)
+        return self._combine(angle.sin(), angle.cos()).float()
 
-    def _exponent(self, pair: Tensor) -> Tensor:
-        """Of the timescale of each pair (D/2,)."""
+    def _exponents(self, pair: Tensor) -> Tensor:
+        """Exponent of each pair's timescale (D/2,)."""
         return pair / self.pairs
 
-    def _lay_out(self, sines: Tensor, cosines: Tensor) -> Tensor:
-        """Both (length, D/2), as (length, D)."""
+    def _combine(self, sines: Tensor, cosines: Tensor) -> Tensor:
+        """Combine sines and cosines, both (length, D/2), to (length, D)."""
         return torch.stack([sines, cosines], dim=-1).flatten(1)
 
 
 class SinusoidalT2T(Sinusoidal):
-    """The sinusoids of the published code, tensor2tensor in 2017: the same idea, laid out otherwise.
+    """Fixed sinusoids as in the published code, tensor2tensor in 2017: all sines, then all cosines.
 
-    PE(pos, i) = sin(pos / 10000^(i/(D/2-1))), PE(pos, D/2+i) = cos(same): all sines, then all cosines, and the last
-    timescale is exactly 10000, where the text stops short of it.
+    PE(pos, i) = sin(pos / 10000^(i/(D/2-1))), PE(pos, D/2+i) = cos(same). The last timescale is exactly 10000; that of
+    the paper's formula is a little less.
     """
 
-    def _exponent(self, pair: Tensor) -> Tensor:
+    def _exponents(self, pair: Tensor) -> Tensor:
         return pair / max(self.pairs - 1, 1)
 
-    def _lay_out(self, sines: Tensor, cosines: Tensor) -> Tensor:
+    def _combine(self, sines: Tensor, cosines: Tensor) -> Tensor:
         return torch.cat([sines, cosines], dim=1)
 
 
 class Learned(Position):
     """A learned vector for each position, added to the embeddings (Table 3 row (E); Gehring et al. 2017).
 
-    It is drawn as word embeddings are, and multiplied by sqrt(D) as they are (section 3.4), so that neither drowns the
-    other; encoder and decoder hold a table each. The paper does not say how its row (E) did it: the code published with
-    it had no learned positions, and those that came in June 2018 were not multiplied. Positions from `max_length` on do
-    not exist.
+    It is initialised as token embeddings are, and multiplied by sqrt(D) as they are (section 3.4), so that both have
+    the same magnitude; encoder and decoder have a table each. The paper does not say how its row (E) did it: the code
+    published with it had no learned positions, and those added in June 2018 were not multiplied. Positions from
+    `max_length` on do not exist.
 
     Raises:
         ValueError: in `add_to_embedding`, a position past the table.
@@ -79,7 +79,7 @@ class Learned(Position):
         self.factor = d_model**0.5
 
     def add_to_embedding(self, x: Tensor, start: int) -> Tensor:
-        """Embeddings (B, T, D) plus the learned vectors of the positions start, start + 1, ..."""
+        """Add the learned vectors of the positions start, start + 1, ... to embeddings (B, T, D)."""
         end = start + x.size(1)
         if end > self.table.num_embeddings:
             raise ValueError(

@@ -1,48 +1,48 @@
-"""What every position scheme answers, the scheme that is none, and the table that some of them look up."""
+"""The base class of position schemes, the scheme without positions, and a table that grows with sequence length."""
 
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
-_FIRST = 128  # positions; few sentences are longer
+_INITIAL_LENGTH = 128  # positions; few sentences are longer
 
 
 class Position(nn.Module):
-    """The do-nothing answers. `start` is the number of positions already decoded; `causal` is True in the decoder."""
+    """Base class whose methods do nothing. `start` counts earlier positions; `causal` is True in decoders."""
 
     def __init__(self, causal: bool) -> None:
         super().__init__()
         self.causal = causal
 
     def add_to_embedding(self, x: Tensor, start: int) -> Tensor:
-        """Embeddings (B, T, D) of the positions start, start + 1, ..."""
+        """Add position vectors to embeddings (B, T, D) of the positions start, start + 1, ..."""
         return x
 
     def rotate(self, x: Tensor, start: int) -> Tensor:
-        """Queries or keys (B, H, T, K) of the positions start, start + 1, ..."""
+        """Rotate queries or keys (B, H, T, K) of the positions start, start + 1, ..."""
         return x
 
     def score_bias(self, queries: Tensor, length: int, start: int) -> Tensor | None:
-        """What is added to the scores: broadcastable to (B, H, T, S), or None for nothing.
+        """Compute what is added to the scores, broadcastable to (B, H, T, S); None: nothing.
 
         Args:
             queries: (B, H, T, K), scaled, of the positions start, start + 1, ...
-            length: S, the positions 0, 1, ... that are looked at.
+            length: S; keys are at the positions 0, 1, ..., S - 1.
             start: the first query's position.
         """
         return None
 
     def for_layers(self, n_layers: int) -> "Position":
-        """The scheme of a stack of so many layers; one that has weights for each layer makes them here."""
+        """Return the scheme for a stack of `n_layers`, with weights for each layer if it has any."""
         return self
 
     def at_layer(self, n: int) -> "Position":
-        """The scheme as layer n = 0, 1, ... of the stack sees it."""
+        """Return the scheme of layer n = 0, 1, ... of the stack."""
         return self
 
     def score_flops(self, queries: int, keys: int, d_k: int) -> int:
-        """Floating-point operations of the products in `score_bias`: one layer, one head, each query on all keys."""
+        """Count the floating-point operations of `score_bias` for one layer and head, each query with all keys."""
         return 0
 
 
@@ -50,14 +50,14 @@ NO_POSITION = Position(causal=False)
 
 
 class NoPosition(Position):
-    """No information on order: the encoder sees a bag of words, the decoder knows order only through its mask."""
+    """No positions: the encoder sees a bag of words, the decoder learns order only from its mask."""
 
 
 class GrowingTable(nn.Module):
-    """Numbers that depend on the position alone: a row for each of 0, 1, ..., more when a longer sequence comes.
+    """A table with a row for each position 0, 1, ..., extended when a longer sequence needs it.
 
     Args:
-        rows: the rows of the first n positions (n, ...).
+        rows: computes the rows (n, ...) of the first n positions.
     """
 
     filled: Tensor
@@ -65,13 +65,13 @@ class GrowingTable(nn.Module):
     def __init__(self, rows: Callable[[int], Tensor]) -> None:
         super().__init__()
         self.rows = rows
-        self.register_buffer("filled", rows(_FIRST), persistent=False)
+        self.register_buffer("filled", rows(_INITIAL_LENGTH), persistent=False)
 
     def forward(self, start: int, length: int) -> Tensor:
-        """(length, ...): the rows of the positions start, start + 1, ..."""
+        """Return the rows (length, ...) of the positions start, start + 1, ..."""
         end = start + length
         if end > self.filled.size(0):
-            # What is made in inference mode could never take part in training again.
+            # A tensor created in inference mode could not be used in training later.
             with torch.inference_mode(False):
                 self.filled = self.rows(2 * end).to(self.filled)
         return self.filled[start:end]

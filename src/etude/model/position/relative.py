@@ -1,6 +1,6 @@
-"""Schemes by which each score depends on the offset of its key from its query.
+"""Relative position schemes, where each score depends on the offset of its key from its query.
 
-In self-attention only: source and target have no offset from each other.
+They act in self-attention only, as source and target have no offset from each other.
 """
 
 import math
@@ -15,12 +15,12 @@ from etude.model.position.base import GrowingTable, Position
 class Rotary(Position):
     """Rotary position embedding (Su et al. 2021, equations 14-16 and 34).
 
-    The pair of components (2i, 2i+1) of a query or key at position pos is turned by the angle pos / base^(2i/K). A
-    product of two such vectors depends on their offset alone. Encoder and decoder self-attention: all queries and keys,
-    and a cache holds keys already turned. Attention to the encoder: untouched. Any length; no parameters.
+    The pair of components (2i, 2i+1) of a query or key at position pos is rotated by the angle pos / base^(2i/K). The
+    product of two such vectors depends on their offset alone. Encoder and decoder self-attention: all queries and keys;
+    a cache holds rotated keys. Attention to the encoder: untouched. Any length; no parameters.
 
     Raises:
-        ValueError: d_k is odd, so that a component would have no partner to turn with.
+        ValueError: d_k is odd, so that a component would have no partner to rotate with.
     """
 
     def __init__(self, causal: bool, *, d_k: int, base: float) -> None:
@@ -28,17 +28,17 @@ class Rotary(Position):
         if d_k % 2:
             raise ValueError(f"rotary positions turn queries and keys in pairs: d_k must be even, not {d_k}")
         self.d_k, self.base = d_k, base
-        self.table = GrowingTable(self._rows)
+        self.table = GrowingTable(self._compute_rows)
 
     def rotate(self, x: Tensor, start: int) -> Tensor:
-        """Queries or keys (B, H, T, K), turned to the positions start, start + 1, ..."""
+        """Rotate queries or keys (B, H, T, K) to the positions start, start + 1, ..."""
         cosine, sine = self.table(start, x.size(2)).unbind(1)
         even, odd = x.unflatten(-1, (-1, 2)).unbind(-1)
-        turned = torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1)
-        return turned.flatten(-2).to(x.dtype)  # angles are float32 where x may be less
+        rotated = torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1)
+        return rotated.flatten(-2).to(x.dtype)  # angles are float32 where x may be less
 
-    def _rows(self, length: int) -> Tensor:
-        """(length, 2, K/2), cosines and sines. In float64 first, as late angles have no digits to spare."""
+    def _compute_rows(self, length: int) -> Tensor:
+        """Compute cosines and sines (length, 2, K/2), in float64 first: float32 cannot hold late angles."""
         timescale = self.base ** (torch.arange(0, self.d_k, 2, dtype=torch.float64) / self.d_k)
         angle = torch.arange(length, dtype=torch.float64)[:, None] / timescale
         return torch.stack([angle.cos(), angle.sin()], dim=1).float()
@@ -47,8 +47,8 @@ class Rotary(Position):
 class Alibi(Position):
     """Attention with linear biases (Press et al. 2022): head h adds -slope_h * |i - j| to the score of query i, key j.
 
-    Encoder: the distance counts both ways alike (the paper has decoders only). Decoder self-attention: the distance
-    back, as in the paper; the mask forbids the rest. Attention to the encoder: untouched. Any length; no parameters.
+    Encoder: the distance is the same in both directions (the paper has decoders only). Decoder self-attention: the
+    distance back, as in the paper; the rest is masked. Attention to the encoder: untouched. Any length; no parameters.
     """
 
     slopes: Tensor
@@ -58,26 +58,26 @@ class Alibi(Position):
         self.register_buffer("slopes", torch.tensor(alibi_slopes(heads)), persistent=False)
 
     def score_bias(self, queries: Tensor, length: int, start: int) -> Tensor:
-        """(H, T, S)."""
+        """Compute the biases (H, T, S)."""
         return -self.slopes[:, None, None] * offsets(queries, length, start).abs()
 
 
 class T5(Position):
-    """Bucketed relative biases (Raffel et al. 2020, section 2.1): each head learns one number per bucket of offsets.
+    """Bucketed relative biases (Raffel et al. 2020, section 2.1): each head learns one bias per bucket of offsets.
 
-    Half of the buckets hold one distance each, the rest grow logarithmically up to `max_distance`; the last one takes
-    all that is farther. Encoder: half of the buckets for keys before the query, half for keys after it. Decoder
+    Half of the buckets hold one distance each, the others grow logarithmically up to `max_distance`; the last holds
+    all larger ones. Encoder: half of the buckets for keys before the query, half for keys after it. Decoder
     self-attention: all buckets for keys before it. Attention to the encoder: untouched. The layers of a stack share
-    their numbers, as in T5; the scores themselves stay scaled as `model/scale` says, where T5 left them unscaled.
+    their biases, as in T5; scores are scaled as `model/scale` says, where T5 left them unscaled.
 
     Args:
         causal: True in the decoder.
         heads: H.
-        buckets: in all.
-        max_distance: from which all offsets share the last bucket.
+        buckets: their total number.
+        max_distance: from this distance on all offsets share the last bucket.
 
     Raises:
-        ValueError: the buckets cannot be divided so, or the exact ones already reach `max_distance`.
+        ValueError: `buckets` is no multiple of 4, or the exact buckets already reach `max_distance`.
     """
 
     bounds: Tensor
@@ -90,21 +90,21 @@ class T5(Position):
             raise ValueError(f"{buckets} buckets need a max_distance above {buckets // 2}, not {max_distance}")
         self.max_distance = max_distance
         in_one_direction = buckets if causal else buckets // 2
-        self.register_buffer("bounds", torch.tensor(_bounds(in_one_direction, max_distance)), persistent=False)
-        # From zero: until training says otherwise, no offset is favoured.
+        self.register_buffer("bounds", torch.tensor(_bucket_bounds(in_one_direction, max_distance)), persistent=False)
+        # Initialised to zero, so that at first no offset is favoured.
         self.table = nn.Parameter(torch.zeros(heads, buckets))
 
     def score_bias(self, queries: Tensor, length: int, start: int) -> Tensor:
-        """(H, T, S)."""
+        """Look up the biases (H, T, S)."""
         return self.table[:, self.bucket(offsets(queries, length, start))]
 
     def bucket(self, offset: Tensor) -> Tensor:
-        """The bucket of each offset j - i of a key j from a query i: same shape, whole numbers from zero."""
+        """Return the bucket, counted from 0, of each offset j - i of a key j from a query i; same shape."""
         if self.causal:
-            return self._of_distance((-offset).clamp(min=0))
-        return self._of_distance(offset.abs()) + (offset > 0) * (self.table.size(1) // 2)
+            return self._bucket_distance((-offset).clamp(min=0))
+        return self._bucket_distance(offset.abs()) + (offset > 0) * (self.table.size(1) // 2)
 
-    def _of_distance(self, distance: Tensor) -> Tensor:
+    def _bucket_distance(self, distance: Tensor) -> Tensor:
         return torch.bucketize(distance, self.bounds, right=True)
 
 
@@ -113,7 +113,7 @@ class Shaw(Position):
 
     The vector of an offset is added to the key inside the scaled product (their equation 4), and so adds its product
     with the scaled query to the score. Heads share the vectors, layers do not. The vectors a_V, which would be added to
-    the values, are left out: their Table 3 finds keys alone as good. Encoder: offsets both ways. Decoder
+    the values, are left out: their Table 3 finds keys alone as good. Encoder: offsets in both directions. Decoder
     self-attention: offsets back. Attention to the encoder: untouched. Any length.
 
     Args:
@@ -133,16 +133,16 @@ class Shaw(Position):
         self.layers = nn.ModuleList()
 
     def for_layers(self, n_layers: int) -> Position:
-        """With vectors for each of so many layers."""
+        """Create the vectors of each of `n_layers`, and return this scheme."""
         self.layers = nn.ModuleList(_ShawLayer(self.causal, self.d_k, self.clip) for _ in range(n_layers))
         return self
 
     def at_layer(self, n: int) -> Position:
-        """With the vectors of layer n."""
+        """Return the scheme with the vectors of layer n."""
         return cast(Position, self.layers[n])
 
     def score_flops(self, queries: int, keys: int, d_k: int) -> int:
-        """As any layer has it."""
+        """Count the floating-point operations of one layer."""
         return self.at_layer(0).score_flops(queries, keys, d_k)
 
 
@@ -156,29 +156,29 @@ class _ShawLayer(Position):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the vectors anew."""
-        # Short vectors: scores of unit variance gain 1/d_k by them, so that words lead and order is seen at once.
+        """Initialise the vectors."""
+        # Short vectors: they add 1/d_k to scores of unit variance, so that content dominates and order still shows.
         nn.init.normal_(self.table, std=self.table.size(1) ** -0.5)
 
     def score_bias(self, queries: Tensor, length: int, start: int) -> Tensor:
-        """(B, H, T, S). Each query meets 2k + 1 vectors once and reads off the product for each key."""
+        """Compute the biases (B, H, T, S): the products of each query with 2k + 1 vectors, gathered for each key."""
         products = queries @ self.table.T
         row = offsets(queries, length, start).clamp(-self.clip, self.clip) + self.clip
         return products.gather(-1, row.expand(*products.shape[:2], -1, -1))
 
     def score_flops(self, queries: int, keys: int, d_k: int) -> int:
-        """Two for each query, vector and component, however many keys there are."""
+        """Count two for each query, vector and component, whatever the number of keys."""
         return 2 * queries * self.table.size(0) * d_k
 
 
 def offsets(queries: Tensor, length: int, start: int) -> Tensor:
-    """(T, S): j - i for the queries i = start, start + 1, ... (B, H, T, K) and the keys j = 0, 1, ... length - 1."""
-    own = torch.arange(start, start + queries.size(2), device=queries.device)
-    return torch.arange(length, device=queries.device) - own[:, None]
+    """Compute j - i (T, S) for the queries i = start, start + 1, ... (B, H, T, K) and keys j = 0, ..., length - 1."""
+    query_positions = torch.arange(start, start + queries.size(2), device=queries.device)
+    return torch.arange(length, device=queries.device) - query_positions[:, None]
 
 
 def alibi_slopes(heads: int) -> list[float]:
-    """The slopes of Press et al. 2022: 2^(-8/n), 2^(-16/n), ... 2^-8 for n heads, n a power of two.
+    """Compute the slopes of Press et al. 2022: 2^(-8/n), 2^(-16/n), ... 2^-8 for n heads, n a power of two.
 
     For other n: those of the next lower power of two, then every other one of twice as many.
     """
@@ -187,10 +187,10 @@ def alibi_slopes(heads: int) -> list[float]:
     return doubled[1::2] + doubled[0::2][: heads - power]
 
 
-def _bounds(buckets: int, max_distance: int) -> list[int]:
-    """The smallest distance of each bucket but the first, for one direction."""
+def _bucket_bounds(buckets: int, max_distance: int) -> list[int]:
+    """Compute the smallest distance of each bucket but the first, for one direction."""
     exact = buckets // 2
     growth = max_distance / exact
-    # Less a hair: a power that should be whole must not be rounded up past itself.
-    later = (math.ceil(exact * growth ** (n / (buckets - exact)) - 1e-9) for n in range(buckets - exact))
-    return [*range(1, exact), *later]
+    # 1e-9 less, as rounding errors must not lift a power that should be whole to the next number.
+    logarithmic = (math.ceil(exact * growth ** (n / (buckets - exact)) - 1e-9) for n in range(buckets - exact))
+    return [*range(1, exact), *logarithmic]

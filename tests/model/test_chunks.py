@@ -7,18 +7,18 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
 
-from etude.model import pieces
-from etude.model.pieces import sum_cost, sum_in_pieces
+from etude.model import chunks
+from etude.model.chunks import sum_cost, sum_in_chunks
 
 VOCABULARY, D, T = 11, 5, 3
 
 
 @pytest.fixture
-def in_pieces(monkeypatch):
+def in_chunks(monkeypatch):
     """Logits of so many sentences at a time; called without a number, a list of how many each cost was asked for."""
 
     def at_most(logits: int) -> None:
-        monkeypatch.setattr(pieces, "_PROCESSOR", logits)
+        monkeypatch.setattr(chunks, "_CPU_LOGITS", logits)
 
     return at_most
 
@@ -34,7 +34,7 @@ def nats_of(targets):
 
 @settings(max_examples=40, deadline=None)
 @given(sentences=st.integers(1, 7), at_once=st.integers(0, 8), seed=st.integers(0, 99), factor=st.floats(0.5, 3))
-def test_pieces_cost_what_the_whole_does_and_so_do_their_gradients(sentences, at_once, seed, factor):
+def test_chunks_cost_what_the_whole_does_and_so_do_their_gradients(sentences, at_once, seed, factor):
     draw = torch.Generator().manual_seed(seed)
     hidden = torch.randn(sentences, T, D, generator=draw, dtype=torch.float64, requires_grad=True)
     weight, unused = (nn.Parameter(torch.randn(VOCABULARY, D, generator=draw, dtype=torch.float64)) for _ in range(2))
@@ -46,8 +46,8 @@ def test_pieces_cost_what_the_whole_does_and_so_do_their_gradients(sentences, at
         return x @ weight.T
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces, "_PROCESSOR", at_once * T * VOCABULARY)
-        total = factor * sum_in_pieces(project, [weight, unused], hidden, nats_of(targets))
+        patch.setattr(chunks, "_CPU_LOGITS", at_once * T * VOCABULARY)
+        total = factor * sum_in_chunks(project, [weight, unused], hidden, nats_of(targets))
     whole = factor * nats_of(targets)(hidden @ weight.T, slice(None))
     assert_close(total, whole)
     assert max(seen) <= max(1, at_once)
@@ -57,7 +57,7 @@ def test_pieces_cost_what_the_whole_does_and_so_do_their_gradients(sentences, at
     assert_close(torch.autograd.grad(total, [hidden, weight, unused], allow_unused=True)[:2], theirs)
 
 
-def test_every_model_learns_the_same_in_pieces(tiny, variation, sentences, in_pieces):
+def test_every_model_learns_the_same_in_chunks(tiny, variation, sentences, in_chunks):
     model, (*_, target) = tiny(variation).double(), sentences
 
     def gradients():
@@ -67,14 +67,14 @@ def test_every_model_learns_the_same_in_pieces(tiny, variation, sentences, in_pi
         return total.detach(), {name: w.grad for name, w in model.named_parameters() if w.grad is not None}
 
     whole = gradients()
-    in_pieces(1)
+    in_chunks(1)
     assert_close(gradients(), whole)
 
 
 @pytest.mark.parametrize("learning", [True, False])
-def test_no_more_logits_are_asked_for_than_fit(tiny, sentences, in_pieces, learning):
+def test_no_more_logits_are_asked_for_than_fit(tiny, sentences, in_chunks, learning):
     model, most = tiny(), []
-    in_pieces(2 * sentences[2].size(1) * len(model.embedding.output_table.weight))
+    in_chunks(2 * sentences[2].size(1) * len(model.embedding.output_table.weight))
 
     def cost(logits, rows):
         most.append(len(logits))
@@ -85,10 +85,10 @@ def test_no_more_logits_are_asked_for_than_fit(tiny, sentences, in_pieces, learn
     assert most == [2, 1]
 
 
-def test_weights_that_are_kept_as_they_are_get_no_gradient(tiny, sentences, in_pieces):
+def test_weights_that_are_kept_as_they_are_get_no_gradient(tiny, sentences, in_chunks):
     model = tiny("model/tying=none")
     model.embedding.output_table.requires_grad_(False)
-    in_pieces(1)
+    in_chunks(1)
     sum_cost(model, *sentences, lambda logits, rows: logits.square().sum()).backward()
     assert model.embedding.output_table.weight.grad is None
     assert model.embedding.target_table.weight.grad.any()
@@ -105,8 +105,8 @@ class Halved(nn.Module):
         return self.model(source, source_mask, target_in) / 2
 
 
-def test_a_model_of_ones_own_gives_all_its_logits(tiny, sentences, in_pieces):
-    in_pieces(1)
+def test_a_model_of_ones_own_gives_all_its_logits(tiny, sentences, in_chunks):
+    in_chunks(1)
     model, seen = Halved(tiny()), []
 
     def cost(logits, rows):
@@ -117,10 +117,10 @@ def test_a_model_of_ones_own_gives_all_its_logits(tiny, sentences, in_pieces):
     assert seen == [(3, slice(None))]
 
 
-def test_mixed_precision_rounds_pieces_as_it_does_the_whole(tiny, sentences, in_pieces):
+def test_mixed_precision_rounds_chunks_as_it_does_the_whole(tiny, sentences, in_chunks):
     model, found = tiny(), []
     for at_once in (1 << 20, 1):
-        in_pieces(at_once)
+        in_chunks(at_once)
         model.zero_grad()
         with torch.autocast("cpu", torch.bfloat16):
             total = sum_cost(model, *sentences, nats_of(sentences[2]))
@@ -132,6 +132,6 @@ def test_mixed_precision_rounds_pieces_as_it_does_the_whole(tiny, sentences, in_
 
 def test_a_number_that_an_embedding_learns_is_no_matrix_of_words():
     hidden, matrix, warmth = torch.randn(2, 3, 4), nn.Parameter(torch.randn(5, 4)), nn.Parameter(torch.tensor(2.0))
-    cost = sum_in_pieces(lambda h: h @ matrix.T * warmth, [matrix, warmth], hidden, lambda x, rows: x.square().sum())
+    cost = sum_in_chunks(lambda h: h @ matrix.T * warmth, [matrix, warmth], hidden, lambda x, rows: x.square().sum())
     cost.backward()
     assert torch.isclose(warmth.grad, 2 * cost.detach() / warmth.detach())
