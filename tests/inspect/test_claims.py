@@ -12,7 +12,7 @@ from etude.model.norm import LayerNorm
 class Ahead(MultiHeadAttention):
     """Looks at every token, the later ones too."""
 
-    def _visible(self, mask, queries, keys, start):  # type: ignore[no-untyped-def]
+    def _restrict_mask(self, mask, queries, keys, start):  # type: ignore[no-untyped-def]
         return mask | True
 
 

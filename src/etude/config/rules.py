@@ -184,12 +184,12 @@ def _positions_fit(config: Config) -> None:
             f"model/position=t5 halves its buckets twice, and {buckets} is no multiple of 4: "
             f"say model.position.buckets={buckets - buckets % 4}"
         )
-    table, pieces = value_at(config, "model.position.max_length"), value_at(config, "budget.max_tokens")
+    table, tokens = value_at(config, "model.position.max_length"), value_at(config, "budget.max_tokens")
     extra = value_at(config, "decoding.max_len_offset")
-    if table is not None and extra is not None and table < pieces + 1 + extra:
+    if table is not None and extra is not None and table < tokens + 1 + extra:
         raise UserError(
-            f"model.position.max_length={table} is shorter than a translation may become, budget.max_tokens={pieces} "
-            f"+ 1 + decoding.max_len_offset={extra}: say model.position.max_length={pieces + 1 + extra}, "
+            f"model.position.max_length={table} is shorter than a translation may become, budget.max_tokens={tokens} "
+            f"+ 1 + decoding.max_len_offset={extra}: say model.position.max_length={tokens + 1 + extra}, "
             "or lower the others"
         )
 
@@ -236,10 +236,10 @@ def _norms_are_used(config: Config) -> None:
 
 
 def _vocabulary_has_room(config: Config) -> None:
-    rows, pieces = value_at(config, "model.vocabulary"), value_at(config, "tokenizer.vocab_size")
-    if rows is not None and pieces is not None and rows < pieces:
+    rows, size = value_at(config, "model.vocabulary"), value_at(config, "tokenizer.vocab_size")
+    if rows is not None and size is not None and rows < size:
         raise UserError(
-            f"model.vocabulary={rows} has no room for tokenizer.vocab_size={pieces}: say model.vocabulary={pieces}"
+            f"model.vocabulary={rows} has no room for tokenizer.vocab_size={size}: say model.vocabulary={size}"
         )
 
 

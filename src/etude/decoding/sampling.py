@@ -32,7 +32,7 @@ class Sampling:
     """
 
     def __init__(self, *, temperature: float, top_k: int | None, top_p: float, max_length: int, seed: int) -> None:
-        for name, value, is_right, told in (
+        for name, value, is_right, requirement in (
             ("temperature", temperature, temperature >= 0, "at least 0"),
             ("top_k", top_k, top_k is None or top_k >= 1, "at least 1, or null"),
             ("top_p", top_p, 0 < top_p <= 1, "in (0, 1]"),
@@ -40,7 +40,7 @@ class Sampling:
             ("seed", seed, seed >= 0, "at least 0"),
         ):
             if not is_right:
-                raise UserError(f"sampling.{name} is {value}; it must be {told}")
+                raise UserError(f"sampling.{name} is {value}; it must be {requirement}")
         self.temperature, self.top_p = temperature or 1.0, top_p
         self.top_k = 1 if temperature == 0 else top_k
         self.max_length, self.seed = max_length, seed

@@ -185,7 +185,7 @@ def _fixed_parameters(file: Path, content: dict[str, Any]) -> Parameters:
     for key, parameter in parameters.items():
         if content["method"] == "grid" and not {"value", "values"} & set(parameter):
             raise UserError(f"{file}: parameters.{key} needs values: [...] or value: ...; only method: random draws")
-    return {key: told for key, told in parameters.items() if content["method"] == "grid" or "value" in told}
+    return {key: node for key, node in parameters.items() if content["method"] == "grid" or "value" in node}
 
 
 def _drawn_parameters(file: Path, typed: set[str]) -> Parameters:

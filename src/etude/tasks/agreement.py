@@ -47,7 +47,7 @@ class Agreement(LanguageModelling):
     def answer(self, config: Config, model: nn.Module, store: TokenStore, split: str) -> dict[str, list[str]]:
         """What the model says, and what is right, each with its distance: "sleeps 3"."""
         lines, questions = store.text(split)
-        said, right, encode = [""] * len(lines), [""] * len(lines), store.tokenizer.encode
+        answers, right, encode = [""] * len(lines), [""] * len(lines), store.tokenizer.encode
         device, training = next(model.parameters()).device, model.training
         model.eval()
         for batch in build.evaluation_batches(config, store.split(split)):
@@ -59,9 +59,9 @@ class Agreement(LanguageModelling):
                 forms = [wrong, words[int(position)]]
                 place = len(encode(" ".join(words[: int(position)])))  # neighbours that are unknown are one token
                 for_wrong, for_right = of_line[place, [encode(form)[0] for form in forms]].tolist()
-                said[row], right[row] = (f"{form} {distance}" for form in (forms[for_right > for_wrong], forms[1]))
+                answers[row], right[row] = (f"{form} {distance}" for form in (forms[for_right > for_wrong], forms[1]))
         model.train(training)
-        return {"sources": lines, "references": right, "hypotheses": said}
+        return {"sources": lines, "references": right, "hypotheses": answers}
 
 
 def accuracy(hypotheses: Sequence[str], references: Sequence[str], *, least: int, most: int | None) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def accuracy(hypotheses: Sequence[str], references: Sequence[str], *, least: int
         UserError: there are none.
     """
     pairs = zip(hypotheses, references, strict=True)
-    far = [said == right for said, right in pairs if least <= int(right.split()[1]) <= (most or math.inf)]
+    far = [answer == right for answer, right in pairs if least <= int(right.split()[1]) <= (most or math.inf)]
     if not far:
         raise UserError(f"no agreement reaches over {least} to {most or 'more'} words")
     return {"score": 100 * sum(far) / len(far), "signature": f"words:{least}-{most or ''}|questions:{len(far)}"}

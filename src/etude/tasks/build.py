@@ -80,7 +80,7 @@ def model(config: Config, vocab_size: int) -> EncoderDecoder:
 
     Args:
         config: of the run.
-        vocab_size: how many pieces the tokenizer has; `model.vocabulary`, where it is set, asks for more rows.
+        vocab_size: how many tokens the tokenizer has; `model.vocabulary`, where it is set, asks for more rows.
 
     Raises:
         UserError: a part refuses its sizes, `model.vocabulary` is too small, or the config is older than the code.
@@ -90,7 +90,7 @@ def model(config: Config, vocab_size: int) -> EncoderDecoder:
         rows = node["vocabulary"] or vocab_size
         if rows < vocab_size:
             raise UserError(
-                f"model.vocabulary={rows} has no room for the {vocab_size} pieces of the tokenizer: "
+                f"model.vocabulary={rows} has no room for the {vocab_size} tokens of the tokenizer: "
                 f"say model.vocabulary=null, or data.vocab_size={rows}"
             )
         with of_today(lambda: check_model(node)):
@@ -114,7 +114,7 @@ def model(config: Config, vocab_size: int) -> EncoderDecoder:
 
 
 def shapes(config: Config) -> EncoderDecoder:
-    """The model of the config with shapes and no memory (on the meta device), for as many pieces as the tokenizer gets.
+    """The model of the config with shapes and no memory (on the meta device), for as many tokens as the tokenizer gets.
 
     It is built on the processor, where memory that nobody writes to is not taken: creating numbers on the meta device
     would import a compiler first.

@@ -30,7 +30,7 @@ _DIGITS = {"bits_per_byte": 3}
 def score_translations(
     metrics: Mapping[str, Config], data: Config, hypotheses: Sequence[str], references: Sequence[str]
 ) -> dict[str, Any]:
-    """Score translations by every metric; one that fails, or gives no finite number, is left out and told by name.
+    """Score translations by every metric; one that fails, or gives no finite number, is left out and parts by name.
 
     Args:
         metrics: name -> its part.
@@ -84,23 +84,23 @@ def add_missing_metrics(run: RunDir, config: Config) -> Config:
 def format_scores(split: str, scores: Mapping[str, Any], sentences: int = 0) -> str:
     """What the terminal shows of a split: its perplexity and every metric, each with its signature."""
     named = {name: score for name, score in scores.items() if isinstance(score, int | float) and name not in _BESIDE}
-    told: list[str] = []
+    parts: list[str] = []
     for name, score in named.items():
         how = [str(scores[key])] if (key := _signature_key(name)) in scores else []
-        how += [f"{sentences:,} sentences"] if sentences and not told else []
-        told.append(
+        how += [f"{sentences:,} sentences"] if sentences and not parts else []
+        parts.append(
             f"{_LABELS.get(name, name)} {score:.{_DIGITS.get(name, 2)}f}" + (f"  ({', '.join(how)})" if how else "")
         )
-    first = "  ".join([f"{split} perplexity {scores['perplexity']:.2f}", *told[:1]])
-    return "".join(f"{line}\n" for line in (first, *(f"{split} {one}" for one in told[1:])))
+    first = "  ".join([f"{split} perplexity {scores['perplexity']:.2f}", *parts[:1]])
+    return "".join(f"{line}\n" for line in (first, *(f"{split} {one}" for one in parts[1:])))
 
 
 def _signature_key(name: str) -> str:
     return _SIGNATURES.get(name, f"{name}_signature")
 
 
-def _read(told: Any) -> tuple[float, str]:
+def _read(result: Any) -> tuple[float, str]:
     """The score and the signature of what a metric returned."""
-    if isinstance(told, Mapping):
-        return float(told["score"]), str(told.get("signature", ""))
-    return float(getattr(told, "score", told)), str(getattr(told, "signature", ""))
+    if isinstance(result, Mapping):
+        return float(result["score"]), str(result.get("signature", ""))
+    return float(getattr(result, "score", result)), str(getattr(result, "signature", ""))

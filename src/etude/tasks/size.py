@@ -26,7 +26,7 @@ HALF = 2  # of one in half precision
 
 
 class Size(Protocol):
-    """A model in numbers; of one sentence of S source and T target pieces."""
+    """A model in numbers; of one sentence of S source and T target tokens."""
 
     @property
     def parameters(self) -> int:

@@ -11,7 +11,7 @@ from etude.tasks.size import measure_size
 Config = dict[str, Any]
 
 _COUNTED = 1_000_000  # pairs at most of which batches are counted: of more it takes seconds
-ASSUMED = 25.0  # pieces of a sentence, the end token counted, where no prepared text says better
+ASSUMED = 25.0  # tokens of a sentence, the end token counted, where no prepared text says better
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class TextSize:
     Attributes:
         fingerprint: None where the text is not there.
         training: that of the text to train on alone; likewise.
-        source: mean columns of a source in a batch: of translation its pieces, the end token counted.
+        source: mean columns of a source in a batch: of translation its tokens, the end token counted.
         target: mean columns of a target, likewise.
         sentences: to translate at the end; None where they have not been counted.
         vocabulary: V, the subwords that there are; None where they have not been learned.
@@ -42,7 +42,7 @@ class TextSize:
 
 
 def measure_text(config: Config) -> TextSize:
-    """Count the prepared text of a config, or assume `ASSUMED` pieces where it is not prepared."""
+    """Count the prepared text of a config, or assume `ASSUMED` tokens where it is not prepared."""
     columns = build.task(config).columns
     assumed = columns(ASSUMED, ASSUMED)
     try:
@@ -84,7 +84,7 @@ def flops_to_train(config: Config) -> float:
 
 
 def batch_size(config: Config, text: TextSize) -> tuple[int, int, int]:
-    """Sentences of a batch, pieces of each source, pieces of each target: as many as the budget of tokens holds."""
+    """Sentences of a batch, tokens of each source, tokens of each target: as many as the budget of tokens holds."""
     budget = config["budget"]
     sentences = min(budget["source_tokens"] / text.source, budget["target_tokens"] / text.target)
     return max(1, round(sentences)), round(text.source), round(text.target)

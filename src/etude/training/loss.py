@@ -11,11 +11,11 @@ from etude.training.cross_entropy import CrossEntropy
 
 
 class LabelSmoothing:
-    """Cross-entropy against the true piece with weight 1 - eps and a uniform eps / V (Szegedy et al. 2016).
+    """Cross-entropy against the true token with weight 1 - eps and a uniform eps / V (Szegedy et al. 2016).
 
     Args:
         smoothing: eps_ls, in [0, 1).
-        pad: the piece that stands for no token and costs nothing.
+        pad: the token that stands for no token and costs nothing.
     """
 
     def __init__(self, pad: int, *, smoothing: float) -> None:
@@ -34,7 +34,7 @@ class LabelSmoothing:
         return self._cross_entropy(logits, targets, self.smoothing)
 
     def _cross_entropy(self, logits: Tensor, targets: Tensor, uniform: float) -> Tensor:
-        """Against 1 - uniform on the true piece and uniform / V on all; in single precision at least."""
+        """Against 1 - uniform on the true token and uniform / V on all; in single precision at least."""
         rows, wanted = logits.flatten(0, 1), targets.flatten()
         if logits.device.type == "cpu":
             nats: Tensor = CrossEntropy.apply(rows, wanted, uniform, self.pad)
@@ -44,7 +44,7 @@ class LabelSmoothing:
 
 
 class LabelSmoothingT2T(LabelSmoothing):
-    """As in the paper's published code: 1 - eps on the true piece, eps / (V - 1) on every other one, padding included.
+    """As in the paper's published code: 1 - eps on the true token, eps / (V - 1) on every other one, padding included.
 
     The entropy of these targets is subtracted, so that a perfect model costs nothing: what is left is the divergence
     KL(targets || model). The constant changes no gradient, only the figure.
@@ -58,20 +58,20 @@ class LabelSmoothingT2T(LabelSmoothing):
             targets: (B, T), `pad` where there is no token.
 
         Raises:
-            UserError: eps is more than (V - 1) / V: the true piece would weigh less than any other.
+            UserError: eps is more than (V - 1) / V: the true token would weigh less than any other.
         """
         vocab_size = logits.size(-1)
         others = vocab_size - 1
         uniform = self.smoothing * vocab_size / others  # the same targets, written as a mixture
         if uniform > 1:
             raise UserError(
-                f"loss.smoothing={self.smoothing} leaves the true piece less than any other of a vocabulary of "
+                f"loss.smoothing={self.smoothing} leaves the true token less than any other of a vocabulary of "
                 f"{vocab_size}: lower it to {others / vocab_size:.3f} or less"
             )
         cost = self._cross_entropy(logits, targets, uniform)
         return cost - (targets != self.pad).sum(dtype=cost.dtype) * self._entropy(others)
 
     def _entropy(self, others: int) -> float:
-        """Of 1 - eps on one piece and eps / others on each of the others, in nats."""
+        """Of 1 - eps on one token and eps / others on each of the others, in nats."""
         eps = self.smoothing
         return -(1 - eps) * math.log1p(-eps) + (eps * (math.log(others) - math.log(eps)) if eps else 0.0)

@@ -85,7 +85,7 @@ def test_of_runs_that_share_a_training_the_first_trains_and_the_others_only_tran
     first, second, third = plan_runs([*configs, other], SOMEWHERE)
     assert [one.state for one in (first, second, third)] == ["to do", "shared", "to do"]
     assert second.hours == pytest.approx(second.decoding_flops / 2e12 / 3600)
-    told = as_json([first, second, third], [{}] * 3, [None] * 3, [], SOMEWHERE)["to_do"]
+    told = as_json([first, second, third], [{}] * 3, [None] * 3, [], [], SOMEWHERE)["to_do"]
     assert told["runs"] == 3
     assert told["training_flops"] == first.training_flops + third.training_flops
     assert told["hours"] == first.hours + second.hours + third.hours
@@ -226,4 +226,4 @@ def test_a_plan_tells_them_of_every_run_and_not_what_nobody_has_counted(tmp_path
 
 def test_a_text_of_one_side_is_assumed_to_be_as_long_as_any(config_of):
     planned = only(config_of("task=language_modelling", *SMALL_TEXT))
-    assert "are taken to be 25 pieces long" in _lengths(planned)
+    assert "are taken to be 25 tokens long" in _lengths(planned)

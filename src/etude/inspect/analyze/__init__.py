@@ -13,14 +13,14 @@ not finite (a perplexity past every number, an interval from one sentence) is nu
                "perplexity" without this head, "change" from the intact model and its 95 % "interval", and "bleu", which
                is null unless it was asked for;
                "entropy" of its weights, in nats, and "distance" |i - j|, in subwords: means over real tokens
-    maps       a list of sentences: "source" and "target", their pieces as text; under "encoder", "decoder" and "cross"
+    maps       a list of sentences: "source" and "target", their tokens as text; under "encoder", "decoder" and "cross"
                the weights as whole per cents, [layer][head][query][key]. The target is the reference, as the decoder
-               reads it: it begins with <s>, and row i is where the model looks to predict the piece after piece i
+               reads it: it begins with <s>, and row i is where the model looks to predict the token after token i
     order      the words of each source in random order: "perplexity", "change", "interval"; null, as lengths and
                decoding are empty, where nothing is translated
     lengths    a list: "joined" pairs in one line, "pieces" ([from, to], of the source), "sentences", how many of them
                are "longer_than_trained" (null where nobody knows), "perplexity" and "bleu"
-    trained    "longest": pieces in the longest source line trained on, or null where the text is not at hand
+    trained    "longest": tokens in the longest source line trained on, or null where the text is not at hand
     decoding   a list: "beam", "alpha", "bleu", its "change" from the run's own search and "interval", and
                "length_ratio", words of the translations for each word of the references
     averaging  a list: the mean of the last "checkpoints" that the run kept, its "perplexity", "change" from the intact

@@ -37,9 +37,10 @@ def analyze_run(subject: Subject, config: dict[str, Any]) -> dict[str, Any]:
             progress.remove_task(task)
             return answered
 
-        intact, own = subject.likelihoods(text), subject.translations(text) if subject.metric else None
+        intact = subject.likelihoods(text)
         if not np.isfinite(intact.rows).all():
             raise UserError(f"the model of {subject.run.path} answers with no numbers (NaN): its training went astray")
+        own = subject.translations(text) if subject.metric else None
         wide = measure_spreads(subject, text)
         heads = asked(score_removals(subject, text, intact, translated=config["removal_bleu"], seed=seed), "heads")
         lengths = asked(score_by_length(subject, text, longest), "lengths") if own else []

@@ -12,7 +12,7 @@ from etude.data.tokenizer import PAD
 from etude.inspect.analyze.heads import KINDS, Place, watch_heads
 from etude.inspect.analyze.subject import Subject, Text
 
-_LONGEST = 20  # pieces on either side, so that a picture can be read
+_LONGEST = 20  # tokens on either side, so that a picture can be read
 _CELLS = 90_000  # weights in all maps together: about 200 KB
 
 Head = tuple[str, int, int]  # kind, layer, head; both from 1
@@ -22,7 +22,7 @@ Head = tuple[str, int, int]  # kind, layer, head; both from 1
 def measure_spreads(subject: Subject, text: Text) -> dict[Head, dict[str, float]]:
     """For each head its "entropy" and "distance", means over all real tokens that look.
 
-    Targets are fed as in training, the reference one piece after another. Source and target share no axis: from the
+    Targets are fed as in training, the reference one token after another. Source and target share no axis: from the
     decoder to the encoder a small distance says that the head goes through both in step.
     """
     sums: dict[tuple[str, int], Tensor] = defaultdict(lambda: torch.zeros(2, 1, dtype=torch.float64))
@@ -60,7 +60,7 @@ def distance(weights: Tensor) -> Tensor:
 
 @torch.no_grad()
 def collect_maps(subject: Subject, text: Text, count: int) -> Iterator[dict[str, Any]]:
-    """Up to `count` sentences, of different lengths, with their pieces and weights.
+    """Up to `count` sentences, of different lengths, with their tokens and weights.
 
     The choice depends on the text alone, so that models can be compared on the same sentences. A model with many heads
     goes without those whose maps would make the file too large.

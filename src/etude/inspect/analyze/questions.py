@@ -14,11 +14,11 @@ from etude.inspect.analyze.sums import Sums, change, length_ratio
 from etude.trained.weights import mean_weights
 
 _JOINED = (1, 2, 4)  # pairs in a line
-_SHORTEST = 8  # pieces; the first bucket reaches up to here, each further one twice as far
+_SHORTEST = 8  # tokens; the first bucket reaches up to here, each further one twice as far
 
 
 def score_shuffled_order(subject: Subject, text: Text, intact: Sums, *, seed: int) -> dict[str, Any]:
-    """Perplexity where the source pieces stand in random order, their end token last, and how much that is more.
+    """Perplexity where the source tokens stand in random order, their end token last, and how much that is more.
 
     An encoder that takes its sentence for a bag of words gives exactly the same; the more a model relies on order, the
     more it loses.
@@ -29,7 +29,7 @@ def score_shuffled_order(subject: Subject, text: Text, intact: Sums, *, seed: in
 
 
 def shuffle_sources(batch: Batch, generator: np.random.Generator) -> Batch:
-    """The batch with the pieces of each source in random order, end token and padding where they were."""
+    """The batch with the tokens of each source in random order, end token and padding where they were."""
     source = batch.source.clone()
     for row, real in zip(source, batch.source_mask.sum(dim=1).tolist(), strict=True):
         order = torch.from_numpy(generator.permutation(real - 1)).to(row.device)
@@ -89,7 +89,7 @@ def join_neighbours(subject: Subject, text: Text, count: int) -> list[Pair]:
     """Each `count` neighbouring pairs as one, where that is not too long for the run on either side."""
     starts = range(0, len(text.sources) - count + 1, count)
     sides = [[" ".join(side[at : at + count]) for at in starts] for side in (text.sources, text.references)]
-    lengths = [[len(pieces) for pieces in subject.tokenizer.encode_all(side)] for side in sides]
+    lengths = [[len(tokens) for tokens in subject.tokenizer.encode_all(side)] for side in sides]
     fitting = [max(both) <= subject.longest_line for both in zip(*lengths, strict=True)]
     return [pair for pair, fits in zip(zip(*sides, strict=True), fitting, strict=True) if fits]
 

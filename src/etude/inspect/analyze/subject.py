@@ -27,11 +27,11 @@ _SUMS = {"bleu": sum_bleu, "bracket_f1": sum_brackets}
 
 @dataclass(frozen=True)
 class Text:
-    """Some pairs, as lines and as pieces.
+    """Some pairs, as lines and as tokens.
 
     Attributes:
         sources, references: n lines each.
-        source_lengths, target_lengths: pieces in each, EOS not counted, (n,).
+        source_lengths, target_lengths: tokens in each, EOS not counted, (n,).
         batches: all of them, each row once, where the model is.
     """
 

@@ -21,7 +21,7 @@ def render_summary(found: dict[str, Any]) -> RenderableType:
     decoding = ", ".join(f"{key} {value}" for key, value in settings["decoding"].items())
     scored = f", {label} {_number(intact[metric], 1)} ({decoding})" if metric else ""
     longest = found["trained"]["longest"]
-    known = "" if longest is None else f"; the longest line trained on has {longest} pieces"
+    known = "" if longest is None else f"; the longest line trained on has {longest} tokens"
     parts: list[RenderableType] = [
         f"{settings['sentences']:,} sentences of the {settings['split']} set (seed {settings['seed']}): perplexity "
         f"{_number(intact['perplexity'])}{scored}\n",
@@ -60,7 +60,7 @@ def _heads(heads: Sequence[Row], intact: float | None) -> list[RenderableType]:
     return [
         _title("Perplexity rises by so many %, without head"),
         table,
-        "Entropy in nats, distance in pieces: the least and the most of the layer's heads.\n"
+        "Entropy in nats, distance in tokens: the least and the most of the layer's heads.\n"
         f"* the 95 % interval over sentences leaves out 0; of {len(heads)} heads a few would by chance.\n",
     ]
 
@@ -72,7 +72,7 @@ def _format_rise(head: Row, intact: float | None) -> str:
 
 
 def _lengths(lengths: Iterable[Row], metric: str, label: str) -> RenderableType:
-    table = _table("pairs joined", "pieces", "lines", "longer", "perplexity", label)
+    table = _table("pairs joined", "tokens", "lines", "longer", "perplexity", label)
     for row in lengths:
         table.add_row(
             str(row["joined"]),

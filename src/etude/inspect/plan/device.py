@@ -16,7 +16,7 @@ from etude.tasks.size import Config, measure_size
 from etude.yaml_file import read_yaml
 
 _SECONDS = 4.0  # that a measurement takes, beyond finding its batch
-_LENGTH = 25  # pieces of a source and of a target
+_LENGTH = 25  # tokens of a source and of a target
 
 
 @dataclass(frozen=True)
@@ -63,16 +63,16 @@ def load_device(name: str) -> Device:
 
 
 def measure_device(config: Config) -> Device:
-    """This machine, by timing real training steps of a config on random pieces.
+    """This machine, by timing real training steps of a config on random tokens.
 
     Batches grow until a step takes a while or they are as large as the budget says: large enough to be worth the
     device's while, small enough for a model that is none of this machine's size.
     """
     from etude.training.build import training_module  # a plan that measures nothing does without Lightning
 
-    budget, pieces = config["budget"], config["tokenizer"]["vocab_size"]
+    budget, vocab_size = config["budget"], config["tokenizer"]["vocab_size"]
     where = build.device(config["trainer"]["accelerator"].replace("gpu", "cuda"))
-    model = build.model(config, pieces)
+    model = build.model(config, vocab_size)
     choose_matmul(config["trainer"]["matmul"], model)  # as a run does
     module = training_module(config, model).to(where)
     optimizer = module.make_optimizer(module.model.named_parameters())
@@ -80,7 +80,7 @@ def measure_device(config: Config) -> Device:
     def seconds(sentences: int) -> float:
         """Of a step."""
         began = time.perf_counter()
-        tokens = torch.randint(4, pieces, (sentences, _LENGTH), device=where)
+        tokens = torch.randint(4, vocab_size, (sentences, _LENGTH), device=where)
         mask = torch.ones_like(tokens, dtype=torch.bool)
         with autocast(config["precision"], where):
             loss = sum_cost(module.model, tokens, mask, tokens, lambda logits, rows: module.loss(logits, tokens[rows]))

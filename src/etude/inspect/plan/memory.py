@@ -15,7 +15,7 @@ The hole that an aligned block leaves is a little too small for the next of its 
 STATES = 4  # numbers of each parameter: itself, its gradient, and Adam's two moments
 
 
-_COSTED = 3  # times the logits of a piece: they, the gradient that the loss keeps, and that on its way back
+_COSTED = 3  # times the logits of a chunk: they, the gradient that the loss keeps, and that on its way back
 
 
 def estimate_peak_memory(
@@ -27,8 +27,8 @@ def estimate_peak_memory(
         config: resolved.
         size: of its model.
         sentences: B, in a batch.
-        source: S, pieces of each source.
-        target: T, pieces of each target.
+        source: S, tokens of each source.
+        target: T, tokens of each target.
         gpu: of a GPU's own memory, in the precision of the config, as PyTorch hands it out; else of a processor's, the
             whole process, in float32.
     """

@@ -102,9 +102,9 @@ def _memory(plans: Sequence[RunPlan], device: Device) -> str:
 def _lengths(plan: RunPlan) -> str:
     data, text = plan.config["choices"]["data"], plan.text
     if text.prepared:
-        return f"Sentences of {data} have {text.source:.1f} pieces of source and {text.target:.1f} of target: counted."
+        return f"Sentences of {data} have {text.source:.1f} tokens of source and {text.target:.1f} of target: counted."
     return (
-        f"Sentences of {data} are taken to be {max(text.source, text.target):.0f} pieces long: "
+        f"Sentences of {data} are taken to be {max(text.source, text.target):.0f} tokens long: "
         f"it has not been prepared (etude prepare data={data})."
     )
 
