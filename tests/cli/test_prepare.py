@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from etude.cli.main import main
+from etude.studies.axes import axes
 
 
 def test_verify_reads_a_prepared_text_again_and_names_what_is_damaged(
@@ -62,3 +63,12 @@ def test_a_test_set_that_a_corpus_does_not_have_names_those_it_has(capsys: pytes
         main(["prepare", "data=wmt14_en_de", "data.test=newstest2015"])
     assert end.value.code == 2
     assert "there are newstest2012, newstest2013, newstest2014" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("tokenizer", [value for axis in axes() if axis.group == "tokenizer" for value in axis.values])
+def test_every_tokenizer_learns_of_the_text_that_comes_along(
+    tokenizer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["prepare", f"tokenizer={tokenizer}", "budget=smoke", f"cache_dir={tmp_path / 'cache'}"])
+    assert end.value.code == 0, capsys.readouterr().err
