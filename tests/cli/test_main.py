@@ -394,7 +394,8 @@ def test_a_trained_run_whose_class_is_gone_is_one_sentence(verb, trained, place)
     config = copy / "config.yaml"
     config.write_text(config.read_text().replace("etude.model.scale.SqrtDk", "gone.Scale"))
     done = etude(verb, f"run={copy}", cwd=place, text="a b\n")
-    told = "etude: _target_: gone.Scale cannot be found: write package.module.Name of something that is installed\n"
+    way_out = "write package.module.Name of what is installed or lies in this folder"
+    told = f"etude: _target_: gone.Scale cannot be found: {way_out}\n"
     assert (done.returncode, done.stderr, done.stdout) == (2, told, "")
 
 

@@ -77,7 +77,9 @@ def _signature(target: str) -> Signature:
     module, _, name = target.rpartition(".")
     file = _source(module)
     if file is None:
-        raise UserError(f"_target_: {target} cannot be found: write package.module.Name of something that is installed")
+        raise UserError(
+            f"_target_: {target} cannot be found: write package.module.Name of what is installed or lies in this folder"
+        )
     if file.suffix != ".py":
         return _import_signature(module, name)
     try:
