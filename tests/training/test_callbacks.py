@@ -92,7 +92,7 @@ def test_a_run_with_ema_is_validated_and_ends_with_the_moving_average_of_its_wei
 def test_a_table_of_positions_that_grows_in_mid_training_is_no_weight_and_not_averaged(
     runs: Freeze, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("etude.model.position.base._FIRST", 1)
+    monkeypatch.setattr("etude.model.position.base._INITIAL_LENGTH", 1)
     assert train(runs("growing", *SETTING, *EMA))["steps"] == 12
 
 
