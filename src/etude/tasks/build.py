@@ -103,7 +103,7 @@ def model(config: Config, vocab_size: int) -> EncoderDecoder:
         raise UserError(f"the model of this run has no {error}, which today's code needs: train it again") from error
     except (
         Exception
-    ) as error:  # torch's own, of sizes below zero or beyond all memory; or whatever a user's part raises
+    ) as error:  # torch's own, of sizes below zero or beyond all memory, or whatever a user's part raises
         where = blame(error, node)
         if isinstance(error, UserError) or not (where or isinstance(error, ValueError | RuntimeError)):
             raise
