@@ -11,9 +11,9 @@ from tests.remembered import remembering
 
 from etude.config import compose
 
-# One of several workers, and all that it starts, has a core: threads beyond that would wait for each other.
-if "PYTEST_XDIST_WORKER" in os.environ:
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+# One thread, as in the processes that tests start: another number rounds otherwise. Threads of several workers would
+# also wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session", autouse=True)
