@@ -1,4 +1,4 @@
-"""`etude evaluate`: a trained run on its validation or test set, with its own decoding or any other."""
+"""`etude evaluate`: score a trained run on its validation or test set, with its own decoding or another."""
 
 import logging
 from collections.abc import Iterable
@@ -17,14 +17,14 @@ log = logging.getLogger(__name__)
 
 
 def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
-    """Perplexity per subword and every metric of one split, for the terminal.
+    """Evaluate a run on one split; returns perplexity per subword and every metric, formatted for the terminal.
 
     Args:
-        config: of the verb.
-        typed: its overrides: what they do not say of decoding and metrics is as in the run.
+        config: the config of `etude evaluate`.
+        typed: its overrides. Values of decoding and metrics that they do not set are those of the run.
 
     Raises:
-        UserError: there is no such run, or its checkpoint is missing or torn.
+        UserError: there is no such run, its checkpoint is missing or damaged, or its text has changed.
     """
     logging_to(None)
     run = RunDir.at(config["run"])
