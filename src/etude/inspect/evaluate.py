@@ -44,8 +44,8 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
     with build.autocast(trained, transformer):
         scores = task.measure(transformer, build.evaluation_batches(trained, store.split(split)), store, split)
         text = task.answer(trained | {"decoding": search}, transformer, store, split)
-    asked = {override.lstrip("+~").partition("=")[0].partition(".")[0] for override in typed}
-    metrics = config["metrics"] if "metrics" in asked else trained.get("metrics", config["metrics"])
+    overridden = {override.lstrip("+~").partition("=")[0].partition(".")[0] for override in typed}
+    metrics = config["metrics"] if "metrics" in overridden else trained.get("metrics", config["metrics"])
     if text:
         scores |= score_translations(metrics, trained["data"], text["hypotheses"], text["references"])
     return format_scores(split, scores, sentences=len(text.get("references", [])))

@@ -15,7 +15,7 @@ class Records(Callback):
     """Makes rows of metrics and passes them to the sinks.
 
     Args:
-        sinks: where rows go. Every process makes rows, but only rank 0 has sinks.
+        sinks: where rows go. Every process makes rows; ranks other than 0 at most check them for divergence.
         every: steps between two rows.
         max_steps: steps of the whole run, to estimate the remaining time.
     """
