@@ -15,7 +15,7 @@ needs_setting = pytest.mark.skipif(matmul._settings() is None, reason="this PyTo
 def as_before() -> Iterator[None]:
     """PyTorch multiplies as it did, and what was tried out is forgotten."""
     yield
-    matmul._tell(DEFAULT)
+    matmul._use(DEFAULT)
     for remembered in (matmul._is_exact, matmul._is_faster):
         remembered.cache_clear()
 

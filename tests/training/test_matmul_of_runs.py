@@ -20,7 +20,7 @@ def exact_and_as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """oneDNN counts as exact on every processor; afterwards PyTorch multiplies as it did."""
     monkeypatch.setattr(matmul, "_is_exact", lambda: True)
     yield
-    matmul._tell(DEFAULT)
+    matmul._use(DEFAULT)
 
 
 @needs_setting
@@ -29,7 +29,7 @@ def test_a_run_says_with_what_it_was_made_and_is_evaluated_with_that(runs: Freez
     run = runs(f"made-with-{library}", f"trainer.matmul={library}")
     result = train(run)
     assert result["libraries"]["matmul"] == read_json(run.environment_file)["matmul"] == library
-    matmul._tell(DEFAULT if library == ONEDNN else ONEDNN)
+    matmul._use(DEFAULT if library == ONEDNN else ONEDNN)
     load_trained(run)
     assert matmul._settings().fp32_precision == matmul._SETTINGS[library]
 

@@ -18,7 +18,7 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored_as_in_a_sweep(numb
     try:
         callback.on_train_start(nobody, nobody)
         assert signal.getsignal(number) == signal.SIG_IGN
-        assert signal.getsignal(signal.SIGTERM) == callback._note
+        assert signal.getsignal(signal.SIGTERM) == callback._on_signal
         callback.on_exception(nobody, nobody, KeyboardInterrupt())
     finally:
         signal.signal(number, before)

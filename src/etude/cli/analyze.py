@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def main(words: list[str]) -> None:
-    """Analyse a trained run; with --json, print what `analysis.json` holds."""
+    """Analyse a trained run and print a summary; with --json, print the content of `analysis.json`."""
 
     def task(config: "DictConfig") -> None:
         from etude.config.check import check
@@ -31,15 +31,15 @@ def main(words: list[str]) -> None:
 
 
 def analyze(config: dict[str, Any], *, as_json: bool) -> None:
-    """Write `analysis.json` into the run's directory, and its summary, or all of it, to standard output.
+    """Write `analysis.json` into the run's directory, and print its summary or, `as_json`, all of it.
 
     Raises:
-        UserError: a value is out of its range; there is no such run, it is not finished, or it cannot be read.
+        UserError: a value is out of range; there is no such run, it is not finished, or it cannot be read.
     """
     logging_to(None)
     _check(config)
     from etude.inspect.analyze.analysis import analyze_run
-    from etude.inspect.analyze.subject import Subject  # torch, now that the question is known to be sound
+    from etude.inspect.analyze.subject import Subject  # imports torch, so only after the config is checked
     from etude.inspect.analyze.summary import render_summary
 
     run = RunDir.at(config["run"])
@@ -51,14 +51,14 @@ def analyze(config: dict[str, Any], *, as_json: bool) -> None:
         console().print(render_summary(found))
     try:
         write_text(run.analysis_file, f"{text}\n")
-    except UserError as error:  # a run that may only be read is analysed all the same
+    except UserError as error:  # the directory may be read-only; the summary has been printed
         sys.stderr.write(f"etude: {error.__cause__ or error}: the answers above are not kept, and no page shows them\n")
     else:
-        sys.stdout.write("" if as_json else f"{run.analysis_file}\n")  # whole, however narrow the terminal is
+        sys.stdout.write("" if as_json else f"{run.analysis_file}\n")  # not with rich, which would wrap the path
 
 
 def _check(config: dict[str, Any]) -> None:
-    """Values that the types of the schema let pass."""
+    """Check the ranges of values, which the types of the schema do not cover."""
     for name, least in (("sentences", 1), ("maps", 0), ("seed", 0)):
         if config[name] < least:
             raise UserError(f"{name}={config[name]} must be at least {least}")
@@ -73,7 +73,7 @@ def _check(config: dict[str, Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON can hold it: four decimals are enough, and what is not finite does not exist."""
+    """Convert a value for JSON: round floats to four decimals, and replace those that are not finite by None."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,7 @@
-"""The words behind a verb, by the options that its help lists. (Behind train, evaluate and such stand Hydra's.)"""
+"""Parse the arguments of a verb by the options that its help lists.
+
+The verbs train, evaluate, analyze, translate, generate and prepare use Hydra's command line instead.
+"""
 
 import re
 import sys
@@ -18,11 +21,11 @@ _OPTION = re.compile(r"^  (?:(--[\w-]+)(?:( |\[=)([A-Z]+)\]?)?|(\w+)=[A-Z]+)  +(
 
 @dataclass(frozen=True)
 class Arguments:
-    """What was typed behind a verb.
+    """The parsed arguments of a verb.
 
     Attributes:
-        words: names and overrides, in their order.
-        options: the value of each option that was given, by `--tolerance` or `device`; empty for a flag.
+        words: names and overrides, in order.
+        options: maps each given option, such as `--tolerance` or `device`, to its value; empty for a flag.
     """
 
     words: list[str]
@@ -30,7 +33,7 @@ class Arguments:
 
     @property
     def study(self) -> str:
-        """The first word.
+        """The first word, which names a study.
 
         Raises:
             UserError: there is none.
@@ -41,10 +44,10 @@ class Arguments:
 
     @property
     def where(self) -> dict[str, str]:
-        """Which runs of the study, as key=value.
+        """The selection of runs of the study, from the words key=value.
 
         Raises:
-            UserError: one of the other words is no such pair.
+            UserError: a word after the first is not key=value.
         """
         if others := [word for word in self.words[1:] if "=" not in word]:
             raise UserError(f"{others[0]!r} is not key=value, such as scale=small")
@@ -52,34 +55,34 @@ class Arguments:
 
     @property
     def runs_dir(self) -> Path:
-        """Where the runs lie: the folder that was named, or the config's."""
+        """The folder of runs: the option `runs_dir`, or the default of the config."""
         return Path(self.options.get("runs_dir") or read_yaml(find_file("conf", "train.yaml"))["runs_dir"]).expanduser()
 
 
 def option_names(usage: str) -> list[str]:
-    """What a usage lists, as it is typed: `--json`, `runs_dir=`."""
+    """List the options of a usage as they are typed: `--json`, `runs_dir=`."""
     return [flag or f"{key}=" for flag, _, _, key, _ in _OPTION.findall(usage)]
 
 
 def _verbs_with(option: str) -> list[str]:
-    """The verbs whose usage lists an option, as they are typed."""
+    """List the commands whose usage has an option."""
     usages = {verb: getattr(import_module(f"etude.cli.{verb}"), "HELP", "") for verb in VERBS}
     return [f"etude {verb}" for verb, usage in usages.items() if option in option_names(usage)]
 
 
 def parse(verb: str, usage: str, words: Sequence[str]) -> Arguments:
-    """Part the options of a verb from its other words; print the usage and leave where that is asked for.
+    """Separate the options of a verb from its other words; for -h or --help print the usage and exit.
 
     Args:
-        verb: its name.
-        usage: its help, in which a line `  --json  ...` makes a flag, `  --tolerance SHARE  ...` an option with a value
-            (`--tolerance 0.1`, `--tolerance=0.1`), `  --serve[=PORT]  ...` one that may have a value, and
-            `  device=NAME  ...` a key of the verb's own. Other keys are taken where it says `key=value`.
-        words: behind the verb.
+        verb: the verb's name.
+        usage: its help. A line `  --json  ...` defines a flag, `  --tolerance SHARE  ...` an option with a value
+            (`--tolerance 0.1`, `--tolerance=0.1`), `  --serve[=PORT]  ...` an option with an optional value, and
+            `  device=NAME  ...` a key of this verb. Other keys are accepted if the usage mentions `key=value`.
+        words: the words after the verb.
 
     Raises:
-        UserError: a word is none of these, or an option lacks its value.
-        SystemExit: the usage was asked for, and is printed.
+        UserError: an option is not known, or lacks its value.
+        SystemExit: the usage has been printed.
     """
     if {"-h", "--help"} & set(words):
         sys.stdout.write(usage)

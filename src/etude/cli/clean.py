@@ -1,4 +1,4 @@
-"""`etude clean`: what may go from the directories of runs, and how much room that makes."""
+"""`etude clean`: show and delete files of runs that are no longer needed."""
 
 import sys
 from collections.abc import Sequence
@@ -29,23 +29,23 @@ A run without its checkpoint still reports; to evaluate, analyze or translate wi
 
 
 def main(words: Sequence[str]) -> None:
-    """Show what may go, and delete it where that is asked for."""
-    asked = parse("clean", HELP, words)
-    runs_dir = asked.runs_dir
+    """Show the files that can be deleted, and delete them with --yes or after confirmation at a terminal."""
+    args = parse("clean", HELP, words)
+    runs_dir = args.runs_dir
     if not runs_dir.is_dir():
         raise UserError(f"there is no folder {runs_dir}: say where the runs lie with runs_dir=DIR")
     studies = sorted({path.parent.parent.name for path in runs_dir.glob("*/*/seed*/")})
-    for name in asked.words:
+    for name in args.words:
         if name not in studies:
             raise UserError(f"{runs_dir} holds no runs of a study {name!r}: {did_you_mean(name, studies)}")
-    found = {study: [*find_removable(runs_dir / study)] for study in dict.fromkeys(asked.words or studies)}
+    found = {study: [*find_removable(runs_dir / study)] for study in dict.fromkeys(args.words or studies)}
     everything = [one for of_study in found.values() for one in of_study]
     if not everything:
         sys.stdout.write(f"{runs_dir}: nothing to clean\n")
         return
     console().print(_render(found))
     sys.stdout.write(f"{_sum(everything)} in all\n")
-    if "--yes" not in asked.options and not _confirm():
+    if "--yes" not in args.options and not _confirm():
         sys.stdout.write("nothing is deleted; --yes deletes it\n")
         return
     freed = [remove(one) for one in everything]
@@ -55,7 +55,7 @@ def main(words: Sequence[str]) -> None:
 
 
 def _render(found: dict[str, list[Removable]]) -> Table:
-    """A row for every study and kind."""
+    """Render a table with a row for each study and kind of file."""
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("study", no_wrap=True)
     table.add_column("what may go")

@@ -1,4 +1,4 @@
-"""Tab completion: what may come next on the command line. The shells' scripts are Hydra's."""
+"""Tab completion of the command line. The shell scripts are Hydra's."""
 
 import os
 import sys
@@ -13,12 +13,12 @@ from etude.studies.study import arm_names, study_names
 
 
 def complete(words: list[str], verbs: Collection[str]) -> None:
-    """Install tab completion or answer the shell's question.
+    """Install tab completion, or print the completions that the shell asks for.
 
     Args:
-        words: `-sc install=bash` and the like; behind `-sc query=bash`, the line is in the variable COMP_LINE, and
-            where the cursor stands in it, if the shell tells, in COMP_POINT.
-        verbs: of étude.
+        words: such as `-sc install=bash`. With `-sc query=bash` the line is in the environment variable COMP_LINE, and
+            the cursor position, if the shell sets it, in COMP_POINT.
+        verbs: the verbs of étude.
     """
     line = os.environ.get("COMP_LINE", "")
     line = line[: int(os.environ.get("COMP_POINT") or 0) or None]
@@ -38,12 +38,12 @@ def complete(words: list[str], verbs: Collection[str]) -> None:
         if not typed.startswith("-") and (not usage or "key=value" in usage):
             os.environ["COMP_LINE"] = " ".join([program, *before, typed])
             config_name = verb if verb in ("evaluate", "analyze", "translate", "generate") else "train"
-            with suppress(Exception):  # a mistake on the line is told when it is entered, not at each tab
+            with suppress(Exception):  # errors are reported when the command runs, not at each tab
                 run_task(verb, config_name, lambda config: None, words)
 
 
 def _print_matching(candidates: Iterable[str], typed: str) -> None:
-    """One a line; options only where one is begun."""
+    """Print the candidates that begin with `typed`, one per line; options only if `typed` begins with a dash."""
     found = [one for one in candidates if one.startswith(typed) and one.startswith("-") == typed.startswith("-")]
     sys.stdout.write("".join(f"{one}\n" for one in found))
 

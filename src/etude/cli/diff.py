@@ -1,4 +1,4 @@
-"""`etude diff`: what two runs, arms or lists of overrides do differently, and what follows from it."""
+"""`etude diff`: compare the configs of two runs, arms or lists of overrides."""
 
 import shlex
 import sys
@@ -50,8 +50,8 @@ def _side(word: str) -> NamedConfig:
 
 
 def _parameters(side: NamedConfig) -> int | None:
-    """How many there are, or None where today's code no longer builds the model of a run."""
-    from etude.inspect.show.anatomy import count_parameters  # torch, now that both configs are known
+    """Count the parameters; None if today's code can no longer build the model of a run."""
+    from etude.inspect.show.anatomy import count_parameters  # imports torch, so only after both configs are found
 
     try:
         return count_parameters(side.config)

@@ -1,4 +1,4 @@
-"""`etude doctor`: what this machine has, what is missing, and how to mend it."""
+"""`etude doctor`: check what this machine has and what is missing, and say how to get it."""
 
 import os
 from collections.abc import Sequence
@@ -26,22 +26,22 @@ is missing, how to get it. Nothing is changed. The exit status is 2 where étude
 
 
 def main(words: Sequence[str]) -> None:
-    """Look around and print a line for each thing.
+    """Check the machine and print a line for each finding.
 
     Raises:
-        UserError: something is broken that étude cannot do without.
+        UserError: something that étude needs is broken.
     """
-    asked = parse("doctor", HELP, words)
-    if asked.words:
-        raise UserError(f"{asked.words[0]!r} says nothing to doctor, which takes runs_dir=DIR and --json FILE")
+    args = parse("doctor", HELP, words)
+    if args.words:
+        raise UserError(f"{args.words[0]!r} says nothing to doctor, which takes runs_dir=DIR and --json FILE")
     cache = Path(os.environ.get("ETUDE_CACHE", "~/.cache/etude")).expanduser()
-    findings = [*look_around(asked.runs_dir, cache)]
+    findings = [*look_around(args.runs_dir, cache)]
     table = Table.grid(padding=(0, 2))
     for one in findings:
         table.add_row("✗" if one.broken else " ", one.about, Text(one.found), Text(one.mend))
     console().print(f"étude {__version__}")
     console().print(table)
-    if file := asked.options.get("--json"):
+    if file := args.options.get("--json"):
         write_json(Path(file), {"etude": __version__, "findings": [asdict(one) for one in findings]})
     if broken := [one.about for one in findings if one.broken]:
         raise UserError(f"étude cannot work before {', '.join(broken)} is mended, as it says above")

@@ -1,4 +1,4 @@
-"""`etude evaluate`: perplexity and BLEU of a trained run."""
+"""`etude evaluate`: compute perplexity and metrics of a trained run."""
 
 import sys
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`etude export`: a trained run in the form of another program."""
+"""`etude export`: convert a trained run for another program."""
 
 import sys
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ variations; what cannot be is refused by name. Needs `pip install 'etude[ctransl
 
 
 def main(words: Sequence[str]) -> None:
-    """Write a trained run for CTranslate2."""
-    asked = parse("export", HELP, words or ["--help"])
-    runs = [*asked.words, *filter(None, [asked.options.get("run")])]
-    if len(runs) != 1 or "--ctranslate2" not in asked.options:
+    """Export a trained run for CTranslate2."""
+    args = parse("export", HELP, words or ["--help"])
+    runs = [*args.words, *filter(None, [args.options.get("run")])]
+    if len(runs) != 1 or "--ctranslate2" not in args.options:
         raise UserError("name one run and a folder to write: etude export runs/... --ctranslate2 DIR")
     logging_to(None)
     from etude.inspect.export.export import export
 
-    folder = Path(asked.options["--ctranslate2"])
-    export(RunDir.at(runs[0]), folder, quantization=asked.options.get("quantization"))
+    folder = Path(args.options["--ctranslate2"])
+    export(RunDir.at(runs[0]), folder, quantization=args.options.get("quantization"))
     sys.stdout.write(f"{folder}\n")

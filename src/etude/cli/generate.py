@@ -1,4 +1,4 @@
-"""`etude generate`: text that a trained language model goes on with, a line for each line of standard input."""
+"""`etude generate`: continue each line of standard input with a trained language model."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -13,19 +13,20 @@ from etude.runs.run_dir import RunDir
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-_CHUNK = 64  # lines that are gone on with together
+_CHUNK = 64  # lines that are continued in one batch
 
 
 def main(words: list[str]) -> None:
-    """Go on with what comes on standard input, or with `prompt`."""
+    """Continue the lines of standard input, or `prompt`."""
     run_task_on_a_run("generate", _generate, words)
 
 
 def _generate(config: "DictConfig") -> None:
-    """Write one text for each beginning, which may be empty.
+    """Write one text for each line, which may be empty.
 
     Raises:
-        UserError: there is no such run, it is no language model, a line is not UTF-8, or the sampling refuses a value.
+        UserError: there is no such run, it is not a language model, a line is not UTF-8, or a value of the sampling is
+            out of range.
     """
     from etude.config.check import check
     from etude.config.parts import make

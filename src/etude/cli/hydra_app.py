@@ -1,4 +1,4 @@
-"""Hydra's own command line behind a verb: its overrides and its flags, with its errors left to us."""
+"""Run Hydra's command line, with its overrides and flags, for a verb; errors are reported by étude."""
 
 import os
 import re
@@ -13,14 +13,14 @@ Task = Callable[["DictConfig"], Any]
 
 
 def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
-    """Compose the config of `words` and hand it to `task`, as Hydra does: once, or with -m for every combination.
+    """Compose the config from `words` and call `task` with it, as Hydra does: once, or with -m for every combination.
 
     Args:
-        verb: what the program calls itself, behind its name; empty for the program alone.
+        verb: the verb, which Hydra shows after the program's name; may be empty.
         config_name: the primary config in `conf/`.
-        task: what is done with a config that holds Hydra's own node; what it returns, Hydra's sweepers and callbacks
-            are told.
-        words: behind the verb.
+        task: called with the config, including its `hydra` node; its return value goes to Hydra's sweepers and
+            callbacks.
+        words: the words after the verb.
 
     Raises:
         Exception: the first that `task` raised.
@@ -39,7 +39,7 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
     def job(config: "DictConfig") -> Any:
         try:
             return task(_with_hydra_node(config))
-        except Exception as error:  # Hydra would print a line of its own before passing it on
+        except Exception as error:  # Hydra would print a message of its own before raising it again
             failed.append(error)
 
     hydra.main(config_path=str(shipped("conf")), config_name=config_name, version_base="1.3")(job)()
@@ -48,7 +48,7 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
 
 
 def run_task_on_a_run(verb: str, task: Task, words: list[str]) -> None:
-    """The same for a verb that is asked of a trained run; its help is its own config file."""
+    """Call `run_task` for a verb that works on a trained run and has a config of its own; print that as its help."""
     if {"-h", "--help"} & set(words):
         sys.stdout.write(_help(verb))
     else:
@@ -56,7 +56,7 @@ def run_task_on_a_run(verb: str, task: Task, words: list[str]) -> None:
 
 
 def _help(verb: str) -> str:
-    """The verb's own config file, comments and all, but for what is Hydra's."""
+    """Return the verb's config file with its comments, without Hydra's own settings."""
     from etude.paths import find_file
 
     title, *lines = find_file("conf", f"{verb}.yaml").read_text(encoding="utf-8").splitlines()
@@ -65,7 +65,7 @@ def _help(verb: str) -> str:
 
 
 def _with_hydra_node(config: "DictConfig") -> "DictConfig":
-    """The config as composed: inside a job Hydra hides its own node."""
+    """Add the `hydra` node to the config, which Hydra removes inside a job."""
     from hydra.core.hydra_config import HydraConfig
     from omegaconf import open_dict
 

@@ -1,4 +1,4 @@
-"""`etude init`: a folder of one's own, with a study, a part and a dataset to begin with."""
+"""`etude init`: write a folder to work in, with an example study, part and dataset."""
 
 import shutil
 import sys
@@ -16,7 +16,7 @@ already stays as it is.
 
 
 def main(words: list[str]) -> None:
-    """Write the folder, and say what was written."""
+    """Write the files that do not exist yet, and print what was written."""
     words = parse("init", HELP, words).words
     if len(words) != 1:
         raise UserError("etude init takes one folder, such as: etude init mine")

@@ -1,4 +1,4 @@
-"""`etude VERB`: each verb is a module of this package, imported when it is asked for."""
+"""`etude VERB`: each verb is a module of this package, imported when it is needed."""
 
 import os
 import re
@@ -15,10 +15,11 @@ from etude.processor.threads import wait_briefly
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run one verb.
+    """Run one verb, and exit.
 
-    Exit status: 0 done, 1 a run failed, 2 a mistake that the message says how to mend, 3 the run diverged, 75 another
-    process works on the run. A sweep is done when every run has a result, and a run that diverged has one.
+    Exit status: 0 success, 1 a run failed, 2 a user's mistake with a message that says how to fix it, 3 the run
+    diverged, 75 another process works on the run, 130 interrupted. A sweep succeeds when every run has a result; a run
+    that diverged has one.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     import_from_here()
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _fail(str(error), error.exit_status)
     except KeyboardInterrupt as stop:
         _fail("; ".join(["interrupted", *map(str, stop.args)]), 130)
-    except BrokenPipeError:  # whoever read our output has left
+    except BrokenPipeError:  # the reader of our output, such as `head`, has exited
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _without_config_dir(words: list[str]) -> list[str]:
-    """The words less Hydra's `-cd DIR`, which holds for every verb and in every process that it starts."""
+    """Remove Hydra's `-cd DIR` from the words; set an environment variable instead, which child processes inherit."""
     os.environ.pop(CONFIG_DIR, None)
     rest: list[str] = []
     behind = iter(words)
@@ -73,13 +74,13 @@ def _dispatch(words: list[str]) -> None:
 
 
 def _nearest_verb(word: str) -> str:
-    """The end of an error sentence: the verbs of which the help says that word, or those that are spelt like it."""
+    """Suggest, as the end of an error sentence, the verbs whose help contains the word, or with similar spelling."""
     described = re.findall(rf"^  (\w+) +(?:\S+ )*{re.escape(word)}s?\b", HELP, re.MULTILINE)
     return f"did you mean {' or '.join(described)}?" if described else did_you_mean(word, VERBS)
 
 
 def _exit_explaining(error: Exception) -> NoReturn:
-    """One sentence for what a config or the disk explains, and for a sweep with failed runs; else a bug's traceback."""
+    """Exit with one sentence if the config, the disk or failed runs of a sweep explain the error; else raise it."""
     from etude.config.explain import explain
     from etude.launchers import SweepFailed
 

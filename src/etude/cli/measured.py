@@ -1,4 +1,4 @@
-"""What `etude sweep`, `plan` and `report` do with a study that is measured, not trained."""
+"""`etude sweep`, `plan` and `report` for a study that is measured, not trained."""
 
 import json
 import shlex
@@ -21,9 +21,9 @@ _DRAWINGS = ("--html", "--svg")
 
 
 def sweep(words: Sequence[str]) -> None:
-    """Measure what has not been measured, and tell of each layer when it is done."""
+    """Measure the layers that have not been measured, and print a line when each is done."""
     study, runs_dir = _find_study(Arguments([*words], {}), allowed=())
-    from etude.inspect.complexity.study import measure_study  # torch, now that the words are understood
+    from etude.inspect.complexity.study import measure_study  # imports torch, so only after the words are checked
 
     for layer, seconds in measure_study(study, runs_dir):
         status = "is measured already" if seconds is None else f"measured in {format_duration(seconds)}"
@@ -32,39 +32,39 @@ def sweep(words: Sequence[str]) -> None:
     sys.stdout.write(f"etude report {shlex.join(words)}  shows what was found\n")
 
 
-def plan(asked: Arguments) -> None:
-    """Say what would be measured."""
-    study, runs_dir = _find_study(asked, allowed=("--json",))
+def plan(args: Arguments) -> None:
+    """Print what would be measured, and what has been."""
+    study, runs_dir = _find_study(args, allowed=("--json",))
     kept = read_measurements(study, runs_dir)
-    if "--json" in asked.options:
+    if "--json" in args.options:
         layers = [study.setting(row) | {"layer": row.name, "measured": row.name in kept} for row in study.rows]
         sys.stdout.write(json.dumps({"study": study.name, "layers": layers}, indent=2, ensure_ascii=False) + "\n")
         return
     sizes = "; ".join(f"{symbol} = {', '.join(map(str, values))}" for symbol, values in study.sizes.items())
-    note = note_on_measurements(study, runs_dir, shlex.join(asked.words))
+    note = note_on_measurements(study, runs_dir, shlex.join(args.words))
     console().print(
         f"{note}\nFLOPs, seconds (medians of {study.repeats}), bytes, operations that wait for each other and paths of "
         f"one layer at {sizes}."
     )
 
 
-def report(asked: Arguments) -> None:
-    """Show what was found: on the terminal, as a page, or as a picture.
+def report(args: Arguments) -> None:
+    """Show the measurements on the terminal, or write them as a page or a picture.
 
     Raises:
         UserError: nothing has been measured with this setting.
     """
-    study, runs_dir = _find_study(asked, allowed=_DRAWINGS)
+    study, runs_dir = _find_study(args, allowed=_DRAWINGS)
     kept = read_measurements(study, runs_dir)
     if not kept:
-        words = shlex.join(asked.words + [f"runs_dir={runs_dir}"] * ("runs_dir" in asked.options))
+        words = shlex.join(args.words + [f"runs_dir={runs_dir}"] * ("runs_dir" in args.options))
         raise UserError(f"{runs_dir} holds no such measurement of {study.name}; this makes it: etude sweep {words}")
     from etude.report.layers.chart import draw_layers
     from etude.report.layers.page import document
     from etude.report.layers.tables import make_tables, notes
 
     draw = {"--html": document, "--svg": draw_layers}
-    files = {option: file for option, file in asked.options.items() if option in draw}
+    files = {option: file for option, file in args.options.items() if option in draw}
     for option, file in files.items():
         write_or_print(file, draw[option](study, kept))
         if option == "--html" and file != "-":
@@ -79,20 +79,20 @@ def report(asked: Arguments) -> None:
     out.print("\n".join(notes(study, kept)))
 
 
-def _find_study(asked: Arguments, allowed: Collection[str]) -> tuple[MeasuredStudy, Path]:
-    """The study as it was typed, and the folder of runs.
+def _find_study(args: Arguments, allowed: Collection[str]) -> tuple[MeasuredStudy, Path]:
+    """Load the study with its overrides, and find the folder of runs.
 
     Raises:
-        UserError: a word or an option is for what is trained.
+        UserError: a word or an option applies only to studies that are trained.
     """
-    for option in asked.options:
+    for option in args.options:
         if option != "runs_dir" and option not in allowed:
             there = f"there is {' and '.join(allowed)}" if allowed else "there is none"
-            raise UserError(f"{option} is for what is trained; of {asked.study}, which is measured, {there}")
-    folders = [word for word in asked.words if word.startswith("runs_dir=")]
-    options = asked.options | dict(word.split("=", 1) for word in folders)
-    typed = [word for word in asked.words[1:] if word not in folders]
-    return load_measured(asked.study, typed), Arguments(asked.words, options).runs_dir
+            raise UserError(f"{option} is for what is trained; of {args.study}, which is measured, {there}")
+    folders = [word for word in args.words if word.startswith("runs_dir=")]
+    options = args.options | dict(word.split("=", 1) for word in folders)
+    typed = [word for word in args.words[1:] if word not in folders]
+    return load_measured(args.study, typed), Arguments(args.words, options).runs_dir
 
 
 def _terminal(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> RichTable:

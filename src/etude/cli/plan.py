@@ -1,4 +1,4 @@
-"""`etude plan`: compose, check, and only then compute."""
+"""`etude plan`: estimate the cost of runs. All configs are composed and checked before anything is computed."""
 
 import json
 import signal
@@ -34,40 +34,40 @@ baseline, and what is finished already. Nothing is trained or written.
 
 Run = tuple[str, ...]  # overrides
 
-_WHOLE = 110  # columns: a line that the terminal breaks can be read, a figure that is cut off cannot
+_MIN_WIDTH = 110  # columns: a line that a narrow terminal wraps can be read, a number that rich cuts off cannot
 
 
 def main(words: Sequence[str]) -> None:
     """Plan a study, a sweep file, or the runs of some overrides."""
-    asked = parse("plan", HELP, words)
-    if asked.words and is_measured(asked.words[0]):
-        measured.plan(asked)
+    args = parse("plan", HELP, words)
+    if args.words and is_measured(args.words[0]):
+        measured.plan(args)
         return
-    if "precision=auto" in asked.words and "device" in asked.options:
-        raise UserError(f"precision=auto is what this machine has: name the precision on {asked.options['device']}")
-    tolerance = _share(asked.options.get("--tolerance", "0.1"))
-    named = bool(asked.words) and "=" not in asked.words[0]
-    overrides = planned_runs(asked.words[0], asked.words[1:]) if named else expand(asked.words)
+    if "precision=auto" in args.words and "device" in args.options:
+        raise UserError(f"precision=auto is what this machine has: name the precision on {args.options['device']}")
+    tolerance = _share(args.options.get("--tolerance", "0.1"))
+    named = bool(args.words) and "=" not in args.words[0]
+    overrides = planned_runs(args.words[0], args.words[1:]) if named else expand(args.words)
     runs = [tuple(run) for run in overrides]
     bases = [_baseline_of(run) for run in runs]
-    sound = _compose_beside_torch(runs, bases)
-    configs = {run: one.config for run, one in sound.items()}
+    valid = _compose_beside_torch(runs, bases)
+    configs = {run: one.config for run, one in valid.items()}
 
-    from etude.inspect.plan.budgets import find_gaps, find_unchanged  # these need torch
+    from etude.inspect.plan.budgets import find_gaps, find_unchanged  # these import torch
     from etude.inspect.plan.device import load_device, measure_device
     from etude.inspect.plan.runs import plan_runs
     from etude.inspect.plan.table import as_json, plan_notes, render_plan, render_proportions
 
     where = (
         measure_device(configs[bases[0]])
-        if "--measure" in asked.options
-        else load_device(asked.options.get("device", "cpu"))
+        if "--measure" in args.options
+        else load_device(args.options.get("device", "cpu"))
     )
     plans = dict(zip(configs, plan_runs(configs.values(), where), strict=True))
     ours = [plans[run] for run in runs]
     differs = [
         _differences(
-            difference(configs[base], configs[run], (sound[base].written, sound[run].written)), _typed_keys(run)
+            difference(configs[base], configs[run], (valid[base].written, valid[run].written)), _override_keys(run)
         )
         for base, run in zip(bases, runs, strict=True)
     ]
@@ -75,13 +75,13 @@ def main(words: Sequence[str]) -> None:
     arms_of = {base: [plans[r] for r, b in zip(runs, bases, strict=True) if b == base] for base in dict.fromkeys(bases)}
     unequal = [gap for base, arms in arms_of.items() for gap in find_gaps(arms, plans[base], tolerance)]
     unchanged = list(dict.fromkeys(arm for base, arms in arms_of.items() for arm in find_unchanged(arms, plans[base])))
-    if "--json" in asked.options:
+    if "--json" in args.options:
         sys.stdout.write(
             json.dumps(as_json(ours, differs, paper, unequal, unchanged, where), indent=2, default=str) + "\n"
         )
         return
     out = console()
-    out.width = max(out.width, _WHOLE)
+    out.width = max(out.width, _MIN_WIDTH)
     out.print(render_plan(ours, differs, paper, where))
     shown = [plans[base] for base in arms_of] if len(runs) > 1 else ours
     printed = {key: value for one in shown for key, value in _paper_of(one.config["study"]).proportions.items()}
@@ -105,7 +105,7 @@ def _share(text: str) -> float:
 
 
 def _compose_beside_torch(runs: Sequence[Run], bases: Sequence[Run]) -> dict[Run, ValidConfig]:
-    """What `_compose` gives, from a second process: PyTorch takes as long to import as Hydra to compose."""
+    """Call `_compose` in a second process while this one imports PyTorch, which takes about as long."""
     if "torch" in sys.modules:
         return _compose(runs, bases)
     with ProcessPoolExecutor(1, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as other:
@@ -116,14 +116,14 @@ def _compose_beside_torch(runs: Sequence[Run], bases: Sequence[Run]) -> dict[Run
 
 
 def _compose(runs: Sequence[Run], bases: Sequence[Run]) -> dict[Run, ValidConfig]:
-    """The config of each run, and then of its baseline, after every check."""
+    """Compose and validate the config of each run, then of the baselines."""
     configs = ConfigCache()
     composed = dict(zip(runs, configs.resolve_all(runs), strict=True))
     return composed | {base: configs.resolve(base) for base in dict.fromkeys(bases) if base not in composed}
 
 
 def _baseline_of(run: Run) -> Run:
-    """The same overrides for the baseline of the run's study; without a study, the defaults."""
+    """Return the run's overrides with the arm replaced by the study's baseline; without a study, no overrides."""
     study, _ = _study_and_arm(run)
     if study not in study_names():
         return ()
@@ -131,8 +131,8 @@ def _baseline_of(run: Run) -> Run:
     return tuple(base if override.startswith("experiment=") else override for override in run)
 
 
-def _typed_keys(run: Run) -> set[str]:
-    """The keys that were set by name: on the command line, or by the arm."""
+def _override_keys(run: Run) -> set[str]:
+    """Return the keys of the overrides of a run and of its arm."""
     study, arm = _study_and_arm(run)
     of_arm = load_study(study).arms[arm] if study in study_names() else []
     return {override.partition("=")[0].lstrip("+~") for override in [*run, *of_arm]}
@@ -144,16 +144,17 @@ def _study_and_arm(run: Run) -> tuple[str, str]:
     return study, arm
 
 
-def _differences(found: Difference, said: set[str]) -> dict[str, Any]:
-    """What was chosen and what was written otherwise than in the baseline: key -> value.
+def _differences(found: Difference, overridden: set[str]) -> dict[str, Any]:
+    """Return the choices and values that differ from the baseline: key -> value.
 
-    Of what a chosen file brings with it (`model=big` a `d_model`) only what was `said` besides.
+    Values inside a group with another choice (`model=big` sets `model.d_model`) are left out, unless their key is
+    `overridden`.
     """
-    brought = tuple(f"{group.replace('/', '.')}." for group in found.choices)
-    values = {key: pair for key, pair in found.values.items() if key in said or not key.startswith(brought)}
+    inside = tuple(f"{group.replace('/', '.')}." for group in found.choices)
+    values = {key: pair for key, pair in found.values.items() if key in overridden or not key.startswith(inside)}
     return {key: after for key, (_, after) in {**found.choices, **values}.items()}
 
 
 def _paper_of(study: str) -> Paper:
-    """What the paper of a study printed; nothing where it reproduces none."""
+    """Load the numbers printed in the paper that a study reproduces; empty if it reproduces none."""
     return load_study(study).paper if study in study_names() else Paper()

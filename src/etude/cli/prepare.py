@@ -1,4 +1,4 @@
-"""`etude prepare`: download a corpus and tokenise it, once, before any run needs it."""
+"""`etude prepare`: download and tokenise a corpus before any run needs it."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def main(words: list[str]) -> None:
-    """Make the token store of a config and describe it; with --verify, compare all of it with what was written."""
+    """Make the token store of a config and describe it; with --verify, compare its files with their checksums."""
 
     def task(config: "DictConfig") -> None:
         from etude.config.resolve import resolve_valid
@@ -33,4 +33,4 @@ def main(words: list[str]) -> None:
         sys.stdout.write("".join(f"{line}\n" for line in lines))
 
     own = [word for word in words if word != "--verify"]
-    run_task("prepare", "train", task, [*own, "hydra/launcher=basic"])  # the sweep's own launcher would train
+    run_task("prepare", "train", task, [*own, "hydra/launcher=basic"])  # étude's launcher would start training

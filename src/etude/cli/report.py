@@ -1,4 +1,4 @@
-"""`etude report`: the table of a study, in the terminal, as Markdown, for LaTeX, as a picture, or as a page."""
+"""`etude report`: show the table of a study in the terminal, or write it as Markdown, LaTeX, SVG or HTML."""
 
 import os
 import re
@@ -49,26 +49,26 @@ Of a study that is measured, such as table1: exponents, costs and paths, and wit
   --wandb PROJECT    write a report on Weights & Biases, with plots of the runs that it has; needs wandb-workspaces
 """
 _LATEX: dict[str, tuple[str, ...]] = {"--latex-notes": get_args(Notes), "--latex-columns": ("1", "2")}
-_WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # a picture should not ask a server for its letters
+_WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # removed: an SVG should not load fonts from a server
 
 
 def main(words: Sequence[str]) -> None:
     """Report on a study or on a sweep file."""
-    asked = parse("report", f"{HELP}\nStudies: {', '.join(study_names())}\n", words or ["--help"])
-    if is_measured(asked.study):
-        measured.report(asked)
+    args = parse("report", f"{HELP}\nStudies: {', '.join(study_names())}\n", words or ["--help"])
+    if is_measured(args.study):
+        measured.report(args)
         return
-    draw = _drawings(asked.options)
-    files = {option: file for option, file in asked.options.items() if option in draw}
-    if sweep_file.names_file(asked.study):
-        _show(_search(asked), files, draw)
+    draw = _drawings(args.options)
+    files = {option: file for option, file in args.options.items() if option in draw}
+    if sweep_file.names_file(args.study):
+        _show(_search(args), files, draw)
         return
-    if "--serve" in asked.options:
-        _serve(asked, files)
+    if "--serve" in args.options:
+        _serve(args, files)
         return
-    page, project = asked.options.get("--html"), asked.options.get("--wandb")
-    baseline = asked.options.get("--baseline", "")
-    made = make_report(asked.study, asked.runs_dir, asked.where, baseline)
+    page, project = args.options.get("--html"), args.options.get("--wandb")
+    baseline = args.options.get("--baseline", "")
+    made = make_report(args.study, args.runs_dir, args.where, baseline)
     if page:
         from etude.report.render.html.document import document
 
@@ -78,28 +78,28 @@ def main(words: Sequence[str]) -> None:
     if project:
         from etude.report.render.wandb.publish import publish
 
-        lines = publish(made, asked.runs_dir, project, asked.where, baseline)
+        lines = publish(made, args.runs_dir, project, args.where, baseline)
         sys.stdout.write("".join(f"{line}\n" for line in lines))
     if files or not (page or project):
         _show(made.rows, files, draw)
 
 
-def _search(asked: Arguments) -> Rows:
-    """The table of a sweep file: what it tried.
+def _search(args: Arguments) -> Rows:
+    """Make the table of the runs of a sweep file.
 
     Raises:
-        UserError: a word is not understood, or no run of the sweep is finished.
+        UserError: an option or a word is not allowed, or no run of the sweep is finished.
     """
     for option in ("--html", "--serve", "--wandb", "--baseline"):
-        if option in asked.options:
+        if option in args.options:
             raise UserError(f"{option} is for a study; of a sweep file there are {', '.join(_DRAWINGS)}")
-    name, typed = asked.words[0], [f"{key}={value}" for key, value in asked.where.items()]
-    typed += [f"runs_dir={asked.options['runs_dir']}"] if "runs_dir" in asked.options else []
+    name, typed = args.words[0], [f"{key}={value}" for key, value in args.where.items()]
+    typed += [f"runs_dir={args.options['runs_dir']}"] if "runs_dir" in args.options else []
     return search(" ".join([name, *typed]), sweep_file.runs_of(name, typed), sweep_file.drawn_keys(name, typed))
 
 
 def _show(rows: Rows, files: Mapping[str, str], draw: Mapping[str, Callable[[Rows], str]]) -> None:
-    """Into files, each as its option says; where there is none, on the terminal."""
+    """Write the table to each file in the format of its option; without files, print it."""
     for option, file in files.items():
         write_or_print(file, draw[option](rows))
     if not files:
@@ -107,10 +107,10 @@ def _show(rows: Rows, files: Mapping[str, str], draw: Mapping[str, Callable[[Row
 
 
 def _drawings(options: Mapping[str, str]) -> dict[str, Callable[[Rows], str]]:
-    """What draws each kind of file.
+    """Map each option for a file to the function that renders its content.
 
     Raises:
-        UserError: an option of LaTeX has another value, or there is no table in LaTeX to have it.
+        UserError: an option for LaTeX has an unknown value, or is given without --latex.
     """
     for option in _LATEX.keys() & options.keys():
         if options[option] not in _LATEX[option]:
@@ -121,21 +121,21 @@ def _drawings(options: Mapping[str, str]) -> dict[str, Callable[[Rows], str]]:
     return _DRAWINGS | {"--latex": partial(latex, notes=notes, columns=columns)}
 
 
-def _serve(asked: Arguments, files: Mapping[str, str]) -> None:
+def _serve(args: Arguments, files: Mapping[str, str]) -> None:
     from etude.report.render.html.serve import serve
 
-    load_study(asked.study)  # a study that does not exist will not come to be
-    if other := [*files, *({"--html", "--wandb"} & asked.options.keys())]:
+    load_study(args.study)  # raises if there is no such study, before the server starts
+    if other := [*files, *({"--html", "--wandb"} & args.options.keys())]:
         raise UserError(f"--serve shows the page and writes nothing: leave out {', '.join(other)}")
-    port = asked.options["--serve"]
+    port = args.options["--serve"]
     if port and not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
         raise UserError(f"--serve={port}: a port is a number below 65536, such as --serve=8000")
-    runs_dir, where, baseline = asked.runs_dir, asked.where, asked.options.get("--baseline", "")
-    serve(lambda: make_report(asked.study, runs_dir, where, baseline).compared, runs_dir / asked.study, int(port or 0))
+    runs_dir, where, baseline = args.runs_dir, args.where, args.options.get("--baseline", "")
+    serve(lambda: make_report(args.study, runs_dir, where, baseline).compared, runs_dir / args.study, int(port or 0))
 
 
 def _picture(rows: Rows) -> str:
-    """What a terminal would show, as SVG."""
+    """Render as SVG what a terminal would show."""
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         recording = console(record=True, width=PIPE_WIDTH, file=nowhere)
         recording.print(RenderedTable(rows))

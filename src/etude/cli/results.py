@@ -1,4 +1,4 @@
-"""`etude results`: the runs of a study as a tidy frame, and on stderr what is not in it."""
+"""`etude results`: write the runs of a study as a tidy frame, and on stderr the runs that are missing."""
 
 import sys
 from collections.abc import Sequence
@@ -29,16 +29,16 @@ In Python: etude.report.results("table3").frame(), with pandas, or .rows
 
 
 def main(words: Sequence[str]) -> None:
-    """Write the runs of a study as a frame; those without a result are named with their state."""
-    asked = parse("results", f"{HELP}\nStudies: {', '.join(trained_names())}\n", words or ["--help"])
-    if project := asked.options.get("--wandb"):
+    """Write the runs of a study as a frame, and report runs without a result with their state."""
+    args = parse("results", f"{HELP}\nStudies: {', '.join(trained_names())}\n", words or ["--help"])
+    if project := args.options.get("--wandb"):
         from etude.report.render.wandb.fetch import fetch
 
-        found = fetch(asked.study, project, asked.where)
+        found = fetch(args.study, project, args.where)
     else:
-        found = find_results(asked.study, asked.runs_dir, asked.where)
+        found = find_results(args.study, args.runs_dir, args.where)
     rows = found.rows
-    files = {option: file for option, file in asked.options.items() if option in ("--csv", "--json", "--parquet")}
+    files = {option: file for option, file in args.options.items() if option in ("--csv", "--json", "--parquet")}
     for option, file in (files or {"--csv": "-"}).items():
         if option == "--parquet":
             if file == "-":
@@ -50,7 +50,7 @@ def main(words: Sequence[str]) -> None:
 
 
 def _notes_on_missing(found: Results, at_wandb: bool) -> list[str]:
-    """What there is besides the rows, and what there might be."""
+    """List the unfinished runs, the arms without a run, and other notes."""
     unfinished = found.selection.unfinished
     begun = {run.arm for run in (*found.runs, *unfinished)}
     missing = [arm for arm in found.study.arms if arm not in begun]

@@ -1,4 +1,4 @@
-"""`etude show`: the model that a config stands for, with shapes and parameter counts, before anything is trained."""
+"""`etude show`: show the model of a config with shapes and parameter counts, without training anything."""
 
 import json
 import sys
@@ -24,10 +24,10 @@ of the whole that is. Nothing is trained, and no memory is taken for the weights
 
 def main(words: Sequence[str]) -> None:
     """Print the model of a config."""
-    arguments = parse("show", HELP, words)
-    asked = find_config(arguments.words)
-    config = asked.config
-    from etude.inspect.show.anatomy import (  # torch, now that the config is known to be sound
+    args = parse("show", HELP, words)
+    named = find_config(args.words)
+    config = named.config
+    from etude.inspect.show.anatomy import (  # imports torch, so only after the config is validated
         choices_by_module,
         describe_modules,
     )
@@ -35,9 +35,9 @@ def main(words: Sequence[str]) -> None:
     from etude.tasks import build
 
     root = describe_modules(build.shapes(config), choices_by_module(config))
-    if "--json" in arguments.options:
+    if "--json" in args.options:
         made = {"sizes": sizes_of(config), "choices": config["choices"], "model": asdict(root)}
         sys.stdout.write(json.dumps(made, indent=2, ensure_ascii=False) + "\n")
     else:
         terminal = console()
-        terminal.print(render_tree(config, root, terminal.width, asked.folders))
+        terminal.print(render_tree(config, root, terminal.width, named.folders))

@@ -1,4 +1,4 @@
-"""`etude status`: where every run of a study stands, whoever started it."""
+"""`etude status`: show the state of every run of a study, whoever started it."""
 
 import json
 import sys
@@ -43,7 +43,7 @@ _STYLES = {
     State.STOPPED: "yellow",
     State.FAILED: "bold red",
 }
-_ROOM = 24  # columns that what was typed needs beside a run
+_MIN_TYPED_WIDTH = 24  # columns that a run's overrides need to be printed beside it
 _STATES = (State.FINISHED, State.DIVERGED, State.RUNNING, State.WAITING, State.STOPPED, State.FAILED)
 
 
@@ -58,23 +58,23 @@ class StudyRuns:
 
 
 def main(words: Sequence[str]) -> None:
-    """Print where the runs of all studies, or of some, stand."""
-    arguments = parse("status", HELP, words)
-    asked, runs_dir = arguments.words, arguments.runs_dir
+    """Print the state of the runs of some studies, or of all."""
+    args = parse("status", HELP, words)
+    names, runs_dir = args.words, args.runs_dir
     if not runs_dir.is_dir():
         raise UserError(
             f"there is no folder {runs_dir}: train something first, or say where the runs lie with runs_dir=DIR"
         )
     found, notes = studies_in(runs_dir)
     known = {*found, *study_names()}
-    for name in asked:
+    for name in names:
         if name not in known:
             raise no_such_study(name, known)
-    studies = [_read(name, runs_dir) for name in dict.fromkeys(asked or found)]
+    studies = [_read(name, runs_dir) for name in dict.fromkeys(names or found)]
     trained = [study.study for study in studies if not is_measured(study.study)]
     metrics = list(dict.fromkeys(metric for study in trained for metric in metrics_of(study).values()))
-    notes = [*([] if asked else notes), *(note for study in studies for note in study.notes)]
-    if "--json" in arguments.options:
+    notes = [*([] if names else notes), *(note for study in studies for note in study.notes)]
+    if "--json" in args.options:
         sys.stdout.write(json.dumps(_as_json(runs_dir, studies, metrics, notes), indent=2, ensure_ascii=False) + "\n")
         return
     out = console()
@@ -85,12 +85,13 @@ def main(words: Sequence[str]) -> None:
 
 
 def _read(study: str, runs_dir: Path) -> StudyRuns:
-    """Read the runs of a study; a folder of runs that is no study's, such as `single`, has no arms to miss.
+    """Read the runs of a study.
 
-    Of a study that is measured there is a note.
+    A folder of runs that belongs to no study, such as `single`, has no missing arms. For a study that is measured there
+    is a note instead of runs.
 
     Raises:
-        UserError: the study's own files are not as they should be.
+        UserError: the study's own files are not valid.
     """
     if is_measured(study):
         return StudyRuns(study, [], [], [note_on_measurements(load_measured(study), runs_dir)])
@@ -101,19 +102,20 @@ def _read(study: str, runs_dir: Path) -> StudyRuns:
     begun = {path.parent.name for path in (runs_dir / study).glob("[!.]*/[!.]*/")}
     notes += [f"{runs_dir / study / arm}: the study has no arm {arm}." for arm in sorted(begun - {*order})]
     typed = [distinguishing_overrides(run.overrides) for run in runs]
-    alike = set(typed[0]).intersection(*typed) if typed else set()  # they do not tell the runs of an arm apart
+    common = set(typed[0]).intersection(*typed) if typed else set()  # these do not distinguish the runs
     runs = [
-        replace(run, overrides=[one for one in its if one not in alike]) for run, its in zip(runs, typed, strict=True)
+        replace(run, overrides=[one for one in overrides if one not in common])
+        for run, overrides in zip(runs, typed, strict=True)
     ]
     runs.sort(key=lambda run: (order.get(run.arm, len(order)), run.arm, run.seed))
     return StudyRuns(study, runs, [arm for arm in order if arm not in begun], notes)
 
 
 def _table(studies: Sequence[StudyRuns], metrics: Sequence[Metric], width: int) -> RenderableType:
-    """A row a run; a figure that no run has takes no column.
+    """Render a table with a row for each run; a column that is empty for all runs is left out.
 
-    All but what was typed is one text, set here: a table of rich's takes seconds for thousands of runs. What was typed
-    stands beside its run, or below it where the terminal is narrow; figures go on in the next line rather than be cut.
+    All columns but the overrides are aligned here, as rich's own table takes seconds for thousands of runs. The
+    overrides are printed beside their run, or below it if the terminal is narrow. Numbers are wrapped, never cut off.
     """
     runs = [run for study in studies for run in study.runs]
     rows = [_figures(run, metrics) for run in runs]
@@ -129,7 +131,7 @@ def _table(studies: Sequence[StudyRuns], metrics: Sequence[Metric], width: int) 
     typed = [row["typed"] for row in rows]
     if not any(typed):
         return Text("\n").join(lines)
-    if width - cell_len(lines[0].plain) < _ROOM:
+    if width - cell_len(lines[0].plain) < _MIN_TYPED_WIDTH:
         below = [Padding(words, (0, 0, 0, 2)) if words else None for words in ("", *typed)]
         return Group(*(part for both in zip(lines, below, strict=True) for part in both if part))
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
@@ -141,7 +143,7 @@ def _table(studies: Sequence[StudyRuns], metrics: Sequence[Metric], width: int) 
 
 
 def _align(cells: Sequence[str], left: bool = True) -> list[str]:
-    """Each as wide as the widest."""
+    """Pad each cell to the width of the widest."""
     width = max(map(cell_len, cells))
     pads = [" " * (width - cell_len(cell)) for cell in cells]
     return [cell + pad if left else pad + cell for cell, pad in zip(cells, pads, strict=True)]
@@ -165,18 +167,18 @@ def _step(run: Run) -> int | None:
 
 
 def _seconds(run: Run) -> float | None:
-    """What training took; None where it is not known."""
+    """Return the seconds of training; None if not known."""
     seconds = run.score("seconds")
     return seconds if seconds is not None and isfinite(seconds) else None
 
 
 def _score(run: Run, metric: Metric) -> float | None:
-    """Of a run that diverged there is none to show."""
+    """Return the score of a finished run; None for any other, including one that diverged."""
     return run.score(metric.key) if run.state is State.FINISHED else None
 
 
 def _lines(studies: Sequence[StudyRuns]) -> Iterator[str]:
-    """What the table cannot hold: why runs failed or diverged, how stopped ones go on, which arms are missing."""
+    """Yield lines below the table: why runs failed or diverged, how to resume stopped ones, which arms are missing."""
     runs = [run for study in studies for run in study.runs]
     yield from filter(None, (run.failure for run in runs))
     yield from notes_on_code((run.code, run.config) for run in runs)
@@ -188,7 +190,7 @@ def _lines(studies: Sequence[StudyRuns]) -> Iterator[str]:
 
 
 def _totals(studies: Sequence[StudyRuns]) -> str:
-    """The last line: how many runs are in each state, how long the finished ones trained, how many arms have none."""
+    """Format the last line: runs in each state, training time of the finished ones, number of arms without a run."""
     runs = [run for study in studies for run in study.runs]
     counts = _counts(runs)
     parts = [f"{counts[state]} {state}" for state in _STATES if counts[state]]
@@ -216,7 +218,7 @@ def _as_json(
 
 
 def _plain(run: Run, metrics: Sequence[Metric]) -> dict[str, Any]:
-    """A run for machines: JSON has no word for what is not finite."""
+    """Convert a run for JSON; numbers that are not finite become None."""
     fields = {
         "study": run.study,
         "arm": run.arm,

@@ -1,4 +1,4 @@
-"""`etude sweep`: the runs of a study or a sweep file."""
+"""`etude sweep`: launch the runs of a study or a sweep file."""
 
 import sys
 
@@ -33,16 +33,16 @@ The files that come with étude lie in {shipped("sweeps")};
 
 def main(words: list[str]) -> None:
     """Launch all runs of a study or a sweep file."""
-    asked = parse("sweep", HELP, words or ["--help"])
+    args = parse("sweep", HELP, words or ["--help"])
     from etude.search.sweep_file import find_file, sweep_overrides
 
-    if "--path" in asked.options:
-        file = find_file(asked.words[0]) if len(asked.words) == 1 else None
+    if "--path" in args.options:
+        file = find_file(args.words[0]) if len(args.words) == 1 else None
         if file is None:
             raise UserError("--path is told for one sweep file, such as: etude sweep --path learning_rate")
         sys.stdout.write(f"{file.absolute()}\n")
         return
-    if find_file(asked.words[0]) is None and is_measured(asked.words[0]):
-        measured.sweep(asked.words)
+    if find_file(args.words[0]) is None and is_measured(args.words[0]):
+        measured.sweep(args.words)
         return
-    train.main(["-m", *sweep_overrides(asked.words[0], asked.words[1:])])
+    train.main(["-m", *sweep_overrides(args.words[0], args.words[1:])])

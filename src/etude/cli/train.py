@@ -1,4 +1,4 @@
-"""`etude train`: train and evaluate one model; with -m, launch many. Nothing heavy is imported before it is needed."""
+"""`etude train`: train and evaluate one model; with -m, launch many. Slow imports happen only when needed."""
 
 import os
 import sys
@@ -32,7 +32,7 @@ def main(words: list[str]) -> None:
             result, frozen = add_missing_metrics(run, resolve(config)), run.config()
             finished = f"already finished, nothing to do; to compute it again, delete {_directories(run)}"
             sys.stderr.write("\n".join([finished, *notes_on_code([(code_of(result, frozen), frozen)]), ""]))
-            if "WANDB_SWEEP_ID" in os.environ:  # the agent that asked for it learns nothing from a skipped run
+            if "WANDB_SWEEP_ID" in os.environ:  # W&B's agent needs the result of a skipped run, too
                 from etude.training.loggers import publish
 
                 publish(run)
@@ -57,7 +57,7 @@ def main(words: list[str]) -> None:
 
 
 def _directories(run: "RunDir") -> str:
-    """What holds the result: the run's directory, and those of the same run in other studies."""
+    """Name the directories that hold the result: the run's, and those of the same run in other studies."""
     from etude.runs.siblings import siblings
 
     others = [str(other.path) for other in siblings(run) if other.id == run.id and other.finished]
@@ -65,7 +65,7 @@ def _directories(run: "RunDir") -> str:
 
 
 def _train(run: "RunDir", config: "DictConfig") -> dict[str, Any]:
-    """Train in this process, or where a run has several devices, in one for each."""
+    """Train in this process; with several devices, in one process for each."""
     from etude.logs import logging_to
 
     if config.trainer.devices > 1:
@@ -83,7 +83,7 @@ def _train(run: "RunDir", config: "DictConfig") -> dict[str, Any]:
     logging_to(run.log_file)
     try:
         return train(run)
-    except Exception as error:  # whoever asks for the status later reads it there
+    except Exception as error:  # written to the log, where `etude status` reads it
         message = f"etude: {mistake}\n" if (mistake := explain(error)) else traceback.format_exc()
         with suppress(OSError), run.log_file.open("a", encoding="utf-8") as log:
             log.write(message)

@@ -1,4 +1,4 @@
-"""`etude translate`: a filter from lines of standard input to lines of standard output."""
+"""`etude translate`: translate lines of standard input to lines of standard output."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -12,19 +12,19 @@ from etude.runs.run_dir import RunDir
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-_CHUNK = 512  # lines that are batched together
+_CHUNK = 512  # lines that are sorted into batches together
 
 
 def main(words: list[str]) -> None:
-    """Translate what comes on standard input."""
+    """Translate the lines of standard input."""
     run_task_on_a_run("translate", _translate, words)
 
 
 def _translate(config: "DictConfig") -> None:
-    """Write one translation for each line, as soon as a block of them is done.
+    """Write one translation for each line, as soon as a chunk of them is done.
 
     Raises:
-        UserError: there is no such run, its checkpoint is missing or torn, or a line is not UTF-8.
+        UserError: there is no such run, its checkpoint is missing or damaged, or a line is not UTF-8.
     """
     from etude.config.check import check
     from etude.config.parts import make
@@ -55,7 +55,10 @@ def _translate(config: "DictConfig") -> None:
 
 
 class Decoded:
-    """Lines of UTF-8 text, up to the first that is not; that one's sentence waits until the others are answered."""
+    """Decoded lines, up to the first that is not UTF-8.
+
+    The error for that line is kept in `failure`, to be raised after the lines before it have been translated.
+    """
 
     def __init__(self, lines: Iterable[bytes]) -> None:
         self.lines = lines
@@ -74,7 +77,7 @@ class Decoded:
 
 
 def read_stdin() -> Decoded:
-    """The lines of standard input; a person at a terminal is told that they are waited for."""
+    """Return the lines of standard input; at a terminal, print that they are expected."""
     if sys.stdin.isatty():
         sys.stderr.write(
             "reading from the terminal: type a line, and Ctrl-D after the last; or give a file, < in.txt\n"

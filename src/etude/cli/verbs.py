@@ -1,4 +1,4 @@
-"""The usage of `etude`, and the verbs that it lists."""
+"""The usage of `etude`, and the list of its verbs."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What étude claims of every part of the model, to be asked of the parts in a folder of one's own."""
+"""Checks that every part of a model must pass, also run on the parts in a user's own `conf` folder."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from etude.tasks import build
 
 
 def own_parts() -> list[str]:
-    """What chooses each part of the model that has a file in the `conf` of the working directory."""
+    """List the overrides that choose each model part with a config file in the working directory's `conf` folder."""
     chosen = [(axis, value) for axis in axes() if f"{axis.group}/".startswith("model/") for value in axis.values]
     own = [(axis, value) for axis, value in chosen if (Path.cwd() / "conf" / axis.group / f"{value}.yaml").is_file()]
     return [f"{axis.needs} {axis.group}={value}".strip() for axis, value in own]
@@ -21,10 +21,10 @@ def own_parts() -> list[str]:
 
 @torch.no_grad()
 def check_claims(overrides: str) -> None:
-    """See to it that a model looks at no later token, nor at padding, and decodes token by token as it does at once.
+    """Check a model: later target tokens and padding have no influence, and decoding by steps equals one forward pass.
 
     Raises:
-        AssertionError: it does not.
+        AssertionError: one of the three does not hold.
     """
     model = _build_jittered(overrides)
     source, target = torch.randint(4, 40, (2, 9)), torch.randint(4, 40, (2, 9))
@@ -45,7 +45,7 @@ def check_claims(overrides: str) -> None:
 
 
 def _build_jittered(overrides: str) -> EncoderDecoder:
-    """The model in float64, its weights off their start, where a bias of zero or a shut gate would hide much."""
+    """Build the model in float64 with noise on its weights: biases of zero or closed gates would hide errors."""
     model = build.model(resolve_valid(compose(overrides.split())), vocab_size=40).double().eval()
     for weight in model.parameters():
         weight.add_(0.1 * torch.randn_like(weight))

@@ -1,4 +1,4 @@
-"""`etude evaluate`: a trained run on its validation or test set, with its own decoding or any other."""
+"""`etude evaluate`: score a trained run on its validation or test set, with its own decoding or another."""
 
 import logging
 from collections.abc import Iterable
@@ -17,14 +17,14 @@ log = logging.getLogger(__name__)
 
 
 def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
-    """Perplexity per subword and every metric of one split, for the terminal.
+    """Evaluate a run on one split; returns perplexity per subword and every metric, formatted for the terminal.
 
     Args:
-        config: of the verb.
-        typed: its overrides: what they do not say of decoding and metrics is as in the run.
+        config: the config of `etude evaluate`.
+        typed: its overrides. Values of decoding and metrics that they do not set are those of the run.
 
     Raises:
-        UserError: there is no such run, or its checkpoint is missing or torn.
+        UserError: there is no such run, its checkpoint is missing or damaged, or its text has changed.
     """
     logging_to(None)
     run = RunDir.at(config["run"])
@@ -44,8 +44,8 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
     with build.autocast(trained, transformer):
         scores = task.measure(transformer, build.evaluation_batches(trained, store.split(split)), store, split)
         text = task.answer(trained | {"decoding": search}, transformer, store, split)
-    asked = {override.lstrip("+~").partition("=")[0].partition(".")[0] for override in typed}
-    metrics = config["metrics"] if "metrics" in asked else trained.get("metrics", config["metrics"])
+    overridden = {override.lstrip("+~").partition("=")[0].partition(".")[0] for override in typed}
+    metrics = config["metrics"] if "metrics" in overridden else trained.get("metrics", config["metrics"])
     if text:
         scores |= score_translations(metrics, trained["data"], text["hypotheses"], text["references"])
     return format_scores(split, scores, sentences=len(text.get("references", [])))

@@ -1,8 +1,8 @@
-"""Which library multiplies matrices on a processor: oneDNN where it is faster and as exact, else PyTorch's default.
+"""Choose the library for matrix products on a CPU: oneDNN if it is faster and as exact, else PyTorch's default.
 
-PyTorch gives products in single precision to MKL, and to oneDNN if these may be rounded to bfloat16. Few processors
-have units for that. On the others oneDNN computes in single precision all the same, often twice as fast: whether it
-does so here is tried out.
+PyTorch computes products in single precision with MKL, and uses oneDNN only if they may be rounded to bfloat16. Few
+CPUs have units for bfloat16. On the others oneDNN still computes in single precision, often twice as fast. Whether it
+does so on this CPU is tested.
 """
 
 import logging
@@ -19,25 +19,25 @@ from torch import Tensor, nn
 log = logging.getLogger(__name__)
 
 DEFAULT, ONEDNN = "default", "onednn"
-_SETTINGS = {DEFAULT: "none", ONEDNN: "bf16"}  # how PyTorch is told
+_SETTINGS = {DEFAULT: "none", ONEDNN: "bf16"}  # library -> PyTorch's `fp32_precision`
 _SHAPES = ((256, 64, 256), (256, 256, 64), (512, 256, 1024), (512, 1024, 256), (256, 128, 4096))  # M, K, N
-_ROWS = range(232, 332, 3)  # M: oneDNN makes code for every height, and looks for it in each product
-_LARGEST = 1024  # of K and N: what is larger goes as fast as this
-_MARGIN = 1.5  # times as fast: less may be noise, and the small products of attention, not tried here, go the other way
-_EXACT = 4.0  # times the default's error: bfloat16 has some ten thousand times
-_TURNS = 4  # the first makes the code
+_ROWS = range(232, 332, 3)  # M: oneDNN compiles code for every M, and looks it up for each product
+_LARGEST = 1024  # maximum of K and N when timing: larger matrices reach the same speed
+_MARGIN = 1.5  # required speedup: less may be noise, and oneDNN is slower at attention's small products, not timed here
+_EXACT = 4.0  # allowed error, relative to the default's: with bfloat16 it is about ten thousand times as large
+_REPEATS = 4  # the first compiles the code
 
 
 def choose_matmul(asked: str, model: nn.Module, begun_with: str | None = None) -> str:
-    """Choose the library for a run, and have PyTorch use it.
+    """Choose the library for a run, and make PyTorch use it.
 
     Args:
         asked: "default", "onednn", or "auto" for the one that is faster on products of the model's sizes.
-        model: whose matrices are multiplied with; only their shapes are looked at.
-        begun_with: what the run was begun with, if it goes on: it is kept, or the last digits would change.
+        model: the model, whose matrices determine the sizes; only their shapes are used.
+        begun_with: the library that a resumed run was begun with. It is kept, or the last digits would change.
 
     Returns:
-        "default" or "onednn"; what rounds to bfloat16 here is never taken.
+        "default" or "onednn"; never "onednn" if that rounds to bfloat16 on this CPU.
     """
     wanted = begun_with or asked
     if wanted == DEFAULT or not _is_exact():
@@ -47,23 +47,23 @@ def choose_matmul(asked: str, model: nn.Module, begun_with: str | None = None) -
     if wanted == ONEDNN != chosen:
         why = "rounds more on this processor" if _settings() else "cannot be chosen here (a GPU, or PyTorch before 2.9)"
         log.warning("oneDNN %s: PyTorch's default multiplies matrices, and the last digits may differ", why)
-    _tell(chosen)
+    _use(chosen)
     return chosen
 
 
 @cache
 def _is_exact() -> bool:
-    """Whether oneDNN's products are as near to those in double precision as the default's."""
+    """Tell whether oneDNN's products are about as close to those in double precision as the default's."""
     if _settings() is None:
         return False
-    with _untouched():
+    with _restore_settings():
         return all(_error(ONEDNN, *pair) <= _EXACT * _error(DEFAULT, *pair) for pair in _pairs())
 
 
 @cache
 def _is_faster(sizes: tuple[tuple[int, int, int], ...]) -> bool:
-    """Whether oneDNN takes clearly less time for products with matrices of `sizes`: K, N, and how many there are."""
-    with _untouched():
+    """Tell whether oneDNN is clearly faster at products with matrices of `sizes`: K, N, and how many there are."""
+    with _restore_settings():
         seconds = dict.fromkeys(_SETTINGS, 0.0)
         for k, n, count in sizes:
             for library in _SETTINGS:
@@ -78,21 +78,21 @@ def _sizes(model: nn.Module) -> tuple[tuple[int, int, int], ...]:
 
 
 def _error(library: str, left: Tensor, right: Tensor) -> float:
-    """Relative to the product in double precision."""
-    _tell(library)
+    """Compute the error of a product, relative to the product in double precision."""
+    _use(library)
     exact = left.double() @ right.double()
     return float((left @ right - exact).norm() / exact.norm())
 
 
 def _time(library: str, k: int, n: int) -> float:
-    """Seconds of this thread at work, which do not count what else the machine does, for a product of every height."""
-    _tell(library)
+    """Time one product for each M, in CPU seconds of this thread, which other programs do not affect; the best try."""
+    _use(library)
     right = torch.ones(k, n)
-    heights = [torch.ones(rows, k) for rows in _ROWS]
+    lefts = [torch.ones(rows, k) for rows in _ROWS]
     best = float("inf")
-    for _ in range(_TURNS):
+    for _ in range(_REPEATS):
         started = time.thread_time()
-        for left in heights:
+        for left in lefts:
             left @ right
         best = min(best, time.thread_time() - started)
     return best
@@ -105,24 +105,24 @@ def _pairs() -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def _settings() -> Any:
-    """Where PyTorch is told; None where it cannot be, or must not.
+    """Return PyTorch's settings for oneDNN's matrix products; None if they do not exist or must not be set.
 
-    Before 2.9 there was no such setting, and it means nothing without oneDNN. Where there is a GPU, Lightning asks
-    PyTorch in the old way how products are rounded, which fails once it has been told in the new way.
+    They exist since PyTorch 2.9, and have no effect without oneDNN. With a GPU, Lightning reads the precision through
+    PyTorch's old API, which fails once it has been set through the new one.
     """
     settings = getattr(torch.backends.mkldnn, "matmul", None)
     able = hasattr(settings, "fp32_precision") and torch.backends.mkldnn.is_available()
     return settings if able and not torch.cuda.is_available() else None
 
 
-def _tell(library: str) -> None:
+def _use(library: str) -> None:
     if (settings := _settings()) is not None:
         settings.fp32_precision = _SETTINGS[library]
 
 
 @contextmanager
-def _untouched() -> Iterator[None]:
-    """With one thread; afterwards PyTorch uses what it used before."""
+def _restore_settings() -> Iterator[None]:
+    """Compute with one thread inside the context; restore threads and library afterwards."""
     settings = _settings()
     before, threads = settings.fp32_precision, torch.get_num_threads()
     torch.set_num_threads(1)

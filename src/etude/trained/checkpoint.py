@@ -1,6 +1,6 @@
-"""Reading what training saved; nothing in it is executed.
+"""Read checkpoints of training, without executing anything in them.
 
-A checkpoint is a zip archive, which has a checksum of every file in it, and says which run it is of. Both are looked at
+A checkpoint is a zip archive with a checksum of every file in it, and contains the id of its run. Both are checked
 whenever one is read.
 """
 
@@ -19,18 +19,18 @@ log = logging.getLogger(__name__)
 
 
 def previous(path: Path) -> Path:
-    """The checkpoint before the newest, which lies at `path`."""
+    """Return the path of the previous checkpoint, given the `path` of the newest."""
     return path.with_name("previous.ckpt")
 
 
 def newest_checkpoint(path: Path) -> tuple[int, bool, Path | None]:
-    """The checkpoint to go on from: that at `path`, or if it is damaged, the one before it.
+    """Find the checkpoint to resume from: the one at `path`, or if that is damaged, the previous one.
 
     Returns:
-        Its step, whether a callback has ended the training there, and its file; (0, False, None) where none is whole.
+        Its step, whether a callback has ended the training there, and its file; (0, False, None) if none is intact.
 
     Raises:
-        UserError: it is another run's, or no checkpoint of étude.
+        UserError: it belongs to another run, or is not a checkpoint of étude.
     """
     for file in (path, previous(path)):
         if is_whole_archive(file):
@@ -42,10 +42,11 @@ def newest_checkpoint(path: Path) -> tuple[int, bool, Path | None]:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """A checkpoint on the processor; nothing in it is executed.
+    """Load a checkpoint onto the CPU, without executing anything in it.
 
     Raises:
-        UserError: there is none, it is not whole, or it is of another training than the run in whose directory it is.
+        UserError: it is missing or damaged, or belongs to another training than that of the run in whose directory it
+            is.
     """
     run = RunDir.at(str(path))
     if not path.is_file() and run.cleaned_file.is_file():
@@ -60,11 +61,11 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise not_whole
     try:
         checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # whatever a foreign file makes torch raise
+    except Exception as error:  # torch may raise anything when it loads a foreign file
         raise not_whole from error
     if not isinstance(checkpoint, dict) or "state_dict" not in checkpoint:
         raise UserError(f"{path} is not a checkpoint of étude: it holds no weights under 'state_dict'")
-    own, named = run.id, checkpoint.get("run")  # before étude wrote it down there was no name in it
+    own, named = run.id, checkpoint.get("run")  # older checkpoints have no id
     shared = run.training and run.training == checkpoint.get("training")
     if own and named and own != named and not shared:
         raise UserError(f"{path} is of another run, {named}: put its own in its place, or {way_out}")
@@ -72,7 +73,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def model_weights(checkpoint: dict[str, Any]) -> dict[str, torch.Tensor]:
-    """The weights of the bare model in a checkpoint of the training module."""
+    """Return the weights of the model from a checkpoint of the training module."""
     prefix = "model."
     state = checkpoint["state_dict"]
     return {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}

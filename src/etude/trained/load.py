@@ -1,4 +1,4 @@
-"""From the directory of a run to the model that it trained. Without Lightning, which takes seconds to import."""
+"""Load the model that a run trained, without importing Lightning, which takes seconds."""
 
 from typing import Any
 
@@ -17,11 +17,11 @@ Config = dict[str, Any]
 
 
 def load_trained(run: RunDir) -> tuple[Config, EncoderDecoder, Tokenizer]:
-    """What a run learned: its config, the model with its weights, in evaluation mode, and its subwords.
+    """Load the config of a run, its model with the final weights in evaluation mode, and its tokenizer.
 
     Raises:
-        UserError: the directory holds no run, or its checkpoint is missing or torn, as that of a run which diverged
-            before its first one.
+        UserError: the directory holds no run, its checkpoint is missing or damaged, or it diverged before its first
+            checkpoint.
     """
     if not run.config_file.is_file():
         raise run.not_a_run
@@ -32,7 +32,7 @@ def load_trained(run: RunDir) -> tuple[Config, EncoderDecoder, Tokenizer]:
     weights = final_weights(run, config)
     tokenizer = Tokenizer(run.tokenizer_file)
     transformer = build.model(config, len(tokenizer))
-    choose_matmul(DEFAULT, transformer, (read_json(run.environment_file) or {}).get("matmul"))  # as it was measured
+    choose_matmul(DEFAULT, transformer, (read_json(run.environment_file) or {}).get("matmul"))  # as in training
     keep_large_blocks()
     load_weights(transformer, weights)
     return config, transformer.eval(), tokenizer

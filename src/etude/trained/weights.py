@@ -1,8 +1,8 @@
-"""The weights that a run ends with: of its last step, or the mean of the last checkpoints (section 6.1).
+"""The final weights of a run: those of its last step, or the mean of its last checkpoints (section 6.1).
 
-With `averaging.checkpoints: k` the weights of the last step and of k - 1 before it are kept, `averaging.every` steps
-apart, a file each. Which steps these are follows from the config alone, so that a run that was killed and goes on keeps
-the same ones. 0 keeps none.
+With `averaging.checkpoints: k` the weights of the last step and of k - 1 earlier ones are kept, `averaging.every` steps
+apart, in a file each. These steps depend on the config alone, so that a run that was killed and resumed keeps the same
+ones. 0 keeps none.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from etude.trained.checkpoint import model_weights, read_checkpoint
 
 
 def averaged_checkpoints(run: RunDir, config: Mapping[str, Any]) -> dict[int, Path]:
-    """The checkpoints whose mean a run ends with, step -> file, the oldest first; none where that is off."""
+    """Map steps to the checkpoint files that a run averages, the oldest first; empty if averaging is off."""
     checkpoints, every = config["averaging"]["checkpoints"], config["averaging"]["every"]
     max_steps = config["budget"]["max_steps"]
     first = max_steps - (checkpoints - 1) * every
@@ -27,40 +27,43 @@ def averaged_checkpoints(run: RunDir, config: Mapping[str, Any]) -> dict[int, Pa
 
 
 def mean_weights(files: Sequence[Path]) -> dict[str, torch.Tensor]:
-    """The mean of the model's weights in some checkpoints, summed in double precision in the order given.
+    """Compute the mean of the model's weights in some checkpoints, summed in double precision in the given order.
 
     Raises:
-        UserError: one of them is missing or torn.
+        UserError: a checkpoint is missing or damaged.
     """
     total: dict[str, torch.Tensor] = {}
     for file in files:
         weights = model_weights(read_checkpoint(file))
-        # Not in place: of tied weights a checkpoint holds one tensor under several names.
+        # Not in place, as a checkpoint holds tied weights as one tensor under several names.
         total = {name: total[name] + value if total else value.double() for name, value in weights.items()}
     return {name: (value / len(files)).to(weights[name].dtype) for name, value in total.items()}
 
 
 def final_checkpoints(run: RunDir, config: Mapping[str, Any]) -> list[Path]:
-    """The files whose mean a run ends with: its last, or where `callbacks.best_checkpoint` keeps it, its best."""
+    """List the checkpoints whose mean is a run's final weights.
+
+    Without averaging this is one file: the best checkpoint with `callbacks.best_checkpoint`, else the last.
+    """
     best = "best_checkpoint" in config.get("callbacks", {})
     one = run.checkpoint.with_name("best.ckpt") if best else run.checkpoint
     return [*averaged_checkpoints(run, config).values()] or [one]
 
 
 def final_weights(run: RunDir, config: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    """The model's weights that a run ends with.
+    """Load the final weights of a run's model.
 
     Raises:
-        UserError: a checkpoint is missing, because the run has not got there yet or someone deleted it, or is torn.
+        UserError: a checkpoint is damaged or missing: not reached yet, or deleted.
     """
     return mean_weights(final_checkpoints(run, config))
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
-    """Give a model the weights that it had when they were saved.
+    """Load weights into a model.
 
     Raises:
-        UserError: the classes of its parts have changed since, so that they do not fit.
+        UserError: they do not fit, because the classes of the model's parts have changed.
     """
     try:
         model.load_state_dict(weights)

@@ -1,6 +1,6 @@
-"""Cross-entropy with its gradient, computed together while a few rows of logits are in the processor's cache.
+"""Cross-entropy and its gradient for CPUs, computed together while a few rows of logits are in the cache.
 
-PyTorch's own takes the logits through the memory nine times, and a small Transformer spends a sixth of a step there.
+PyTorch's own passes over the logits in memory nine times, which takes a sixth of a small Transformer's step.
 """
 
 import math
@@ -15,18 +15,18 @@ _BLOCK = 1 << 17  # logits at a time: half a megabyte
 
 
 class CrossEntropy(torch.autograd.Function):
-    """As `torch.nn.functional.cross_entropy` with label smoothing, a sum, in single precision at least."""
+    """`torch.nn.functional.cross_entropy` with label smoothing and reduction "sum", in float32 or float64."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, targets: Tensor, smoothing: float, ignored: int) -> Tensor:
-        """In nats.
+        """Compute the loss in nats, and its gradient.
 
         Args:
-            ctx: keeps the gradient.
+            ctx: saves the gradient.
             logits: (N, V).
             targets: (N,).
             smoothing: the share of the uniform distribution in the targets.
-            ignored: the target whose rows cost nothing.
+            ignored: the target whose rows have no loss.
         """
         exact = torch.promote_types(logits.dtype, torch.float32)
         gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
@@ -37,7 +37,7 @@ class CrossEntropy(torch.autograd.Function):
             x, target = logits[first : first + rows].to(exact), targets[first : first + rows, None]
             counts = (target != ignored).to(exact)
             highest = x.amax(dim=1, keepdim=True)
-            powers = (x - highest).mul_(_LOG2_E).exp2_()  # exp is slow where it comes to next to nothing
+            powers = (x - highest).mul_(_LOG2_E).exp2_()  # exp is slow for results near zero
             total = powers.sum(dim=1, keepdim=True)
             cost = highest + total.log() - (1 - smoothing) * x.gather(1, target)
             if smoothing:
@@ -54,5 +54,5 @@ class CrossEntropy(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor, None, None, None]:
-        """Of the logits alone."""
+        """Return the gradient with respect to the logits."""
         return ctx.saved_tensors[0] * above, None, None, None

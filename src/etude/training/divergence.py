@@ -1,4 +1,4 @@
-"""Noticing at once that a training has come to what is no number, from where it does not return."""
+"""Detect a diverged training, whose loss or weights are NaN or infinite, as soon as it happens."""
 
 import logging
 from collections.abc import Iterable
@@ -11,11 +11,11 @@ from etude.training.metrics_writers import Row
 
 log = logging.getLogger(__name__)
 
-_LOSSES = {"loss": "loss", "valid_loss": "validation loss"}  # columns, and how they are told
+_LOSSES = {"loss": "loss", "valid_loss": "validation loss"}  # column -> its name in messages
 
 
 class Diverged(Exception):  # noqa: N818
-    """A loss or a weight is no finite number; the message says which, and when."""
+    """A loss or a weight is not finite; the message says which, and at which step."""
 
     def __init__(self, what: str, *, step: int, seconds: float) -> None:
         super().__init__(f"{what} at step {step}")
@@ -23,40 +23,40 @@ class Diverged(Exception):  # noqa: N818
 
 
 def no_scores(metrics: Iterable[str]) -> dict[str, Any]:
-    """What a run scored that was stopped because it diverged."""
+    """Return the scores of a run that was stopped because it diverged: NaN for every metric."""
     nothing = {"perplexity": nan, "tokens": 0}
     return {"valid": nothing, "test": nothing | dict.fromkeys(metrics, nan) | {"sentences": 0}}
 
 
 class DivergenceWatch:
-    """Looks at the losses of every row, behind the sinks that write them down.
+    """A sink that checks the losses of every row; it comes after the sinks that write them.
 
     Args:
-        stop: whether to raise `Diverged`, or to say so once and go on.
+        stop: whether to raise `Diverged`; else an error is logged once and training goes on.
     """
 
     def __init__(self, *, stop: bool) -> None:
         self.stop = stop
-        self._told = False
+        self._reported = False
 
     def write(self, row: Row) -> None:
-        """Raise, or say.
+        """Check the losses of a row.
 
         Raises:
-            Diverged: a loss is not finite.
+            Diverged: a loss is not finite, and `stop` is true.
         """
         for column, name in _LOSSES.items():
             if column in row and not isfinite(row[column]):
-                self._diverged(Diverged(f"the {name} is {row[column]}", step=row["step"], seconds=row["seconds"]))
+                self._report(Diverged(f"the {name} is {row[column]}", step=row["step"], seconds=row["seconds"]))
 
-    def _diverged(self, found: Diverged) -> None:
+    def _report(self, found: Diverged) -> None:
         if self.stop:
             raise found
-        if not self._told:
+        if not self._reported:
             log.error("diverged: %s; going on, as trainer.stop_when_diverged=false says", found)
-        self._told = True
+        self._reported = True
 
 
 def all_finite(model: nn.Module) -> bool:
-    """Whether every weight is a finite number."""
+    """Tell whether every weight is finite."""
     return all(bool(weight.isfinite().all()) for weight in model.parameters())

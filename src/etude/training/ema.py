@@ -1,14 +1,17 @@
-"""An exponential moving average of the weights, as Lightning keeps it."""
+"""An exponential moving average of the weights, on top of Lightning's."""
 
 from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import EMAWeightAveraging
 
 
 class EMA(EMAWeightAveraging):
-    """Validates with the average, and ends the run with it: checkpoints hold it in the place of the weights.
+    """Averages the weights; validation, checkpoints and the final model use the average instead of the weights.
 
     Args:
-        decay: what is left of the average in an update.
+        decay: the factor of the old average in an update.
+
+    Raises:
+        ValueError: `decay` is outside [0, 1).
     """
 
     def __init__(self, *, decay: float) -> None:
@@ -17,7 +20,7 @@ class EMA(EMAWeightAveraging):
         super().__init__(decay=decay)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Share the buffers, which are no weights: a table of positions grows with the sentences that come."""
+        """Set up, and share the model's buffers, which are not averaged: a table of positions may grow in training."""
         super().setup(trainer, pl_module, stage)
         if self._average_model is not None:
             for average, own in zip(self._average_model.module.modules(), pl_module.modules(), strict=True):

@@ -1,7 +1,7 @@
-"""PyTorch and Lightning, imported in a second less.
+"""Import PyTorch and Lightning one second faster.
 
-torchmetrics, which comes with Lightning, loads scipy.signal as it is imported, only to see whether it lacks the name
-`hamming`: six tenths of a second. And none of the thousands of modules is garbage, but Python looks: four tenths.
+torchmetrics, which Lightning imports, imports scipy.signal only to see whether it lacks the name `hamming`: 0.6
+seconds. Garbage collection during the imports finds nothing, and takes 0.4 seconds.
 """
 
 import gc
@@ -14,19 +14,19 @@ _SLOW = "scipy.signal"
 
 
 class _StandIn(ModuleType):
-    """Has the name that is looked for; whoever asks it for another gets that of the module itself."""
+    """A module with the name `hamming` only; for any other name it imports the real module and returns that one's."""
 
     hamming = None
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # the import system asks for these
+        if name.startswith("__"):  # the import system looks these up
             raise AttributeError(name)
-        _leave(self)
+        _remove(self)
         return getattr(import_module(_SLOW), name)
 
 
 def import_lightning() -> None:
-    """Import Lightning; what has been imported before stays as it is."""
+    """Import Lightning; modules that have already been imported are not affected."""
     stand_in = _StandIn(_SLOW)
     if "torchmetrics" not in sys.modules:
         sys.modules.setdefault(_SLOW, stand_in)
@@ -35,12 +35,12 @@ def import_lightning() -> None:
     try:
         import_module("lightning")
     finally:
-        _leave(stand_in)
+        _remove(stand_in)
         gc.freeze()
         if collecting:
             gc.enable()
 
 
-def _leave(stand_in: ModuleType) -> None:
+def _remove(stand_in: ModuleType) -> None:
     if sys.modules.get(_SLOW) is stand_in:
         del sys.modules[_SLOW]

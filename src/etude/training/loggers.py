@@ -1,4 +1,4 @@
-"""Where else curves may go. Tables never depend on them: `metrics.csv` and `result.json` are the truth."""
+"""Lightning's loggers, W&B above all. No table depends on them: reports read `metrics.csv` and `result.json`."""
 
 import json
 import logging
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_TAGGED = ("scale", "budget", "model", "data")  # choices that one looks for in a list of runs
-_NAME, _TAG = 128, 64  # characters that W&B takes
+_TAGGED = ("scale", "budget", "model", "data")  # choices that become tags, to filter runs by
+_NAME, _TAG = 128, 64  # characters that W&B allows
 
 
 def record(loggers: Sequence[Logger], run: RunDir, result: dict[str, Any], checkpoints: Sequence[Path] = ()) -> None:
-    """Hand a finished run's result to its loggers: the figures, and to W&B the sentences and the files it asks for.
+    """Log the result of a finished run: the numbers to every logger, sentences and artifacts to W&B.
 
     Args:
-        loggers: of the run.
-        run: its directory, with the sentences.
-        result: what `result.json` holds.
-        checkpoints: whose mean the run ends with.
+        loggers: the run's loggers.
+        run: the run's directory, which has the sentences.
+        result: the content of `result.json`.
+        checkpoints: the checkpoints whose mean is the run's final weights.
     """
     files = {"source": run.sources_file, "reference": run.references_file, "hypothesis": run.hypotheses_file}
-    there = {name: file("test") for name, file in files.items() if file("test").is_file()}  # none of what diverged
-    lines = {name: file.read_text(encoding="utf-8").split("\n")[:-1] for name, file in there.items()}
-    artifacts = {"hypotheses": [*there.values()], "checkpoint": [file for file in checkpoints if file.is_file()]}
+    existing = {name: file("test") for name, file in files.items() if file("test").is_file()}  # none if it diverged
+    lines = {name: file.read_text(encoding="utf-8").split("\n")[:-1] for name, file in existing.items()}
+    artifacts = {"hypotheses": [*existing.values()], "checkpoint": [file for file in checkpoints if file.is_file()]}
     figures = _figures(result)
     for logger in loggers:
         try:
@@ -52,7 +52,7 @@ def record(loggers: Sequence[Logger], run: RunDir, result: dict[str, Any], check
 
 
 def finish(loggers: Sequence[Logger], *, exit_code: int) -> None:
-    """Close the loggers; a failed run must not show as finished. Their troubles are no reason to lose a result."""
+    """Close the loggers with the run's exit code, so that W&B shows a failed run as failed. Errors are only logged."""
     for logger in loggers:
         try:
             if isinstance(logger, WandbLogger):
@@ -64,7 +64,7 @@ def finish(loggers: Sequence[Logger], *, exit_code: int) -> None:
 
 
 def publish(run: RunDir) -> None:
-    """Show a run that is finished already to the agent of W&B that asked for it, under the id that the agent gave."""
+    """Publish a run that was already finished under the id that a W&B agent has assigned."""
     config = run.config()
     kept = config.get("logger", {}).get("wandb", {})
     settings = {key: kept[key] for key in ("tags", "notes") if key in kept}
@@ -74,7 +74,7 @@ def publish(run: RunDir) -> None:
 
 
 def _figures(result: dict[str, Any]) -> dict[str, Any]:
-    """What a result holds, flat: `test/bleu`, `parameters`, `code`."""
+    """Flatten a result: `test/bleu`, `parameters`, `code`."""
     flat = {
         f"{name}/{key}": value for name, part in result.items() if isinstance(part, dict) for key, value in part.items()
     }
@@ -92,12 +92,11 @@ def wandb(
     notes: str | None = None,
     artifacts: Sequence[str] = (),
 ) -> list[Logger]:
-    """Weights & Biases, under the id that the run was begun with, so that a resumed run goes on with its curve.
+    """Make the logger for Weights & Biases, with the id that the run was begun with, so that its curve continues.
 
-    Where it is disabled there is no logger. Where the server cannot be reached, or knows no key, the run goes on
-    offline and says so; where W&B cannot be
-    started at all, or is switched off, without it. Under an agent of W&B, which gives the id and waits for what the run
-    reports, it is online whatever the mode.
+    There is none in mode "disabled". If the server cannot be reached or accepts no key, the run logs offline, with a
+    warning; if W&B cannot be started at all or is switched off, without W&B. Under a W&B agent, which assigns the id
+    and waits for results, the mode is always "online".
     """
 
     def begin(online: bool) -> list[Logger]:
@@ -116,27 +115,27 @@ def wandb(
         except Exception as error:
             folder = shlex.quote(str(run.path / "wandb"))
             message = "nothing is sent to W&B (%s); logging offline, `wandb sync %s` sends it later"
-            log.warning(message, _why(error), folder)
-            end_service()  # which still holds the id
+            log.warning(message, _reason(error), folder)
+            end_service()  # it would keep the id in use
     try:
         return begin(online=False)
     except Exception as error:
-        log.warning("W&B cannot be started (%s); the run goes on without it", _why(error))
+        log.warning("W&B cannot be started (%s); the run goes on without it", _reason(error))
         end_service()
         return []
 
 
-def _why(error: Exception) -> str:
-    """Its first line, less a full stop and what a server has answered in JSON."""
+def _reason(error: Exception) -> str:
+    """Return the first line of an error, without its full stop and without the JSON of a server's response."""
     line = str(error).partition("\n")[0].partition(": {")[0]
     return line.rstrip(".") or type(error).__name__
 
 
 def _start_wandb(run: RunDir, config: dict[str, Any], *, online: bool, tags: Sequence[str], **how: Any) -> "Run":
-    """A run of W&B with all that is known before training.
+    """Start a W&B run with its config, tags and axes.
 
-    The settings keep data through a kill (a row is in the file within a second and sent within two) and never hang
-    (waits are bounded).
+    The settings keep the data of a process that is killed (a row is in the file within one second, and sent within two)
+    and bound all waits.
     """
     from wandb import Settings, init
 
@@ -144,7 +143,7 @@ def _start_wandb(run: RunDir, config: dict[str, Any], *, online: bool, tags: Seq
     study, arm = next(iter(studies.items()))
     chosen = {group: choices[group] for group in _TAGGED if choices.get(group)}.items()
     started = init(
-        mode=None if online else "offline",  # None: WANDB_MODE may still say otherwise
+        mode=None if online else "offline",  # None: the environment variable WANDB_MODE applies
         **how,
         dir=run.path,
         id=None if _of_an_agent() else own_id(run),  # the agent gives one
@@ -159,39 +158,39 @@ def _start_wandb(run: RunDir, config: dict[str, Any], *, online: bool, tags: Seq
             init_timeout=3,
             finish_timeout=10,
             finish_timeout_raises=True,
-            x_save_requirements=False,  # which takes a while; the config holds the versions that count
+            x_save_requirements=False,  # slow; the config holds the versions that matter
             silent=True,
             console="off",
         ),
     )
-    whole = _whole({"overrides": run.overrides(), "studies": studies} | config, run.environment_file, started.config)
-    started.config.update(whole, allow_val_change=True)
+    config = {"overrides": run.overrides(), "studies": studies} | config
+    started.config.update(_wandb_config(config, run.environment_file, started.config), allow_val_change=True)
     _define_axes(started)
     return started
 
 
 def _name(run: RunDir, config: Mapping[str, Any], arm: str) -> str:
-    """Arm and seed, and what else was typed, which tells apart the trials of a search and what is no arm of a study."""
+    """Name a run by arm, seed and further overrides, which distinguish the trials of a search and single runs."""
     name = " ".join([f"{arm}-seed{config['seed']}", *distinguishing_overrides(run.overrides())])
     return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
 
 
-def _whole(config: dict[str, Any], environment_file: Path, held: Mapping[str, Any]) -> dict[str, Any]:
-    """The config and where it runs, less what a sweep has said already.
+def _wandb_config(config: dict[str, Any], environment_file: Path, existing: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the config and the environment for W&B, without values that `existing`, W&B's config, already has.
 
-    A sweep's word for a group, such as `budget: smoke`, stands where our section of that name should: W&B locks it, and
-    the section's keys go beside it with dots.
+    A W&B sweep sets a group's choice, such as `budget: smoke`, under the name of our section, and W&B locks it. The
+    section's keys are then written with dots: `budget.max_steps`.
     """
     environment = json.loads(environment_file.read_text(encoding="utf-8")) if environment_file.is_file() else {}
     whole = config | {"environment": environment, "code": environment.get("code")}
     for name, section in config.items():
-        if isinstance(section, dict) and isinstance(held.get(name), str):
+        if isinstance(section, dict) and isinstance(existing.get(name), str):
             whole |= {f"{name}.{key}": value for key, value in whole.pop(name).items()}
-    return {name: value for name, value in whole.items() if held.get(name) != value}
+    return {name: value for name, value in whole.items() if existing.get(name) != value}
 
 
 def _define_axes(started: "Run") -> None:
-    """A dashboard without clicks: curves over steps, perplexity over tokens and seconds too, and its best value."""
+    """Define W&B's axes: curves over steps, perplexity over tokens and seconds too, with its minimum as summary."""
     for axis in ("step", *OTHER_AXES):
         started.define_metric(axis, hidden=True)
     started.define_metric("*", step_metric="step")

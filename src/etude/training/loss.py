@@ -1,4 +1,4 @@
-"""What training minimises (section 5.4)."""
+"""The training loss: cross-entropy with label smoothing (section 5.4)."""
 
 import math
 
@@ -11,11 +11,14 @@ from etude.training.cross_entropy import CrossEntropy
 
 
 class LabelSmoothing:
-    """Cross-entropy against the true token with weight 1 - eps and a uniform eps / V (Szegedy et al. 2016).
+    """Cross-entropy with weight 1 - eps on the true token and eps / V on every token (Szegedy et al. 2016).
 
     Args:
+        pad: the padding token, which has no loss.
         smoothing: eps_ls, in [0, 1).
-        pad: the token that stands for no token and costs nothing.
+
+    Raises:
+        ValueError: `smoothing` is outside [0, 1).
     """
 
     def __init__(self, pad: int, *, smoothing: float) -> None:
@@ -25,7 +28,7 @@ class LabelSmoothing:
         self.smoothing = smoothing
 
     def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """The loss summed over real tokens, in nats.
+        """Compute the loss, summed over real tokens, in nats.
 
         Args:
             logits: (B, T, V).
@@ -34,7 +37,7 @@ class LabelSmoothing:
         return self._cross_entropy(logits, targets, self.smoothing)
 
     def _cross_entropy(self, logits: Tensor, targets: Tensor, uniform: float) -> Tensor:
-        """Against 1 - uniform on the true token and uniform / V on all; in single precision at least."""
+        """Compute the loss for 1 - `uniform` on the true token and `uniform` / V on all, in float32 or float64."""
         rows, wanted = logits.flatten(0, 1), targets.flatten()
         if logits.device.type == "cpu":
             nats: Tensor = CrossEntropy.apply(rows, wanted, uniform, self.pad)
@@ -44,14 +47,14 @@ class LabelSmoothing:
 
 
 class LabelSmoothingT2T(LabelSmoothing):
-    """As in the paper's published code: 1 - eps on the true token, eps / (V - 1) on every other one, padding included.
+    """Label smoothing of the paper's published code: 1 - eps on the true token, eps / (V - 1) on every other token.
 
-    The entropy of these targets is subtracted, so that a perfect model costs nothing: what is left is the divergence
-    KL(targets || model). The constant changes no gradient, only the figure.
+    The other tokens include padding. The entropy of these targets is subtracted, so that a perfect model has loss 0:
+    the loss is the divergence KL(targets || model). The constant does not change the gradient.
     """
 
     def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """The loss summed over real tokens, in nats.
+        """Compute the loss, summed over real tokens, in nats.
 
         Args:
             logits: (B, T, V).
@@ -72,6 +75,6 @@ class LabelSmoothingT2T(LabelSmoothing):
         return cost - (targets != self.pad).sum(dtype=cost.dtype) * self._entropy(others)
 
     def _entropy(self, others: int) -> float:
-        """Of 1 - eps on one token and eps / others on each of the others, in nats."""
+        """Compute the entropy of 1 - eps on one token and eps / others on each of the others, in nats."""
         eps = self.smoothing
         return -(1 - eps) * math.log1p(-eps) + (eps * (math.log(others) - math.log(eps)) if eps else 0.0)

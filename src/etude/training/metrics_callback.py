@@ -1,4 +1,4 @@
-"""What a run writes down while it trains: a row every few steps, and one after each validation."""
+"""Record metrics during training: a row every few steps, and one after each validation."""
 
 import time
 from typing import Any
@@ -12,12 +12,12 @@ from etude.training.processes import all_gather_floats
 
 
 class Records(Callback):
-    """Makes the rows and hands them to the sinks.
+    """Makes rows of metrics and passes them to the sinks.
 
     Args:
-        sinks: where rows go; every process makes them, the first has somewhere to put them.
+        sinks: where rows go. Every process makes rows; ranks other than 0 at most check them for divergence.
         every: steps between two rows.
-        max_steps: of the whole run, to say how long it will still take.
+        max_steps: steps of the whole run, to estimate the remaining time.
     """
 
     def __init__(self, sinks: list[Sink], *, every: int, max_steps: int) -> None:
@@ -28,11 +28,11 @@ class Records(Callback):
         self._window_steps = self._window_tokens = 0  # since the last row or the start of this process
 
     def state_dict(self) -> dict[str, Any]:
-        """The clock and the count since the last row, so that they go on where they stopped."""
+        """Return the training time, and the tokens since the last row, for a checkpoint."""
         return {"seconds": self._tick(), "tokens": self._tokens}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """They go on."""
+        """Restore them from a checkpoint."""
         self.seconds, self._tokens = state["seconds"], state["tokens"]
 
     def on_train_start(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]
@@ -42,14 +42,14 @@ class Records(Callback):
     def on_train_batch_end(  # type: ignore[override]
         self, trainer: Trainer, module: TrainingModule, outputs: Any, batch: Batch, batch_idx: int
     ) -> None:
-        """Add up; every so often, write a row."""
+        """Count tokens and steps; every `every` steps write a row."""
         if not module.step_completed_by(batch):
             return
         self._tokens += batch.step_tokens
         self._window_tokens += batch.step_tokens
         self._window_steps += 1
         if trainer.global_step % self.every == 0:
-            nll = sum(all_gather_floats(module.nll_sum, module.device))  # waits for the device: ask the clock after it
+            nll = sum(all_gather_floats(module.nll_sum, module.device))  # waits for the device, so read the clock after
             seconds = time.perf_counter() - self._window
             self._send(
                 self._row(module)
@@ -64,7 +64,7 @@ class Records(Callback):
             self._window, self._window_steps, self._window_tokens = time.perf_counter(), 0, 0
 
     def on_validation_start(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]
-        """Validation does not count as training speed."""
+        """Start to time the validation, which does not count in tokens per second."""
         self._validation = time.perf_counter()
 
     def on_validation_end(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]

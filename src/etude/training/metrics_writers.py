@@ -1,4 +1,4 @@
-"""Where the rows of a run go: a file of curves, a file for onlookers, a bar on the terminal, Lightning's loggers."""
+"""Sinks for rows of metrics: `metrics.csv`, `progress.json`, the log, a progress bar, and Lightning's loggers."""
 
 import csv
 import logging
@@ -18,11 +18,11 @@ from etude.files import write_json, write_text
 COLUMNS = (
     "step",
     "tokens",  # real target tokens trained on
-    "seconds",  # of training, validation included
-    "loss",  # nats a target token, as trained (smoothed), mean since the last row
+    "seconds",  # of training, including validation
+    "loss",  # nats per target token, with label smoothing, mean since the last row
     "learning_rate",
-    "tokens_per_second",  # real target tokens, validation not counted
-    "valid_loss",  # nats a subword, unsmoothed
+    "tokens_per_second",  # real target tokens, without the time of validation
+    "valid_loss",  # nats per target token, without label smoothing
     "valid_perplexity",
 )
 
@@ -32,18 +32,18 @@ log = logging.getLogger(__name__)
 
 
 class Sink(Protocol):
-    """Takes rows. A column that a row lacks has no new value."""
+    """A destination of rows. A column that a row lacks has no new value."""
 
     def write(self, row: Row) -> None:
-        """Take one row."""
+        """Write one row."""
 
 
 class MetricsFile:
-    """`metrics.csv`: every row, appended at once.
+    """Appends every row to `metrics.csv` at once.
 
     Args:
         path: the file.
-        step: training goes on from here; rows after it are forgotten.
+        step: the step that training resumes from; rows after it are removed.
     """
 
     def __init__(self, path: Path, step: int) -> None:
@@ -69,7 +69,7 @@ class MetricsFile:
 
 
 def read_metrics(path: Path) -> list[dict[str, str]]:
-    """The rows of a metrics file, without one that a killed run may have torn; none where there is no file."""
+    """Read the rows of a metrics file, without incomplete ones of a killed run; empty if there is no file."""
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:
@@ -77,9 +77,9 @@ def read_metrics(path: Path) -> list[dict[str, str]]:
 
 
 def missing_steps(path: Path, step: int, *, every: int, val_every: int) -> list[int]:
-    """The steps up to `step` that a metrics file has lost a row of: of training, or of a validation.
+    """Return the steps up to `step` for which a metrics file lacks a row of training or of validation.
 
-    Where the run was begun with another interval, only steps of both can be missed.
+    If the run was begun with another interval, only steps that are multiples of both are checked.
     """
     rows = read_metrics(path)
     missing: set[int] = set()
@@ -91,24 +91,24 @@ def missing_steps(path: Path, step: int, *, every: int, val_every: int) -> list[
 
 
 class ProgressFile:
-    """`progress.json`: where the run stands, for whoever watches from outside."""
+    """Keeps the state of the run in `progress.json`, for other processes to read."""
 
     def __init__(self, path: Path, max_steps: int) -> None:
         self.path, self.max_steps = path, max_steps
 
     def write(self, row: Row) -> None:
-        """Replace what stood there."""
+        """Replace the file, if the row has a training loss."""
         if "loss" in row:
             shown = {key: row[key] for key in ("step", "loss", "tokens_per_second", "seconds_left")}
             write_json(self.path, {"state": "training", "max_steps": self.max_steps} | shown)
 
     def evaluating(self, step: int) -> None:
-        """Training is over, at a step."""
+        """Write that training has ended at a step, and evaluation has begun."""
         write_json(self.path, {"state": "evaluating", "step": step, "max_steps": self.max_steps})
 
 
 class LoggerSink:
-    """One of Lightning's loggers."""
+    """Passes rows to one of Lightning's loggers."""
 
     def __init__(self, logger: Logger) -> None:
         self.logger = logger
@@ -119,14 +119,14 @@ class LoggerSink:
 
 
 class LogSink:
-    """A line in the log for every validation, with the training loss before it."""
+    """Logs a line for every validation, with the last training loss before it."""
 
     def __init__(self, max_steps: int) -> None:
         self.max_steps = max_steps
         self._last: Row = {}
 
     def write(self, row: Row) -> None:
-        """Remember, or say."""
+        """Remember the row; after a validation, log a line."""
         self._last |= row
         if "valid_perplexity" in row and "loss" in self._last:
             log.info(
@@ -158,16 +158,16 @@ class Bar:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """On the terminal meanwhile; one that has gone is no reason to lose what was trained."""
+        """Show the bar inside the context."""
         self.progress.start()
         try:
             yield
         finally:
-            with suppress(OSError):
+            with suppress(OSError):  # a closed terminal must not end the run
                 self.progress.stop()
 
     def write(self, row: Row) -> None:
-        """Move the bar."""
+        """Update the bar."""
         shown = {"loss": ("loss", ".3f"), "ppl": ("valid_perplexity", ".2f"), "rate": ("tokens_per_second", ",.0f")}
         fields: dict[str, Any] = {
             field: format(row[column], form) for field, (column, form) in shown.items() if column in row

@@ -1,4 +1,4 @@
-"""Optimizers. The schedule gives the learning rate itself, so theirs is one."""
+"""Optimizers. Their learning rate is 1, as the schedule sets the learning rate itself."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,15 +13,15 @@ Named = tuple[str, Tensor]
 
 
 def adam(parameters: Iterable[Tensor | Named], *, beta1: float, beta2: float, eps: float) -> optim.Optimizer:
-    """Adam (Kingma and Ba 2015) as in section 5.3, one fused kernel for all parameters."""
+    """Make Adam (Kingma and Ba 2015) as in section 5.3, with one fused kernel for all parameters."""
     return optim.Adam(parameters, lr=1.0, betas=(beta1, beta2), eps=eps, fused=True)  # type: ignore[arg-type]
 
 
 def make_optimizer(config: Mapping[str, Any], parameters: Iterable[Named]) -> optim.Optimizer:
-    """The optimizer of a config for named parameters, in groups where its `groups` says so.
+    """Make the optimizer of a config for named parameters, in the parameter groups of its `groups`, if any.
 
     Raises:
-        UserError: a group matches no parameter, or sets what the optimizer does not have.
+        UserError: a group matches no parameter, or sets an option that the optimizer does not have.
     """
     groups, named = config.get("groups") or [], list(parameters)
     node = {key: value for key, value in config.items() if key != "groups"}
@@ -33,7 +33,9 @@ def make_optimizer(config: Mapping[str, Any], parameters: Iterable[Named]) -> op
 
 
 def _group_parameters(named: Sequence[Named], groups: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Put each parameter into the first group that matches it; those of none come first, for their rate is logged.
+    """Put each parameter into the first group that matches it.
+
+    Parameters without a group come first, because the learning rate of the first group is logged.
 
     Raises:
         UserError: a group is empty.
@@ -59,11 +61,11 @@ class Muon(optim.Optimizer):
     """Muon (Jordan et al. 2024) for matrices, AdamW for all other parameters and for matrices of certain names.
 
     Args:
-        params: named, in groups or not.
-        lr, weight_decay: of both.
+        params: named parameters, or groups of them.
+        lr, weight_decay: for both optimizers.
         momentum, nesterov, ns_steps, adjust_lr_fn: see `torch.optim.Muon`.
         betas, eps: see `torch.optim.AdamW`.
-        adamw: a pattern for the names of matrices that AdamW moves.
+        adamw: a regular expression for the names of matrices that AdamW updates.
     """
 
     def __init__(
@@ -100,10 +102,10 @@ class Muon(optim.Optimizer):
         super().__init__([group for part in self._parts for group in part.param_groups], by_muon | by_adamw)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Move every parameter by its optimizer."""
+        """Update every parameter with its optimizer."""
         loss = closure() if closure else None
         start = 0
-        for part in self._parts:  # loading a checkpoint has put other groups and another state in the place of theirs
+        for part in self._parts:  # loading a checkpoint replaces groups and state of `self`, which the parts must use
             end = start + len(part.param_groups)
             part.param_groups, part.state, start = self.param_groups[start:end], self.state, end
             part.step()
@@ -113,7 +115,7 @@ class Muon(optim.Optimizer):
 def _part_of(
     groups: Iterable[dict[str, Any]], belongs: Callable[[str, Tensor], bool], values: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """What belongs of each group, with the values of one optimizer where the group has none of its own."""
+    """Yield each group with the parameters that belong to one optimizer, and its values where the group sets none."""
     for group in groups:
         if members := [one for one in group["params"] if belongs(*one)]:
             yield values | group | {"params": members}

@@ -1,4 +1,4 @@
-"""Dropout as a function of (seed, step, micro-batch), so that any step can be replayed alone."""
+"""Seed dropout as a function of (seed, step, micro-batch), so that any step can be replayed alone."""
 
 import hashlib
 
@@ -6,10 +6,10 @@ import torch
 
 
 def reseed(seed: int, step: int, micro_batch: int) -> None:
-    """Set torch's generators to the state that belongs to this step of this run, and to this micro-batch."""
+    """Seed torch's generators for one micro-batch of one step."""
     digest = hashlib.blake2b(f"{seed}/{step}/{micro_batch}".encode(), digest_size=8).digest()
     number = int.from_bytes(digest) >> 1
     if torch.accelerator.is_available():
         torch.manual_seed(number)
-    else:  # the same for the processor's generator, without looking for devices each time
+    else:  # seeds the CPU's generator alike, without searching for devices each time
         torch.default_generator.manual_seed(number)

@@ -1,4 +1,4 @@
-"""The learning rate as a function of the step (section 5.3), and schedulers made of it."""
+"""The learning rate as a function of the step (section 5.3), and torch schedulers made from it."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -15,18 +15,18 @@ from etude.errors import UserError
 class Noam:
     """Equation (3): `factor * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5)`; the first update is step 1.
 
-    Over the last `cooldown` of the steps the rate falls linearly to zero besides, which the paper's does not: a short
-    training then ends where a longer one would settle, instead of wherever its last large steps left it.
+    Over the last `cooldown` of the steps the rate is also multiplied by a factor that falls linearly to zero, which the
+    paper does not do: a short training then settles as a longer one would, instead of ending after large steps.
 
     Args:
         d_model: D.
         warmup_steps: updates until the rate is highest.
-        factor: on the paper's learning rate.
-        max_steps: updates in all.
-        cooldown: the share of them in which the rate falls, from 0 (as in the paper) to 1.
+        factor: multiplies the paper's learning rate.
+        max_steps: updates in total.
+        cooldown: the share of them with the falling factor, from 0 (as in the paper) to 1.
 
     Raises:
-        ValueError: there is no warmup, or the cooldown is no share.
+        ValueError: `warmup_steps` is below 1, or `cooldown` is outside [0, 1].
     """
 
     def __init__(self, *, d_model: int, warmup_steps: int, factor: float, max_steps: int, cooldown: float) -> None:
@@ -38,20 +38,20 @@ class Noam:
         self.cooldown = cooldown
 
     def __call__(self, step: int) -> float:
-        """The learning rate of update `step` = 1, 2, ..."""
+        """Compute the learning rate of update `step` = 1, 2, ..."""
         falling = cooled_down(step, self.max_steps, self.cooldown)
         return falling * self.factor * self.d_model**-0.5 * min(step**-0.5, step * self.warmup_steps**-1.5)
 
 
 class Constant:
-    """A linear warmup to `peak`, which then stays; the classes below say what follows instead.
+    """A linear warmup to `peak`, then a constant rate; subclasses override `decay`.
 
     Args:
         peak: the highest learning rate.
         warmup_steps: updates until it is reached.
 
     Raises:
-        ValueError: there is no warmup.
+        ValueError: `warmup_steps` is below 1.
     """
 
     def __init__(self, *, peak: float, warmup_steps: int) -> None:
@@ -59,16 +59,16 @@ class Constant:
         self.peak, self.warmup_steps = peak, warmup_steps
 
     def __call__(self, step: int) -> float:
-        """The learning rate of update `step` = 1, 2, ..."""
+        """Compute the learning rate of update `step` = 1, 2, ..."""
         return self.peak * (step / self.warmup_steps if step < self.warmup_steps else self.decay(step))
 
     def decay(self, step: int) -> float:
-        """What is left of the peak at a step from `warmup_steps` on."""
+        """Compute the rate as a share of the peak, at a step from `warmup_steps` on."""
         return 1.0
 
 
 class InverseSquareRoot(Constant):
-    """A linear warmup, then a rate that falls as step^-0.5: equation (3) by its peak."""
+    """A linear warmup, then a rate that falls as step^-0.5: equation (3), parametrised by its peak."""
 
     def decay(self, step: int) -> float:
         """See `Constant.decay`."""
@@ -76,10 +76,10 @@ class InverseSquareRoot(Constant):
 
 
 class WarmupStableDecay(Constant):
-    """A linear warmup, the peak, and over the last `cooldown` of the steps a straight fall to zero (Hu et al. 2024).
+    """A linear warmup, the peak, and a linear decay to zero over the last `cooldown` of the steps (Hu et al. 2024).
 
     Raises:
-        ValueError: there is no warmup, or the cooldown is no share.
+        ValueError: `warmup_steps` is below 1, or `cooldown` is outside [0, 1].
     """
 
     def __init__(self, *, peak: float, warmup_steps: int, max_steps: int, cooldown: float) -> None:
@@ -93,10 +93,10 @@ class WarmupStableDecay(Constant):
 
 
 class Linear(Constant):
-    """A linear warmup, then a straight line to `final` times the peak at the last step.
+    """A linear warmup, then a linear decay to `final` times the peak at the last step.
 
     Raises:
-        ValueError: there is no warmup, or `final` is no share.
+        ValueError: `warmup_steps` is below 1, or `final` is outside [0, 1].
     """
 
     def __init__(self, *, peak: float, warmup_steps: int, max_steps: int, final: float) -> None:
@@ -110,7 +110,7 @@ class Linear(Constant):
         return self.final + (1 - self.final) * self.shape(done)
 
     def shape(self, done: float) -> float:
-        """The height above `final` after a share of the way: 1 at 0, 0 at 1."""
+        """Map the `done` share of the decay to its height above `final`: 0 to 1, 1 to 0."""
         return 1 - done
 
 
@@ -123,19 +123,19 @@ class Cosine(Linear):
 
 
 def cooled_down(step: int, max_steps: int, cooldown: float) -> float:
-    """1, and over the last `cooldown` of `max_steps` a straight line to zero, which comes one step after the last."""
+    """Return 1 before the last `cooldown` of `max_steps`, then a linear decay that reaches zero after the last step."""
     left, falling = max(0, max_steps + 1 - step), cooldown * max_steps
     return left / falling if left < falling else 1.0
 
 
 def as_scheduler(rate: Callable[[int], float]) -> Callable[[Optimizer], LambdaLR]:
-    """What makes torch's scheduler of a function of the step that gives the learning rate itself.
+    """Return a function that makes a torch scheduler from `rate`, which maps a step to the learning rate itself.
 
-    Raises:
-        UserError: (what is returned) the optimizer has a rate of its own, which would multiply that of the function.
+    The returned function raises a UserError if the optimizer has another learning rate than 1, which would multiply
+    that of `rate`.
     """
 
-    def of(optimizer: Optimizer) -> LambdaLR:
+    def make_scheduler(optimizer: Optimizer) -> LambdaLR:
         if (own := optimizer.defaults.get("lr", 1)) != 1:
             raise UserError(
                 f"optimizer: {type(optimizer).__name__} is made with lr={own}, which would multiply the learning rate "
@@ -143,35 +143,35 @@ def as_scheduler(rate: Callable[[int], float]) -> Callable[[Optimizer], LambdaLR
             )
         return LambdaLR(optimizer, lambda update: rate(update + 1))
 
-    return of
+    return make_scheduler
 
 
 def learning_rate(config: Mapping[str, Any]) -> Callable[[int], float]:
-    """The learning rate of update 1, 2, ..., as training sets it.
+    """Return the learning rate of a config as a function of the update 1, 2, ..., as training sets it.
 
     Raises:
-        UserError: the schedule refuses its values.
+        UserError: the schedule does not accept its values.
     """
     schedule = config["schedule"]
     if not schedule.get("_partial_"):
         return make(schedule)
     optimizer = torch.optim.SGD([torch.zeros(1)], lr=config["optimizer"]["lr"])
-    setting, rates = make(schedule, optimizer), []
+    scheduler, rates = make(schedule, optimizer), []
     for _ in range(config["budget"]["max_steps"]):
         rates.append(optimizer.param_groups[0]["lr"])
         optimizer.step()
-        setting.step()
+        scheduler.step()
     return lambda step: rates[step - 1]
 
 
 def check_schedule(config: Mapping[str, Any]) -> None:
-    """See to it, before training, that the schedule of a config takes its values and goes nowhere below 0.
+    """Check before training that the schedule of a config accepts its values and never goes below 0.
 
     Raises:
-        UserError: it does not.
+        UserError: it does not accept them, or goes below 0.
     """
     schedule = config["schedule"]
-    if schedule.get("_partial_"):  # a scheduler of torch's, at which training looks as it goes
+    if schedule.get("_partial_"):  # a torch scheduler, whose rates are checked during training
         try_out(schedule, None)
         return
     rate = make(schedule)
@@ -180,10 +180,10 @@ def check_schedule(config: Mapping[str, Any]) -> None:
 
 
 def check_rate(rate: float, step: int) -> None:
-    """See to it that an update goes downhill.
+    """Check the learning rate of an update.
 
     Raises:
-        UserError: its learning rate is below 0, or no number.
+        UserError: it is below 0 or NaN.
     """
     if not rate >= 0:
         raise UserError(

@@ -1,4 +1,4 @@
-"""What a trained model is worth: what its task measures, its metrics, and what it generated beside the run."""
+"""Evaluate a trained model on the validation and test sets."""
 
 import time
 from math import nan
@@ -16,10 +16,10 @@ from etude.tasks.metrics import score_translations
 
 
 def evaluate(run: RunDir, config: dict[str, Any], model: nn.Module, store: TokenStore) -> dict[str, Any]:
-    """What the task measures of the validation and test sets, the metrics of the test set; hypotheses go to their file.
+    """Compute what the task measures on the validation and test sets, and the metrics of the test set.
 
-    Where nothing is generated, `sentences` counts the rows that were scored. A model that has come to what is no number
-    when it translates has diverged, and is given no scores of its translations.
+    Generated text is written into the run's directory. If the task generates none, `sentences` counts the rows that
+    were scored. A model that yields NaN when it translates has diverged; its metrics are NaN.
     """
     task, found = build.task(config), dict[str, Any]()
     with build.autocast(config, model):

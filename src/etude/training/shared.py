@@ -1,4 +1,4 @@
-"""A run whose training, or whose result, another run has."""
+"""Reuse the training, or the result, of another run with the same training."""
 
 import logging
 from typing import Any
@@ -16,11 +16,11 @@ log = logging.getLogger(__name__)
 
 
 def take_over_training(run: RunDir, *, result: bool) -> None:
-    """Take over what another run of the same training has learned; a fast dev run is there to try it out.
+    """Take over the weights of another run with the same training, unless this is a fast dev run, which tests training.
 
     Args:
-        run: frozen; nobody else works on its training.
-        result: whether the result of the same run of another study is taken over too.
+        run: a frozen run, on whose training no other process works.
+        result: whether the result of the same run in another study is taken over too.
     """
     config = run.config()
     if not config["trainer"]["fast_dev_run"] and (other := take_over(run, config, result=result)):
@@ -28,7 +28,7 @@ def take_over_training(run: RunDir, *, result: bool) -> None:
 
 
 def record_shared(run: RunDir) -> dict[str, Any]:
-    """Tell the loggers of a run whose result was taken over, and score it by the metrics that it was not asked for."""
+    """Log the result of a run that was taken over, after computing the metrics that it lacks."""
     config = run.config()
     loggers = make_loggers(run, config)
     result = add_missing_metrics(run, config)
@@ -38,5 +38,5 @@ def record_shared(run: RunDir) -> dict[str, Any]:
 
 
 def make_loggers(run: RunDir, config: dict[str, Any]) -> list[Logger]:
-    """Lightning's loggers, as the config has them."""
+    """Make the Lightning loggers of a config."""
     return make_parts("logger", config["logger"], Logger, run=run, config=config, save_dir=run.path)

@@ -1,8 +1,8 @@
-"""Stopping when asked: a checkpoint at the very step, then an end that is no success.
+"""Stop a run on a signal: save a checkpoint at the current step, then end without success.
 
-While it trains, a run takes Ctrl-C, SIGTERM (a scheduler that wants its machine back), SIGUSR1 or SIGHUP (the terminal
-is gone) as a request and ends after the step it is at. A second Ctrl-C means at once. At any other time a signal ends
-the process at once; what it had finished is on disk.
+During training, Ctrl-C, SIGTERM (a scheduler needs the machine), SIGUSR1 or SIGHUP (the terminal was closed) make the
+run stop after the current step. A second Ctrl-C ends it at once. Before and after training a signal ends the process at
+once; everything it had finished is on disk.
 """
 
 import logging
@@ -21,74 +21,75 @@ from etude.training.processes import Poll
 log = logging.getLogger(__name__)
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
-_IMPATIENCE = 1.0  # seconds after which a second Ctrl-C is another one, not the first that came by two ways
+_SECOND_CTRL_C = 1.0  # seconds after which a further SIGINT is a second Ctrl-C, not the first one delivered twice
 
 
 class Stopped(Exception):  # noqa: N818
-    """A run ended because it was asked to; it goes on from a checkpoint."""
+    """A run was stopped by a signal; it can be resumed from a checkpoint."""
 
 
 def end_on_sigterm() -> None:
-    """Let SIGTERM end the process as Ctrl-C does: what was begun is put away first."""
+    """Make SIGTERM raise KeyboardInterrupt as Ctrl-C does, so that the process cleans up before it ends."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 class StopWhenAsked(Checkpoint):
-    """Notes signals, and soon saves a checkpoint and raises `Stopped`, in every process alike, behind other callbacks.
+    """Catches signals; after the step saves a checkpoint and raises `Stopped`, in every process at the same step.
 
-    A run of one process stops after the step under way, one of several within about a second.
+    A run of one process stops after the current step, one of several within about a second. It is a `Checkpoint`
+    callback so that Lightning calls it after the others.
 
     Args:
-        checkpoints: what saves it.
-        val_every: steps between validations: one that is due comes first, for its row belongs to the step.
+        checkpoints: saves the checkpoint.
+        val_every: steps between validations. A validation that is due is done first, as its row belongs to the step.
     """
 
     def __init__(self, checkpoints: Checkpoints, *, val_every: int) -> None:
         self.checkpoints, self.val_every = checkpoints, val_every
         self._poll = Poll()
-        self._asked = 0.0  # when, on the monotonic clock; 0 if nobody has
-        self._before: dict[signal.Signals, signal.Handlers] = {}
+        self._requested_at = 0.0  # on the monotonic clock; 0 without a signal
+        self._previous_handlers: dict[signal.Signals, signal.Handlers] = {}
 
     def on_train_start(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]
-        """From here on signals are noted, not Lightning's to handle."""
-        # behind nohup, or in the background of a script, some are ignored, as a sweep leaves them
-        heeded = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
-        self._before = {number: signal.signal(number, self._note) for number in heeded}  # type: ignore[misc]
+        """Replace Lightning's signal handlers."""
+        # Signals that are ignored stay so: under nohup, in a script's background, or in the processes of a sweep.
+        handled = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+        self._previous_handlers = {number: signal.signal(number, self._on_signal) for number in handled}  # type: ignore[misc]
 
     def on_train_batch_end(  # type: ignore[override]
         self, trainer: Trainer, module: TrainingModule, outputs: object, batch: Batch, batch_idx: int
     ) -> None:
-        """Stop after a complete step."""
+        """Stop after a complete step, unless a validation is due."""
         if module.step_completed_by(batch) and trainer.global_step % self.val_every:
-            self._stop_if(self._poll(bool(self._asked), module.device), trainer)
+            self._stop_if(self._poll(bool(self._requested_at), module.device), trainer)
 
     def on_validation_end(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]
         """Stop after a validation."""
-        self._stop_if(self._poll.now(bool(self._asked), module.device), trainer)
+        self._stop_if(self._poll.now(bool(self._requested_at), module.device), trainer)
 
     def on_train_end(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]
-        """Training is over, and saved; whoever asked did not ask for what comes after it."""
+        """Restore the signal handlers, and stop instead of going on to the evaluation if a signal has come."""
         self._restore()
-        self._stop_if(self._poll.now(bool(self._asked), module.device), trainer)
+        self._stop_if(self._poll.now(bool(self._requested_at), module.device), trainer)
 
     def on_exception(self, trainer: Trainer, module: TrainingModule, exception: BaseException) -> None:  # type: ignore[override]
-        """Training is over."""
+        """Restore the signal handlers."""
         self._restore()
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
-        if number == signal.SIGINT and self._asked and now - self._asked > _IMPATIENCE:
+        if number == signal.SIGINT and self._requested_at and now - self._requested_at > _SECOND_CTRL_C:
             raise KeyboardInterrupt
-        if not self._asked:
-            self._asked = now
+        if not self._requested_at:
+            self._requested_at = now
             log.warning("%s: stopping after this step", signal.Signals(number).name)
 
-    def _stop_if(self, asked: bool, trainer: Trainer) -> None:
-        if asked:
+    def _stop_if(self, requested: bool, trainer: Trainer) -> None:
+        if requested:
             self.checkpoints.save(trainer)
             raise Stopped
 
     def _restore(self) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._previous_handlers.items():
             signal.signal(number, handler)
-        self._before = {}
+        self._previous_handlers = {}

@@ -1,4 +1,4 @@
-"""One run on Weights & Biases: its config, its rows, its result. No result depends on it, and none is lost by it."""
+"""Log one run to Weights & Biases: its rows and its result. No result depends on it, and its errors end no run."""
 
 import logging
 import math
@@ -19,39 +19,39 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-OTHER_AXES = ("tokens", "seconds")  # what the curve is drawn over, beside steps
+OTHER_AXES = ("tokens", "seconds")  # of the curve of validation perplexity, in addition to steps
 
 
 class WandbLogger(Logger):
-    """A run that W&B knows. Rows are numbered as in `metrics.csv`, so that each is logged once, whoever logs it.
+    """A logger for a W&B run. Rows are numbered as in `metrics.csv`, so that each is logged once, across processes.
 
-    A run that goes on begins with the rows that W&B lacks: those of `metrics.csv` that never left a killed process, or
-    all of them where the server has none. What it trains a second time is left out.
+    A resumed run first logs the rows of `metrics.csv` that W&B lacks, because the process was killed before it sent
+    them or because the server has none. Rows of steps that are trained a second time are not logged again.
 
     Args:
-        run: the directory.
-        started: what W&B made of it.
-        artifacts: what of a finished run is kept there: "checkpoint", "hypotheses".
+        run: the run's directory.
+        started: the W&B run.
+        artifacts: what to upload when the run is finished: "checkpoint", "hypotheses".
     """
 
     def __init__(self, run: RunDir, started: "Run", artifacts: Sequence[str] = ()) -> None:
         super().__init__()
         self.experiment, self.artifacts = started, artifacts
-        self._held: dict[str, float] = {}
-        self._before = [] if started.offline else [*run.path.glob(f"wandb/offline-run-*/run-{started.id}.wandb")]
-        self._logged = rows_file(run, str(started.id)).open("ab", buffering=0)
-        logged = self._logged.tell() if started.offline else started.starting_step  # the server knows what it has
+        self._pending: dict[str, float] = {}  # metrics of callbacks, logged with the next row
+        self._offline_files = [] if started.offline else [*run.path.glob(f"wandb/offline-run-*/run-{started.id}.wandb")]
+        self._logged = rows_file(run, str(started.id)).open("ab", buffering=0)  # a byte for each row
+        logged = self._logged.tell() if started.offline else started.starting_step  # online, the server's count
         self._logged.truncate(logged)
-        self._next: float = logged
-        self._numbers: dict[tuple[int, bool], int] = {}
-        self._free = 0  # the number of the next row that is new
+        self._next: float = logged  # rows with smaller numbers have been logged
+        self._numbers: dict[tuple[int, bool], int] = {}  # (step, whether of a validation) -> number of the row
+        self._free = 0  # the number of the next new row
         for row in read_metrics(run.metrics_file):
             self.log_metrics({k: float(v) for k, v in row.items() if v and k != "step"}, int(row["step"]))
-        self._free = max(self._free, logged)  # where the file has lost rows, new ones do not take their numbers
+        self._free = max(self._free, logged)  # if the file has lost rows, new ones must not take their numbers
 
     @property
     def name(self) -> str:
-        """Of the kind of logger."""
+        """The name of this kind of logger."""
         return "wandb"
 
     @property
@@ -60,12 +60,12 @@ class WandbLogger(Logger):
         return str(self.experiment.id)
 
     def log_hyperparams(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing: the whole config is there from the beginning."""
+        """Do nothing: the whole config is logged when the W&B run starts."""
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        """Log one row of `metrics.csv`, unless it has been logged; what callbacks log goes with the next one."""
+        """Log one row of `metrics.csv`, unless it has been logged; metrics of callbacks go with the next row."""
         if not {"loss", "valid_loss"} & metrics.keys():
-            self._held |= metrics
+            self._pending |= metrics
             return
         key = (step or 0, "valid_loss" in metrics)
         if key not in self._numbers:
@@ -73,11 +73,11 @@ class WandbLogger(Logger):
         number = self._numbers[key]
         if number < self._next:
             return
-        row, self._held = {**self._held, "step": step, **metrics}, {}
+        row, self._pending = {**self._pending, "step": step, **metrics}, {}
         if "valid_perplexity" in row:
             row |= {f"by_{axis}/valid_perplexity": row["valid_perplexity"] for axis in OTHER_AXES}
         try:
-            self.experiment.log(row, step=number, commit=True)  # committed: a row held back dies with its process
+            self.experiment.log(row, step=number, commit=True)  # an uncommitted row would be lost with its process
         except Exception as error:  # W&B's own process has died
             log.warning("W&B takes no more rows (%s); the run goes on without it", error)
             self._next = math.inf
@@ -91,12 +91,12 @@ class WandbLogger(Logger):
         lines: Mapping[str, list[str]],
         artifacts: Mapping[str, Sequence[Path]],
     ) -> None:
-        """The figures of a result, and its sentences side by side; a run that diverged is tagged so.
+        """Log a result: its numbers, a table of its sentences, and artifacts. A run that diverged gets a tag.
 
         Args:
-            summary: figures by name.
-            lines: of the test set by what they are: source, reference, hypothesis; empty where there are none.
-            artifacts: the files of each, of which those that were asked for are kept.
+            summary: numbers by name.
+            lines: lines of the test set by kind: source, reference, hypothesis; empty if there are none.
+            artifacts: the files of each artifact; those in `self.artifacts` are uploaded.
         """
         from wandb import Artifact, Table
 
@@ -113,7 +113,7 @@ class WandbLogger(Logger):
             self.experiment.log_artifact(artifact)
 
     def close(self, exit_code: int) -> None:
-        """Send what is left, for a while; say how to send the rest where that was not long enough."""
+        """Send the remaining data; after a timeout, log how to send the rest."""
         self._logged.close()
         folder = self.experiment.settings.sync_dir
         try:
@@ -122,5 +122,5 @@ class WandbLogger(Logger):
             log.warning("W&B has not taken everything; `wandb sync --include-online %s` sends it", shlex.quote(folder))
             end_service()
         else:
-            for part in self._before:  # what was logged offline has been sent with the rest
+            for part in self._offline_files:  # rows that were logged offline have been sent as well
                 part.with_name(f"{part.name}.synced").touch()

@@ -1,4 +1,4 @@
-"""Every question put to one run, one after another."""
+"""Run every analysis of `etude analyze` on one run."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,41 +9,43 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from etude.errors import UserError
 from etude.inspect.analyze.heads import score_removals
 from etude.inspect.analyze.looking import collect_maps, measure_spreads
-from etude.inspect.analyze.questions import score_averages, score_by_length, score_searches, score_shuffled_order
 from etude.inspect.analyze.subject import Subject, longest_training_sentence, sample_text
+from etude.inspect.analyze.variant_scores import score_averages, score_by_length, score_searches, score_shuffled_order
 from etude.terminal import console
 
 Rows = list[dict[str, Any]]
 
 
 def analyze_run(subject: Subject, config: dict[str, Any]) -> dict[str, Any]:
-    """What the package's docstring describes. The same config gives the same answers.
+    """Compute the content of `analysis.json`, which the package's docstring describes.
+
+    The same config gives the same results.
 
     Args:
         subject: the run.
-        config: of `etude analyze`.
+        config: the config of `etude analyze`.
 
     Raises:
-        UserError: the run's training went astray, or its text cannot be had.
+        UserError: the model's likelihoods are not finite, or its text is not available.
     """
     seed = config["seed"]
     text = sample_text(subject, config["sentences"], seed)
     longest = longest_training_sentence(subject)
     with _progress() as progress:
 
-        def asked(rows: Iterable[dict[str, Any]], question: str) -> Rows:
-            task = progress.add_task(question, total=None)
-            answered = list(progress.track(rows, task_id=task))
+        def collect(rows: Iterable[dict[str, Any]], description: str) -> Rows:
+            task = progress.add_task(description, total=None)
+            collected = list(progress.track(rows, task_id=task))
             progress.remove_task(task)
-            return answered
+            return collected
 
         intact = subject.likelihoods(text)
         if not np.isfinite(intact.rows).all():
             raise UserError(f"the model of {subject.run.path} answers with no numbers (NaN): its training went astray")
         own = subject.translations(text) if subject.metric else None
         wide = measure_spreads(subject, text)
-        heads = asked(score_removals(subject, text, intact, translated=config["removal_bleu"], seed=seed), "heads")
-        lengths = asked(score_by_length(subject, text, longest), "lengths") if own else []
+        heads = collect(score_removals(subject, text, intact, translated=config["removal_bleu"], seed=seed), "heads")
+        lengths = collect(score_by_length(subject, text, longest), "lengths") if own else []
         searched = score_searches(subject, text, own, config["beams"], config["alphas"], seed=seed) if own else ()
         return {
             "settings": {
@@ -55,17 +57,17 @@ def analyze_run(subject: Subject, config: dict[str, Any]) -> dict[str, Any]:
             },
             "intact": {"perplexity": intact.score} | ({subject.metric: own.score} if own else {}),
             "heads": [head | wide[head["attention"], head["layer"], head["head"]] for head in heads],
-            "maps": asked(collect_maps(subject, text, config["maps"]), "maps"),
+            "maps": collect(collect_maps(subject, text, config["maps"]), "maps"),
             "order": score_shuffled_order(subject, text, intact, seed=seed) if own else None,
             "lengths": lengths,
             "trained": {"longest": longest},
-            "decoding": asked(searched, "decoding"),
-            "averaging": asked(score_averages(subject, text, intact, seed=seed), "averaging"),
+            "decoding": collect(searched, "decoding"),
+            "averaging": collect(score_averages(subject, text, intact, seed=seed), "averaging"),
         }
 
 
 def _progress() -> Progress:
-    """What is being asked, and how many answers there are; nothing where there is no terminal."""
+    """Make a progress display with the current analysis and its number of results; disabled without a terminal."""
     terminal = console(stderr=True)
     return Progress(
         SpinnerColumn(),

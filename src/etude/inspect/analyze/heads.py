@@ -1,7 +1,6 @@
-"""The heads of a model from outside: silencing one, and watching where all of them look.
+"""Ablate single heads of a model, and observe the attention weights of all of them.
 
-Both hang on to the model by hooks for as long as they are needed. It does not know that it is analysed, and comes out
-as it went in.
+Both use forward hooks that are removed afterwards; the model itself is not changed.
 """
 
 import re
@@ -22,15 +21,15 @@ from etude.model.recurrent import RecurrentDecoder
 
 @dataclass(frozen=True)
 class Place:
-    """One attention of a model, or the alignment of a recurrent decoder.
+    """An attention module of a model, or the alignment of a recurrent decoder.
 
     Attributes:
         kind: "encoder", "decoder" (self-attention there) or "cross" (from decoder to encoder).
-        layer: from 1.
+        layer: its layer, from 1.
         attention: the module.
         heads: H, of queries.
-        output: the matrix that reads what the heads have read, one head's V numbers after the other's.
-        width: V.
+        output: the output projection; its input is the concatenation of the heads' outputs.
+        width: d_v, the size of a head's output.
     """
 
     kind: str
@@ -45,7 +44,10 @@ KINDS = ("encoder", "decoder", "cross")
 
 
 def places(model: nn.Module) -> list[Place]:
-    """Every attention of the model: the encoder's, the decoder's, then those across; none of what is not étude's."""
+    """List every attention module of the model: in the encoder, in the decoder, then cross-attention.
+
+    Attention classes that are not étude's are not found.
+    """
     found = []
     for name, module in model.named_modules():
         if isinstance(module, MultiHeadAttention):
@@ -54,19 +56,19 @@ def places(model: nn.Module) -> list[Place]:
             output, heads = module.out_proj, module.heads
             found.append(Place(kind, layer, module, heads, output, output.in_features // heads))
         elif isinstance(module, RecurrentDecoder) and isinstance(module.alignment, Alignment):
-            output = module.alignment.join  # of the context, then of the state, which is no head's
+            output = module.alignment.join  # its input is the context, followed by the decoder's state
             found.append(Place("cross", 1, module, 1, output, output.in_features // 2))
     return sorted((place for place in found if place.kind), key=lambda place: KINDS.index(place.kind))
 
 
 @contextmanager
 def silence_head(place: Place, head: int) -> Iterator[None]:
-    """What a head (from 0) has read is zero on its way to W_O: as if its rows of W_O were zero."""
+    """Set the output of a head (from 0) to zero before W_O, as if its rows of W_O were zero."""
 
     def silence(module: nn.Module, inputs: tuple[Tensor]) -> Tensor:
-        read = inputs[0].clone()  # (B, T, H V), or more behind it
-        read[..., head * place.width : (head + 1) * place.width] = 0.0
-        return read
+        outputs = inputs[0].clone()  # (B, T, H d_v), or longer for an alignment
+        outputs[..., head * place.width : (head + 1) * place.width] = 0.0
+        return outputs
 
     with _hook_inputs(place.output, silence):
         yield
@@ -74,19 +76,20 @@ def silence_head(place: Place, head: int) -> Iterator[None]:
 
 @contextmanager
 def watch_heads(model: nn.Module, see: Callable[[Place, Tensor], None]) -> Iterator[None]:
-    """`see` is told the weights (B, H, T, S) of every attention as it is computed, whichever kernel computes it."""
+    """Call `see` with the weights (B, H, T, S) of every attention as it is computed, whichever backend computes it."""
     with ExitStack() as stack:
         for place in places(model):
             watched = getattr(place.attention, "watched", None)
-            if watched:  # the weights themselves pass through here
+            if watched:  # a module that passes the weights themselves through
                 stack.enter_context(_hook_inputs(watched, lambda module, inputs, place=place: see(place, inputs[0])))
             else:
-                stack.enter_context(_hook_inputs(place.attention.backend, _weigh(place, see)))  # type: ignore[arg-type]
+                hook = _weights_hook(place, see)
+                stack.enter_context(_hook_inputs(place.attention.backend, hook))  # type: ignore[arg-type]
         yield
 
 
-def _weigh(place: Place, see: Callable[[Place, Tensor], None]) -> Callable[..., None]:
-    """What a backend is about to read with, for one that never keeps its weights."""
+def _weights_hook(place: Place, see: Callable[[Place, Tensor], None]) -> Callable[..., None]:
+    """Make a hook that computes the weights from a backend's inputs, for backends that do not store them."""
 
     def watch(module: nn.Module, inputs: tuple[Any, ...]) -> None:
         queries, keys, _, mask, bias = inputs
@@ -97,7 +100,7 @@ def _weigh(place: Place, see: Callable[[Place, Tensor], None]) -> Callable[..., 
 
 @contextmanager
 def _hook_inputs(module: nn.Module, hook: Callable[..., Any]) -> Iterator[None]:
-    """The hook sees, and may replace, what goes into `module`."""
+    """Register a hook that sees, and may replace, the inputs of `module`."""
     handle = module.register_forward_pre_hook(hook)
     try:
         yield
@@ -108,13 +111,14 @@ def _hook_inputs(module: nn.Module, hook: Callable[..., Any]) -> Iterator[None]:
 def score_removals(
     subject: Subject, text: Text, intact: Sums, *, translated: bool, seed: int
 ) -> Iterator[dict[str, Any]]:
-    """For each head of each attention, the perplexity without it and how much that is more (Michel et al. 2019).
+    """Yield, for each head of each attention, the perplexity without it and its change (Michel et al. 2019).
 
     Args:
-        subject, text: what is asked, and on which sentences.
-        intact: of the whole model on that text.
+        subject: the run.
+        text: the sentences.
+        intact: likelihoods of the whole model on `text`.
         translated: whether to translate without each head too, which takes much longer.
-        seed: of the interval's draws.
+        seed: of the bootstrap for the interval.
     """
     for place in places(subject.model):
         for head in range(place.heads):

@@ -1,4 +1,4 @@
-"""Where the heads look: how widely and how far on the whole, and in a few sentences, as pictures."""
+"""Where the heads look: mean entropy and distance of their weights, and attention maps of a few sentences."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -12,18 +12,18 @@ from etude.data.tokenizer import PAD
 from etude.inspect.analyze.heads import KINDS, Place, watch_heads
 from etude.inspect.analyze.subject import Subject, Text
 
-_LONGEST = 20  # tokens on either side, so that a picture can be read
+_LONGEST = 20  # tokens on either side of a map, so that it stays readable
 _CELLS = 90_000  # weights in all maps together: about 200 KB
 
-Head = tuple[str, int, int]  # kind, layer, head; both from 1
+Head = tuple[str, int, int]  # kind, layer from 1, head from 1
 
 
 @torch.no_grad()
 def measure_spreads(subject: Subject, text: Text) -> dict[Head, dict[str, float]]:
-    """For each head its "entropy" and "distance", means over all real tokens that look.
+    """Compute the "entropy" and "distance" of each head, means over all queries that are real tokens.
 
-    Targets are fed as in training, the reference one token after another. Source and target share no axis: from the
-    decoder to the encoder a small distance says that the head goes through both in step.
+    The decoder reads the reference, as in training. Source and target share no axis: in cross-attention a small
+    distance means that the head goes through both at the same pace.
     """
     sums: dict[tuple[str, int], Tensor] = defaultdict(lambda: torch.zeros(2, 1, dtype=torch.float64))
     tokens: dict[str, int] = defaultdict(int)
@@ -48,22 +48,22 @@ def measure_spreads(subject: Subject, text: Text) -> dict[Head, dict[str, float]
 
 
 def entropy(weights: Tensor) -> Tensor:
-    """(B, H, T, S) to (B, H, T), in nats: 0 where all weight lies on one key, ln n where n keys share it evenly."""
+    """Map weights (B, H, T, S) to entropies (B, H, T) in nats: 0 for all weight on one key, ln n for n equal keys."""
     return torch.special.entr(weights).sum(dim=-1)
 
 
 def distance(weights: Tensor) -> Tensor:
-    """(B, H, T, S) to (B, H, T): the mean of |i - j| from query i to the keys j it looks at, by their weights."""
+    """Map weights (B, H, T, S) to (B, H, T): the weighted mean of |i - j| over the keys j of query i."""
     queries, keys = (torch.arange(n, device=weights.device) for n in weights.shape[-2:])
     return (weights * (queries[:, None] - keys).abs()).sum(dim=-1)
 
 
 @torch.no_grad()
 def collect_maps(subject: Subject, text: Text, count: int) -> Iterator[dict[str, Any]]:
-    """Up to `count` sentences, of different lengths, with their tokens and weights.
+    """Yield the tokens and attention weights of up to `count` sentences of different lengths.
 
-    The choice depends on the text alone, so that models can be compared on the same sentences. A model with many heads
-    goes without those whose maps would make the file too large.
+    The choice depends on the text alone, so that models can be compared on the same sentences. Sentences whose maps
+    would make the file too large, because the model has many heads, are skipped.
     """
     room = _CELLS
     for row in _choose_rows(text, count):
@@ -88,13 +88,13 @@ def collect_maps(subject: Subject, text: Text, count: int) -> Iterator[dict[str,
 
 
 def _choose_rows(text: Text, count: int) -> list[int]:
-    """Rows short enough for a picture, from the longest down, evenly spaced in the order of their lengths."""
+    """Choose rows short enough for a map, from the longest down, evenly spaced in the order of their lengths."""
     longest = np.maximum(text.source_lengths, text.target_lengths)
     short = [row for row in np.argsort(longest, kind="stable").tolist() if longest[row] <= _LONGEST]
     return [short[-1 - n * len(short) // count] for n in range(min(count, len(short)))]
 
 
 def _per_cent(weights: Tensor) -> list[Any]:
-    """Weights of any shape as whole numbers from 0 to 100."""
+    """Convert weights of any shape to whole numbers from 0 to 100."""
     rounded: list[Any] = (100 * weights).round().int().tolist()
     return rounded

@@ -1,4 +1,4 @@
-"""What is analysed: a trained run, and a text to try it on."""
+"""The trained run that is analysed, and the text that it is analysed on."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ _SUMS = {"bleu": sum_bleu, "bracket_f1": sum_brackets}
 
 @dataclass(frozen=True)
 class Text:
-    """Some pairs, as lines and as tokens.
+    """Sentence pairs, as lines and as batches of tokens.
 
     Attributes:
         sources, references: n lines each.
-        source_lengths, target_lengths: tokens in each, EOS not counted, (n,).
-        batches: all of them, each row once, where the model is.
+        source_lengths, target_lengths: (n,), the tokens in each line, without EOS.
+        batches: batches that hold every pair once, on the model's device.
     """
 
     sources: list[str]
@@ -44,12 +44,13 @@ class Text:
 
 @dataclass(frozen=True)
 class Subject:
-    """A trained run.
+    """A trained run that is analysed.
 
     Attributes:
-        run, config: where it lies, and what it was.
-        model: in evaluation mode, where it shall compute.
-        tokenizer: its subwords.
+        run: the run's directory.
+        config: its config.
+        model: its model, in evaluation mode, on the device of the analysis.
+        tokenizer: its tokenizer.
     """
 
     run: RunDir
@@ -59,10 +60,11 @@ class Subject:
 
     @classmethod
     def of(cls, run: RunDir, device: str) -> "Subject":
-        """The run with its weights.
+        """Load a finished run onto a device.
 
         Raises:
-            UserError: there is no such run, it is not finished, or its checkpoint is missing or torn.
+            UserError: there is no such run, it is not finished, its checkpoint is missing or damaged, or its task
+                cannot be analysed.
         """
         if run.config_file.is_file() and not run.finished:
             raise UserError(f"{run.path} is not finished: let its training end first, the same command goes on with it")
@@ -72,7 +74,7 @@ class Subject:
 
     @property
     def metric(self) -> str:
-        """What its translations are scored by: "bracket_f1" if they are trees, else "bleu"; empty if it writes none."""
+        """The metric of its translations: "bracket_f1" for trees, else "bleu"; empty if its task writes no text."""
         if "translate" not in build.task(self.config).verbs:
             return ""
         targets = [str(part["_target_"]).rpartition(".")[2] for part in (self.config.get("metrics") or {}).values()]
@@ -80,12 +82,12 @@ class Subject:
 
     @property
     def longest_line(self) -> int:
-        """Pieces of the longest line that fits both the run's limit and its batches."""
+        """The most tokens of a line that fits both `budget.max_tokens` and a batch."""
         budget = self.config["budget"]
         return min(budget["max_tokens"], budget["source_tokens"] - 1, budget["target_tokens"] - 1)
 
     def text(self, pairs: Sequence[Pair]) -> Text:
-        """Some pairs as the run's own evaluation would read them: blank ones are left out, long ones cut.
+        """Tokenise and batch pairs as the run's own evaluation does: blank ones are left out, long ones cut.
 
         Raises:
             UserError: no pair is usable.
@@ -100,12 +102,12 @@ class Subject:
         return Text(*lines, *lengths, [batch.to(device) for batch in batches])
 
     def likelihoods(self, text: Text, changed: Callable[[Batch], Batch] = lambda batch: batch) -> Sums:
-        """Of every reference, given its source; `changed` says what the model is shown of a batch instead."""
+        """Compute the negative log-likelihood of every reference given its source; `changed` may alter each batch."""
         with build.autocast(self.config, self.model):
             return sum_nll(self.model, map(changed, text.batches))
 
     def translations(self, text: Text, **decoding: Any) -> Sums:
-        """Of every source, by the run's own search but for what `decoding` says."""
+        """Translate every source and score it; `decoding` overrides options of the run's own search."""
         search: BeamSearch = parts.make(self.config["decoding"] | decoding)
         translator = build.translator(self.config, self.model, self.tokenizer, search)
         with build.autocast(self.config, self.model):
@@ -114,10 +116,10 @@ class Subject:
 
 
 def sample_text(subject: Subject, sentences: int, seed: int) -> Text:
-    """Some pairs of the run's test set, drawn by the seed, in their order: all runs on one test set get the same.
+    """Draw pairs from the run's test set by a seed, in their original order; all runs on one test set get the same.
 
     Raises:
-        UserError: the run left no text and its data cannot be had, or is no longer the same.
+        UserError: the run's directory has no test text, and its data is not available or has changed.
     """
     pairs = _test_pairs(subject)
     rows = np.random.default_rng(seed).permutation(len(pairs))[:sentences]
@@ -125,7 +127,7 @@ def sample_text(subject: Subject, sentences: int, seed: int) -> Text:
 
 
 def longest_training_sentence(subject: Subject) -> int | None:
-    """Pieces in the longest source line that the run was trained on; None where the text is not prepared here."""
+    """Return the tokens in the longest source line that the run was trained on; None if the text is not prepared."""
     try:
         store = build.prepared_store(subject.config)
     except UserError:
@@ -134,7 +136,7 @@ def longest_training_sentence(subject: Subject) -> int | None:
 
 
 def _test_pairs(subject: Subject) -> list[Pair]:
-    """What the run was tested on: from its directory, or where an older run lacks it, from the data."""
+    """Read the run's test pairs from its directory or, if an older run lacks them, from the prepared data."""
     files = subject.run.sources_file("test"), subject.run.references_file("test")
     if all(file.is_file() for file in files):
         sources, references = (file.read_text(encoding="utf-8").split("\n")[:-1] for file in files)

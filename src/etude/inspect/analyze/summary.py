@@ -1,4 +1,4 @@
-"""What was found, for a person at a terminal."""
+"""Render the results of an analysis for the terminal."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -15,7 +15,7 @@ _LABELS = {"bleu": "BLEU", "bracket_f1": "bracket F1"}
 
 
 def render_summary(found: dict[str, Any]) -> RenderableType:
-    """The answers as tables; maps are for the page."""
+    """Render an analysis as tables, without the attention maps, which the HTML page shows."""
     intact, settings, order = found["intact"], found["settings"], found["order"]
     metric, label = settings["metric"], _LABELS.get(settings["metric"], "")
     decoding = ", ".join(f"{key} {value}" for key, value in settings["decoding"].items())
@@ -43,7 +43,7 @@ def render_summary(found: dict[str, Any]) -> RenderableType:
 
 
 def _heads(heads: Sequence[Row], intact: float | None) -> list[RenderableType]:
-    """A row a layer; with many heads its figures take several lines."""
+    """Render a table with a row for each layer; with many heads a row takes several lines."""
     most = max(head["head"] for head in heads)
     table = _table("attention", "layer", "entropy", "distance")
     table.add_column(f"1 to {most}")
@@ -66,7 +66,7 @@ def _heads(heads: Sequence[Row], intact: float | None) -> list[RenderableType]:
 
 
 def _format_rise(head: Row, intact: float | None) -> str:
-    """By how much without this head, seven characters wide."""
+    """Format the rise of perplexity without a head, in per cent, seven characters wide."""
     share = 100 * head["change"] / intact if intact and head["change"] is not None else None
     return f"{_format_signed(share, 1):>6}{_star(head)}"
 
@@ -86,7 +86,7 @@ def _lengths(lengths: Iterable[Row], metric: str, label: str) -> RenderableType:
 
 
 def _decoding_table(searches: Sequence[Row], metric: str) -> RenderableType:
-    """A row a beam, a column an alpha."""
+    """Render a table with a row for each beam and a column for each alpha."""
     alphas = list(dict.fromkeys(row["alpha"] for row in searches))
     table = _table("beam", *(f"alpha {alpha}" for alpha in alphas))
     for beam, rows in groupby(searches, key=lambda row: row["beam"]):
@@ -119,7 +119,7 @@ def _range(values: Sequence[float]) -> str:
 
 
 def _star(row: Row) -> str:
-    """Where the interval of the change leaves out zero; else a space, which keeps figures in line."""
+    """Return a star if the interval of the change does not contain zero; else a space, to keep numbers aligned."""
     low, high = row["interval"]
     return "*" if low is not None and high is not None and (low > 0 or high < 0) else " "
 

@@ -1,4 +1,4 @@
-"""What each sentence adds to a corpus score, so that two ways of asking can be compared sentence by sentence."""
+"""Corpus scores as sums over sentences, so that two conditions can be compared by a paired bootstrap."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -20,11 +20,11 @@ _SAMPLES = 1000
 
 @dataclass(frozen=True)
 class Sums:
-    """A corpus score made of sums over n sentences.
+    """A corpus score that is computed from sums over n sentences.
 
     Attributes:
-        rows: what each sentence adds, (n, k).
-        corpus: from sums (..., k) to scores (...).
+        rows: (n, k), the statistics of each sentence.
+        corpus: maps sums (..., k) to scores (...).
     """
 
     rows: np.ndarray
@@ -32,23 +32,22 @@ class Sums:
 
     @property
     def score(self) -> float:
-        """Of every sentence once."""
+        """The score of all sentences."""
         return float(self.corpus(self.rows.sum(axis=0)))
 
     def among(self, sentences: np.ndarray) -> "Sums":
-        """Of some sentences alone."""
+        """Restrict to some sentences, given by row numbers."""
         return replace(self, rows=self.rows[sentences])
 
 
 def change(before: Sums, after: Sums, seed: int) -> dict[str, Any]:
-    """By how much the score changes, and under "interval" the 95 % interval of that over sentences.
+    """Compute the "change" of the score, and its 95 % "interval" over sentences.
 
-    The interval holds the middle of a paired bootstrap (Koehn 2004): sentences are drawn with replacement, the same for
-    both. The weights are taken as they are; another seed of training is another question. From one sentence there is no
-    interval: it is NaN.
+    The interval comes from a paired bootstrap (Koehn 2004): sentences are drawn with replacement, the same for both. It
+    does not cover the variation between training seeds. With a single sentence it is NaN.
 
     Raises:
-        ValueError: they are not of equally many sentences.
+        ValueError: the two have different numbers of sentences.
     """
     sentences = len(before.rows)
     if sentences != len(after.rows):
@@ -64,11 +63,14 @@ def change(before: Sums, after: Sums, seed: int) -> dict[str, Any]:
 
 @torch.no_grad()
 def sum_nll(model: nn.Module, batches: Iterable[Batch]) -> Sums:
-    """-log P(target | source) and the target tokens of every row of `batches`, from which perplexity is worked out.
+    """Compute -log P(target | source) and the number of target tokens for every row of `batches`.
 
     Args:
-        model: in evaluation mode; called with source (B, S), its mask and target_in (B, T), gives logits (B, T, V).
-        batches: where the model is; they hold each row once, numbered from 0, in any order.
+        model: in evaluation mode; maps source (B, S), its mask and target_in (B, T) to logits (B, T, V).
+        batches: on the model's device; they hold each row once, numbered from 0, in any order.
+
+    Returns:
+        Sums whose score is the perplexity per token.
     """
     found: dict[int, tuple[float, int]] = {}
     for batch in batches:
@@ -81,30 +83,30 @@ def sum_nll(model: nn.Module, batches: Iterable[Batch]) -> Sums:
 
 
 def perplexity(sums: np.ndarray) -> np.ndarray:
-    """Per subword, of nats and tokens (..., 2)."""
+    """Compute the perplexity per token from sums of nats and of tokens (..., 2)."""
     with np.errstate(over="ignore"):
         perplexities: np.ndarray = np.exp(sums[..., 0] / sums[..., 1])
     return perplexities
 
 
 def sum_bleu(lines: Sequence[str], references: Sequence[str]) -> Sums:
-    """What translations have in common with the references, as `etude.tasks.bleu_sums` counts it."""
+    """Compute the BLEU statistics of translations (see `etude.tasks.bleu_sums`)."""
     return Sums(bleu_sums.sums([lines], references)[0], bleu_sums.corpus_bleu)
 
 
 def sum_brackets(trees: Sequence[str], references: Sequence[str]) -> Sums:
-    """How many brackets the lines of trees have, how many their references, and how many match (see `bracket_f1`)."""
+    """Count the brackets of each tree, of its reference, and those that match (see `bracket_f1`)."""
     counts = [count_brackets(*pair)[::-1] for pair in zip(trees, references, strict=True)]
     return Sums(np.array(counts, dtype=np.float64), bracket_f1)
 
 
 def bracket_f1(sums: np.ndarray) -> np.ndarray:
-    """0 to 100, of brackets in trees, in references and matched (..., 3); 0 where there are none."""
+    """Compute bracket F1, 0 to 100, from sums of brackets in trees, in references and matched (..., 3); 0 if none."""
     scores: np.ndarray = 200 * sums[..., 2] / np.maximum(sums[..., 0] + sums[..., 1], 1)
     return scores
 
 
 def length_ratio(translations: Sums) -> float:
-    """Words for each word of the references, as BLEU counts words; of trees brackets."""
+    """Return the words of the translations per word of the references, as BLEU counts words; for trees, brackets."""
     words, of_references = translations.rows.sum(axis=0)[:2]
     return float(words / of_references)

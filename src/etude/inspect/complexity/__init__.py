@@ -1,1 +1,1 @@
-"""Table 1 of the paper, measured: what one layer of each kind costs, and how far apart it leaves two positions."""
+"""Measure Table 1 of the paper: the cost of one layer of each type, and its maximum path length."""

@@ -1,4 +1,4 @@
-"""Restricted self-attention that computes what it looks at and nothing else."""
+"""Restricted self-attention that computes only the scores inside its window."""
 
 from torch import Tensor
 from torch.nn import functional as F
@@ -9,14 +9,14 @@ from etude.model.position import Position
 
 
 class BandedAttention(LocalAttention):
-    """`LocalAttention` of an encoder in r n d operations, r = 2 window + 1: each query is given its own r keys.
+    """`LocalAttention` for an encoder in r n d operations, r = 2 window + 1: each query is multiplied by r keys only.
 
     Raises:
         ValueError: the position scheme adds to scores.
     """
 
     def forward(self, x: Tensor, context: Tensor, mask: Tensor, position: Position, cache: Cache = NO_CACHE) -> Tensor:
-        """As in `MultiHeadAttention`, for `x` (B, S, D) that looks at itself and a mask (B, 1, 1, S)."""
+        """Apply self-attention to `x` (B, S, D) with a mask (B, 1, 1, S); see `MultiHeadAttention`."""
         queries = position.rotate(self.q_proj(x).unflatten(-1, (self.heads, -1)).transpose(1, 2), 0)
         keys, values = self._project_keys_values(context, position, 0)
         queries, keys = self.scale(queries, keys)
@@ -27,6 +27,6 @@ class BandedAttention(LocalAttention):
         return self.out_proj(read.squeeze(3).transpose(1, 2).flatten(2))
 
     def _windows(self, x: Tensor) -> Tensor:
-        """(B, H, S, K) to what each position sees of it, (B, H, S, r, K); zeros, or False, beyond the ends."""
+        """Map (B, H, S, K) to the window of each position, (B, H, S, r, K); zeros, or False, beyond the ends."""
         padded = F.pad(x, (0, 0, self.window, self.window))
         return padded.unfold(2, 2 * self.window + 1, 1).transpose(3, 4)

@@ -1,4 +1,4 @@
-"""What one layer takes: operations counted, seconds measured, bytes that the backward pass needs."""
+"""The cost of one layer: FLOPs, measured seconds, and bytes that are saved for the backward pass."""
 
 import statistics
 import time
@@ -12,8 +12,8 @@ from etude.inspect.complexity.layers import Layer
 
 
 def count_flops(layer: nn.Module, length: int, width: int) -> int:
-    """The matrix products of a forward pass of a layer on the meta device."""
-    from torch.utils.flop_counter import FlopCounterMode  # which imports a compiler
+    """Count the FLOPs of the matrix products in a forward pass of a layer on the meta device."""
+    from torch.utils.flop_counter import FlopCounterMode  # imported late: it imports a compiler
 
     with torch.no_grad(), torch.device("meta"), FlopCounterMode(display=False) as counter:
         layer(torch.empty(1, length, width), torch.ones(1, length, dtype=torch.bool))
@@ -22,32 +22,32 @@ def count_flops(layer: nn.Module, length: int, width: int) -> int:
 
 
 def count_saved_bytes(layer: nn.Module, x: Tensor, mask: Tensor) -> int:
-    """What autograd keeps of a forward pass, parameters and the input left out; a storage counts once."""
-    kept: dict[int, Tensor] = {}
+    """Count the bytes that autograd saves in a forward pass, without parameters and input; each storage counts once."""
+    saved: dict[int, Tensor] = {}
 
-    def keep(tensor: Tensor) -> Tensor:
-        return kept.setdefault(tensor.untyped_storage()._cdata, tensor)
+    def save(tensor: Tensor) -> Tensor:
+        return saved.setdefault(tensor.untyped_storage()._cdata, tensor)
 
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda one: one):
+    with torch.autograd.graph.saved_tensors_hooks(save, lambda tensor: tensor):
         layer(x, mask)
-    known = {one.untyped_storage()._cdata for one in (*layer.parameters(), x)}
-    return sum(one.untyped_storage().nbytes() for key, one in kept.items() if key not in known)
+    excluded = {tensor.untyped_storage()._cdata for tensor in (*layer.parameters(), x)}
+    return sum(tensor.untyped_storage().nbytes() for key, tensor in saved.items() if key not in excluded)
 
 
 def measure_costs(layer: Layer, cells: Sequence[Mapping[str, int]], repeats: int) -> list[dict[str, Any]]:
-    """What a layer costs at each of some sizes, for one sentence.
+    """Measure the cost of a layer for one sentence at each of several sizes.
 
-    Every cell is timed once before any is timed again, so that a slow minute of the machine slows all alike; a first
-    round is left out.
+    Every cell is timed once before any is timed again, so that a slow minute of the machine affects all of them. The
+    first round is a warm-up and does not count.
 
     Args:
-        layer: any.
-        cells: n, d, and k or r where the layer has one.
-        repeats: how often each is timed.
+        layer: the layer to measure.
+        cells: the sizes: n, d, and k or r if the layer has one.
+        repeats: how often each cell is timed.
 
     Returns:
-        Of each cell its sizes; `flops` of a forward pass, where a multiplication and an addition are two; `forward` and
-        `backward`, the medians of the seconds; `bytes` kept for the backward pass, parameters left out.
+        For each cell its sizes; `flops` of a forward pass, a multiplication and an addition counted as two; `forward`
+        and `backward`, median seconds; `bytes` saved for the backward pass, without parameters.
     """
     built = [layer.build(sizes) for sizes in cells]
     rounds = [
@@ -65,7 +65,7 @@ def measure_costs(layer: Layer, cells: Sequence[Mapping[str, int]], repeats: int
 
 
 def _time(layer: nn.Module, n: int, d: int) -> tuple[float, float]:
-    """Seconds of a forward and of a backward pass."""
+    """Time a forward and a backward pass, in seconds."""
     x, mask = _sentence(n, d)
     started = time.perf_counter()
     y = layer(x, mask)

@@ -1,4 +1,4 @@
-"""One layer of each kind, made of the parts that a config chooses."""
+"""One layer of each type, made of the parts that a config chooses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from etude.studies.arms import override_key
 from etude.studies.measured import MeasuredStudy, Row
 from etude.tasks import build
 
-# A layer and nothing around it but its residual connection.
+# One layer with its residual connection, without norm, dropout, feed-forward network and positions.
 _BARE = [
     "scale=full",
     "model.n_layers=1",
@@ -22,35 +22,35 @@ _BARE = [
     *(f"model/{part}=none" for part in ("feedforward", "norm", "position")),
 ]
 _KEYS = {"d": "model.d_model", "k": "model.encoder.kernel", "r": "model.attention.window"}
-_VOCABULARY = 8  # of embeddings that nobody asks
+_VOCABULARY = 8  # the embeddings are built but not used
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A row of the study, composed.
+    """A row of the study with its composed config.
 
     Attributes:
-        row: what theory says of it.
-        config: its own.
+        row: the row, with its theoretical complexity.
+        config: the composed config.
     """
 
     row: Row
     config: DictConfig
 
     def build(self, sizes: Mapping[str, int], device: str = "cpu", heads: int | None = None) -> nn.Module:
-        """The layer, which takes (B, S, D) and a mask (B, S) to (B, S, D).
+        """Build the layer, which maps (B, S, D) and a mask (B, S) to (B, S, D).
 
         Args:
-            sizes: d, and k or r where it has one; others say nothing of it.
-            device: "meta" for shapes alone.
-            heads: of attention, where not as many as its config says.
+            sizes: d, and k or r if the layer has one; sizes that it does not have are ignored.
+            device: "meta" for shapes without values.
+            heads: number of attention heads; None: as in the config.
 
         Raises:
-            UserError: a part refuses its sizes.
+            UserError: a part does not accept its sizes.
         """
         values = {_KEYS[symbol]: size for symbol, size in sizes.items() if symbol in self.row.symbols and symbol != "n"}
         if "r" in self.row.symbols:
-            values[_KEYS["r"]] = sizes["r"] // 2  # a window is to one side
+            values[_KEYS["r"]] = sizes["r"] // 2  # `window` counts the positions on one side
         if heads is not None:
             values["model.heads"] = heads
         config = self.config.copy()
@@ -62,10 +62,10 @@ class Layer:
 
 
 def compose_layers(study: MeasuredStudy) -> list[Layer]:
-    """Every layer of a study; what was typed changes those that have its key.
+    """Compose every layer of a study; an override of the command line applies to the layers that have its key.
 
     Raises:
-        UserError: no layer has a key, or it is what tells the layers apart.
+        UserError: no layer has the key of an override, or the study itself varies it.
     """
     bare = {row.name: compose([*_BARE, *row.overrides]) for row in study.rows}
     own = {override_key(override) for row in study.rows for override in row.overrides}
@@ -83,7 +83,7 @@ def compose_layers(study: MeasuredStudy) -> list[Layer]:
 
 
 def _has(config: DictConfig, override: str) -> bool:
-    """Whether the override says something of this config: it chooses a group, or changes a value that is there."""
+    """Tell whether an override applies to this config: it chooses a group, or its key exists there."""
     parent, _, last = override_key(override).rpartition(".")
     node = OmegaConf.select(config, parent) if parent else config
     return "/" in override.partition("=")[0] or (isinstance(node, DictConfig) and last in node)

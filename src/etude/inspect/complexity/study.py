@@ -1,4 +1,4 @@
-"""Measuring the layers of a study, one after the other, each kept as soon as it is found."""
+"""Measure the layers of a study one after another, and write the result of each as soon as it is known."""
 
 import os
 import platform
@@ -20,13 +20,13 @@ from etude.studies.measured import OUTWEIGHS, MeasuredStudy, Sizes, outweighs
 
 
 def measure_study(study: MeasuredStudy, runs_dir: Path) -> Iterator[tuple[str, float | None]]:
-    """Measure the layers that have not been, and keep what is found.
+    """Measure the layers that have not been measured yet, and write each result under `runs_dir`.
 
     Yields:
-        The name of each layer, and the seconds it took, or None where it has been measured before.
+        The name of each layer, and the seconds that it took; None if it has been measured before.
 
     Raises:
-        UserError: a layer cannot be built at some size, or another process measures the study; nothing has been
+        UserError: a layer cannot be built at some size, or another process measures this study. Then no layer has been
             measured.
     """
     layers = compose_layers(study)
@@ -46,12 +46,12 @@ def measure_study(study: MeasuredStudy, runs_dir: Path) -> Iterator[tuple[str, f
 
 
 def measure_layer(layer: Layer, sizes: Sizes, repeats: int) -> Found:
-    """All that is found of a layer, each number with its sizes.
+    """Measure everything about a layer, each number with its sizes.
 
     Returns:
-        `costs` as of `measure_costs`; `operations` that wait for each other and the longest `path` (None where there is
-        none), both with the smallest width and one head, which do not change who depends on whom; and `flops`, by
-        where they were counted.
+        `costs` from `measure_costs`; sequential `operations` and maximum `path` length (None if some positions are not
+        connected), both at the smallest width and with one head, which do not change the dependencies; and `flops`, by
+        the condition on the sizes under which they were counted.
     """
     d = min(sizes["d"])
     along = cells(sizes, [symbol for symbol in layer.row.symbols if symbol != "d"])
@@ -66,7 +66,10 @@ def measure_layer(layer: Layer, sizes: Sizes, repeats: int) -> Found:
 
 
 def cells(sizes: Sizes, symbols: Sequence[str]) -> list[dict[str, int]]:
-    """Where a layer is measured: every n with every d at the first k or r, then the others at the largest n and d."""
+    """List the sizes at which to measure: every n with every d at the first k or r, then each other k or r at the last.
+
+    The last n and d are the largest.
+    """
     grid = [symbol for symbol in symbols if symbol in ("n", "d")]
     others = [symbol for symbol in symbols if symbol not in grid]
     first = {symbol: sizes[symbol][0] for symbol in others}
@@ -75,7 +78,7 @@ def cells(sizes: Sizes, symbols: Sequence[str]) -> list[dict[str, int]]:
 
 
 def count_where(layer: Layer, where: str, sizes: Sizes) -> list[dict[str, int]]:
-    """The FLOPs of a layer at all sizes where one outweighs another, which are counted, not computed."""
+    """Count, without computing, the FLOPs of a layer at all sizes that satisfy the condition `where`."""
     lengths, others = stretch(where, sizes)["n"], [symbol for symbol in layer.row.symbols if symbol != "n"]
     found = []
     for values in product(*(stretch(where, sizes)[symbol] for symbol in others)):
@@ -86,25 +89,25 @@ def count_where(layer: Layer, where: str, sizes: Sizes) -> list[dict[str, int]]:
 
 
 def stretch(where: str, sizes: Sizes) -> Sizes:
-    """The sizes, those of one symbol multiplied until the smallest outweighs the largest of another.
+    """Multiply the sizes of one symbol until the smallest of them outweighs the largest of another symbol.
 
-    No kernel and no neighbourhood is longer than the sentence: n grows with them.
+    A kernel or a window is never longer than the sentence, so n grows with them.
     """
     pair = outweighs(where)
     if pair is None:
         return sizes
     large, small = pair
-    found = sizes | {large: _times(sizes[large], OUTWEIGHS * max(sizes[small]))}
-    return found | {"n": _times(sizes["n"], max(found[large]))} if large in ("k", "r") else found
+    found = sizes | {large: _scale_up(sizes[large], OUTWEIGHS * max(sizes[small]))}
+    return found | {"n": _scale_up(sizes["n"], max(found[large]))} if large in ("k", "r") else found
 
 
-def _times(values: Sequence[int], least: int) -> list[int]:
-    """The values times the least odd factor with which none is below `least`: what is odd stays so."""
+def _scale_up(values: Sequence[int], least: int) -> list[int]:
+    """Multiply the values by an odd factor that brings all of them to `least` or more; odd values stay odd."""
     factor = -(-least // min(values))
     return [(factor | 1) * value for value in values] if factor > 1 else [*values]
 
 
 def _machine() -> dict[str, Any]:
-    """Where the times were measured."""
+    """Describe the machine that the times were measured on."""
     threads = torch.get_num_threads()
     return {"processor": platform.machine(), "cores": os.cpu_count(), "threads": threads, "torch": torch.__version__}

@@ -1,1 +1,1 @@
-"""What runs will cost, before anything is spent: `etude plan`."""
+"""Estimate the cost of runs before they start: `etude plan`."""

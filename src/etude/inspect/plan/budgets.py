@@ -1,4 +1,4 @@
-"""Do the arms of a study get the same? Where they do not, the override that would even it out."""
+"""Compare the parameters and training FLOPs of a study's arms, and find overrides that would make them equal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ class Gap:
 
     Attributes:
         run: the arm.
-        baseline: its name.
+        baseline: name of the baseline.
         what: "parameters" or "training FLOPs".
-        ratio: the arm's share of the baseline's.
-        override: what would match them, or None where nothing does.
+        ratio: of the arm's number to the baseline's.
+        override: an override that would match them; None if there is none.
     """
 
     run: RunPlan
@@ -29,7 +29,7 @@ class Gap:
 
 
 def find_gaps(runs: Sequence[RunPlan], baseline: RunPlan, tolerance: float) -> list[Gap]:
-    """Every arm that differs from the baseline by more than `tolerance`, a share of the baseline's."""
+    """Find every arm whose budget differs from the baseline's by more than `tolerance`, relative to the baseline's."""
     found = []
     others = [run for run in runs if run.name != baseline.name]
     for run in {(run.name, run.parameters, run.training_flops): run for run in others}.values():
@@ -46,13 +46,13 @@ def find_gaps(runs: Sequence[RunPlan], baseline: RunPlan, tolerance: float) -> l
 
 
 def find_unchanged(runs: Sequence[RunPlan], baseline: RunPlan) -> list[str]:
-    """Every arm whose config is the baseline's, for what it says is so anyway."""
+    """Find every arm whose config equals the baseline's, because its overrides repeat values that are set anyway."""
     others = (run for run in runs if run.name != baseline.name)
     return [run.config["arm"] for run in others if is_same_but_for_seed(run.config, baseline.config)]
 
 
 def _unless_set(run: RunPlan, override: str | None) -> str | None:
-    """The override, but for one that would undo what the arm is about."""
+    """Return the override; None if the arm itself sets its key, so that it would undo what the arm tests."""
     study, arm = run.config["study"], run.config["arm"]
     own = load_study(study).arms.get(arm, []) if study in study_names() else []
     keys = {line.partition("=")[0].lstrip("+") for line in own}
@@ -60,17 +60,17 @@ def _unless_set(run: RunPlan, override: str | None) -> str | None:
 
 
 def _matching_d_ff(config: Config, parameters: int, wanted: int) -> str | None:
-    """The feed-forward width with which the model has as many parameters as are wanted, as near as a width comes."""
+    """Return the `model.d_ff` override that brings the model closest to `wanted` parameters; None if there is none."""
     model = config["model"]
     twice = measure_size(config | {"model": _with_width(model, 2 * model["d_ff"])}).parameters
     per_unit = (twice - measure_size(config).parameters) / model["d_ff"]
     if per_unit <= 0:
-        return None  # no feed-forward network to make up for it
+        return None  # there is no feed-forward network to change
     width = round(model["d_ff"] + (wanted - parameters) / per_unit)
     return f"model.d_ff={width}" if width >= 1 else None
 
 
 def _with_width(model: Config, d_ff: int) -> Config:
-    """The section `model` with feed-forward networks of that width."""
+    """Return the `model` section with feed-forward networks of width `d_ff`."""
     network = model["feedforward"]
     return model | {"d_ff": d_ff, "feedforward": network | {"d_ff": d_ff} if "d_ff" in network else network}

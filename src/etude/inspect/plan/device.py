@@ -1,4 +1,4 @@
-"""How fast a device trains and what it costs: `conf/devices.yaml`, or a short measurement on the machine at hand."""
+"""The training speed and price of a device, from `conf/devices.yaml` or from a short measurement on this machine."""
 
 import time
 from dataclasses import dataclass
@@ -15,20 +15,20 @@ from etude.tasks import build
 from etude.tasks.size import Config, measure_size
 from etude.yaml_file import read_yaml
 
-_SECONDS = 4.0  # that a measurement takes, beyond finding its batch
-_LENGTH = 25  # tokens of a source and of a target
+_SECONDS = 4.0  # of a measurement, without the search for its batch size
+_LENGTH = 25  # tokens of each source and of each target
 
 
 @dataclass(frozen=True)
 class Device:
-    """Where the runs of a plan would go.
+    """The device that a plan computes for.
 
     Attributes:
-        name: as it was asked for.
-        full: floating-point operations a second that training in 32 bits reaches.
-        half: the same where matrices are multiplied in 16 bits.
-        price: US dollars an hour.
-        memory: bytes of a GPU's own; infinite of a processor.
+        name: its name in `conf/devices.yaml`, or a description of the measured machine.
+        full: floating-point operations per second that training reaches in 32 bits.
+        half: the same with matrix products in 16 bits.
+        price: US dollars per hour.
+        memory: bytes of GPU memory; infinite for a CPU.
     """
 
     name: str
@@ -39,19 +39,19 @@ class Device:
 
     @property
     def is_gpu(self) -> bool:
-        """Whether it computes in memory of its own."""
+        """Whether the device is a GPU, with memory of its own."""
         return self.memory < inf
 
     def flops(self, precision: str) -> float:
-        """Operations a second in a precision as a config names it: 32-true, 64-true, 16-mixed, bf16-mixed."""
+        """Return the operations per second in the `precision` of a config: 32-true, 64-true, 16-mixed, bf16-mixed."""
         return {"32-true": self.full, "64-true": self.full / 2}.get(precision, self.half)
 
 
 def load_device(name: str) -> Device:
-    """The device called `name` in `conf/devices.yaml`.
+    """Load the device `name` from `conf/devices.yaml`.
 
     Raises:
-        UserError: there is none.
+        UserError: there is no such device.
     """
     files = [folder / "devices.yaml" for folder in reversed(folders_of("conf"))]
     known = {name: rates for file in files if file.is_file() for name, rates in read_yaml(file).items()}
@@ -63,22 +63,22 @@ def load_device(name: str) -> Device:
 
 
 def measure_device(config: Config) -> Device:
-    """This machine, by timing real training steps of a config on random tokens.
+    """Measure this machine by timing real training steps of a config on random tokens.
 
-    Batches grow until a step takes a while or they are as large as the budget says: large enough to be worth the
-    device's while, small enough for a model that is none of this machine's size.
+    The batch is doubled until a step takes 0.8 seconds or the budget's `target_tokens` are reached: large enough to use
+    the device well, small enough to measure a model that is too large for this machine.
     """
-    from etude.training.build import training_module  # a plan that measures nothing does without Lightning
+    from etude.training.build import training_module  # imports Lightning, which other plans do not need
 
     budget, vocab_size = config["budget"], config["tokenizer"]["vocab_size"]
     where = build.device(config["trainer"]["accelerator"].replace("gpu", "cuda"))
     model = build.model(config, vocab_size)
-    choose_matmul(config["trainer"]["matmul"], model)  # as a run does
+    choose_matmul(config["trainer"]["matmul"], model)  # as training does, so that it is what gets timed
     module = training_module(config, model).to(where)
     optimizer = module.make_optimizer(module.model.named_parameters())
 
     def seconds(sentences: int) -> float:
-        """Of a step."""
+        """Time one step."""
         began = time.perf_counter()
         tokens = torch.randint(4, vocab_size, (sentences, _LENGTH), device=where)
         mask = torch.ones_like(tokens, dtype=torch.bool)

@@ -1,41 +1,41 @@
-"""How much memory training takes at its peak, by formula."""
+"""Estimate the peak memory of training by formula."""
 
 from etude.model.chunks import sentences_per_chunk
 from etude.tasks.size import HALF, NUMBER, Config, Size
 
 PROCESS = 0.40e9
-"""Bytes of a process that has imported PyTorch and Lightning and opened its data, before there is a model: measured."""
+"""Bytes of a process that has imported PyTorch and Lightning and opened its data but built no model: measured."""
 
 HOLES = 2.0
-"""Bytes of the heap for each byte in use: 1.8 to 2.4 after four steps of seven models, measured with glibc 2.36.
+"""Bytes of heap for each byte in use: 1.8 to 2.4 after four steps of seven models, measured with glibc 2.36.
 
-The hole that an aligned block leaves is a little too small for the next of its size, so that temporaries pile up.
+The heap is fragmented: the gap that an aligned block leaves is slightly too small for the next block of that size.
 """
 
-STATES = 4  # numbers of each parameter: itself, its gradient, and Adam's two moments
+STATES = 4  # numbers per parameter: itself, its gradient, and Adam's two moments
 
 
-_COSTED = 3  # times the logits of a chunk: they, the gradient that the loss keeps, and that on its way back
+_LOGIT_COPIES = 3  # of a chunk: the logits, the gradient that the loss saves, and the gradient in the backward pass
 
 
 def estimate_peak_memory(
     config: Config, size: Size, sentences: int, source: int, target: int, *, gpu: bool = False
 ) -> float:
-    """Bytes at the end of a forward pass and the beginning of a backward pass.
+    """Estimate the bytes in use when a forward pass ends and the backward pass begins.
 
     Args:
-        config: resolved.
-        size: of its model.
-        sentences: B, in a batch.
+        config: the resolved config.
+        size: the size of its model.
+        sentences: B, per batch.
         source: S, tokens of each source.
         target: T, tokens of each target.
-        gpu: of a GPU's own memory, in the precision of the config, as PyTorch hands it out; else of a processor's, the
-            whole process, in float32.
+        gpu: if true, the memory that PyTorch allocates on a GPU, in the precision of the config; else the memory of the
+            whole process on a CPU, in float32.
     """
     vocab_size = config["model"]["vocabulary"] or config["tokenizer"]["vocab_size"]
     half = gpu and config["precision"].endswith("-mixed")
     at_once = sentences_per_chunk("cuda" if gpu else "cpu", target, vocab_size) if size.takes_cost else sentences
     logits = NUMBER * min(sentences, at_once) * target * vocab_size
-    states = (NUMBER * STATES + HALF * half) * size.parameters  # autocast keeps a copy of what it multiplies with
-    activations = sentences * size.saved_bytes(source, target, half=half) + _COSTED * logits
+    states = (NUMBER * STATES + HALF * half) * size.parameters  # autocast keeps a 16-bit copy of the weights
+    activations = sentences * size.saved_bytes(source, target, half=half) + _LOGIT_COPIES * logits
     return states + activations if gpu else PROCESS + states + HOLES * activations

@@ -1,4 +1,4 @@
-"""The plan of each run: what it will be, take and cost."""
+"""The plan of each run: its size, compute, memory, time and price."""
 
 import json
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from etude.tasks.text_size import TextSize, batch_size, measure_text, with_vocab
 from etude.training.schedule import learning_rate
 
 Proportions = dict[str, float | None]
-"""What a run has no units for, by the keys of `PROPORTIONS`; None where a number that it needs is not known."""
+"""Dimensionless ratios of a run, by the keys of `PROPORTIONS`; None if a number that one needs is not known."""
 
 PROPORTIONS = {
     "epochs": "epochs",
@@ -28,28 +28,28 @@ PROPORTIONS = {
     "peak_over_final_rate": "highest rate over the last",
     "d_k_over_length": "d_k over the mean target length",
 }
-"""Each as it is called where it is shown; `paper.yaml` may give the paper's own under the same keys."""
+"""Key -> displayed name; `paper.yaml` may give the paper's values under the same keys."""
 
-_LOOKS = 2000  # steps at which the learning rate is looked at
+_RATE_SAMPLES = 2000  # steps at which the learning rate is evaluated
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What one run will be, take and cost.
+    """The estimated size and cost of one run.
 
     Attributes:
-        config: resolved.
-        text: what the figures rest on.
+        config: the resolved config.
+        text: the sizes of the text that the estimates are based on.
         parameters: weights of the model, shared ones counted once.
         flops_per_step: floating-point operations of one optimizer step.
-        training_flops: of all steps.
-        decoding_flops: of translating the test set; None where nobody knows how long it is.
-        peak_memory_bytes: of training, of one GPU's own or on a processor; where several share each batch, of one.
-        target_tokens: trained on.
-        hours: of training, unless that is shared, on as many of the device as the run asks for; of translating on one.
-        us_dollars: the price of the devices for these hours.
-        state: "finished", "diverged", "begun", "to do", "shared" where another run has trained for it or one before it
-            in the plan will, or "?" where the text is missing, so that nobody can say.
+        training_flops: floating-point operations of all steps.
+        decoding_flops: floating-point operations of translating the test set; None if its size is not known.
+        peak_memory_bytes: of training, on one GPU or on a CPU; if several devices share each batch, on one of them.
+        target_tokens: target tokens trained on.
+        hours: of training on `trainer.devices` devices, or none if it is shared, and of translating on one device.
+        us_dollars: the price of `trainer.devices` devices for these hours.
+        state: "finished"; "diverged"; "begun"; "to do"; "shared" if another run has done the same training, or an
+            earlier one in the plan will; "?" if the text is not available, so that the run cannot be identified.
     """
 
     config: Config
@@ -66,14 +66,14 @@ class RunPlan:
 
     @property
     def proportions(self) -> Proportions:
-        """The training without units: worked out when it is asked for, for a run that ends asks for its FLOPs alone."""
+        """The dimensionless ratios of the training, computed only when needed."""
         return compute_proportions(
             self.config, self.parameters, self.target_tokens, text_tokens=self.text.tokens, length=self.text.target
         )
 
     @property
     def done(self) -> bool:
-        """Whether there is a result, so that nothing will be spent."""
+        """Whether the run has a result, so that it costs nothing more."""
         return self.state in ("finished", "diverged")
 
     @property
@@ -83,20 +83,24 @@ class RunPlan:
 
 
 def plan_runs(configs: Iterable[Config], device: Device) -> list[RunPlan]:
-    """The plan of each resolved config on a device. Nothing is trained, prepared or written."""
+    """Plan each resolved config for a device. Nothing is trained, prepared or written.
+
+    Raises:
+        UserError: a model cannot be built.
+    """
     texts: dict[str, TextSize] = {}
     sizes: dict[str, tuple[Size, float]] = {}
     plans: list[RunPlan] = []
-    trained: set[str] = set()  # what identifies the trainings of the runs before
+    trained: set[str] = set()  # the trainings of earlier runs in the plan
     for config in configs:
-        about_text = _key({name: config.get(name) for name in ("data", "tokenizer", "cache_dir", "budget", "task")})
-        if about_text not in texts:
-            texts[about_text] = measure_text(config)
-        text = texts[about_text]
-        about_size = _key(
-            config["model"] | {"text": about_text, "trainer": config["trainer"], "precision": config["precision"]}
+        text_key = _key({name: config.get(name) for name in ("data", "tokenizer", "cache_dir", "budget", "task")})
+        if text_key not in texts:
+            texts[text_key] = measure_text(config)
+        text = texts[text_key]
+        size_key = _key(
+            config["model"] | {"text": text_key, "trainer": config["trainer"], "precision": config["precision"]}
         )
-        if about_size not in sizes:
+        if size_key not in sizes:
             sentences, source, target = batch_size(config, text)
             learned = with_vocabulary(config, text)
             try:
@@ -105,14 +109,14 @@ def plan_runs(configs: Iterable[Config], device: Device) -> list[RunPlan]:
                 raise UserError(f"{config['study']}/{config['arm']}: {error}") from error
             at_once = ceil(sentences / (config["trainer"]["devices"] * config["trainer"]["micro_batches"]))
             memory = estimate_peak_memory(learned, of_model, at_once, source, target, gpu=device.is_gpu)
-            sizes[about_size] = of_model, memory
+            sizes[size_key] = of_model, memory
         state = _state(config, text)
         training = identify_training(config, text.training) if text.training else ""
         if state in ("to do", "begun") and (training in trained or _is_trained_elsewhere(config, training)):
             state = "shared"
-        if state not in ("finished", "diverged"):  # those that hand theirs over have been asked
+        if state not in ("finished", "diverged"):  # `_is_trained_elsewhere` finds the finished ones
             trained.add(training)
-        plans.append(_plan(config, text, *sizes[about_size], device, state))
+        plans.append(_plan(config, text, *sizes[size_key], device, state))
     return plans
 
 
@@ -152,7 +156,7 @@ def _state(config: Config, text: TextSize) -> str:
 
 
 def _is_trained_elsewhere(config: Config, training: str) -> bool:
-    """Whether a finished run hands its weights over, of another study or with another decoding."""
+    """Tell whether a finished run, of another study or with another decoding, has the weights of this training."""
     runs_dir = Path(config["runs_dir"]).expanduser()
     return any(run.finished and hands_over(run) for run in runs_of_training(runs_dir, config["seed"], training))
 
@@ -164,24 +168,24 @@ def _key(node: Config) -> str:
 def compute_proportions(
     config: Config, parameters: int, tokens: int, *, text_tokens: float | None, length: float
 ) -> Proportions:
-    """The training of one run without units, so that it can be held against one of any other size.
+    """Compute dimensionless ratios of a training, which can be compared with those of a run of any other size.
 
     Args:
-        config: resolved.
+        config: the resolved config.
         parameters: weights of the model.
         tokens: target tokens trained on.
-        text_tokens: target tokens of the training text; None where nobody has counted them.
-        length: mean target tokens of a sentence, the end token counted.
+        text_tokens: target tokens of the training text; None if they have not been counted.
+        length: mean target tokens of a sentence, including the end token.
     """
     steps, rate = config["budget"]["max_steps"], learning_rate(config)
-    rates = [rate(1 + step * (steps - 1) // max(1, _LOOKS - 1)) for step in range(_LOOKS)]
+    rates = [rate(1 + step * (steps - 1) // max(1, _RATE_SAMPLES - 1)) for step in range(_RATE_SAMPLES)]
     peak = max(rates)
     d_k = config["model"]["attention"].get("d_k") if is_ours(config) else None  # not every attention has one
     return {
         "epochs": tokens / text_tokens if text_tokens else None,
         "tokens_per_parameter": tokens / parameters,
         "unique_tokens_per_parameter": text_tokens / parameters if text_tokens else None,
-        "warmup_share": (rates.index(peak) + 1) / _LOOKS,
+        "warmup_share": (rates.index(peak) + 1) / _RATE_SAMPLES,
         "peak_over_final_rate": peak / rates[-1] if rates[-1] > 0 else None,
         "d_k_over_length": d_k / length if d_k else None,
     }

@@ -1,4 +1,4 @@
-"""How a plan looks in a terminal."""
+"""Render a plan for the terminal, and convert it to JSON."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,14 +13,14 @@ from etude.inspect.plan.budgets import Gap
 from etude.inspect.plan.device import Device
 from etude.inspect.plan.runs import PROPORTIONS, Proportions, RunPlan
 
-_SECTION = re.compile(r"^(model[./]|budget\.)")  # a person knows where heads and max_steps stand
+_SECTION = re.compile(r"^(model[./]|budget\.)")  # prefixes that a reader does not need
 _UNITS = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 
 def render_plan(
     plans: Sequence[RunPlan], differences: Sequence[dict[str, Any]], paper: Sequence[float | None], device: Device
 ) -> Table:
-    """A row each, and what is still to do in the last."""
+    """Render a table with a row for each run; the footer sums the runs that are still to do."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=len(plans) > 1, title=f"On {device.name}")
     to_do = [plan for plan in plans if not plan.done]
 
@@ -44,13 +44,13 @@ def render_plan(
 
 
 def _sum(plans: Sequence[RunPlan], key: str) -> float:
-    """What all of them take together: a training that several share once."""
+    """Sum a number over the plans; a training that several runs share counts once."""
     once = key in ("training_flops", "target_tokens")
     return sum(getattr(plan, key) or 0 for plan in plans if not (once and plan.state == "shared"))
 
 
 def render_proportions(runs: Sequence[tuple[str, Proportions]], paper: Mapping[str, float]) -> Table:
-    """What each of some runs has no units for, beside the paper's own, where there is one."""
+    """Render a table of the dimensionless ratios of some runs, beside the paper's, if it gives any."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Without units")
     table.add_column("")
     for name, _ in runs:
@@ -70,7 +70,7 @@ def _three_digits(number: float | None) -> str:
 def plan_notes(
     plans: Sequence[RunPlan], unequal: Sequence[Gap], unchanged: Sequence[str], tolerance: float, device: Device
 ) -> list[str]:
-    """What the figures rest on, what does not fit, and which arms get less or more than the baseline, or the same."""
+    """List what the numbers are based on, what exceeds memory, and which arms differ from the baseline or equal it."""
     lines = list(dict.fromkeys(_lengths(plan) for plan in plans))
     lines.append(_memory(plans, device))
     if large := list(dict.fromkeys(plan.config["arm"] for plan in plans if plan.peak_memory_bytes > device.memory)):
@@ -92,7 +92,7 @@ def plan_notes(
 
 
 def _memory(plans: Sequence[RunPlan], device: Device) -> str:
-    """What the figure for memory is of."""
+    """Describe what the memory column counts."""
     if not device.is_gpu:
         return "GB: at the peak of training on a processor with Adam, in float32."
     precisions = ", ".join(dict.fromkeys(plan.config["precision"] for plan in plans))
@@ -117,7 +117,7 @@ def as_json(
     unchanged: Sequence[str],
     device: Device,
 ) -> dict[str, Any]:
-    """The same for machines: plain numbers, no units but those in the names."""
+    """Convert a plan to JSON: plain numbers, with units only in the names."""
     to_do = [plan for plan in plans if not plan.done]
     return {
         "device": {
@@ -151,26 +151,26 @@ def _run(plan: RunPlan, difference: dict[str, Any], printed: float | None) -> di
 
 
 def format_magnitude(number: float | None) -> str:
-    """Three digits and a unit: 1.23G."""
+    """Format a number with three digits and a unit: 1.23G."""
     if not number:
         return "?" if number is None else "0"
-    factor, unit = next((pair for pair in _UNITS if number >= 0.9995 * pair[0]), _UNITS[-1])  # 999.9k is 1M
+    factor, unit = next((pair for pair in _UNITS if number >= 0.9995 * pair[0]), _UNITS[-1])  # 999.9k rounds to 1M
     return f"{number / factor:.3g}{unit}"
 
 
 def format_hours(number: float) -> str:
-    """Minutes where there are few: 0:02, 12:30."""
+    """Format a number of hours as hours and minutes: 0:02, 12:30."""
     minutes = round(number * 60)
     return f"{minutes // 60}:{minutes % 60:02d}"
 
 
 def format_price(number: float) -> str:
-    """Whole dollars where there are many."""
+    """Format a price: whole dollars from 100 on, else with cents; a dash for 0."""
     return f"{number:,.0f}" if number >= 100 else f"{number:.2f}" if number else "–"
 
 
 def _format_difference(difference: dict[str, Any]) -> str:
-    """`position=learned, heads=1`."""
+    """Format overrides as `position=learned, heads=1`."""
     return ", ".join(f"{_SECTION.sub('', key)}={value}" for key, value in difference.items())
 
 
@@ -190,4 +190,4 @@ _FIGURES: tuple[tuple[str, str, Callable[[Any], str], bool], ...] = (
     ("hours", "hours", format_hours, True),
     ("US$", "us_dollars", format_price, True),
 )
-"""Columns: the header, the figure of a plan, how it is written, and whether the last row sums what is still to do."""
+"""Columns: the header, the attribute of a plan, how it is formatted, and whether the footer sums the runs to do."""

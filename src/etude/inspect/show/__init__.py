@@ -1,1 +1,1 @@
-"""Configs made visible: `etude show` draws the model of one, `etude diff` sets two side by side."""
+"""Display configs: `etude show` draws the model of one, `etude diff` compares two."""

@@ -1,4 +1,4 @@
-"""How the model of a config looks in a terminal."""
+"""Render the model of a config for the terminal."""
 
 from collections.abc import Iterator, Sequence
 from importlib.resources.abc import Traversable
@@ -14,45 +14,53 @@ from etude.studies.axes import gloss
 from etude.studies.study import value_at
 from etude.terminal import format_value
 
-_HYDRAS = ("_target_", "_partial_")
-_ROOM = 110  # columns from which on the tree repeats who chose what
+_HYDRA_KEYS = ("_target_", "_partial_")
+_WIDE = 110  # terminal columns from which on the tree has a "chosen by" column
 
 
 def render_tree(config: Config, root: Node, width: int, folders: Sequence[Traversable] = ()) -> Group:
-    """The sizes, the choices and the tree of a model, in `width` columns; `folders` hold the files that were chosen."""
+    """Render the sizes, the choices and the module tree of a model.
+
+    Args:
+        config: the config.
+        root: the module tree.
+        width: terminal columns.
+        folders: the config folders, whose files describe the choices.
+    """
     head = Text(f"{root.kind}: {root.parameters:,} parameters", style="bold")
     sizes = Text("   ".join(f"{key} {format_value(value)}" for key, value in sizes_of(config).items()))
-    return Group(head, Padding(sizes, (1, 0)), _choices(config, folders), Text(), _tree(root, choices=width >= _ROOM))
+    return Group(head, Padding(sizes, (1, 0)), _choices(config, folders), Text(), _tree(root, choices=width >= _WIDE))
 
 
 def sizes_of(config: Config) -> dict[str, object]:
-    """The plain values of the model; one that is left open is shown as what it becomes."""
+    """Return the plain values of the model; a null is replaced by the value that it stands for."""
     model = config["model"]
-    becomes = model["attention"] | {"vocabulary": config["tokenizer"]["vocab_size"]}
-    parts = {group.rpartition("/")[2] for group in config["choices"]}  # of which one may be absent
+    defaults = model["attention"] | {"vocabulary": config["tokenizer"]["vocab_size"]}
+    parts = {group.rpartition("/")[2] for group in config["choices"]}  # a part may be null, and is no size
     plain = {key: value for key, value in model.items() if not isinstance(value, dict) and key not in parts}
-    return {key: becomes.get(key) if value is None else value for key, value in plain.items()}
+    return {key: defaults.get(key) if value is None else value for key, value in plain.items()}
 
 
 def _choices(config: Config, folders: Sequence[Traversable]) -> Table:
-    """What was chosen on each axis of the model: its class, its own values, and what its file says of it."""
+    """Render a table of the choices on each axis of the model, with the gloss of its file and its own values."""
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(no_wrap=True, style="cyan")
     table.add_column()
     for group, value in config["choices"].items():
         if group.partition("/")[0] == "model" and value is not None:
             table.add_row(
-                f"{group}={value}", Text(" ".join(filter(None, [gloss(group, value, folders), _own(config, group)])))
+                f"{group}={value}",
+                Text(" ".join(filter(None, [gloss(group, value, folders), _format_options(config, group)]))),
             )
     return table
 
 
-def _own(config: Config, group: str) -> str:
-    """The values of a part that are no size of the model."""
+def _format_options(config: Config, group: str) -> str:
+    """Format the values of a part, without those that are sizes of the model."""
     part, sizes = value_at(config, group.replace("/", ".")) or {}, sizes_of(config)
-    values = {key: value for key, value in part.items() if key not in _HYDRAS and not isinstance(value, dict)}
-    own = [f"{key}={format_value(value)}" for key, value in values.items() if sizes.get(key) != value]
-    return f"({', '.join(own)})" if own else ""
+    values = {key: value for key, value in part.items() if key not in _HYDRA_KEYS and not isinstance(value, dict)}
+    options = [f"{key}={format_value(value)}" for key, value in values.items() if sizes.get(key) != value]
+    return f"({', '.join(options)})" if options else ""
 
 
 def _tree(root: Node, choices: bool) -> Table:
@@ -74,7 +82,7 @@ def _tree(root: Node, choices: bool) -> Table:
 
 
 def _lines(node: Node, times: int = 1, guide: str = "", below: str = "") -> Iterator[tuple[str, Node, int]]:
-    """Each node with the lines that lead to it, and how many of it there are in the whole model."""
+    """Yield each node with the guide lines before it, and how often it occurs in the whole model."""
     times *= node.times
     yield guide, node, times
     for number, child in enumerate(node.children, start=1):

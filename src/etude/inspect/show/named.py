@@ -1,4 +1,4 @@
-"""What a person may name: a run directory, an arm of a study, overrides; and the config that each stands for."""
+"""Find the config that the command line names: of a run directory, of an arm of a study, or from overrides."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,35 +21,35 @@ Config = dict[str, Any]
 
 @dataclass(frozen=True)
 class NamedConfig:
-    """A config and how it came to be."""
+    """A config and where it comes from."""
 
-    config: Config  # every value, with the group choices in `choices`
-    written: Config  # the same with its interpolations still standing, where they are known
-    folders: Sequence[Traversable] = ()  # where its files were looked for, the first first; of a run nobody knows
+    config: Config  # every value resolved, with the group choices in `choices`
+    written: Config  # the same with interpolations not resolved, as far as they are known
+    folders: Sequence[Traversable] = ()  # Hydra's search path, in order; empty for a run, where it is not known
 
 
 def find_config(words: Sequence[str]) -> NamedConfig:
-    """The config that the words stand for, checked unless it is a run's, which may be older than today's rules.
+    """Find the config that `words` name, and validate it unless it is a run's, which may predate today's rules.
 
     Args:
-        words: a run directory (`runs/...` or `run=runs/...`), or overrides, among which `table3/A1` is short for
-            `experiment=table3/A1`; none for the defaults.
+        words: a run directory (`runs/...` or `run=runs/...`), or overrides, where `table3/A1` is short for
+            `experiment=table3/A1`; empty for the defaults.
 
     Raises:
-        UserError: a word is none of these, or the config cannot run.
+        UserError: a word is none of these, or the config is not valid.
     """
     for word in words:
         run = RunDir.at(word.removeprefix("run="))
         if word.startswith("run=") or run.config_file.is_file():
             if others := [other for other in words if other is not word]:
                 raise UserError(f"{word} is a run, whose config is fixed: leave out {' '.join(others)}")
-            return _of_run(run)
+            return _load_run_config(run)
     config = compose([_override(word) for word in words])
     return NamedConfig(resolve_valid(config), as_written(config), _folders(config))
 
 
 def _folders(config: DictConfig) -> list[Traversable]:
-    """Of Hydra's search path, what lies on disk."""
+    """List the folders and packages of Hydra's search path."""
     sources = [(source.schema, source.path) for source in config.hydra.runtime.config_sources]
     return [Path(path) if schema == "file" else files(path) for schema, path in sources if schema in ("file", "pkg")]
 
@@ -69,8 +69,8 @@ def _override(word: str) -> str:
     )
 
 
-def _of_run(run: RunDir) -> NamedConfig:
-    """The frozen config of a run; what was written is known where composing its overrides again gives the same."""
+def _load_run_config(run: RunDir) -> NamedConfig:
+    """Load the config of a run; `written` has the values that composing its overrides again reproduces."""
     if not run.config_file.is_file():
         raise run.not_a_run
     config = read_yaml(run.config_file)
@@ -86,7 +86,7 @@ def _of_run(run: RunDir) -> NamedConfig:
 
 
 def _where_same(config: Config, again: Config, written: Config) -> Config:
-    """Of what is written, the part that still means what the config says."""
+    """Keep the entries of `written` whose value in `again` still equals that of the run's config."""
     kept: Config = {}
     for key in config.keys() & written.keys():
         if isinstance(config[key], dict) and isinstance(written[key], dict):

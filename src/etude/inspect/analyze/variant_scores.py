@@ -1,4 +1,4 @@
-"""Other questions to the same run: other word order, longer lines, other searches, other checkpoints averaged."""
+"""Scores of a run under changed conditions: shuffled sources, longer lines, other searches, averaged checkpoints."""
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
@@ -14,22 +14,22 @@ from etude.inspect.analyze.sums import Sums, change, length_ratio
 from etude.trained.weights import mean_weights
 
 _JOINED = (1, 2, 4)  # pairs in a line
-_SHORTEST = 8  # tokens; the first bucket reaches up to here, each further one twice as far
+_SHORTEST = 8  # tokens: the end of the first bucket; every further bucket ends at twice the length
 
 
 def score_shuffled_order(subject: Subject, text: Text, intact: Sums, *, seed: int) -> dict[str, Any]:
-    """Perplexity where the source tokens stand in random order, their end token last, and how much that is more.
+    """Compute the perplexity with source tokens in random order, the end token last, and its change from `intact`.
 
-    An encoder that takes its sentence for a bag of words gives exactly the same; the more a model relies on order, the
-    more it loses.
+    An encoder that treats its sentence as a bag of words gives the same perplexity; the more a model relies on order,
+    the more the perplexity rises.
     """
     generator = np.random.default_rng(seed)
-    without = subject.likelihoods(text, lambda batch: shuffle_sources(batch, generator))
-    return {"perplexity": without.score, **change(intact, without, seed)}
+    shuffled = subject.likelihoods(text, lambda batch: shuffle_sources(batch, generator))
+    return {"perplexity": shuffled.score, **change(intact, shuffled, seed)}
 
 
 def shuffle_sources(batch: Batch, generator: np.random.Generator) -> Batch:
-    """The batch with the tokens of each source in random order, end token and padding where they were."""
+    """Shuffle the tokens of each source; end token and padding stay in place."""
     source = batch.source.clone()
     for row, real in zip(source, batch.source_mask.sum(dim=1).tolist(), strict=True):
         order = torch.from_numpy(generator.permutation(real - 1)).to(row.device)
@@ -40,10 +40,10 @@ def shuffle_sources(batch: Batch, generator: np.random.Generator) -> Batch:
 def score_searches(
     subject: Subject, text: Text, own: Sums, beams: Sequence[int], alphas: Sequence[float], *, seed: int
 ) -> Iterator[dict[str, Any]]:
-    """Score and length for every beam with every alpha, and the change of the score from the run's `own` search.
+    """Yield score and length ratio for every beam with every alpha, and the change from the run's `own` search.
 
     Raises:
-        UserError: a beam or an alpha is out of its range.
+        UserError: a beam or an alpha is out of range.
     """
     for beam in beams:
         for alpha in alphas:
@@ -53,12 +53,13 @@ def score_searches(
 
 
 def score_averages(subject: Subject, text: Text, own: Sums, *, seed: int) -> Iterator[dict[str, Any]]:
-    """Perplexity and score of the mean of the last checkpoint, of the last two, and so on (section 6.1).
+    """Yield perplexity and score of the mean of the last checkpoint, of the last two, and so on (section 6.1).
 
-    Nothing where the run kept none (`averaging.checkpoints`); perplexity changes from the weights that it ended with.
+    Yields nothing if the run kept no checkpoints (`averaging.checkpoints`). The change of perplexity is relative to
+    `own`, the run's final weights.
 
     Raises:
-        UserError: a checkpoint is torn.
+        UserError: a checkpoint is damaged.
     """
     files = sorted(subject.run.checkpoint.parent.glob("step-*.ckpt"))
     mean = replace(subject, model=deepcopy(subject.model))
@@ -71,12 +72,12 @@ def score_averages(subject: Subject, text: Text, own: Sums, *, seed: int) -> Ite
 
 
 def score_by_length(subject: Subject, text: Text, longest_trained: int | None) -> Iterator[dict[str, Any]]:
-    """Perplexity and score by bucket of source length: of the pairs themselves, then of two and of four joined.
+    """Yield perplexity and score by bucket of source length: for single pairs, then for two and for four joined.
 
-    Few texts hold sentences longer than any in training. Where they are lacking, neighbouring pairs are joined, source
-    to source and reference to reference. Such a line is no harder word by word, but a model that has never seen a
-    sentence end in the middle loses by that too: the joined lines that are no longer than those trained on show how
-    much. Those longer than the run's limit, `budget.max_tokens`, are left out: its model need not know such positions.
+    Few test sets have sentences longer than all of training, so neighbouring pairs are joined, source to source and
+    reference to reference. A joined line is as hard word by word, but a model that has never seen a sentence end in the
+    middle of a line loses by that too; the joined lines that are no longer than the training lines show how much. Lines
+    longer than `budget.max_tokens` are left out, as the model may not have such positions.
     """
     for count in _JOINED:
         pairs = join_neighbours(subject, text, count)
@@ -86,7 +87,7 @@ def score_by_length(subject: Subject, text: Text, longest_trained: int | None) -
 
 
 def join_neighbours(subject: Subject, text: Text, count: int) -> list[Pair]:
-    """Each `count` neighbouring pairs as one, where that is not too long for the run on either side."""
+    """Join every `count` neighbouring pairs into one; drop those that are too long for the run on either side."""
     starts = range(0, len(text.sources) - count + 1, count)
     sides = [[" ".join(side[at : at + count]) for at in starts] for side in (text.sources, text.references)]
     lengths = [[len(tokens) for tokens in subject.tokenizer.encode_all(side)] for side in sides]
@@ -110,6 +111,6 @@ def _buckets(subject: Subject, text: Text, longest_trained: int | None) -> Itera
 
 
 def bucket_ends(lengths: np.ndarray) -> np.ndarray:
-    """The longest length that shares a bucket with each: 8, 16, 32, and so on."""
+    """Return the largest length in the bucket of each length: 8, 16, 32, and so on."""
     doublings = np.ceil(np.log2(np.maximum(lengths, _SHORTEST) / _SHORTEST)).astype(int)
     return _SHORTEST * 2**doublings

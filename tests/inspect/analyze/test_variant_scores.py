@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from etude.config import parts
 from etude.data.tokenizer import EOS
-from etude.inspect.analyze.questions import (
+from etude.inspect.analyze.variant_scores import (
     bucket_ends,
     join_neighbours,
     score_averages,
