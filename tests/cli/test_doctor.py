@@ -31,7 +31,7 @@ def test_what_is_broken_is_marked_and_ends_with_two(capsys, monkeypatch):
 
 
 def test_a_word_that_says_nothing_is_refused():
-    with pytest.raises(UserError, match="says nothing to doctor"):
+    with pytest.raises(UserError, match="doctor does not take"):
         doctor.main(["table3"])
 
 

@@ -174,7 +174,7 @@ def test_an_arm_that_changes_nothing_is_named(tmp_path, printed, told):
     (tmp_path / "experiments/own/study.yaml").write_text(
         "baseline: a\narms: {a: [], b: [model/norm=layer], c: [model/norm=rms], d: [trainer.micro_batches=2]}\n"
     )
-    sentence = "The same config as the baseline, for what they say is so anyway: b, d."
+    sentence = "Arms that are the same run as the baseline: b, d."
     assert sentence in printed("own", "seed=1,2").splitlines()
     assert told("own")["unchanged"] == ["b", "d"]
-    assert "The same config" not in printed("experiment=own/c")
+    assert "the same run as the baseline" not in printed("experiment=own/c")

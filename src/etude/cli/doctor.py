@@ -33,7 +33,7 @@ def main(words: Sequence[str]) -> None:
     """
     args = parse("doctor", HELP, words)
     if args.words:
-        raise UserError(f"{args.words[0]!r} says nothing to doctor, which takes runs_dir=DIR and --json FILE")
+        raise UserError(f"doctor does not take {args.words[0]!r}, only runs_dir=DIR and --json FILE")
     cache = Path(os.environ.get("ETUDE_CACHE", "~/.cache/etude")).expanduser()
     findings = [*look_around(args.runs_dir, cache)]
     table = Table.grid(padding=(0, 2))

@@ -39,7 +39,7 @@ def main(words: list[str]) -> None:
     if "--path" in args.options:
         file = find_file(args.words[0]) if len(args.words) == 1 else None
         if file is None:
-            raise UserError("--path is told for one sweep file, such as: etude sweep --path learning_rate")
+            raise UserError("--path prints the path of one sweep file, for example: etude sweep --path learning_rate")
         sys.stdout.write(f"{file.absolute()}\n")
         return
     if find_file(args.words[0]) is None and is_measured(args.words[0]):

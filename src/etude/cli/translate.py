@@ -41,10 +41,6 @@ def _translate(config: "DictConfig") -> None:
     build.task(trained, "translate")
     search = make(build.search(trained, resolve(config), typed_overrides(config)) or {})
     text = read_stdin()
-    if sys.stdin.isatty():
-        sys.stderr.write(
-            "reading from the terminal: type a line, and Ctrl-D after the last; or give a file, < in.txt\n"
-        )
     translator = build.translator(trained, transformer, tokenizer, search)
     with build.autocast(trained, transformer):
         for translation in translator.translate_stream(text, chunk=1 if sys.stdin.isatty() else _CHUNK):

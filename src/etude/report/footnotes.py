@@ -162,7 +162,7 @@ def _on_unchanged(compared: Compared) -> list[str]:
     base = compared.baseline
     others = [arm for arm in compared.arms if arm.arm != base.arm and arm.runs and base.runs]
     same = [arm.arm for arm in others if is_same_but_for_seed(arm.runs[0].config, base.runs[0].config)]
-    return [f"The same config as the baseline, for what they say is so anyway: {', '.join(same)}."] * bool(same)
+    return [f"Arms that are the same run as the baseline: {', '.join(same)}."] * bool(same)
 
 
 def _on_conditions(compared: Compared, runs: Sequence[Run]) -> list[str]:

@@ -25,7 +25,7 @@ def render_summary(found: dict[str, Any]) -> RenderableType:
     parts: list[RenderableType] = [
         f"{settings['sentences']:,} sentences of the {settings['split']} set (seed {settings['seed']}): perplexity "
         f"{_number(intact['perplexity'])}{scored}\n",
-        *(_heads(found["heads"], intact["perplexity"]) if found["heads"] else ["It has no attention to be asked.\n"]),
+        *(_heads(found["heads"], intact["perplexity"]) if found["heads"] else ["It has no attention heads.\n"]),
     ]
     if metric:
         parts += [

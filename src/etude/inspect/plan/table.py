@@ -79,7 +79,7 @@ def plan_notes(
             "trainer.micro_batches=2, or more, takes each batch in parts, with the same result."
         )
     if unchanged:
-        lines.append(f"The same config as the baseline, for what they say is so anyway: {', '.join(unchanged)}.")
+        lines.append(f"Arms that are the same run as the baseline: {', '.join(unchanged)}.")
     for baseline in dict.fromkeys(gap.baseline for gap in unequal):
         lines.append(f"Not the budget of {baseline}, by more than {tolerance:.0%} (what would even it out):")
         gaps_by_arm: dict[str, list[str]] = {}
