@@ -1,9 +1,9 @@
-"""Beam search (section 6.1): from source subwords to the best translations a model can be found to hold.
+"""Beam search (section 6.1).
 
-Everything runs on tensors, for all sentences of a batch at once. A batch shrinks while it is decoded: a hypothesis that
-can no longer win leaves it, and with its last hypothesis a sentence does.
+All sentences of a batch are decoded together, in tensor operations. The batch shrinks during decoding: a hypothesis
+that can no longer win is removed, and a sentence is removed with its last hypothesis.
 
-Letters: A sentences still running, W hypotheses each, L the longest translation, R rows of the decoder state.
+Letters: A unfinished sentences, W hypotheses each, L the longest translation allowed, R rows of the decoder state.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from etude.errors import UserError
 
 
 class DecoderState(Protocol):
-    """Where decoding stands: R rows, each a source with the target tokens fed so far."""
+    """State of decoding R rows, each a source sentence with the target tokens decoded so far."""
 
     def reorder(self, rows: Tensor) -> None:
         """Keep `rows` (R',) in that order, in place; a row may be repeated or left out."""
@@ -27,17 +27,17 @@ State = TypeVar("State", bound=DecoderState)
 
 
 class StepwiseModel(Protocol[State]):
-    """What a search asks of a model."""
+    """The interface of a model that a search calls."""
 
     def start(self, source: Tensor, source_mask: Tensor) -> State:
-        """Encode (B, S) and its mask (True at real tokens); nothing is decoded yet."""
+        """Encode source tokens (B, S) with their mask (B, S), True at real tokens, and begin decoding."""
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
-        """Feed one more token (R,) per row, which `state` remembers; logits (R, V) of the one after."""
+        """Decode one more token (R,) per row, add it to `state`, and return logits (R, V) of the one after it."""
 
 
 class NoNumbers(UserError):  # noqa: N818
-    """A model has come to logits that are no numbers."""
+    """Raised when the logits of a model are not finite."""
 
 
 @dataclass(frozen=True)
@@ -50,26 +50,27 @@ class Hypothesis:
 
 
 class BeamSearch:
-    """Keeps the `beam` most probable beginnings of a translation, and answers with the best-scored finished ones.
+    """Keeps the `beam` most probable partial translations, and returns the finished ones with the best scores.
 
-    The score is log P / lp(n), lp(n) = ((5 + n) / 6)^alpha (Wu et al. 2016, equation 14), n counting the end token.
+    The score is log P / lp(n), lp(n) = ((5 + n) / 6)^alpha (Wu et al. 2016, equation 14); n counts the end token.
 
-    - In each step the best `beam` extensions of a sentence form its beam. Those that end go to its pool, and the next
-      best take their places, so that `beam` hypotheses go on. `beam: 1` is greedy search: it takes the most probable
-      token, and when that is the end token, it is done.
-    - An unfinished hypothesis is given up when it cannot beat the best of the pool. Its log P is negative and only
-      falls, and alpha >= 0, so however it ends its score is at most log P / lp(longest length allowed). Whatever
-      grows out of a hypothesis given up ranks behind every one that is kept: giving up never changes the best answer.
-    - A translation has at most as many tokens as the source and `max_len_offset` more, both counted with or both
-      without the end token. Hypotheses that get there must end: they pay for their end token and compete with the rest.
-    - Padding and the start token are never generated. Their share of the probability is lost, not redistributed.
+    - In each step, finished hypotheses among the best `beam` extensions of a sentence go to its pool. The best `beam`
+      unfinished ones are continued. `beam: 1` is greedy search: it takes the most probable token, and stops when that
+      is the end token.
+    - An unfinished hypothesis is pruned when it cannot beat the best of the pool. Its log P is negative and can only
+      decrease, and alpha >= 0, so its final score is at most log P / lp(longest length allowed). All its extensions
+      would rank behind every hypothesis that is kept, so that pruning never changes the best translation.
+    - A translation has at most `max_len_offset` tokens more than the source, both counted with or both without the end
+      token. A hypothesis of that length must end: the probability of its end token counts, as for all others.
+    - Padding and the start token are never generated. Their probability is not redistributed.
 
     Args:
-        beam: hypotheses kept, at least 1.
+        beam: number of hypotheses that are kept, at least 1.
         alpha: strength of the length penalty, at least 0; 0 compares plain log-probabilities.
-        max_len_offset: subwords a translation may have more than its source, at least 0.
-        batch_tokens: source tokens that whoever makes the batches puts into one, padding counted and each `beam` times;
-            None, as in runs of before: as many as a training batch holds, each once.
+        max_len_offset: how many subwords more than its source a translation may have, at least 0.
+        batch_tokens: source tokens of a batch to decode, padding counted and each `beam` times. The search does not
+            use it, but whoever makes the batches (`etude.tasks.build`). None, as in older runs: as many as a training
+            batch holds, each counted once.
 
     Raises:
         UserError: an argument is out of its range.
@@ -82,7 +83,7 @@ class BeamSearch:
         self.beam, self.alpha, self.max_len_offset, self.batch_tokens = beam, alpha, max_len_offset, batch_tokens
 
     def length_penalty(self, length: Tensor) -> Tensor:
-        """((5 + length) / 6)^alpha, element by element; `length` counts the end token."""
+        """Compute ((5 + length) / 6)^alpha elementwise; `length` counts the end token."""
         return ((5.0 + length) / 6.0) ** self.alpha
 
     @torch.inference_mode()
@@ -95,20 +96,20 @@ class BeamSearch:
             source_mask: (B, S), True at real tokens.
 
         Returns:
-            For each sentence one to `beam` finished hypotheses, best first. The first is what the search is for; the
-            others are those that finished on the way. A model that gives no translation a probability yields the
-            empty hypothesis with log-probability -inf.
+            For each sentence one to `beam` finished hypotheses, best first. The first is the translation; the others
+            are those that finished before the search ended, and need not be the next best. If the model gives no
+            translation a probability above zero, the only one is empty, with log-probability -inf.
 
         Raises:
-            NoNumbers: a logit is NaN, or infinite.
+            NoNumbers: a logit is NaN or infinite.
         """
-        limits = source_mask.sum(dim=1) + self.max_len_offset  # (B,), the end token counted
+        limits = source_mask.sum(dim=1) + self.max_len_offset  # (B,), end token counted
         longest = int(limits.max())
         pool = _Pool(len(source), self.beam, longest, source.device)
         sentence = torch.arange(len(source), device=source.device)  # (A,)
-        alive = torch.zeros(len(source), 1, device=source.device)  # (A, W) log P; -inf where there is no hypothesis
+        alive = torch.zeros(len(source), 1, device=source.device)  # (A, W) log P; -inf: no hypothesis
         history = source.new_full((len(source), 1, longest), PAD)  # (A, W, L)
-        tokens = source.new_full((len(source),), BOS)  # (R,): the last one of every hypothesis that is alive
+        tokens = source.new_full((len(source),), BOS)  # (R,): the last token of every live hypothesis
         state = model.start(source, source_mask)
 
         for length in range(1, longest + 1):
@@ -139,16 +140,18 @@ class BeamSearch:
         return pool.hypotheses()
 
     def _candidates(self, logits: Tensor, alive: Tensor, must_end: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The 2 * beam best extensions of every sentence: a hypothesis ends in one way only, so `beam` others are left.
+        """Find the 2 * beam best extensions of every sentence, best first.
+
+        At most `beam` of them end, one for each hypothesis, so that at least `beam` can be continued.
 
         Args:
             logits: (R, V).
             alive: (A, W), log P of the hypotheses; R of them are not -inf.
-            must_end: (A,), True where nothing is allowed but the end token.
+            must_end: (A,), True where only the end token is allowed.
 
         Returns:
-            log P of the extended hypothesis, -inf where there is none, best first; the token it is extended with; and
-            which of the W it extends; all (A, C) with C at most 2 * beam.
+            log P of the extended hypothesis (-inf: there is none), the token that extends it, and the index of the
+            hypothesis (of W) that is extended; all (A, C) with C at most 2 * beam.
         """
         live = alive.isfinite()
         row_values, row_words = self._extensions(logits, must_end.unsqueeze(1).expand_as(live)[live])
@@ -159,12 +162,17 @@ class BeamSearch:
         return total, words.flatten(1).gather(1, index), index // values.size(2)
 
     def _extensions(self, logits: Tensor, must_end: Tensor) -> tuple[Tensor, Tensor]:
-        """To end, and the `beam` best other tokens: no more than that can be among the candidates.
+        """Find the extensions of each row that can be candidates: the end token, and the `beam` best other tokens.
 
-        From logits (R, V) and `must_end` (R,) to log-probabilities and tokens, both (R, 1 + beam), the end token first.
+        Args:
+            logits: (R, V).
+            must_end: (R,), True where only the end token is allowed.
+
+        Returns:
+            Log-probabilities and tokens, both (R, 1 + beam), the end token first.
         """
         log_probabilities = logits.float().log_softmax(dim=-1)
-        if log_probabilities[:, EOS].isnan().any():  # as all of its row
+        if log_probabilities[:, EOS].isnan().any():  # then the whole row is NaN
             raise NoNumbers(
                 "a translation comes to logits that are no numbers: the model's `step` should give what `forward` gives"
             )
@@ -177,7 +185,7 @@ class BeamSearch:
 
 
 class _Pool:
-    """The best finished hypotheses of B sentences, best first; log P is -inf where there is none yet."""
+    """The best finished hypotheses of B sentences, best first; log P is -inf in empty slots."""
 
     def __init__(self, sentences: int, beam: int, longest: int, device: torch.device) -> None:
         self._scores = torch.full((sentences, beam), -torch.inf, device=device)
@@ -185,11 +193,11 @@ class _Pool:
         self._tokens = torch.full((sentences, beam, longest), PAD, device=device)
 
     def best(self, sentence: Tensor) -> Tensor:
-        """(A,) to the best scores (A,)."""
+        """Return the best score of each of the sentences (A,); -inf if it has none."""
         return self._scores[sentence, 0]
 
     def add(self, sentence: Tensor, log_probabilities: Tensor, scores: Tensor, tokens: Tensor) -> None:
-        """Hypotheses (A, W) and their tokens (A, W, L), padded; -inf where there is none."""
+        """Add hypotheses (A, W), -inf where there is none, with their padded tokens (A, W, L), to sentences (A,)."""
         scores = torch.cat([self._scores[sentence], scores], dim=1)
         log_probabilities = torch.cat([self._log_probabilities[sentence], log_probabilities], dim=1)
         tokens = torch.cat([self._tokens[sentence], tokens], dim=1)
@@ -198,7 +206,7 @@ class _Pool:
         self._tokens[sentence] = _choose(tokens, best)
 
     def hypotheses(self) -> list[list[Hypothesis]]:
-        """Best first, at least one a sentence."""
+        """Return the hypotheses of each sentence, best first, at least one per sentence."""
         found = self._scores.isfinite().sum(dim=1).clamp(min=1).tolist()
         scores, log_probabilities = self._scores.tolist(), self._log_probabilities.tolist()
         return [
@@ -211,10 +219,10 @@ class _Pool:
 
 
 def _choose(tokens: Tensor, index: Tensor) -> Tensor:
-    """The hypotheses `index` (A, W') of `tokens` (A, W, L): (A, W', L)."""
+    """Select the hypotheses `index` (A, W') of `tokens` (A, W, L); returns (A, W', L)."""
     return tokens.gather(1, index.unsqueeze(2).expand(-1, -1, tokens.size(2)))
 
 
 def _rows(alive: Tensor) -> Tensor:
-    """(A, W): where in the decoder state each hypothesis stands that is alive; they stand there in this order."""
+    """Compute the row of the decoder state (A, W) of each live hypothesis; the state holds these in order."""
     return (alive.isfinite().flatten().cumsum(0) - 1).view_as(alive)

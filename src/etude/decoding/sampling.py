@@ -1,6 +1,6 @@
-"""Sampling: text drawn from what a language model finds probable, token by token.
+"""Sampling of text from a language model, token by token.
 
-Every line has random numbers of its own, so that what is drawn for one does not depend on the others.
+Every text has a random generator of its own, so that its tokens do not depend on the rest of the batch.
 """
 
 from collections.abc import Sequence
@@ -14,18 +14,18 @@ from etude.errors import UserError
 
 
 class Sampling:
-    """Draws the next token from the distribution of a model, sharpened and cut.
+    """Samples each next token with temperature, top-k and nucleus (top-p) sampling.
 
-    Logits are divided by the temperature; of the most probable tokens `top_k` stay, of those again the fewest that
-    hold `top_p` of what is left (Holtzman et al. 2020); their shares are scaled to a sum of one. Padding and the start
-    token are never drawn.
+    Logits are divided by the temperature. Only the `top_k` most probable tokens are kept, and of these the fewest that
+    hold `top_p` of their probability (Holtzman et al. 2020). The probabilities are then rescaled to a sum of one.
+    Padding and the start token are never drawn.
 
     Args:
-        temperature: above 0; 0 takes the most probable token.
-        top_k: tokens that may be drawn; null: all.
-        top_p: share of the probability that may be drawn from, in (0, 1].
-        max_length: tokens of a text at most, its beginning counted.
-        seed: of the draws.
+        temperature: at least 0; 0 takes the most probable token.
+        top_k: the number of tokens that may be drawn; null: all.
+        top_p: the share of the probability that may be drawn from, in (0, 1].
+        max_length: the most tokens of a text, its prompt counted.
+        seed: of the random generators.
 
     Raises:
         UserError: an argument is out of its range.
@@ -49,18 +49,18 @@ class Sampling:
     def __call__(
         self, model: StepwiseModel[State], prompts: Sequence[Sequence[int]], first: int = 0
     ) -> list[list[int]]:
-        """Go on with some texts.
+        """Continue prompts.
 
         Args:
-            model: a language model in evaluation mode: it is started on a source of one end token.
-            prompts: the tokens that each text begins with; none are fine.
-            first: the number of the first of them, by which its random numbers are found.
+            model: a language model in evaluation mode; its source is a single end token.
+            prompts: the tokens that each text begins with; may be empty.
+            first: the number of the first prompt; a text's random generator is seeded with its number.
 
         Returns:
-            The tokens of each text, its prompt in front and without its end token.
+            The tokens of each text, with its prompt and without its end token.
         """
         texts = [list(prompt) for prompt in prompts]
-        chances = [torch.Generator().manual_seed(_seed(self.seed, first + n)) for n in range(len(texts))]
+        generators = [torch.Generator().manual_seed(_seed(self.seed, first + n)) for n in range(len(texts))]
         live = list(range(len(texts)))
         device = next(model.parameters()).device if isinstance(model, nn.Module) else torch.device("cpu")
         source = torch.full((len(texts), 1), EOS, device=device)
@@ -68,12 +68,12 @@ class Sampling:
         tokens = torch.full((len(texts),), BOS, device=device)
         for length in range(self.max_length):
             shares, candidates = self.candidates(model.step(tokens, state))
-            places = [float(torch.rand((), dtype=torch.float64, generator=chances[n])) for n in live]
+            places = [float(torch.rand((), dtype=torch.float64, generator=generators[n])) for n in live]
             drawn = draw(shares.cpu(), candidates.cpu(), torch.tensor(places, dtype=torch.float64)).tolist()
-            going, fed = [], []  # rows of the state, and their tokens
+            going, fed = [], []  # rows of the state that continue, and their tokens
             for row, (n, token) in enumerate(zip(live, drawn, strict=True)):
                 if length < len(texts[n]):
-                    token = texts[n][length]  # of its prompt
+                    token = texts[n][length]  # still in the prompt
                 elif token != EOS:
                     texts[n].append(token)
                 if token != EOS:
@@ -88,10 +88,10 @@ class Sampling:
         return texts
 
     def candidates(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits (R, V) to the shares of the tokens that may be drawn, the largest first, zero after them.
+        """Compute the probabilities from logits (R, V) of the tokens that may be drawn.
 
         Returns:
-            The shares, which sum to one, and their tokens; both (R, V).
+            Probabilities, the largest first and zero where a token may not be drawn, and their tokens; both (R, V).
         """
         logits = logits.double() / self.temperature
         logits[:, [PAD, BOS]] = -torch.inf
@@ -105,13 +105,19 @@ class Sampling:
 
 
 def draw(shares: Tensor, tokens: Tensor, places: Tensor) -> Tensor:
-    """The tokens (R,) in whose share of [0, 1) the places (R,) lie; shares and tokens are (R, C)."""
+    """Draw a token (R,) for each row by inverting the cumulative distribution.
+
+    Args:
+        shares: (R, C), the probabilities of the tokens.
+        tokens: (R, C).
+        places: (R,), uniform random numbers in [0, 1).
+    """
     ends = shares.cumsum(dim=-1)
     index = torch.searchsorted(ends, (places * ends[:, -1])[:, None], right=True)
-    last = (shares > 0).sum(dim=-1, keepdim=True) - 1  # where rounding would go past the last of them
+    last = (shares > 0).sum(dim=-1, keepdim=True) - 1  # rounding must not select a token after the last possible one
     return tokens.gather(1, torch.minimum(index, last))[:, 0]
 
 
 def _seed(seed: int, line: int) -> int:
-    """One number for both, so far apart that no two lines of any two seeds meet."""
+    """Combine the seed and the number of a text to a seed, such that different pairs do not collide in practice."""
     return (seed * 0x9E3779B97F4A7C15 + line * 0xBF58476D1CE4E5B9) % 2**63

@@ -1,4 +1,4 @@
-"""From lines of text to lines of text: tokens, batches of like length, search, and the lines in their order again."""
+"""Translate lines of text: tokenise, batch by length, search, detokenise, and restore the order."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,14 +15,15 @@ logger = logging.getLogger(__name__)
 
 
 class Translator:
-    """A model, the subwords it was trained with, and a way to search.
+    """Translates lines of text with a model, its tokenizer and a search.
 
     Args:
-        model: translates on the device where it is.
-        tokenizer: text to tokens and back.
-        search: finds the translation of a batch.
-        batch_tokens: source tokens that a batch may hold, padding and end tokens counted; a longer line is alone.
-        max_source_tokens: subwords of a line that are read; the rest is cut off, and a warning says how often.
+        model: the model, which stays on its device.
+        tokenizer: the tokenizer that it was trained with.
+        search: decodes a batch.
+        batch_tokens: source tokens that a batch may hold, padding and end tokens counted; a line that is longer is a
+            batch by itself.
+        max_source_tokens: subwords of a line that are read; the rest is cut off, with a warning that counts such lines.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class Translator:
         self.batch_tokens, self.max_source_tokens = batch_tokens, max_source_tokens
 
     def translate(self, lines: Iterable[str]) -> list[str]:
-        """One line for each line, in the same order; a blank line for a blank one."""
+        """Translate each line; returns them in the same order, with a blank line for a blank line."""
         sources = self._sources(lines)
         translations = [""] * len(sources)
         device, training = next(self.model.parameters()).device, self.model.training
@@ -54,13 +55,13 @@ class Translator:
         return translations
 
     def translate_stream(self, lines: Iterable[str], *, chunk: int = 512) -> Iterator[str]:
-        """As `translate`, but answers after every `chunk` lines, so that endless input can be piped through."""
+        """Like `translate`, but yield results after every `chunk` lines, so that endless input can be piped through."""
         rest = iter(lines)
         while block := list(islice(rest, chunk)):
             yield from self.translate(block)
 
     def _sources(self, lines: Iterable[str]) -> list[list[int]]:
-        """Tokens and end token of every line; nothing for a blank one."""
+        """Tokenise every line and append the end token; a blank line has no tokens."""
         tokens = self.tokenizer.encode_all(lines)
         most = self.max_source_tokens
         if cut := sum(len(line) > most for line in tokens):
@@ -68,7 +69,7 @@ class Translator:
         return [[*line[:most], EOS] if line else [] for line in tokens]
 
     def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
-        """Rows of like length, the longest first, so that a batch too large for the memory shows at once."""
+        """Batch rows of similar length, the longest first, so that a batch too large for the memory fails at once."""
         rows = sorted((row for row, length in enumerate(lengths) if length), key=lambda row: -lengths[row])
         while rows:
             held = max(1, self.batch_tokens // lengths[rows[0]])

@@ -1,4 +1,4 @@
-"""The encoder and the decoder that are not there: a language model has no encoder, a tagger of tokens no decoder."""
+"""The encoder of models that have none, such as language models."""
 
 from torch import Tensor, nn
 
@@ -6,7 +6,7 @@ from etude.model.parts import Parts
 
 
 class NoEncoder(nn.Module):
-    """No encoder: the decoder is all there is, and sees the target alone (Radford et al. 2018)."""
+    """No encoder: the decoder reads the target only (Radford et al. 2018)."""
 
     is_read = False
 
@@ -14,5 +14,5 @@ class NoEncoder(nn.Module):
         super().__init__()
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """(B, S, D) as it is; nobody looks at it."""
+        """Return `x` (B, S, D) unchanged; no decoder reads it."""
         return x

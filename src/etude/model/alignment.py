@@ -1,7 +1,8 @@
-"""How a recurrent decoder looks at the source: the attention that came before the Transformer.
+"""Attention from a recurrent decoder to the source, as it was before the Transformer.
 
-Each kind scores every source position against the decoder's state, reads the mean of the encoder's output by the
-softmax of the scores, and joins both to the attentional state `tanh(W_c [context; state])` (Luong et al. 2015, eq. 5).
+Each kind scores every source position against the decoder's state, averages the encoder's output with the softmax of
+the scores as weights, and combines both to the attentional state `tanh(W_c [context; state])` (Luong et al. 2015,
+eq. 5).
 """
 
 from abc import ABC, abstractmethod
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 
 class Alignment(nn.Module, ABC):
-    """One head that looks from the decoder at the encoder.
+    """Base class: attention with one head from the decoder to the encoder.
 
     Args:
         d_model: D.
@@ -22,33 +23,33 @@ class Alignment(nn.Module, ABC):
         self.join = nn.Linear(2 * d_model, d_model, bias=False)  # W_c
 
     def keys(self, memory: Tensor) -> Tensor:
-        """What of the encoder's output (B, S, D) the scores are computed with, the same at every step: (B, S, D)."""
+        """Compute the keys (B, S, D), the same at every step, from the encoder's output (B, S, D)."""
         return memory
 
     @abstractmethod
     def scores(self, states: Tensor, keys: Tensor) -> Tensor:
-        """Of the decoder's states (B, T, D) against keys (B, S, D): (B, T, S)."""
+        """Score the decoder's states (B, T, D) against keys (B, S, D); returns (B, T, S)."""
 
     def forward(self, states: Tensor, keys: Tensor, memory: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Let each state look at the source.
+        """Attend from each state of the decoder to the source.
 
         Args:
-            states: (B, T, D), of the decoder.
-            keys: (B, S, D), from `keys`.
+            states: (B, T, D), the decoder's states.
+            keys: (B, S, D), as `self.keys` returns them.
             memory: (B, S, D), the encoder's output.
             mask: (B, S), True at real tokens.
 
         Returns:
-            Attentional states (B, T, D), and the weights (B, T, S).
+            Attentional states (B, T, D), and attention weights (B, T, S).
         """
         scores = self.scores(states, keys)
-        # The lowest finite number, not -inf: a sentence without a real token stays finite instead of turning into NaN.
+        # The lowest finite number, not -inf: a sentence without a real token gives finite weights instead of NaN.
         weights = scores.masked_fill(~mask[:, None], torch.finfo(scores.dtype).min).softmax(dim=-1)
         return torch.tanh(self.join(torch.cat([weights @ memory, states], dim=-1))), weights
 
 
 class AdditiveAlignment(Alignment):
-    """`v tanh(W s + U h)`, a network with one layer (Bahdanau et al. 2015, appendix A.1.2)."""
+    """Scores `v tanh(W s + U h)`, a network with one hidden layer (Bahdanau et al. 2015, appendix A.1.2)."""
 
     def __init__(self, *, d_model: int) -> None:
         super().__init__(d_model=d_model)
@@ -57,41 +58,41 @@ class AdditiveAlignment(Alignment):
         self.score = nn.Linear(d_model, 1, bias=False)  # v
 
     def keys(self, memory: Tensor) -> Tensor:
-        """`U h`."""
+        """Compute `U h`."""
         return self.key(memory)
 
     def scores(self, states: Tensor, keys: Tensor) -> Tensor:
-        """(B, T, S), by way of (B, T, S, D)."""
+        """Compute the scores (B, T, S); takes memory for (B, T, S, D)."""
         return self.score(torch.tanh(self.state(states)[:, :, None] + keys[:, None])).squeeze(-1)
 
 
 class DotAlignment(Alignment):
-    """`s . h`, nothing learned (Luong et al. 2015, section 3.1)."""
+    """Scores `s . h`, without parameters (Luong et al. 2015, section 3.1)."""
 
     def scores(self, states: Tensor, keys: Tensor) -> Tensor:
-        """(B, T, S)."""
+        """Compute the scores (B, T, S)."""
         return states @ keys.transpose(1, 2)
 
 
 class GeneralAlignment(DotAlignment):
-    """`s W h`, multiplicative attention (Luong et al. 2015, section 3.1)."""
+    """Scores `s W h`, multiplicative attention (Luong et al. 2015, section 3.1)."""
 
     def __init__(self, *, d_model: int) -> None:
         super().__init__(d_model=d_model)
         self.key = nn.Linear(d_model, d_model, bias=False)  # W
 
     def keys(self, memory: Tensor) -> Tensor:
-        """`W h`."""
+        """Compute `W h`."""
         return self.key(memory)
 
 
 class NoAlignment(nn.Module):
-    """No attention: the decoder has its first state alone to remember the source by (Sutskever et al. 2014)."""
+    """No attention: the decoder knows the source from its initial state only (Sutskever et al. 2014)."""
 
     def keys(self, memory: Tensor) -> Tensor:
-        """Nobody looks at them."""
+        """Return `memory` unchanged; it is not used."""
         return memory
 
     def forward(self, states: Tensor, keys: Tensor, memory: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """The states (B, T, D) as they are, and weights (B, T, 0) of nothing."""
+        """Return the states (B, T, D) unchanged, and empty weights (B, T, 0)."""
         return states, states[:, :, :0]

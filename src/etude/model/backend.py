@@ -1,4 +1,4 @@
-"""How attention is computed, once queries, keys, values and what is added to the scores are there. Not what it is."""
+"""Attention backends: ways to compute the same attention from queries, keys, values, mask and bias."""
 
 import torch
 from torch import Tensor, nn
@@ -16,14 +16,15 @@ class Eager(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, bias: Tensor | None) -> Tensor:
-        """What each query reads.
+        """Compute attention (equation 1).
 
         Args:
             queries: (B, H, T, K), scaled.
             keys: (B, H, S, K), scaled.
             values: (B, H, S, V).
-            mask: broadcastable to (B, H, T, S); True where looking is allowed.
-            bias: broadcastable to (B, H, T, S), added to the scores; None: nothing.
+            mask: broadcastable to (B, H, T, S); True where attention is allowed. A query that may attend to nothing
+                gets the mean of all values.
+            bias: broadcastable to (B, H, T, S), added to the scores; None: no bias.
 
         Returns:
             (B, H, T, V).
@@ -32,19 +33,19 @@ class Eager(nn.Module):
 
 
 class Sdpa(nn.Module):
-    """The same function in one call, `scaled_dot_product_attention`, which need not keep the weights."""
+    """The same by PyTorch's `scaled_dot_product_attention`, whose fused kernels do not store the weights."""
 
     def __init__(self, *, dropout: float) -> None:
         super().__init__()
         self.p = dropout
 
     def forward(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, bias: Tensor | None) -> Tensor:
-        """As in `Eager`."""
+        """Compute attention; arguments as in `Eager`."""
         p = self.p if self.training else 0.0
-        if bias is None and isinstance(mask, CausalMask):  # the one that flash kernels have without reading it
+        if bias is None and isinstance(mask, CausalMask):  # flash kernels know this mask without reading it
             return F.scaled_dot_product_attention(queries, keys, values, is_causal=True, dropout_p=p, scale=1.0)
-        # A row that may look nowhere reads the mean of all, as in Eager. It is asked for by a query of zeros and no
-        # mask: the backward pass of the fused kernels cannot tell weights apart in a row that is barred everywhere.
+        # A query that may attend to nothing gets the mean of all values, as in Eager. Here the query is set to zero and
+        # its mask lifted: the backward pass of the fused kernels cannot recover the weights of a fully masked row.
         nowhere = ~mask.any(dim=-1, keepdim=True)
         queries = queries.masked_fill(nowhere, 0.0)
         allowed = mask | nowhere
@@ -55,9 +56,9 @@ class Sdpa(nn.Module):
 
 
 def weights(queries: Tensor, keys: Tensor, mask: Tensor, bias: Tensor | None) -> Tensor:
-    """How much each query reads of each key: (B, H, T, S), each row summing to one. Arguments as in `Eager`."""
+    """Compute attention weights (B, H, T, S), each row summing to one; arguments as in `Eager`."""
     scores = queries @ keys.transpose(-2, -1)
     if bias is not None:
         scores = scores + bias
-    # The lowest finite number, not -inf: a row that may look nowhere stays finite instead of turning into NaN.
+    # The lowest finite number, not -inf: a row that is masked everywhere gives finite weights instead of NaN.
     return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1)

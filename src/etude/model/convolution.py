@@ -1,6 +1,6 @@
 """Convolutional encoder and decoder: stacks of gated convolutions (Gehring et al. 2017).
 
-Each layer is wrapped as `model/residual` says, where they halved the variance of every sum and normalised weights.
+Each layer is wrapped by `model/residual`. Gehring et al. scaled every sum by sqrt(0.5) and normalised weights instead.
 """
 
 from functools import partial
@@ -19,13 +19,13 @@ from etude.model.state import SourceRows
 
 
 class GatedConvolution(nn.Module):
-    """`(x * W) . sigmoid(x * V)`, each over `kernel` neighbours: a convolution and a gated linear unit.
+    """`(x * W) . sigmoid(x * V)`: a convolution over `kernel` positions, then a gated linear unit.
 
     Args:
         d_model: D.
-        kernel: k, how many positions it sees.
-        separable: whether each channel is convolved by itself first, k D entries, and channels are mixed after that,
-            2 D^2 (Chollet 2017; "separable" in section 4 of the paper); else both at once, 2 k D^2.
+        kernel: k, the number of positions that it covers.
+        separable: True: each channel is convolved by itself (k D weights), then channels are mixed (2 D^2 weights;
+            Chollet 2017; "separable" in section 4 of the paper). False: both at once (2 k D^2 weights).
     """
 
     def __init__(self, *, d_model: int, kernel: int, separable: bool) -> None:
@@ -34,12 +34,12 @@ class GatedConvolution(nn.Module):
         self.each, self.mix = each, nn.Conv1d(d_model, 2 * d_model, 1 if separable else kernel)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, S + k - 1, D) to (B, S, D): from the neighbourhoods that are whole."""
+        """Map (B, S + k - 1, D) to (B, S, D), without padding at the ends."""
         return F.glu(self.mix(self.each(x.transpose(1, 2))).transpose(1, 2), dim=-1)
 
 
 class ConvolutionEncoderLayer(nn.Module):
-    """One of the encoder: a gated convolution over k // 2 neighbours on either side."""
+    """Encoder layer: a gated convolution over k // 2 neighbours on either side."""
 
     def __init__(self, parts: Parts, *, d_model: int, kernel: int, separable: bool) -> None:
         super().__init__()
@@ -48,25 +48,25 @@ class ConvolutionEncoderLayer(nn.Module):
         self.convolution_residual = parts.residual()
 
     def forward(self, x: Tensor, padding: Tensor) -> Tensor:
-        """(B, S, D) to (B, S, D); padding (B, S, 1) is True where no real token stands, and counts as zero."""
-        return self.convolution_residual(x, lambda h: self.convolution(self._around(h.masked_fill(padding, 0.0))))
+        """Map (B, S, D) to (B, S, D); padding (B, S, 1) is True where there is no real token, and is read as zeros."""
+        return self.convolution_residual(x, lambda h: self.convolution(self._pad(h.masked_fill(padding, 0.0))))
 
-    def _around(self, x: Tensor) -> Tensor:
+    def _pad(self, x: Tensor) -> Tensor:
         return F.pad(x, (0, 0, self.side, self.side))
 
 
 class ConvolutionEncoder(nn.Module):
-    """A stack of gated convolutions, each position seeing k // 2 neighbours on either side.
+    """A stack of gated convolutions over k // 2 neighbours on either side.
 
     Args:
-        parts: of the model.
+        parts: factories of what its layers are made of.
         n_layers: N.
         d_model: D.
         kernel: k.
         separable: see `GatedConvolution`.
 
     Raises:
-        ValueError: k is even, and has no middle.
+        ValueError: k is even, so that there is no middle position.
     """
 
     is_read = True
@@ -82,16 +82,16 @@ class ConvolutionEncoder(nn.Module):
         self.final_norm: nn.Module = parts.residual().final_norm()
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Embeddings (B, S, D) and their mask (B, S), True at real tokens, to (B, S, D)."""
+        """Encode embeddings (B, S, D) with their mask (B, S), True at real tokens; returns (B, S, D)."""
         x = self.dropout(self.position.add_to_embedding(x, 0))
         for layer in self.layers:
             x = layer(x, ~mask[..., None])
-        closed: Tensor = self.final_norm(x)
-        return closed
+        out: Tensor = self.final_norm(x)
+        return out
 
 
 class ConvolutionLayer(nn.Module):
-    """One of the decoder: a gated convolution over the last k positions, then attention to an encoder."""
+    """Decoder layer: a gated convolution over the last k positions, then attention to the encoder if there is one."""
 
     def __init__(self, parts: Parts, reads: bool, *, d_model: int, kernel: int, separable: bool) -> None:
         super().__init__()
@@ -99,19 +99,19 @@ class ConvolutionLayer(nn.Module):
         self.convolution_residual = parts.residual()
         self.cross = _Cross(parts) if reads else _NoCross()
 
-    def start(self, nothing: Tensor) -> "Past":
-        """With zeros (B, k - 1, D) before the first position."""
-        return Past(nothing, self.cross.start())
+    def start(self, zeros: Tensor) -> "Past":
+        """Create the state of this layer, with `zeros` (B, k - 1, D) before the first position."""
+        return Past(zeros, self.cross.start())
 
     def forward(self, x: Tensor, source: SourceRows, past: "Past") -> Tensor:
-        """(B, T, D) to (B, T, D), after the positions in `past`."""
+        """Map (B, T, D) to (B, T, D); `x` follows the positions in `past`, and is added to it."""
         x = self.convolution_residual(x, lambda h: self.convolution(past.before(h)))
-        looked: Tensor = self.cross(x, source, past.cross)
-        return looked
+        out: Tensor = self.cross(x, source, past.cross)
+        return out
 
 
 class _Cross(nn.Module):
-    """Attention to the encoder."""
+    """Attention to the encoder with its residual connection."""
 
     def __init__(self, parts: Parts) -> None:
         super().__init__()
@@ -121,12 +121,12 @@ class _Cross(nn.Module):
         return cast(Cache, self.attention.start())
 
     def forward(self, x: Tensor, source: SourceRows, cache: Cache) -> Tensor:
-        looked: Tensor = self.residual(x, lambda h: cross_attend(self.attention, h, source, cache))
-        return looked
+        out: Tensor = self.residual(x, lambda h: cross_attend(self.attention, h, source, cache))
+        return out
 
 
 class _NoCross(nn.Module):
-    """No encoder to cross_attend at."""
+    """No attention, as there is no encoder."""
 
     def start(self) -> Cache:
         return NO_CACHE
@@ -136,11 +136,11 @@ class _NoCross(nn.Module):
 
 
 class ConvolutionDecoder(nn.Module):
-    """A stack of gated convolutions that see the last k positions, each followed by attention to the encoder.
+    """A stack of gated convolutions over the last k positions, each followed by attention to the encoder.
 
     Args:
-        parts: of the model.
-        reads: whether there is an encoder to cross_attend at.
+        parts: factories of what its layers are made of.
+        reads: whether there is an encoder to attend to.
         n_layers: N.
         d_model: D.
         kernel: k.
@@ -157,48 +157,48 @@ class ConvolutionDecoder(nn.Module):
         self.final_norm: nn.Module = parts.residual().final_norm()
 
     def start(self, memory: Tensor, mask: Tensor) -> "ConvolutionState":
-        """Nothing is decoded yet of the sentences with this encoder's output (B, S, D) and mask (B, S)."""
-        nothing = memory.new_zeros(memory.size(0), self.past, memory.size(2))
-        return ConvolutionState(memory, mask, [cast(ConvolutionLayer, layer).start(nothing) for layer in self.layers])
+        """Begin decoding from the encoder's output (B, S, D) and its mask (B, S)."""
+        zeros = memory.new_zeros(memory.size(0), self.past, memory.size(2))
+        return ConvolutionState(memory, mask, [cast(ConvolutionLayer, layer).start(zeros) for layer in self.layers])
 
     def forward(self, x: Tensor, state: "ConvolutionState") -> Tensor:
-        """Embeddings (B, T, D) of the tokens after those that `state` remembers, to (B, T, D)."""
+        """Decode embeddings (B, T, D) of the tokens that follow those in `state`, and add them to it; (B, T, D)."""
         x = self.dropout(self.position.add_to_embedding(x, state.length))
         state.length += x.size(1)
         for layer, past in zip(self.layers, state.pasts, strict=True):
             x = layer(x, state.source, past)
-        closed: Tensor = self.final_norm(x)
-        return closed
+        out: Tensor = self.final_norm(x)
+        return out
 
 
 class Past:
-    """What one layer remembers: the last k - 1 positions that went into its convolution, and keys of the source."""
+    """State of one layer: the last k - 1 inputs of its convolution, and the cache of its attention to the source."""
 
     def __init__(self, last: Tensor, cross: Cache) -> None:
-        self.last, self.cross = last, cross  # (R, k - 1, D), at first zeros
+        self.last, self.cross = last, cross  # last: (R, k - 1, D), at first zeros
 
     def before(self, x: Tensor) -> Tensor:
-        """(R, T, D) with the k - 1 positions before it, which are forgotten for its own last ones."""
-        whole = torch.cat([self.last, x], dim=1)
-        self.last = whole[:, x.size(1) :]
-        return whole
+        """Prepend the last k - 1 positions to `x` (R, T, D), then keep the last k - 1 of the result in their place."""
+        extended = torch.cat([self.last, x], dim=1)
+        self.last = extended[:, x.size(1) :]
+        return extended
 
-    def reorder(self, rows: Tensor, left: Tensor | None) -> None:
-        """Keep `rows` (R',) in that order; `left`: of the sentences, if not all."""
+    def reorder(self, rows: Tensor, sentences: Tensor | None) -> None:
+        """Keep `rows` (R',), and of the source `sentences` (A',), each in that order; None: all sentences."""
         self.last = self.last.index_select(0, rows)
-        if left is not None:
-            self.cross.reorder(left)
+        if sentences is not None:
+            self.cross.reorder(sentences)
 
 
 class ConvolutionState:
-    """Where the decoding of a batch stands: R rows, each a source with what the layers remember of its target."""
+    """State of decoding R rows, each a source sentence with the target tokens decoded so far."""
 
     def __init__(self, memory: Tensor, mask: Tensor, pasts: list[Past]) -> None:
         self.source, self.pasts = SourceRows(memory, mask), pasts
-        self.length = 0  # target tokens fed so far
+        self.length = 0  # target tokens decoded so far
 
     def reorder(self, rows: Tensor) -> None:
         """Keep `rows` (R',) in that order, in place; a row may be repeated (beams) or left out (finished sentences)."""
-        left = self.source.reorder(rows)
+        sentences = self.source.reorder(rows)
         for past in self.pasts:
-            past.reorder(rows, left)
+            past.reorder(rows, sentences)

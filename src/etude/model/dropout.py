@@ -11,15 +11,15 @@ _LEVELS = 1 << 16  # values of a 16-bit random number
 
 
 class Dropout(nn.Module):
-    """Zero each element with probability `p` while training and divide the rest by 1 - p.
+    """Zero each element with probability `p` in training and divide the rest by 1 - p.
 
-    On CPU, drawing one random number an element takes a third of a training step of a small Transformer. There four
-    elements share a 64-bit draw: each gets 16 bits of its own, so `p` is rounded to a multiple of 1/65536, at most
-    65535/65536, and the divisor with it, which keeps the expectation exact. On other devices this is
-    `torch.nn.functional.dropout`.
+    On a CPU, one random number per element takes a third of a training step of a small Transformer. Four elements
+    therefore share a random number of 64 bits, 16 bits each. This rounds `p` to a multiple of 1/65536, at most
+    65535/65536; the divisor is computed from the rounded value, so that the expectation is exact. On other devices this
+    is `torch.nn.functional.dropout`.
 
     Raises:
-        ValueError: p is not in [0, 1).
+        ValueError: `p` is not in [0, 1).
     """
 
     def __init__(self, p: float) -> None:
@@ -30,7 +30,7 @@ class Dropout(nn.Module):
         self._kept = max(1, round((1 - p) * _LEVELS))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Any shape, unchanged in evaluation."""
+        """Apply dropout to a tensor of any shape; in evaluation, return it unchanged."""
         if not self.training or self._kept == _LEVELS:
             return x
         if x.device.type != "cpu":
@@ -39,7 +39,7 @@ class Dropout(nn.Module):
         return x if kept is None else (x * kept).mul_(factor)
 
     def draw(self, shape: Sequence[int], device: torch.device) -> tuple[Tensor | None, float]:
-        """What is kept of a tensor of this shape, None: all, and what that is multiplied with."""
+        """Draw a dropout mask of this shape, True where an element is kept (None: all are), and the factor of these."""
         if not self.training or self._kept == _LEVELS:
             return None, 1.0
         if device.type != "cpu":
@@ -48,18 +48,18 @@ class Dropout(nn.Module):
         return draw(shape, self._kept), _LEVELS / self._kept
 
     def extra_repr(self) -> str:
-        """For printing a model."""
+        """Return what `print(model)` shows of this module."""
         return f"p={self.p}"
 
 
 def _draw(shape: Sequence[int], kept: int) -> Tensor:
-    """True for `kept` of 65536 elements, on the processor."""
+    """Draw a mask on the CPU, whose elements are True with probability kept / 65536."""
     count = math.prod(shape)
     draws = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     return draws.view(torch.int16)[:count].view(shape) < kept - _LEVELS // 2
 
 
-_compiled_draw = torch.library.custom_op(  # called as it stands: the same draws, which a backward pass must not repeat
-    "etude::draw", _draw, mutates_args=(), tags=torch.Tag.nondeterministic_seeded
-)
+# An opaque operation, so that compiled code draws the same numbers as eager code. The tag forbids the compiler to draw
+# again in the backward pass.
+_compiled_draw = torch.library.custom_op("etude::draw", _draw, mutates_args=(), tags=torch.Tag.nondeterministic_seeded)
 _compiled_draw.register_fake(lambda shape, kept: torch.empty(shape, dtype=torch.bool))

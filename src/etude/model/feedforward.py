@@ -9,9 +9,9 @@ from torch.nn import functional as F
 
 
 class FeedForward(nn.Module):
-    """`activation(x W1 + b1) W2 + b2`, with `d_ff` inner units."""
+    """Base class: `activation(x W1 + b1) W2 + b2`, with `d_ff` inner units."""
 
-    activation: ClassVar[Callable[..., Tensor]]  # element by element
+    activation: ClassVar[Callable[..., Tensor]]  # elementwise
 
     def __init__(self, *, d_model: int, d_ff: int) -> None:
         super().__init__()
@@ -19,7 +19,7 @@ class FeedForward(nn.Module):
         self.outer = nn.Linear(d_ff, d_model)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, T, D) to (B, T, D), each position by itself."""
+        """Map (B, T, D) to (B, T, D), each position by itself."""
         return self.outer(self.activation(self.inner(x)))
 
 
@@ -30,19 +30,19 @@ class ReluFeedForward(FeedForward):
 
 
 class GeluFeedForward(FeedForward):
-    """`GELU(x W1 + b1) W2 + b2`, GELU(z) = z Phi(z) with the normal distribution itself (Hendrycks and Gimpel 2016)."""
+    """`GELU(x W1 + b1) W2 + b2`, GELU(z) = z Phi(z), not its tanh approximation (Hendrycks and Gimpel 2016)."""
 
     activation = staticmethod(F.gelu)
 
 
 class GatedFeedForward(nn.Module):
-    """`(activation(x W) * x V) W2` without biases (Shazeer 2020).
+    """Base class: `(activation(x W) * x V) W2` without biases (Shazeer 2020).
 
-    Three matrices stand where there were two. Inner units are therefore two thirds of `d_ff`, rounded, so that as many
-    parameters and as much computation are compared.
+    It has three matrices instead of two. The number of inner units is therefore two thirds of `d_ff`, rounded, which
+    gives as many parameters and as much computation as the other networks have.
     """
 
-    activation: ClassVar[Callable[..., Tensor]]  # element by element
+    activation: ClassVar[Callable[..., Tensor]]  # elementwise
 
     def __init__(self, *, d_model: int, d_ff: int) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class GatedFeedForward(nn.Module):
         self.outer = nn.Linear(units, d_model, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, T, D) to (B, T, D), each position by itself."""
+        """Map (B, T, D) to (B, T, D), each position by itself."""
         return self.outer(self.activation(self.gate(x)) * self.inner(x))
 
 
@@ -69,8 +69,8 @@ class GegluFeedForward(GatedFeedForward):
 
 
 class NoFeedForward(nn.Module):
-    """No network: the sub-layer adds zeros, and attention is all there is."""
+    """No feed-forward network: the sub-layer adds zeros."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, T, D) to zeros (B, T, D)."""
+        """Return zeros (B, T, D)."""
         return torch.zeros_like(x)

@@ -1,8 +1,8 @@
-"""How weights start: every one a function of the seed and of its own name, whatever else the model holds.
+"""Weight initialisation. Each weight depends on the seed and on its own name only, not on the rest of the model.
 
-So two arms of one seed begin with the same numbers wherever they have a matrix of the same name and shape, and what
-tells them apart is what the arm changes. Linear layers are filled as a kind says; every other part that has weights of
-its own fills them in `reset_parameters`, as PyTorch's modules do.
+Two arms of a study with the same seed therefore start from the same numbers in every matrix of the same name and shape,
+and differ only in what the arm changes. `Init.fill` initialises the matrices of linear layers; every other module with
+weights of its own initialises them in `reset_parameters`, as PyTorch's modules do.
 """
 
 from abc import ABC, abstractmethod
@@ -17,14 +17,14 @@ from etude.model.attention import MultiHeadAttention
 
 
 class Init(ABC):
-    """Fills the weights of a model: each bias of a linear layer with zeros, each matrix as a kind says."""
+    """Base class: initialises the weights of a model. Biases of linear layers are zero; `fill` initialises matrices."""
 
     def __call__(self, model: nn.Module, seed: int) -> None:
-        """Fill the weights of `model`.
+        """Initialise the weights of `model`.
 
         Args:
-            model: any module; weights that it shares are filled once, under their first name.
-            seed: of the run. PyTorch's own generator is left as it was.
+            model: any module; weights that it shares are initialised once, under their first name.
+            seed: of the run. The state of PyTorch's own generator does not change.
         """
         for name, module in model.named_modules():
             with _seeded(seed, name):
@@ -41,10 +41,11 @@ class Init(ABC):
 
 
 class Glorot(Init):
-    """Glorot uniform (Glorot and Bengio 2010), each of W_Q, W_K and W_V by its own size. The paper names no start.
+    """Glorot uniform (Glorot and Bengio 2010), each of W_Q, W_K and W_V by its own size.
 
-    Its attention begins sqrt(2) times as large as that of the published code (`GlorotT2T`), and its scores, products of
-    two such matrices, twice as large. Small and deep post-norm models then learn more slowly, or hardly at all.
+    The paper does not say how weights are initialised. The attention matrices are sqrt(2) times as large here as in the
+    published code (`GlorotT2T`), and the scores, products of two of them, twice as large. Small and deep post-norm
+    models then learn more slowly, or hardly at all.
     """
 
     def fill(self, matrix: Tensor) -> None:
@@ -53,15 +54,15 @@ class Glorot(Init):
 
 
 class GlorotT2T(Glorot):
-    """Glorot uniform with the matrices that read the same vectors taken as one: the published code's start.
+    """Glorot uniform as in the published code, where matrices with the same input count as one.
 
-    W_Q, W_K and W_V of self-attention were one D x 3D matrix in tensor2tensor (2017), as they are in
-    `torch.nn.MultiheadAttention`, and W_K and W_V of attention to the encoder another. A wider matrix starts smaller:
-    by sqrt(2) and sqrt(3/2) where all sizes are d_model.
+    In tensor2tensor (2017), W_Q, W_K and W_V of self-attention were one D x 3D matrix, as they are in
+    `torch.nn.MultiheadAttention`, and so were W_K and W_V of attention to the encoder. A wider matrix gets smaller
+    values: by a factor of sqrt(2) and sqrt(3/2) where all sizes are d_model.
     """
 
     def __call__(self, model: nn.Module, seed: int) -> None:
-        """Fill the weights of `model`; arguments as of `Init`."""
+        """Initialise the weights of `model`; arguments as in `Init`."""
         super().__call__(model, seed)
         for name, attention in model.named_modules():
             if isinstance(attention, MultiHeadAttention):
@@ -70,15 +71,15 @@ class GlorotT2T(Glorot):
                     joint["q_proj"] = attention.q_proj
                 bound = (6 / (attention.k_proj.in_features + sum(part.out_features for part in joint.values()))) ** 0.5
                 for part, linear in joint.items():
-                    with _seeded(seed, f"{name}.{part}"):  # the numbers of Glorot, closer to zero
+                    with _seeded(seed, f"{name}.{part}"):  # the random numbers of Glorot, times a smaller bound
                         nn.init.uniform_(linear.weight, -bound, bound)
 
 
 class Normal(Init):
-    """N(0, std^2) whatever the size of the matrix (Radford et al. 2018).
+    """N(0, std^2) for matrices of any size (Radford et al. 2018).
 
     Raises:
-        ValueError: std is not above zero.
+        ValueError: `std` is not above zero.
     """
 
     def __init__(self, *, std: float) -> None:
@@ -93,7 +94,7 @@ class Normal(Init):
 
 @contextmanager
 def _seeded(seed: int, name: str) -> Iterator[None]:
-    """Draw as the seed and the name say meanwhile, on the processor; afterwards go on as if nothing had been drawn."""
+    """Seed PyTorch's CPU generator with a hash of seed and name, and restore its state at the end."""
     before = torch.get_rng_state()
     digest = blake2b(f"{seed}/{name}".encode(), digest_size=8).digest()
     torch.default_generator.manual_seed(int.from_bytes(digest) >> 1)

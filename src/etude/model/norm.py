@@ -1,4 +1,4 @@
-"""Normalisation of a D-vector."""
+"""Normalisation of vectors of size D."""
 
 from torch import nn
 
@@ -18,4 +18,4 @@ class RmsNorm(nn.RMSNorm):
 
 
 class NoNorm(nn.Identity):
-    """No normalisation, for residual connections that do without (`model/residual=rezero`)."""
+    """No normalisation, for residual connections that use none (`model/residual=rezero`)."""

@@ -1,22 +1,22 @@
-"""What a model hands to its encoder and its decoder: the parts that its axes chose, to be made anew for every layer."""
+"""The factories of parts that a model passes to its encoder and its decoder, as the config chose them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-Factory = Callable[..., Any]  # makes a part; every layer gets its own
+Factory = Callable[..., Any]  # makes a part; called anew for every layer
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Of these an encoder or a decoder takes what it needs.
+    """Factories from which an encoder or a decoder takes what it needs.
 
     Attributes:
         position: called with `causal`, once for a stack.
-        attention: called with whether it looks from the decoder at the encoder.
-        norm: a norm of D-vectors.
-        residual: wraps a sub-layer; its `final_norm()` stands after a stack.
-        feedforward: the position-wise network.
+        attention: called with `is_cross`: whether it attends from the decoder to the encoder.
+        norm: makes a norm of vectors of size D.
+        residual: makes the wrapping of a sub-layer; its `final_norm()` follows the last layer of a stack.
+        feedforward: makes the position-wise network.
         dropout: P_drop on the sum of embedding and position (section 5.4).
     """
 

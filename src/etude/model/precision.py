@@ -1,4 +1,4 @@
-"""How many bits a model computes with: products in half precision, weights, softmax, norms and loss in single."""
+"""Mixed precision: products in half precision; weights, softmax, norms and loss in float32."""
 
 from contextlib import AbstractContextManager, nullcontext
 
@@ -8,9 +8,10 @@ _HALF = {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    """Compute as training in `precision` does: "bf16-mixed", "16-mixed"; in any other, as the weights are.
+    """Return the autocast context of `precision`: of "bf16-mixed" or "16-mixed"; any other has none.
 
-    A processor that has no units for it would take some fifty times as long: there too, as the weights are.
+    On a CPU there is none for "16-mixed", nor for "bf16-mixed" if the CPU has no bfloat16 units: it would take some
+    fifty times as long.
     """
     half = _HALF.get(precision)
     if half is None or (device.type == "cpu" and not (half == torch.bfloat16 and _processor_has_bf16())):

@@ -1,4 +1,4 @@
-"""How a sub-layer is wrapped: the residual connection, its dropout, where the norm stands (sections 3.1 and 5.4)."""
+"""Residual connections: how a sub-layer is combined with its input, dropout and norm (sections 3.1 and 5.4)."""
 
 from collections.abc import Callable
 
@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from etude.model.dropout import Dropout
 
 Sublayer = Callable[[Tensor], Tensor]
-Norm = Callable[[], nn.Module]  # makes a norm of D-vectors; a wrapping takes as many as it needs
+Norm = Callable[[], nn.Module]  # makes a norm of vectors of size D; called as often as norms are needed
 
 
 class PostNorm(nn.Module):
-    """`LayerNorm(x + Dropout(Sublayer(x)))`, as the paper has it (section 3.1); no norm after the last layer."""
+    """`LayerNorm(x + Dropout(Sublayer(x)))`, as in the paper (section 3.1); no norm after the last layer."""
 
     def __init__(self, norm: Norm, *, dropout: float) -> None:
         super().__init__()
@@ -20,11 +20,11 @@ class PostNorm(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
-        """(B, T, D) to (B, T, D)."""
+        """Map (B, T, D) to (B, T, D)."""
         return self.norm(x + self.dropout(sublayer(x)))
 
     def final_norm(self) -> nn.Module:
-        """What stands after the last layer of a stack: nothing, its output is normalised."""
+        """Return what follows the last layer of a stack: the identity, as its output is normalised."""
         return nn.Identity()
 
 
@@ -37,18 +37,18 @@ class PreNorm(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
-        """(B, T, D) to (B, T, D)."""
+        """Map (B, T, D) to (B, T, D)."""
         return x + self.dropout(sublayer(self.norm(x)))
 
     def final_norm(self) -> nn.Module:
-        """What stands after the last layer of a stack: a norm, or the sum of all sub-layers would never meet one."""
+        """Return what follows the last layer of a stack: a norm, as the sum of all sub-layers is not normalised."""
         return self.norm
 
 
 class Sandwich(nn.Module):
     """`x + LayerNorm(Dropout(Sublayer(LayerNorm(x))))`, and one norm after the last layer (Ding et al. 2021).
 
-    The second norm keeps any sub-layer from adding more than its share.
+    The second norm limits how much a sub-layer can add.
     """
 
     def __init__(self, norm: Norm, *, dropout: float) -> None:
@@ -57,18 +57,18 @@ class Sandwich(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
-        """(B, T, D) to (B, T, D)."""
+        """Map (B, T, D) to (B, T, D)."""
         return x + self.after(self.dropout(sublayer(self.before(x))))
 
     def final_norm(self) -> nn.Module:
-        """What stands after the last layer of a stack: a norm, as in `PreNorm`, for the sum itself has met none."""
+        """Return what follows the last layer of a stack: a norm, as the sum of all sub-layers is not normalised."""
         return self.before
 
 
 class ReZero(nn.Module):
-    """`x + alpha * Dropout(Sublayer(x))` without any norm; alpha is learned from zero (Bachlechner et al. 2021).
+    """`x + alpha * Dropout(Sublayer(x))` without a norm; alpha is learned, from zero (Bachlechner et al. 2021).
 
-    At the start every layer passes on what it was given.
+    At initialisation every layer is therefore the identity.
     """
 
     def __init__(self, norm: Norm, *, dropout: float) -> None:
@@ -77,9 +77,9 @@ class ReZero(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
-        """(B, T, D) to (B, T, D)."""
+        """Map (B, T, D) to (B, T, D)."""
         return x + self.alpha * self.dropout(sublayer(x))
 
     def final_norm(self) -> nn.Module:
-        """What stands after the last layer of a stack: nothing."""
+        """Return what follows the last layer of a stack: the identity."""
         return nn.Identity()

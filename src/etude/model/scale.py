@@ -1,7 +1,7 @@
 """How attention scores are scaled before the softmax (section 3.2.1).
 
-A scale is given queries (B, H, T, K) and keys (B, H, S, K) and gives them back so that their product is the scaled
-score. What multiplies a score is put on the queries: cheaper than on the scores, and the same.
+A scale takes queries (B, H, T, K) and keys (B, H, S, K), and returns them changed so that their product is the scaled
+score. The queries are multiplied by the factor instead of the scores: the result is the same, and it is cheaper.
 """
 
 import math
@@ -12,50 +12,50 @@ from torch.nn import functional as F
 
 
 class _Fixed(nn.Module):
-    """Scores times a number that the sizes give."""
+    """Multiplies scores by a constant factor."""
 
     def __init__(self, factor: float) -> None:
         super().__init__()
         self.factor = factor
 
     def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """Queries (B, H, T, K) and keys (B, H, S, K) whose product is the scaled score."""
+        """Scale queries (B, H, T, K) and keys (B, H, S, K), so that their product is the scaled score."""
         return queries * self.factor, keys
 
 
 class SqrtDk(_Fixed):
-    """Scores divided by sqrt(d_k), equation (1): their variance is one where that of queries and keys is."""
+    """Scores divided by sqrt(d_k), equation (1): their variance is one if that of queries and keys is one."""
 
     def __init__(self, *, d_k: int) -> None:
         super().__init__(d_k**-0.5)
 
 
 class Dk(_Fixed):
-    """Scores divided by d_k (Yang et al. 2022): of order one once training has aligned queries with keys."""
+    """Scores divided by d_k (Yang et al. 2022): they are of order one after training has aligned queries with keys."""
 
     def __init__(self, *, d_k: int) -> None:
         super().__init__(1 / d_k)
 
 
 class SqrtDmodel(_Fixed):
-    """Scores divided by sqrt(d_model): a common mistake, sqrt(heads) too small where d_k is d_model / heads."""
+    """Scores divided by sqrt(d_model): a common mistake, too small by sqrt(heads) where d_k is d_model / heads."""
 
     def __init__(self, *, d_model: int) -> None:
         super().__init__(d_model**-0.5)
 
 
 class Unscaled(nn.Module):
-    """Plain dot products, what section 3.2.1 warns of: large d_k pushes the softmax where its gradient vanishes."""
+    """Plain dot products. Section 3.2.1 warns that with large d_k the gradient of the softmax vanishes."""
 
     def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """Queries (B, H, T, K) and keys (B, H, S, K) as they are."""
+        """Return queries (B, H, T, K) and keys (B, H, S, K) unchanged."""
         return queries, keys
 
 
 class LearnedPerHead(nn.Module):
-    """Scores times a factor that each head learns, 1/sqrt(d_k) at first (Lee et al. 2021 learn one for a layer).
+    """Scores times a learned factor per head, 1/sqrt(d_k) at first (Lee et al. 2021 learn one per layer).
 
-    The logarithm is what is learned: a factor stays positive, and so never turns likes into dislikes.
+    Its logarithm is the parameter, so that the factor stays positive and cannot reverse the order of the scores.
     """
 
     def __init__(self, *, heads: int, d_k: int) -> None:
@@ -63,21 +63,21 @@ class LearnedPerHead(nn.Module):
         self.log_factor = nn.Parameter(torch.full((heads,), -0.5 * math.log(d_k)))
 
     def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """Queries (B, H, T, K) and keys (B, H, S, K) whose product is the scaled score."""
+        """Scale queries (B, H, T, K) and keys (B, H, S, K), so that their product is the scaled score."""
         return (queries * self.log_factor.exp()[:, None, None]).to(queries.dtype), keys
 
 
 class Cosine(nn.Module):
-    """Query-key normalisation (Henry et al. 2020): g times the cosine of query and key, g learned in each layer.
+    """Query-key normalisation (Henry et al. 2020): g times the cosine of query and key, with a learned g per layer.
 
-    The cosine lies in [-1, 1], whatever d_k. g starts at log2(L^2 - L), their choice, enough for a softmax over L
-    positions to become sharp.
+    The cosine is in [-1, 1] for any d_k. As in Henry et al., g starts at log2(L^2 - L), which is enough for a softmax
+    over L positions to become sharp.
 
     Args:
-        length: L, of a long sentence; theirs is the 97.5th percentile of the training data.
+        length: L, the length of a long sentence; Henry et al. take the 97.5th percentile of the training data.
 
     Raises:
-        ValueError: a length under 2, which has no such logarithm.
+        ValueError: `length` is less than 2, where that logarithm does not exist.
     """
 
     def __init__(self, *, length: int) -> None:
@@ -89,10 +89,10 @@ class Cosine(nn.Module):
         self.g = nn.Parameter(torch.tensor(math.log2(length**2 - length)))
 
     def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """Queries (B, H, T, K) and keys (B, H, S, K) whose product is the scaled score."""
+        """Scale queries (B, H, T, K) and keys (B, H, S, K), so that their product is the scaled score."""
         return self.g * _direction(queries), _direction(keys)
 
 
 def _direction(x: Tensor) -> Tensor:
-    """Vectors of length one. The shortest stay shorter: a vector near zero has a direction by accident only."""
+    """Normalise vectors to length one; those below 1e-3 stay shorter, as the direction of such a vector is noise."""
     return F.normalize(x, dim=-1, eps=1e-3).to(x.dtype)

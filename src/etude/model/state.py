@@ -1,31 +1,32 @@
-"""What every decoder's state keeps of the source while rows come and go."""
+"""The encoder's output in the state of every decoder, while rows are repeated and left out."""
 
 import torch
 from torch import Tensor
 
 
 class SourceRows:
-    """The encoder's output of each sentence, once, however many rows of the state translate it.
+    """The encoder's output, stored once per sentence, however many rows (hypotheses) of the state translate it.
 
-    What looks at the source takes the rows of a sentence for queries of it: `fold` makes them such, `unfold` gives each
-    row its own again. Nothing of the source is copied where rows change places, and all of them read it together.
+    Attention to the source treats all rows of a sentence as queries of one batch item: `fold` arranges rows so, and
+    `unfold` returns to one row each. Reordering rows therefore does not copy the encoder's output, and all rows of a
+    sentence attend to it in one product.
 
     Attributes:
-        memory: (A, S, D), of A sentences.
+        memory: (A, S, D), the encoder's output of A sentences.
         mask: (A, S), True at real tokens.
     """
 
     def __init__(self, memory: Tensor, mask: Tensor) -> None:
         self.memory, self.mask = memory, mask
-        self._sentence = torch.arange(memory.size(0), device=memory.device)  # (R,), of each row
-        self._width = 1  # W, rows that a sentence has room for
-        self._place: Tensor | None = None  # (R,), of each row among A x W; None: they fill them in that order
+        self._sentence = torch.arange(memory.size(0), device=memory.device)  # (R,), the sentence of each row
+        self._width = 1  # W, the most rows that a sentence has
+        self._place: Tensor | None = None  # (R,), the slot of each row among A x W; None: row r is in slot r
 
     def reorder(self, rows: Tensor) -> Tensor | None:
         """Keep `rows` (R',) in that order, in place; a row may be repeated or left out.
 
         Returns:
-            Which sentences are left (A',); None: all of them.
+            The indices (A',) of the sentences that still have rows; None: all have.
         """
         sentence = self._sentence[rows]
         if torch.equal(sentence, self._sentence):
@@ -43,13 +44,13 @@ class SourceRows:
         return left
 
     def fold(self, x: Tensor) -> Tensor:
-        """(R, T, D) to (A, W T, D); zeros where a sentence has fewer rows than another."""
+        """Arrange rows (R, T, D) by sentence, (A, W T, D), with zeros where a sentence has fewer than W rows."""
         length = x.size(1)
         if self._place is not None:
             x = x.new_zeros(len(self.memory) * self._width, *x.shape[1:]).index_copy_(0, self._place, x)
         return x.reshape(len(self.memory), self._width * length, x.size(-1))
 
     def unfold(self, x: Tensor) -> Tensor:
-        """(A, W T, D) back to (R, T, D)."""
+        """Invert `fold`: (A, W T, D) to (R, T, D)."""
         x = x.reshape(len(self.memory) * self._width, x.size(1) // self._width, x.size(-1))
         return x if self._place is None else x.index_select(0, self._place)

@@ -1,13 +1,13 @@
-"""Where weights of attention can be watched from outside."""
+"""A module that attention weights pass through, for hooks."""
 
 from torch import nn
 
 
 class Watched(nn.Identity):
-    """Weights (B, H, T, S), each row summing to one, pass through here on their way, so that an analysis sees them.
+    """Identity on attention weights (B, H, T, S), each row summing to one, which an analysis reads with a hook.
 
     Args:
-        is_cross: whether they lead from the decoder to the encoder.
+        is_cross: whether this is attention from the decoder to the encoder.
         heads: H.
     """
 

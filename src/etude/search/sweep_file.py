@@ -1,6 +1,6 @@
-"""A W&B sweep file, read as the Hydra multirun it stands for: the same file runs with W&B's agents and without W&B.
+"""Translate a W&B sweep file to a Hydra multirun, so that the same file runs with W&B's agents and without W&B.
 
-A study stands for the sweep over all its arms.
+The name of a study means the sweep over all its arms.
 """
 
 import logging
@@ -22,55 +22,58 @@ from etude.yaml_file import read_yaml
 logger = logging.getLogger(__name__)
 
 _KEY = re.compile(r"(?:\+\+?|~)?([\w@./-]+)")
-_OWN = ("run_cap", "search_seed", "tuned")  # keys of a sweep, not of its runs
+_SWEEP_KEYS = ("run_cap", "search_seed", "tuned")  # options of the sweep, not overrides of its runs
 
 Parameters = dict[str, dict[str, Any]]
 
 
 def sweep_overrides(name: str, extra: Sequence[str] = ()) -> list[str]:
-    """The Hydra overrides, for a multirun, that the sweep called `name` and the user's `extra` ones make together.
+    """Return the Hydra overrides of the multirun for the sweep `name`, with the user's `extra` overrides.
 
     Args:
-        name: a path, or the name of a file in a `sweeps` folder, with or without `.yaml`; or else of a study.
-        extra: what was typed behind the file's name; it wins over the file where both speak of one key. `run_cap=N`
-            ends the sweep after N runs, `search_seed=S` makes a random search another one, `tuned=true` runs each arm
-            of a study at its own best as well (`tuning.py`).
+        name: a path; the name of a file in a `sweeps` folder, with or without `.yaml`; or the name of a study.
+        extra: overrides typed after the name, which win over those of the file. `run_cap=N` ends the sweep after N
+            runs, `search_seed=S` draws other values in a random search, and `tuned=true` also runs each arm of a study
+            with its own best values (`tuning.py`).
 
     Returns:
-        such as ["experiment=table3/base,table3/A1", "seed=1", "scale=pocket"].
+        For example ["experiment=table3/base,table3/A1", "seed=1", "scale=pocket"].
 
     Raises:
-        UserError: there is no such file, it is not a sweep file, or it asks for what only W&B can do.
+        UserError: there is no such file, it is not a sweep file, or it needs W&B's agents.
     """
-    own, overrides = _read(name, extra)
+    options, overrides = _read_sweep(name, extra)
     file = find_file(name)
-    if file and "early_terminate" in _content(file):
+    if file and "early_terminate" in _read_file(file):
         logger.warning("%s: early_terminate needs W&B's agents; here every run is trained to its end", file)
-    sweeper = ["hydra/sweeper=sweepfile", *(f"hydra.sweeper.{key}={quote(value)}" for key, value in own.items())]
-    return [*sweeper, *overrides] if own else overrides
+    sweeper = ["hydra/sweeper=sweepfile", *(f"hydra.sweeper.{key}={quote(value)}" for key, value in options.items())]
+    return [*sweeper, *overrides] if options else overrides
 
 
 def planned_runs(name: str, extra: Sequence[str] = ()) -> list[list[str]]:
-    """The overrides of every run of the sweep called `name`, as `sweep_overrides` and its sweeper make them together.
+    """Return the overrides of every run of the sweep `name`; arguments as in `sweep_overrides`.
+
+    With `tuned=true` the best values are not known yet: the first of the grid stand in for them, as the cost of a run
+    is assumed not to depend on them.
 
     Raises:
-        UserError: as there.
+        UserError: as in `sweep_overrides`.
     """
-    own, overrides = _read(name, extra)
-    tuned = own.pop("tuned", False)
-    runs = sweep_runs(overrides, **own)
+    options, overrides = _read_sweep(name, extra)
+    tuned = options.pop("tuned", False)
+    runs = sweep_runs(overrides, **options)
     if not tuned:
         return runs
     study = tuned_study(runs)
-    best = [[*run, *grid(study)[0]] for run in runs]  # what will be best costs what any costs
+    best = [[*run, *grid(study)[0]] for run in runs]
     return [*trials(study, runs), *runs, *best]
 
 
 def runs_of(name: str, extra: Sequence[str] = ()) -> list[tuple[list[str], RunDir]]:
-    """The same with the directory of each, whether it has been run or not.
+    """Return the overrides of every run of the sweep `name` with its directory, which need not exist yet.
 
     Raises:
-        UserError: as there, or a run cannot be, or its text is not here.
+        UserError: as in `sweep_overrides`; or a run's config is invalid, or its text is not available.
     """
     from etude.config.compose import compose
     from etude.config.identity import places
@@ -80,77 +83,79 @@ def runs_of(name: str, extra: Sequence[str] = ()) -> list[tuple[list[str], RunDi
 
 
 def names_file(name: str) -> bool:
-    """Whether `name` is meant as that of a sweep file, and not of a study."""
+    """Return whether `name` means a sweep file and not a study."""
     return Path(name).suffix in (".yaml", ".yml") or (
         name not in study_names() and any((folder / f"{name}.yaml").is_file() for folder in folders_of("sweeps"))
     )
 
 
 def drawn_keys(name: str, extra: Sequence[str] = ()) -> set[str]:
-    """The keys whose values the sweep called `name` draws at random: none but of a random search, and none typed.
+    """Return the keys whose values the sweep `name` draws at random; those of typed overrides are not drawn.
 
     Raises:
-        UserError: as `sweep_overrides`.
+        UserError: as in `sweep_overrides`.
     """
-    own, overrides = _read(name, extra)
-    return set(_drawn_parameters(Path(own["file"]), {_key(word) for word in overrides})) if "file" in own else set()
+    options, overrides = _read_sweep(name, extra)
+    if "file" not in options:
+        return set()
+    return set(_random_parameters(Path(options["file"]), {_key(word) for word in overrides}))
 
 
 def sweep_runs(
     overrides: Sequence[str], *, file: str | None = None, run_cap: int | None = None, search_seed: int = 1
 ) -> list[list[str]]:
-    """The overrides of every run: all combinations, each with what is drawn for it.
+    """Return the overrides of every run: all combinations of a multirun, with the values that are drawn for each.
 
     Args:
         overrides: of a multirun, such as ["experiment=table3/base", "seed=1,2"]; their keys are not drawn.
-        file: a sweep file of a random search; None draws nothing.
-        run_cap: how many runs at most; it is what ends a random search.
+        file: the sweep file of a random search; None: nothing is drawn.
+        run_cap: the largest number of runs; a random search needs it.
         search_seed: the same seed draws the same runs, and a higher `run_cap` adds to them.
 
     Raises:
-        UserError: a word is no override, or the file asks for what cannot be drawn.
+        UserError: a word is not an override, or a parameter of the file cannot be drawn.
     """
     for key, value, least in (("run_cap", run_cap, 1), ("search_seed", search_seed, 0)):
         if value is not None and (type(value) is not int or value < least):
             raise UserError(f"{key}={value}: it must be a whole number, {least} or more")
-    from etude.config.compose_cache import expand  # brings Hydra, which `etude status` does without
+    from etude.config.compose_cache import expand  # late, as it imports Hydra, which `etude status` does not need
 
     combinations = expand(overrides)
-    drawn = _drawn_parameters(Path(file), {_key(word) for word in overrides}) if file else {}
-    if not drawn:
+    random = _random_parameters(Path(file), {_key(word) for word in overrides}) if file else {}
+    if not random:
         return combinations[:run_cap]
-    _check_end(file, run_cap)
+    _require_run_cap(file, run_cap)
     logger.info("%s: %s runs drawn with search_seed=%d", file, run_cap, search_seed)
 
-    def one(number: int) -> list[str]:
-        shares = {key: share(search_seed, number, key) for key in drawn}
-        return [f"{k}={quote(draw(drawn[k], at, f'{file}: parameters.{k}'))}" for k, at in shares.items()]
+    def draw_values(number: int) -> list[str]:
+        shares = {key: share(search_seed, number, key) for key in random}
+        return [f"{k}={quote(draw(random[k], at, f'{file}: parameters.{k}'))}" for k, at in shares.items()]
 
-    runs = ([*combination, *values] for values in map(one, count()) for combination in combinations)
+    runs = ([*combination, *values] for values in map(draw_values, count()) for combination in combinations)
     return list(islice(runs, run_cap))
 
 
-def _read(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """What is said of the sweep itself, in its file or behind its name, and the overrides of its runs."""
+def _read_sweep(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """Return the options of the sweep itself, from its file or typed, and the overrides of its runs."""
     file = find_file(name)
-    own = {key: _own_value(key, word.partition("=")[2]) for word in extra if (key := _key(word)) in _OWN}
-    typed = [word for word in extra if _key(word) not in _OWN]
+    options = {key: _parse_option(key, word.partition("=")[2]) for word in extra if (key := _key(word)) in _SWEEP_KEYS}
+    typed = [word for word in extra if _key(word) not in _SWEEP_KEYS]
     if file is None:
         written = [f"experiment={','.join(f'{name}/{arm}' for arm in load_study(name).arms)}"]
     else:
-        content = _content(file)
-        own = {key: content[key] for key in ("run_cap",) if key in content} | own
+        content = _read_file(file)
+        options = {key: content[key] for key in ("run_cap",) if key in content} | options
         written = [_override(key, parameter) for key, parameter in _fixed_parameters(file, content).items()]
         written += [part for part in content.get("command") or [] if "=" in str(part)]
         if content["method"] == "random":
-            own = {"file": str(file), **own}
-            _check_end(file, own.get("run_cap"))
+            options = {"file": str(file), **options}
+            _require_run_cap(file, options.get("run_cap"))
     keys = {_key(word) for word in typed}
-    return own, [override for override in written if _key(override) not in keys] + typed
+    return options, [override for override in written if _key(override) not in keys] + typed
 
 
-def _own_value(key: str, text: str) -> Any:
-    """What stands behind `tuned=` or `run_cap=`; there, what is no number is refused where it is used."""
+def _parse_option(key: str, text: str) -> Any:
+    """Parse the value of an option of the sweep; `sweep_runs` checks `run_cap` and `search_seed`."""
     if key != "tuned":
         return int(text) if text.isdecimal() else text
     if text not in ("true", "false"):
@@ -158,13 +163,13 @@ def _own_value(key: str, text: str) -> Any:
     return text == "true"
 
 
-def _check_end(file: object, run_cap: Any) -> None:
+def _require_run_cap(file: object, run_cap: Any) -> None:
     if run_cap is None:
         raise UserError(f"{file}: a random search has no end of its own: say run_cap=20, in the file or here")
 
 
-def _content(file: Path) -> dict[str, Any]:
-    """A sweep file that can run without W&B."""
+def _read_file(file: Path) -> dict[str, Any]:
+    """Read a sweep file, and check that it can run without W&B."""
     content = read_yaml(file)
     if not isinstance(content, dict) or not isinstance(content.get("parameters"), dict) or not content["parameters"]:
         raise UserError(f"{file}: a sweep file needs parameters, such as  parameters: {{seed: {{values: [1, 2, 3]}}}}")
@@ -180,7 +185,7 @@ def _content(file: Path) -> dict[str, Any]:
 
 
 def _fixed_parameters(file: Path, content: dict[str, Any]) -> Parameters:
-    """The parameters that are not drawn: all of a grid, the constant ones of a random search."""
+    """Return the parameters that are not drawn: all of a grid, the constant ones of a random search."""
     parameters: Parameters = content["parameters"]
     for key, parameter in parameters.items():
         if content["method"] == "grid" and not {"value", "values"} & set(parameter):
@@ -188,9 +193,9 @@ def _fixed_parameters(file: Path, content: dict[str, Any]) -> Parameters:
     return {key: node for key, node in parameters.items() if content["method"] == "grid" or "value" in node}
 
 
-def _drawn_parameters(file: Path, typed: set[str]) -> Parameters:
-    """The parameters that are drawn, but for those whose value was typed."""
-    parameters: Parameters = _content(file)["parameters"]
+def _random_parameters(file: Path, typed: set[str]) -> Parameters:
+    """Return the parameters that are drawn, without those whose value was typed."""
+    parameters: Parameters = _read_file(file)["parameters"]
     return {key: parameter for key, parameter in parameters.items() if "value" not in parameter and key not in typed}
 
 
@@ -206,7 +211,7 @@ def _check(file: Path, key: str, parameter: Any) -> None:
 
 
 def find_file(name: str) -> Path | None:
-    """The file, or None where `name` is a study.
+    """Find the sweep file called `name`; None if `name` is a study.
 
     Raises:
         UserError: it is neither.

@@ -1,7 +1,7 @@
-"""Tuned as well as shared: every arm tried at each value that its study says, the best of them on the judged seeds.
+"""Tune each arm of a study (`tuned=true`): try every combination of values, then run the best one on the other seeds.
 
-`tune` of a study maps config keys to values, `pilots` names the seeds on which they are tried. An arm's best is the
-combination with the lowest validation loss, the mean over the pilot seeds; of the test set nothing is looked at.
+`tune` of a study maps config keys to values, and `pilots` lists the seeds of the trials. The best combination of an arm
+has the lowest validation loss, averaged over the pilot seeds. The test set is not used.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,14 +17,14 @@ from etude.studies.criteria import best_value
 from etude.studies.study import Study, load_study, value_at
 
 Overrides = list[str]
-Values = tuple[str, ...]  # of the keys that are tuned, as they are typed: ("budget.lr_factor=0.5",)
+Values = tuple[str, ...]  # overrides of the tuned keys, such as ("budget.lr_factor=0.5",)
 
 
 def tuned_study(runs: Sequence[Sequence[str]]) -> Study:
-    """The study of some runs, all of one that says what to tune.
+    """Load the study that all runs belong to, and which says what to tune.
 
     Raises:
-        UserError: they are of no study or of several, or theirs says nothing.
+        UserError: the runs belong to no study or to several, or the study has no `tune`.
     """
     names = {_value_of(run, "experiment").partition("/")[0] for run in runs}
     if len(names) != 1 or not (name := names.pop()):
@@ -39,10 +39,10 @@ def tuned_study(runs: Sequence[Sequence[str]]) -> Study:
 
 
 def trials(study: Study, runs: Sequence[Sequence[str]]) -> list[Overrides]:
-    """The overrides of every trial that the runs of a study need: each arm, each combination of values, each pilot.
+    """Return the overrides of every trial that runs of a study need: each arm, combination of values and pilot seed.
 
     Raises:
-        UserError: what is to be tuned was typed.
+        UserError: a run has a pilot seed, or overrides a tuned key.
     """
     return [
         [*arm, *values, f"seed={seed}"] for arm in _arms(study, runs) for values in grid(study) for seed in study.pilots
@@ -50,31 +50,36 @@ def trials(study: Study, runs: Sequence[Sequence[str]]) -> list[Overrides]:
 
 
 def grid(study: Study) -> list[Values]:
-    """Every combination of the values that a study tunes, as they are typed."""
+    """Return every combination of the values that a study tunes, as overrides."""
     columns = [[f"{key}={quote(value)}" for value in values] for key, values in study.tune.items()]
     return [*product(*columns)]
 
 
 def at_their_best(study: Study, runs: Sequence[Sequence[str]], places: Mapping[Values, RunDir]) -> list[Overrides]:
-    """The overrides of the runs again, each with the values that suit its arm best; `places` are those of the trials.
+    """Return the overrides of the runs, each with the best values of its arm.
+
+    Args:
+        study: the study of the runs.
+        runs: their overrides.
+        places: overrides of each trial -> its run directory.
 
     Raises:
-        UserError: no trial of an arm has come to a finite end.
+        UserError: for an arm, no combination of values has a finite result on every pilot seed.
     """
-    best = {tuple(arm): _best(study, arm, places) for arm in _arms(study, runs)}
+    best = {tuple(arm): _best_values(study, arm, places) for arm in _arms(study, runs)}
     return [[*run, *best[tuple(_without_seed(run))]] for run in runs]
 
 
-def _best(study: Study, arm: Sequence[str], places: Mapping[Values, RunDir]) -> Values:
-    tried = {
+def _best_values(study: Study, arm: Sequence[str], places: Mapping[Values, RunDir]) -> Values:
+    perplexities = {
         values: {seed: _perplexity(places[(*arm, *values, f"seed={seed}")]) for seed in study.pilots}
         for values in grid(study)
     }
-    best = best_value(tried, study.pilots)
+    best = best_value(perplexities, study.pilots)
     if best is None:
         raise UserError(
-            f"{_value_of(arm, 'experiment')}: none of the {len(tried)} values that were tried came to a finite end on "
-            "every pilot seed, so that no best of them can be run"
+            f"{_value_of(arm, 'experiment')}: none of the {len(perplexities)} values that were tried came to a finite "
+            "end on every pilot seed, so that no best of them can be run"
         )
     return best
 
@@ -85,9 +90,13 @@ def _perplexity(run: RunDir) -> Any:
 
 
 def _arms(study: Study, runs: Sequence[Sequence[str]]) -> list[Overrides]:
-    """The runs less their seeds, each once."""
-    judged = {word.removeprefix("seed=") for run in runs for word in run if word.startswith("seed=")}
-    if pilots := judged & set(map(str, study.pilots)):
+    """Return the overrides of the runs without their seeds, each once.
+
+    Raises:
+        UserError: a run has a pilot seed, or overrides a tuned key.
+    """
+    seeds = {word.removeprefix("seed=") for run in runs for word in run if word.startswith("seed=")}
+    if pilots := seeds & set(map(str, study.pilots)):
         raise UserError(
             f"seed={min(pilots)} is a pilot seed of study {study.name}: judge on others, such as seed=1,2,3"
         )

@@ -1,4 +1,4 @@
-"""BLEU as sacreBLEU computes it, with the signature that says how (Post 2018)."""
+"""BLEU as sacreBLEU computes it, with its signature (Post 2018)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from etude.errors import UserError
 
 @dataclass(frozen=True)
 class Bleu:
-    """A corpus score that others can check.
+    """A corpus score, with all that is needed to compute it again.
 
     Attributes:
         score: 0 to 100.
-        signature: sacreBLEU's own words for what was computed, its version included.
-        sentences: lines compared.
+        signature: sacreBLEU's description of how the score was computed, with its version.
+        sentences: the number of lines compared.
     """
 
     score: float
@@ -22,7 +22,7 @@ class Bleu:
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Bleu:
-    """Corpus BLEU of plain, detokenised text: cased, 13a tokens, one reference a line.
+    """Compute corpus BLEU of plain, detokenised text: cased, 13a tokens, one reference per line.
 
     Raises:
         UserError: there is nothing to compare, or the line counts differ.
@@ -36,7 +36,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Bleu:
 
 
 def refuse_unequal(metric: str, hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    """Nothing is scored by a metric, which is called so, but lines against as many lines.
+    """Check that there are as many hypotheses as references, and at least one; `metric` is its name in messages.
 
     Raises:
         UserError: there is nothing to compare, or the line counts differ.

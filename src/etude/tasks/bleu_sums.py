@@ -1,7 +1,8 @@
-"""BLEU taken apart into what each sentence brings, so that corpora can be put together anew without scoring again.
+"""The sufficient statistics of BLEU for each sentence, from which the BLEU of any resampled corpus is computed.
 
 Corpus BLEU needs ten sums over sentences (Papineni et al. 2002, section 2.3): the lengths of translation and reference,
-and for n = 1 to 4 how many n-grams match and how many there are. Resampling sentences is adding up their ten numbers.
+and for n = 1 to 4 the number of matching n-grams and of all n-grams. To score a resampled corpus, the ten numbers of
+its sentences are added up.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,15 +12,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-_LONGEST = 4  # words that an n-gram has at most
+_MAX_ORDER = 4  # words of the longest n-grams
 
 
 def sums(runs: Sequence[Sequence[str]], references: Sequence[str]) -> NDArray[np.float64]:
-    """What each sentence brings, counted as sacreBLEU does by default: cased, 13a tokens, one reference a sentence.
+    """Count the statistics of each sentence with sacreBLEU's defaults: cased, 13a tokens, one reference per sentence.
 
     Args:
-        runs: R times the translations of the same N sentences, plain and detokenised.
-        references: of these sentences.
+        runs: the translations of the same N sentences by each of R runs, plain and detokenised.
+        references: the references of these sentences.
 
     Returns:
         (R, N, 10), whole numbers: words of the translation, words of the reference, matching 1- to 4-grams, 1- to
@@ -31,30 +32,30 @@ def sums(runs: Sequence[Sequence[str]], references: Sequence[str]) -> NDArray[np
     if any(len(translations) != len(references) for translations in runs):
         raise ValueError("there are not as many translations as references")
     known: dict[str, int] = {}
-    wanted = _Words.of(references, lambda word: known.setdefault(word, len(known)))
-    orders = _ngrams(wanted, len(known) + 1)
+    ours = _Words.tokenize(references, lambda word: known.setdefault(word, len(known)))
+    orders = _ngrams(ours, len(known) + 1)
     rows = []
     for translations in runs:
-        found = _Words.of(translations, lambda word: known.get(word, len(known)))  # one number for all other words
-        totals = [np.maximum(found.lengths - n, 0) for n in range(_LONGEST)]
-        rows.append(
-            np.stack([found.lengths, wanted.lengths, *_matches(found, orders, len(known) + 1), *totals], axis=1)
-        )
+        # All words that no reference has share one number.
+        theirs = _Words.tokenize(translations, lambda word: known.get(word, len(known)))
+        totals = [np.maximum(theirs.lengths - n, 0) for n in range(_MAX_ORDER)]
+        matches = _matches(theirs, orders, len(known) + 1)
+        rows.append(np.stack([theirs.lengths, ours.lengths, *matches, *totals], axis=1))
     return np.array(rows, dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class _Words:
-    """The words of N lines, one behind the other."""
+    """The words of N lines, concatenated."""
 
     lengths: NDArray[np.int64]  # (N,) words of each line
     numbers: NDArray[np.int64]  # (W,) equal for equal words
-    lines: NDArray[np.int64]  # (W,) where each stands
-    left: NDArray[np.int64]  # (W,) how many there are from here to the end of the line
+    lines: NDArray[np.int64]  # (W,) the line of each word
+    left: NDArray[np.int64]  # (W,) words from this one to the end of its line
 
     @classmethod
-    def of(cls, lines: Sequence[str], number: Callable[[str], int]) -> "_Words":
-        """The lines in tokens 13a, which are sacreBLEU's own."""
+    def tokenize(cls, lines: Sequence[str], number: Callable[[str], int]) -> "_Words":
+        """Tokenize lines with sacreBLEU's 13a tokenizer; `number` maps a word to its number."""
         from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
         tokenize = Tokenizer13a()
@@ -66,61 +67,61 @@ class _Words:
 
 
 class _Ngrams(NamedTuple):
-    """The n-grams of one length that the references have, those of all lines together.
+    """The n-grams of one length of all reference lines.
 
-    An n-gram is a number: that of its first n - 1 words, or of its line where there are none, times the number of
-    different words, and its last word. They are sorted, and known in the next length by their place.
+    Each n-gram of a line has a code: head * base + (number of its last word). The head of a 1-gram is its line; the
+    head of a longer one is the index of its first n - 1 words among the sorted codes of that length.
     """
 
-    ngrams: NDArray[np.int64]  # (G,)
-    often: NDArray[np.int64]  # (G,) how often its line has it
-    owners: NDArray[np.int64]  # (G,) whose it is
+    ngrams: NDArray[np.int64]  # (G,) codes, sorted
+    counts: NDArray[np.int64]  # (G,) how often the n-gram occurs in its line
+    lines: NDArray[np.int64]  # (G,) the line
 
 
 def _ngrams(references: _Words, base: int) -> list[_Ngrams]:
-    """Of each length."""
+    """Collect the n-grams of each length from 1 to 4; `base` is above every word's number."""
     orders = []
     heads, starts = references.lines, np.arange(len(references.numbers))
-    owners = np.arange(len(references.lengths))
-    for n in range(_LONGEST):
-        there = references.left[starts] > n
-        heads, starts = heads[there], starts[there]
-        ngrams, heads, often = np.unique(
+    lines = np.arange(len(references.lengths))
+    for n in range(_MAX_ORDER):
+        complete = references.left[starts] > n
+        heads, starts = heads[complete], starts[complete]
+        ngrams, heads, counts = np.unique(
             heads * base + references.numbers[starts + n], return_inverse=True, return_counts=True
         )
-        owners = owners[ngrams // base]
-        orders.append(_Ngrams(ngrams, often, owners))
+        lines = lines[ngrams // base]
+        orders.append(_Ngrams(ngrams, counts, lines))
     return orders
 
 
 def _matches(translations: _Words, orders: list[_Ngrams], base: int) -> list[NDArray[np.int64]]:
-    """For each length (N,): how many n-grams of a translation its reference has too, each as often as that at most."""
+    """Count, for each length, the n-grams (N,) of each translation that match its reference, clipped to its counts."""
     matches = []
     heads, starts = translations.lines, np.arange(len(translations.numbers))
-    for n, (ngrams, often, owners) in enumerate(orders):
-        there = translations.left[starts] > n
-        heads, starts = heads[there], starts[there]
-        wanted = heads * base + translations.numbers[starts + n]
-        places = np.searchsorted(ngrams, wanted)
-        met = np.append(ngrams, -1)[places] == wanted  # what is not met has no longer n-gram that is
-        heads, starts = places[met], starts[met]
-        shared = np.minimum(np.bincount(heads, minlength=len(ngrams)), often)
-        matches.append(np.bincount(owners, weights=shared, minlength=len(translations.lengths)).astype(np.int64))
+    for n, (ngrams, counts, lines) in enumerate(orders):
+        complete = translations.left[starts] > n
+        heads, starts = heads[complete], starts[complete]
+        codes = heads * base + translations.numbers[starts + n]
+        indices = np.searchsorted(ngrams, codes)
+        matched = np.append(ngrams, -1)[indices] == codes
+        heads, starts = indices[matched], starts[matched]  # only a match can be the head of a longer match
+        clipped = np.minimum(np.bincount(heads, minlength=len(ngrams)), counts)
+        matches.append(np.bincount(lines, weights=clipped, minlength=len(translations.lengths)).astype(np.int64))
     return matches
 
 
 def corpus_bleu(sums: NDArray[np.float64], effective_order: bool = False) -> NDArray[np.float64]:
-    """BLEU of corpora whose counts were added up, smoothed as sacreBLEU does by default.
+    """Compute BLEU from statistics that were added up over a corpus, smoothed as sacreBLEU does by default.
 
     The k-th order without a match counts as 1 / 2^k matches (Chen & Cherry 2014, method 3); a corpus with no match at
     all, or without an n-gram of every order, scores 0.
 
     Args:
-        sums: (..., 10) as `sums` gives them, added up over sentences.
-        effective_order: only the orders of n-gram that there are take part, as sacreBLEU scores single sentences.
+        sums: (..., 10) as the function `sums` returns them, added up over sentences.
+        effective_order: whether orders without an n-gram are left out, as sacreBLEU does for single sentences.
 
     Returns:
-        (...) 0 to 100.
+        (...), 0 to 100.
     """
     columns = np.ascontiguousarray(np.moveaxis(sums, -1, 0))  # NumPy adds whole arrays faster than rows of four
     translated, referenced, matches, totals = columns[0], columns[1], columns[2:6], columns[6:]

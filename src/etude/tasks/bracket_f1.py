@@ -1,15 +1,15 @@
 """Labelled bracket F1 of constituency trees, as EVALB computes it with COLLINS.prm (Sekine and Collins 1997).
 
 Hypotheses and references are lines as `etude.data.trees.linearize` writes them. A bracket is a label and the words it
-spans; it counts as often as it stands there. Punctuation (`,`, `:`, quotes and `.`, by their tags) is no word, what
-holds nothing else no bracket, and the top neither; ADVP and PRT are one label. Matched brackets are added up over all
-sentences before precision and recall are taken.
+spans; repeated brackets are counted each time. Punctuation (`,`, `:`, quotes and `.`, by their tags) does not count as
+words. Brackets of punctuation only, and the top one, are not scored. ADVP and PRT are the same label. Counts are added
+up over all sentences before precision and recall are computed.
 
-EVALB is given words, and stops or skips where it cannot go on; here
-- a line that stands for no tree is mended (`etude.data.trees.delinearize`);
-- the tags are those of the reference, so that a wrong tag moves no word into or out of the punctuation;
-- where a hypothesis has another number of words than its reference, nothing matches and all its brackets count: EVALB
-  leaves such a sentence out, which makes a model better for each line that it breaks off.
+Differences from EVALB, which stops at or skips what it cannot score:
+- a line that is not a tree is repaired (`etude.data.trees.delinearize`);
+- the tags are those of the reference, so that a wrong tag cannot turn a word into punctuation or back;
+- a hypothesis with another number of words than its reference matches nothing, and all its brackets count. EVALB leaves
+  such sentences out, so that a model scores better for each tree that it does not finish.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from etude.data.trees import PUNCTUATION, TOP, Leaf, Tree, delinearize
 from etude.errors import UserError
 
 Brackets = Counter[tuple[str, int, int]]
-"""How often each bracket stands in a tree: its label, and where its words begin and end, punctuation not counted."""
+"""How often a tree has each bracket: its label, and the start and end of its words, punctuation not counted."""
 
 _DELETED = PUNCTUATION | {TOP, "-NONE-"}
 _EQUAL = {"PRT": "ADVP"}
@@ -44,7 +44,7 @@ def bracket_f1(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str
 
 
 def count_brackets(hypothesis: str, reference: str) -> tuple[int, int, int]:
-    """Count the brackets that match, those of the reference, and those of the hypothesis."""
+    """Count matching brackets, brackets of the reference, and brackets of the hypothesis."""
     ours, theirs = delinearize(hypothesis), delinearize(reference)
     tags, own = ([leaf.tag for leaf in tree.leaves] for tree in (theirs, ours))
     gold, test = brackets(theirs, tags), brackets(ours, tags if len(own) == len(tags) else own)
@@ -53,8 +53,8 @@ def count_brackets(hypothesis: str, reference: str) -> tuple[int, int, int]:
 
 
 def brackets(tree: Tree, tags: Iterable[str]) -> Brackets:
-    """The brackets of a tree that are scored, its words tagged so."""
-    before = [0, *accumulate(tag not in PUNCTUATION for tag in tags)]  # real words before each word
+    """Collect the scored brackets of a tree whose words have the given tags."""
+    before = [0, *accumulate(tag not in PUNCTUATION for tag in tags)]  # words before each leaf, without punctuation
     found: Brackets = Counter()
 
     def visit(node: Tree | Leaf, start: int) -> int:

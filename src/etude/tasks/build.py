@@ -1,6 +1,6 @@
-"""From a frozen config to objects. The one place that knows which part takes which.
+"""Build the objects of a frozen config: task, token store, model, search, translator, batches.
 
-Lightning takes longer to import than a plan to make, so what needs it imports it late.
+Lightning is not imported here, as its import takes longer than computing a plan does.
 """
 
 from collections.abc import Iterable
@@ -35,14 +35,14 @@ Config = dict[str, Any]
 
 
 def task(config: Config, verb: str = "") -> Task:
-    """The task of the config.
+    """Build the task of the config.
 
     Args:
         config: of a run.
-        verb: what the trained run is asked for, such as "translate"; nothing if every task will do.
+        verb: the command that is applied to the trained run, such as "translate"; "" if any task will do.
 
     Raises:
-        UserError: the task refuses its values, or has no such verb.
+        UserError: the task refuses its values, or does not support the verb.
     """
     made: Task = make(config.get("task") or TRANSLATION)
     if verb and verb not in made.verbs:
@@ -55,32 +55,31 @@ def task(config: Config, verb: str = "") -> Task:
 
 
 def examples(config: Config, split: TokenSplit) -> Examples:
-    """The rows of a split as the task of the config sees them."""
+    """Return the rows of a split as the task of the config reads them."""
     return task(config).examples(split)
 
 
 def token_store(config: Config) -> TokenStore:
-    """The corpus of the config as numbers: made once, shared by all runs."""
-    return store.prepare(*_text(config))
+    """Open the token store of the config; prepare it first if there is none."""
+    return store.prepare(*_store_arguments(config))
 
 
 def prepared_store(config: Config) -> TokenStore | None:
-    """The same where it has been made already, else None."""
-    return store.find_prepared(*_text(config))
+    """Open the token store of the config; None if it has not been prepared."""
+    return store.find_prepared(*_store_arguments(config))
 
 
-def _text(config: Config) -> tuple[Corpus, SentencePiece, Path, Limits]:
-    """What a store is made from."""
+def _store_arguments(config: Config) -> tuple[Corpus, SentencePiece, Path, Limits]:
     corpus, tokenizer = make(config["data"]), make(config["tokenizer"])
     return corpus, tokenizer, Path(config["cache_dir"]), Limits(max_tokens=config["budget"]["max_tokens"])
 
 
 def model(config: Config, vocab_size: int) -> EncoderDecoder:
-    """The model of the config, with its first weights: étude's EncoderDecoder, or any class of that protocol.
+    """Build the model of the config with initial weights: étude's EncoderDecoder, or any class with its interface.
 
     Args:
         config: of the run.
-        vocab_size: how many tokens the tokenizer has; `model.vocabulary`, where it is set, asks for more rows.
+        vocab_size: the number of tokens of the tokenizer; `model.vocabulary`, if set, asks for more rows.
 
     Raises:
         UserError: a part refuses its sizes, `model.vocabulary` is too small, or the config is older than the code.
@@ -101,9 +100,7 @@ def model(config: Config, vocab_size: int) -> EncoderDecoder:
             made: EncoderDecoder = part(**given)
     except KeyError as error:
         raise UserError(f"the model of this run has no {error}, which today's code needs: train it again") from error
-    except (
-        Exception
-    ) as error:  # torch's own, of sizes below zero or beyond all memory, or whatever a user's part raises
+    except Exception as error:  # torch's errors for negative or huge sizes, or whatever a user's part raises
         where = blame(error, node)
         if isinstance(error, UserError) or not (where or isinstance(error, ValueError | RuntimeError)):
             raise
@@ -114,35 +111,35 @@ def model(config: Config, vocab_size: int) -> EncoderDecoder:
 
 
 def shapes(config: Config) -> EncoderDecoder:
-    """The model of the config with shapes and no memory (on the meta device), for as many tokens as the tokenizer gets.
+    """Build the model of the config on the meta device, with shapes but no memory, for `tokenizer.vocab_size` tokens.
 
-    It is built on the processor, where memory that nobody writes to is not taken: creating numbers on the meta device
-    would import a compiler first.
+    It is built on the CPU without initialisation, where memory that is never written to is not taken, and then moved:
+    initialising weights on the meta device would import the compiler, which is slow.
 
     Raises:
         UserError: a part refuses its sizes.
     """
-    with _Uninitialised():
+    with _SkipInit():
         return model(config, config["tokenizer"]["vocab_size"]).to("meta")
 
 
-_FILLING = (torch.Tensor.uniform_, torch.Tensor.normal_, torch.Tensor.zero_, torch.Tensor.fill_)
+_FILL_METHODS = (torch.Tensor.uniform_, torch.Tensor.normal_, torch.Tensor.zero_, torch.Tensor.fill_)
 
 
-class _Uninitialised(TorchFunctionMode):
-    """Leaves out `torch.nn.init`: what has no memory needs no values."""
+class _SkipInit(TorchFunctionMode):
+    """Skips the functions of `torch.nn.init` and the methods that fill a tensor."""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if getattr(function, "__module__", "") == torch.nn.init.__name__ or function in _FILLING:
+        if getattr(function, "__module__", "") == torch.nn.init.__name__ or function in _FILL_METHODS:
             return (kwargs or {}).get("tensor", args[0] if args else None)
         return function(*args, **(kwargs or {}))
 
 
 def check_budget(config: Config, text: TokenStore) -> None:
-    """See to it, before training, that every line of every split fits a batch, and the text the task.
+    """Check before training that every line of every split fits a batch, and that the text suits the task.
 
     Raises:
-        UserError: one does not.
+        UserError: a line does not fit, or the text does not suit the task.
     """
     for name in SPLITS:
         batching.check_budget(examples(config, text.split(name)), **batch_sizes(config))
@@ -150,39 +147,39 @@ def check_budget(config: Config, text: TokenStore) -> None:
 
 
 def evaluation_batches(config: Config, split: TokenSplit) -> list[Batch]:
-    """Every row of a split once, in batches as large as those of training."""
+    """Batch every row of a split once, in batches as large as those of training."""
     return batching.evaluation_batches(examples(config, split), **batch_sizes(config))
 
 
 def batches_per_epoch(config: Config, split: TokenSplit) -> int:
-    """Training batches that hold every row of a split once."""
+    """Count the training batches that hold every row of a split once."""
     rows, noise = examples(config, split), config["budget"]["length_noise"]
     sizes = batch_sizes(config)
     return len(Epochs(rows.source_lengths, rows.target_lengths, length_noise=noise, seed=config["seed"], **sizes))
 
 
 def batch_sizes(config: Config) -> dict[str, int]:
-    """Tokens that a batch holds at most, on either side."""
+    """Return the most tokens that a batch may hold on each side."""
     return {name: config["budget"][name] for name in ("source_tokens", "target_tokens")}
 
 
 def text_to_translate(config: Config, store: TokenStore, split: str) -> tuple[list[str], list[str]]:
-    """The sources of a split that BLEU is computed on, and their references: the first `budget.bleu_sentences`."""
-    first = config["budget"].get("bleu_sentences")  # a run of before has none, and translated everything
+    """Return the first `budget.bleu_sentences` sources of a split, on which BLEU is computed, and their references."""
+    first = config["budget"].get("bleu_sentences")  # older configs lack it: their runs translated everything
     sources, references = store.text(split)
     return sources[:first], references[:first]
 
 
 def search(trained: Config, asked: Config, typed: Iterable[str]) -> Config | None:
-    """The node of the search of a trained run, but for what was typed; None where it translates nothing.
+    """Return the `decoding` config of a trained run with the user's overrides; None if the run does not translate.
 
     Args:
         trained: the run's config.
-        asked: the config of a verb that is asked of it, where today's defaults stand under `decoding`.
-        typed: the overrides of that verb.
+        asked: the config of the command that is applied to it, whose `decoding` holds today's defaults.
+        typed: the overrides of that command.
 
     Raises:
-        UserError: a search is typed for a run that has none.
+        UserError: `decoding` is overridden for a run that has none.
     """
     keys = {override.lstrip("+~").partition("=")[0] for override in typed}
     if not trained["decoding"]:
@@ -196,8 +193,8 @@ def search(trained: Config, asked: Config, typed: Iterable[str]) -> Config | Non
 
 
 def translator(config: Config, transformer: EncoderDecoder, tokenizer: Tokenizer, search: BeamSearch) -> Translator:
-    """Lines to lines, in batches as large as the search asks for, else as those of training."""
-    limits, asked = config["budget"], getattr(search, "batch_tokens", None)  # which one of your own need not know
+    """Build a translator of lines, with batches of the size that the search asks for, else as large as in training."""
+    limits, asked = config["budget"], getattr(search, "batch_tokens", None)  # a user's own search need not have it
     return Translator(
         transformer,
         tokenizer,
@@ -208,15 +205,15 @@ def translator(config: Config, transformer: EncoderDecoder, tokenizer: Tokenizer
 
 
 def autocast(config: Config, model: nn.Module) -> AbstractContextManager[object]:
-    """While it is entered, a model computes where it is as `precision` has it trained: in parts in half precision."""
+    """Return the autocast context in which a model computes on its device as in training; see `precision`."""
     return precision.autocast(config["precision"], next(model.parameters()).device)
 
 
 def device(name: str) -> torch.device:
-    """Where to compute: "auto" is a GPU where there is one.
+    """Return the device of this name; "auto" is a GPU if there is one, else the CPU.
 
     Raises:
-        UserError: there is no such device here.
+        UserError: this machine has no such device.
     """
     try:
         wanted = torch.device("cuda" if name == "auto" and torch.cuda.is_available() else name.replace("auto", "cpu"))

@@ -7,12 +7,12 @@ from etude.tasks.bleu import refuse_unequal
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str], char_order: int, word_order: int) -> dict[str, Any]:
-    """Compute corpus chrF, 0 to 100, of plain text, one reference a line.
+    """Compute corpus chrF, 0 to 100, of plain text, one reference per line.
 
     Args:
         hypotheses, references: line by line.
         char_order: the longest n-gram of characters.
-        word_order: the longest n-gram of words; 0 counts none.
+        word_order: the longest n-gram of words; 0: n-grams of words are not counted.
 
     Raises:
         UserError: there is nothing to compare, or the line counts differ.
@@ -23,12 +23,12 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str], char_order: int, 
 
 
 def ter(hypotheses: Sequence[str], references: Sequence[str], normalized: bool, case_sensitive: bool) -> dict[str, Any]:
-    """Compute corpus TER of plain text, in edits a hundred words of the reference; lower is better.
+    """Compute corpus TER of plain text, in edits per hundred words of the reference; lower is better.
 
     Args:
         hypotheses, references: line by line.
-        normalized: whether punctuation is cut from words.
-        case_sensitive: whether Der and der differ.
+        normalized: whether punctuation is split from words.
+        case_sensitive: whether case counts.
 
     Raises:
         UserError: there is nothing to compare, or the line counts differ.

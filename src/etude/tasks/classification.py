@@ -1,4 +1,4 @@
-"""Classification: a line and a word for what it is, read by an encoder at its first position (Devlin et al. 2019)."""
+"""Classification of lines by an encoder, which predicts the label at its first position (Devlin et al. 2019)."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -18,25 +18,25 @@ from etude.tasks.task import Lines, Task, ones
 
 
 class Classification(Task):
-    """Sources with their labels, which stand on the target side; the first subword of a label stands for it.
+    """Classification of the sources; the labels are the target side, and each is predicted by its first subword.
 
-    The model reads BOS, the line and its end, and is to say the label where BOS is. Measured by accuracy, in per cent,
-    and by the perplexity of labels; a label counts as found where no other subword of all is more probable.
+    The model reads BOS, the line and EOS, and predicts the label at BOS. Metrics: accuracy, in per cent, and perplexity
+    of the labels. A label counts as correct if no other subword of the vocabulary is more probable.
     """
 
     def examples(self, split: TokenSplit) -> Examples:
-        """The lines with their labels."""
+        """Return the lines with their labels."""
         return LabelledLines(split)
 
     def columns(self, source: float, target: float) -> tuple[float, float]:
-        """BOS is one more in the source; a label takes one."""
+        """Return one column more than `source`, for BOS, and one for the label."""
         return source + 1, 1.0
 
     def check_text(self, store: TokenStore) -> None:
-        """See to it that the first subword tells every label from the others.
+        """Check that no two labels start with the same subword.
 
         Raises:
-            UserError: two labels begin alike.
+            UserError: two do.
         """
         first: dict[int, str] = {}
         for name in SPLITS:
@@ -50,13 +50,13 @@ class Classification(Task):
                     )
 
     def measure(self, model: nn.Module, batches: Iterable[Batch], store: TokenStore, split: str) -> dict[str, Any]:
-        """Perplexity and accuracy of the labels."""
+        """Compute perplexity and accuracy of the labels."""
         nats, tokens, right = sum_tokens(model, batches)
         return {"perplexity": perplexity(nats, tokens), "accuracy": 100 * right / tokens, "tokens": tokens}
 
 
 class LabelledLines(Lines):
-    """See `Classification`."""
+    """The examples of `Classification`."""
 
     def __init__(self, split: TokenSplit) -> None:
         one = ones(split)
@@ -65,6 +65,6 @@ class LabelledLines(Lines):
         )
 
     def collate(self, rows: Rows, draw: Draw) -> Batch:
-        """`source` holds BOS and the lines, `target_out` (B, 1) their labels."""
+        """Make a batch whose `source` holds BOS and the lines, and `target_out` (B, 1) their labels."""
         source = np.pad(self.text.pad_rows(rows), ((0, 0), (1, 0)), constant_values=BOS)
         return make_batch(source, self.split.targets.pad_rows(rows)[:, :1], rows)

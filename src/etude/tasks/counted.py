@@ -1,4 +1,4 @@
-"""What any model costs, as PyTorch counts it: it is called once, with tensors that have a shape and no memory."""
+"""The cost of any model, counted by PyTorch in one call with tensors on the meta device, which have no memory."""
 
 from collections.abc import Callable
 from functools import cache
@@ -15,11 +15,11 @@ Count = TypeVar("Count")
 
 
 class CountedSize:
-    """The numbers of a model whose parts nobody knows; see `Size`.
+    """The `Size` of any model, such as a class of the user's own, by counting.
 
     Args:
         model: on the meta device, called with a source (1, S), its mask and a target (1, T).
-        build: makes the same with memory, for a model that looks at what it is given.
+        build: builds the same model with memory, for models whose `forward` reads values of its input.
     """
 
     def __init__(self, model: nn.Module, build: Callable[[], nn.Module]) -> None:
@@ -28,42 +28,45 @@ class CountedSize:
 
     @property
     def parameters(self) -> int:
-        """Weights, shared ones counted once."""
+        """Number of parameters, shared ones counted once."""
         return sum(weight.numel() for weight in self.model.parameters())
 
     def training_flops(self, source: int, target: int) -> int:
-        """A forward and a backward pass."""
+        """Count the operations of a forward and a backward pass."""
         return self._forward(source, target)[0]
 
     def decoding_flops(self, source: int, target: int, beam: int) -> int:
-        """The source and the first token once, each later token for each of `beam` hypotheses."""
+        """Count the operations of decoding: source and first token once, later tokens for each of `beam` hypotheses."""
         return self._count(lambda model: _count_decoding(model, source, target, beam), source, target)
 
     def saved_bytes(self, source: int, target: int, *, half: bool = False) -> float:
-        """What autograd keeps in float32, parameters left out; with `half` no less, for nobody knows what is halved."""
+        """Count the bytes that autograd keeps in float32, without parameters.
+
+        `half` changes nothing, as it is not known which tensors would be in half precision.
+        """
         return self._forward(source, target)[1]
 
     @property
     def takes_cost(self) -> bool:
-        """See `etude.model.chunks`."""
+        """Whether logits are computed in chunks; see `etude.model.chunks`."""
         return takes_cost(self.model)
 
     def _count_forward(self, source: int, target: int) -> tuple[int, int]:
-        """The products of a forward and a backward pass, and the bytes that the first keeps for the second."""
+        """Count the operations of a forward and a backward pass, and the bytes that autograd keeps in between."""
         return self._count(lambda model: _count_forward(model, source, target), source, target)
 
-    def _count(self, counted: Callable[[nn.Module], Count], source: int, target: int) -> Count:
-        """What `counted` says of the model.
+    def _count(self, count: Callable[[nn.Module], Count], source: int, target: int) -> Count:
+        """Call `count` with the model on the meta device, or, if that fails, with the same model in memory.
 
         Raises:
-            UserError: the model fails.
+            UserError: the model fails in memory too.
         """
         try:
-            return counted(self.model)
-        except Exception:  # it asks for a number, say, where there is none
+            return count(self.model)
+        except Exception:  # for example, the model reads a value, which tensors on the meta device do not have
             model = self.build().train()
         try:
-            return counted(model)
+            return count(model)
         except Exception as error:
             raise UserError(
                 f"model: {type(self.model).__name__} fails when it is called with a source (1, {source}), its mask and "
@@ -72,16 +75,16 @@ class CountedSize:
 
 
 def _inputs(model: nn.Module, source: int, target: int) -> tuple[Tensor, Tensor, Tensor]:
-    """A source (1, S), its mask and a target (1, T), where the model is."""
+    """Return a source (1, S), its mask and a target (1, T) on the model's device."""
     device = next((weight.device for weight in model.parameters()), torch.device("cpu"))
     sources, targets = (torch.full((1, length), EOS, device=device) for length in (source, target))
     return sources, torch.ones_like(sources, dtype=torch.bool), targets
 
 
 def _count_forward(model: nn.Module, source: int, target: int) -> tuple[int, int]:
-    from torch.utils.flop_counter import FlopCounterMode  # which imports a compiler
+    from torch.utils.flop_counter import FlopCounterMode  # late, as it imports the compiler, which is slow
 
-    kept: dict[int, int] = {}  # bytes by storage, which the graph keeps alive
+    kept: dict[int, int] = {}  # bytes of each storage that the graph keeps alive
 
     def keep(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
@@ -93,13 +96,13 @@ def _count_forward(model: nn.Module, source: int, target: int) -> tuple[int, int
             logits = model(*_inputs(model, source, target))
         logits.sum().backward()
     model.zero_grad()
-    known = {weight.untyped_storage()._cdata for weight in model.parameters()}
-    return counter.get_total_flops(), sum(size for key, size in kept.items() if key not in known)
+    parameters = {weight.untyped_storage()._cdata for weight in model.parameters()}
+    return counter.get_total_flops(), sum(size for key, size in kept.items() if key not in parameters)
 
 
 @torch.no_grad()
 def _count_decoding(model: Any, source: int, target: int, beam: int) -> int:
-    from torch.utils.flop_counter import FlopCounterMode  # which imports a compiler
+    from torch.utils.flop_counter import FlopCounterMode  # late, as it imports the compiler, which is slow
 
     sources, mask, targets = _inputs(model, source, target)
     with FlopCounterMode(display=False) as first:

@@ -1,4 +1,4 @@
-"""Language modelling: each line from its own beginning, by a decoder alone (Radford et al. 2018)."""
+"""Language modelling: a decoder without encoder predicts each line, token by token (Radford et al. 2018)."""
 
 import math
 from collections.abc import Iterable
@@ -17,17 +17,17 @@ from etude.tasks.task import Lines, Task, check_side, ones, side_of
 
 
 class LanguageModelling(Task):
-    """One side of the text; the source of every line is a single end token, which nobody reads.
+    """Language modelling of one side of the text; the source of every line is a single end token, which is not read.
 
-    Measured by perplexity per subword, and by bits per byte, which text of another vocabulary compares with: the nats
-    of all tokens, end tokens counted, over ln 2, and over the bytes of these lines in UTF-8 with a byte for each line's
-    end. Of a line that was cut to `budget.max_tokens` the bytes of what is left are counted.
+    Metrics: perplexity per subword, and bits per byte, which can be compared across vocabularies. Bits per byte are the
+    nats of all tokens, end tokens included, over ln 2, over the bytes of these lines in UTF-8, with one byte for each
+    end of a line. Of a line that was cut to `budget.max_tokens`, only the bytes that are left count.
 
     Args:
-        side: of the corpus: "source" or "target".
+        side: the side of the corpus, "source" or "target".
 
     Raises:
-        ValueError: there is no such side.
+        ValueError: `side` is neither.
     """
 
     verbs = ("generate", "analyze")
@@ -38,15 +38,15 @@ class LanguageModelling(Task):
         self.side = side
 
     def examples(self, split: TokenSplit) -> Examples:
-        """The lines."""
+        """Return the lines of the side that is modelled."""
         return TextLines(split, self.side)
 
     def columns(self, source: float, target: float) -> tuple[float, float]:
-        """One, and a column a token."""
+        """Return one source column, and one target column per token."""
         return 1.0, source if self.side == "source" else target
 
     def measure(self, model: nn.Module, batches: Iterable[Batch], store: TokenStore, split: str) -> dict[str, Any]:
-        """Perplexity and bits per byte."""
+        """Compute perplexity and bits per byte."""
         batches = list(batches)
         nats, tokens, _ = sum_tokens(model, batches)
         rows = np.concatenate([batch.rows for batch in batches])
@@ -55,28 +55,28 @@ class LanguageModelling(Task):
 
 
 class TextLines(Lines):
-    """See `LanguageModelling`."""
+    """The examples of `LanguageModelling`."""
 
     def __init__(self, split: TokenSplit, side: str) -> None:
         lengths = side_of(split, side).lengths
         super().__init__(split, side, source_lengths=ones(split), target_lengths=lengths, target_counts=lengths)
 
     def collate(self, rows: Rows, draw: Draw) -> Batch:
-        """`target_out` holds the lines; nothing is left to chance."""
+        """Make a batch whose `target_out` holds the lines; `draw` is not used."""
         return make_batch(np.full((len(rows), 1), EOS), self.text.pad_rows(rows), rows)
 
 
 def count_bytes(store: TokenStore, split: str, side: str, rows: Rows) -> int:
-    """Bytes in UTF-8 that the tokens of some rows stand for; an end token stands for one.
+    """Count the bytes in UTF-8 of the text that the tokens of some rows encode; an end token counts as one byte.
 
-    White space counts as one space, as the tokens have it.
+    A sequence of white space counts as one space, as in the tokens.
     """
     tokens, lines = side_of(store.split(split), side), store.text(split)[SIDES.index(side)]
     limit = store.meta["limits"]["max_tokens"]
     total = 0
     for row in rows.tolist():
-        of_row = tokens[row]
-        whole = len(of_row) <= limit  # a longer one may have been cut
-        text = " ".join(lines[row].split()) if whole else store.tokenizer.decode(of_row.tolist())
-        total += len(text.encode()) + int(of_row[-1] == EOS)
+        row_tokens = tokens[row]
+        complete = len(row_tokens) <= limit  # a longer row may have been cut
+        text = " ".join(lines[row].split()) if complete else store.tokenizer.decode(row_tokens.tolist())
+        total += len(text.encode()) + int(row_tokens[-1] == EOS)
     return total

@@ -1,4 +1,4 @@
-"""Masked language modelling: hidden words from what stands around them (BERT: Devlin et al. 2019, section 3.1)."""
+"""Masked language modelling: predict hidden tokens from their context (BERT: Devlin et al. 2019, section 3.1)."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,25 +16,26 @@ from etude.tasks.perplexity import perplexity, sum_tokens
 from etude.tasks.task import Lines, Task, check_side, side_of
 
 MASK = UNK
-"""Stands for a hidden token: text holds it only where `tokenizer.character_coverage` leaves characters out."""
+"""Replaces a hidden token. Text has this token only where `tokenizer.character_coverage` leaves characters out."""
 
-_FIRST = max(PAD, EOS, UNK) + 1  # of the tokens that stand for text
+_FIRST = max(PAD, EOS, UNK) + 1  # the first token that encodes text
 
 
 class MaskedLanguageModelling(Task):
-    """One side of the text, some of whose tokens are hidden; the model is to say them at their places.
+    """Masked language modelling of one side of the text: the model predicts some tokens, most of which are hidden.
 
-    Of a line of n tokens `rate` n are chosen, rounded, and one at least; its end token never is. Which ones follows
-    from the seed, the epoch and the row, so that neither resuming nor dividing a batch changes anything; all models are
-    evaluated on the same ones, whatever their seeds. Measured by perplexity and accuracy at the chosen places.
+    Of a line of n tokens, `rate` n are chosen, rounded, at least one, and never the end token. The choice depends on
+    the seed, the epoch and the row, so that neither resuming nor dividing a batch changes it. In evaluation it is the
+    same for all models and seeds. Metrics: perplexity and accuracy at the chosen positions.
 
     Args:
-        side: of the corpus: "source" or "target".
+        side: the side of the corpus, "source" or "target".
         rate: the share of tokens that are chosen.
-        masked, random: the shares of those that become MASK, or any other token; the rest stay as they are.
+        masked, random: the shares of chosen tokens that are replaced by MASK, or by a random token; the others are
+            left unchanged.
 
     Raises:
-        ValueError: there is no such side, or these are no shares.
+        ValueError: `side` is neither, or a share is out of its range.
     """
 
     def __init__(self, *, side: str, rate: float, masked: float, random: float) -> None:
@@ -46,22 +47,22 @@ class MaskedLanguageModelling(Task):
         self.side, self.rate, self.masked, self.random = side, rate, masked, random
 
     def examples(self, split: TokenSplit) -> Examples:
-        """The lines with what is hidden of them."""
+        """Return the lines with their hidden tokens."""
         return MaskedLines(split, self)
 
     def columns(self, source: float, target: float) -> tuple[float, float]:
-        """A column a token of the side that is read, in the source and in what is predicted."""
+        """Return one column per token of the side that is read, in source and target alike."""
         length = source if self.side == "source" else target
         return length, length
 
     def measure(self, model: nn.Module, batches: Iterable[Batch], store: TokenStore, split: str) -> dict[str, Any]:
-        """Perplexity and accuracy, in per cent, of the chosen tokens."""
+        """Compute perplexity and accuracy, in per cent, of the chosen tokens."""
         nats, tokens, right = sum_tokens(model, batches)
         return {"perplexity": perplexity(nats, tokens), "accuracy": 100 * right / tokens, "tokens": tokens}
 
 
 class MaskedLines(Lines):
-    """See `MaskedLanguageModelling`."""
+    """The examples of `MaskedLanguageModelling`."""
 
     def __init__(self, split: TokenSplit, task: MaskedLanguageModelling) -> None:
         lengths = side_of(split, task.side).lengths
@@ -70,23 +71,23 @@ class MaskedLines(Lines):
         self.vocab_size, self.task = split.vocab_size, task
 
     def collate(self, rows: Rows, draw: Draw) -> Batch:
-        """`source` holds the lines with what is hidden, `target_out` what was there, at the chosen places alone."""
+        """Make a batch whose `source` holds the lines with hidden tokens, and `target_out` only the chosen tokens."""
         tokens = self.text.pad_rows(rows)
         columns = np.arange(tokens.shape[1])
         order = hash_places(draw, rows, columns, 0)
-        order[columns >= self.text.lengths[rows][:, None] - 1] = np.iinfo(np.uint64).max  # the end, and padding
+        order[columns >= self.text.lengths[rows][:, None] - 1] = np.iinfo(np.uint64).max  # end tokens and padding last
         chosen = order.argsort(axis=1, kind="stable").argsort(axis=1) < self.target_counts[rows][:, None]
-        fate = hash_places(draw, rows, columns, 1) / 2.0**64
-        others = (_FIRST + hash_places(draw, rows, columns, 2) % (self.vocab_size - _FIRST)).astype(np.int64)
-        changed = np.where(fate < self.task.masked, MASK, others)
-        shown = np.where(fate < self.task.masked + self.task.random, changed, tokens)
+        uniform = hash_places(draw, rows, columns, 1) / 2.0**64
+        random = (_FIRST + hash_places(draw, rows, columns, 2) % (self.vocab_size - _FIRST)).astype(np.int64)
+        replaced = np.where(uniform < self.task.masked, MASK, random)
+        shown = np.where(uniform < self.task.masked + self.task.random, replaced, tokens)
         target_out = np.where(chosen, tokens, PAD)
         return make_batch(np.where(chosen, shown, tokens), target_out, rows, np.full_like(tokens, PAD))
 
 
 def hash_places(draw: Draw, rows: Rows, columns: Rows, purpose: int) -> npt.NDArray[np.uint64]:
-    """Even random numbers (B, S) in 64 bits, each a function of the draw, the row, the column and a purpose."""
-    seed, epoch = (0, 0) if draw is None else (draw[0], draw[1] + 1)  # no epoch is the draw of evaluations
+    """Compute uniform random 64-bit numbers (B, S), each a hash of the draw, the row, the column and `purpose`."""
+    seed, epoch = (0, 0) if draw is None else (draw[0], draw[1] + 1)  # epoch 0 is for evaluation
     key = np.zeros((1, 1), dtype=np.uint64)
     for part in (np.array(seed), np.array(epoch), np.array(purpose), rows[:, None], columns[None, :]):
         key = _mix(key ^ part.astype(np.uint64))
@@ -94,7 +95,7 @@ def hash_places(draw: Draw, rows: Rows, columns: Rows, purpose: int) -> npt.NDAr
 
 
 def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The next state and output of SplitMix64 (Steele, Lea and Flood 2014)."""
+    """Compute the output of SplitMix64 for the state `x` (Steele, Lea and Flood 2014)."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

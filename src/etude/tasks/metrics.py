@@ -1,8 +1,8 @@
-"""The metrics of translations: parts under `metrics`, each called with hypotheses and references.
+"""The metrics of translations: the parts under `metrics` of a config, each called with hypotheses and references.
 
-A metric returns a number, or a score with the signature that says how it was computed: {"score": 31.5, "signature":
-"..."}. Its score stands in a result under `test.NAME`. Which metrics are asked for changes no training: a finished run
-is scored by more of them from the translations that lie in its directory.
+A metric returns a number, or a score with a signature that says how it was computed: {"score": 31.5, "signature":
+"..."}. The result of a run holds its score as `test.NAME`. Metrics do not affect training: a finished run can be scored
+by further metrics from the translations in its directory.
 """
 
 import logging
@@ -21,8 +21,8 @@ Config = dict[str, Any]
 
 log = logging.getLogger(__name__)
 
-_SIGNATURES = {"bleu": "signature", "paper_bleu": "paper_signature"}  # any other's is called NAME_signature
-_BESIDE = {"perplexity", "tokens", "sentences", "pairs"}  # what stands beside the metrics under `test`
+_SIGNATURES = {"bleu": "signature", "paper_bleu": "paper_signature"}  # the key of any other is NAME_signature
+_NOT_METRICS = {"perplexity", "tokens", "sentences", "pairs"}  # the other keys under `test`
 _LABELS = {"bleu": "BLEU", "paper_bleu": "BLEU by the paper's recipe", "bits_per_byte": "bits per byte"}
 _DIGITS = {"bits_per_byte": 3}
 
@@ -30,15 +30,15 @@ _DIGITS = {"bits_per_byte": 3}
 def score_translations(
     metrics: Mapping[str, Config], data: Config, hypotheses: Sequence[str], references: Sequence[str]
 ) -> dict[str, Any]:
-    """Score translations by every metric; one that fails, or gives no finite number, is left out and parts by name.
+    """Score translations by every metric; one that fails or returns no finite number is left out, with a warning.
 
     Args:
-        metrics: name -> its part.
-        data: of the config; a metric whose `language` is auto gets its target language.
+        metrics: name -> config of the metric.
+        data: the `data` config; a metric whose `language` is "auto" gets its target language.
         hypotheses, references: line by line.
 
     Returns:
-        Scores by name, and their signatures, as they stand in a result.
+        Scores by name, and their signatures, with the keys that they have in a result.
     """
     found: dict[str, Any] = {}
     for name, node in metrics.items():
@@ -46,8 +46,8 @@ def score_translations(
             if node.get("language") == "auto":
                 node = node | {"language": parts.make(data).languages[1]}
             metric = instantiate(node | {"_partial_": True}, _convert_="all")
-            score, signature = _read(metric(list(hypotheses), list(references)))
-        except Exception as error:  # the user's own code: whatever it raises, the training is not lost
+            score, signature = _parse_result(metric(list(hypotheses), list(references)))
+        except Exception as error:  # it may be the user's own code: whatever it raises, the run is not lost
             why = next(iter(str(error).splitlines()), "") or "it says no more"
             log.warning("metrics.%s failed, so that the run has no such score: %s: %s", name, type(error).__name__, why)
             continue
@@ -64,10 +64,10 @@ def add_missing_metrics(run: RunDir, config: Config) -> Config:
     """Score a finished run by the metrics of `config` that it lacks, from the translations in its directory.
 
     Returns:
-        Its result, which is written again where something was added.
+        The result of the run; if scores were added, it is also written to the directory.
 
     Raises:
-        UserError: the result is torn, or the translations are not UTF-8.
+        UserError: the result file is damaged, or the translations are not UTF-8.
     """
     result, files = run.result(), (run.hypotheses_file("test"), run.references_file("test"))
     test = result.get("test") or {}
@@ -82,8 +82,10 @@ def add_missing_metrics(run: RunDir, config: Config) -> Config:
 
 
 def format_scores(split: str, scores: Mapping[str, Any], sentences: int = 0) -> str:
-    """What the terminal shows of a split: its perplexity and every metric, each with its signature."""
-    named = {name: score for name, score in scores.items() if isinstance(score, int | float) and name not in _BESIDE}
+    """Format the scores of a split for the terminal: perplexity and every metric, each with its signature."""
+    named = {
+        name: score for name, score in scores.items() if isinstance(score, int | float) and name not in _NOT_METRICS
+    }
     parts: list[str] = []
     for name, score in named.items():
         how = [str(scores[key])] if (key := _signature_key(name)) in scores else []
@@ -99,8 +101,8 @@ def _signature_key(name: str) -> str:
     return _SIGNATURES.get(name, f"{name}_signature")
 
 
-def _read(result: Any) -> tuple[float, str]:
-    """The score and the signature of what a metric returned."""
+def _parse_result(result: Any) -> tuple[float, str]:
+    """Return score and signature from what a metric returned: a mapping, an object with `score`, or a number."""
     if isinstance(result, Mapping):
         return float(result["score"]), str(result.get("signature", ""))
     return float(getattr(result, "score", result)), str(getattr(result, "signature", ""))

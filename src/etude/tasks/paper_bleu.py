@@ -1,9 +1,9 @@
-"""BLEU as the paper's authors measured it: on tokens, with hyphenated compounds split.
+"""BLEU as the paper's authors measured it: on tokenised text, with hyphenated compounds split.
 
-The figures of Tables 2 and 3 are of this kind, and may not be set beside sacreBLEU's. The recipe was published with the
-paper's code: Unicode punctuation is replaced, the Moses tokenizer cuts the text, compounds are split at their hyphens,
-and multi-bleu counts what stands between spaces: cased, unsmoothed. It was made for German. Another language gets its
-own rules from the tokenizer, or, where that knows none, the abbreviations of English.
+Tables 2 and 3 report this score, which is not comparable with sacreBLEU's. The recipe was published with the paper's
+code: Unicode punctuation is replaced, the Moses tokenizer splits the text, compounds are split at their hyphens, and
+multi-bleu scores what is between spaces, cased and unsmoothed. It was made for German. For another language the
+tokenizer applies its rules for that language, or, if it has none, the abbreviations of English.
 """
 
 import re
@@ -15,11 +15,11 @@ _COMPOUND = re.compile(r"(\S)-(\S)")
 
 
 def paper_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Bleu:
-    """Corpus BLEU by the paper's recipe, of plain, detokenised text, one reference a line.
+    """Compute corpus BLEU by the paper's recipe, of plain, detokenised text, one reference per line.
 
     Args:
         hypotheses, references: line by line.
-        language: the code of their language, "de".
+        language: the code of their language, such as "de".
 
     Raises:
         UserError: there is nothing to compare, or the line counts differ.
@@ -30,20 +30,20 @@ def paper_bleu(hypotheses: Sequence[str], references: Sequence[str], language: s
     refuse_unequal("BLEU", hypotheses, references)
     replace, moses = MosesPunctNormalizer().replace_unicode_punct, MosesTokenizer(language)
 
-    def prepared(line: str) -> str:
+    def tokenize(line: str) -> str:
         return split_compounds(moses.tokenize(replace(line), return_str=True))
 
     metric = sacrebleu.BLEU(tokenize="none", smooth_method="none", force=True)
-    lines = [[prepared(line) for line in side] for side in (hypotheses, references)]
+    lines = [[tokenize(line) for line in side] for side in (hypotheses, references)]
     score = metric.corpus_score(lines[0], [lines[1]]).score
     signature = str(metric.get_signature()).replace("tok:none", f"tok:moses-{language}+compounds")
     return Bleu(score, f"{signature}|sacremoses:{__version__}", len(hypotheses))
 
 
 def split_compounds(line: str) -> str:
-    """Tokens with each hyphen between two of their characters made a token of its own, ##AT##-##AT##.
+    """Split tokens at hyphens between two characters; the hyphen becomes the token ##AT##-##AT##.
 
-    The rule does not look at a character twice: of hyphens one character apart it takes every other.
+    As in the published script, matches do not overlap: of hyphens one character apart, only every other is split.
 
     Example:
         >>> split_compounds("der EU-Vertrag - seit 2007")

@@ -1,7 +1,7 @@
 """Perplexity per subword, as in Table 3: exp of the mean negative log-likelihood of the real target tokens.
 
-Never smoothed, and never a mean of batch means: sums of nats and tokens are kept apart until the end, so that the
-figure is the same however the text was batched.
+Label smoothing does not enter it. Nats and tokens are summed separately over all batches and divided at the end, so
+that the result does not depend on how the text was batched.
 """
 
 import math
@@ -18,15 +18,15 @@ from etude.model.chunks import sum_cost
 
 @torch.no_grad()
 def sum_tokens(model: nn.Module, batches: Iterable[Batch]) -> tuple[float, int, int]:
-    """-log P(target | source), summed over every real target token of `batches`; end tokens count, padding does not.
+    """Sum -log P(target | source) over every real target token of `batches`; end tokens count, padding does not.
 
     Args:
-        model: called with source (B, S), its mask and target_in (B, T), gives logits (B, T, V). It is evaluated
-            without dropout, where it is, and left in the mode it was in.
+        model: called with source (B, S), its mask and target_in (B, T), returns logits (B, T, V). It is evaluated on
+            its device, in evaluation mode; its mode is restored at the end.
         batches: moved to the model's device one by one.
 
     Returns:
-        The sum in nats, the number of tokens, and of how many the model finds none more probable.
+        The sum in nats, the number of tokens, and the number of tokens that the model ranks first.
     """
     device = next(model.parameters()).device
     training = model.training
@@ -37,12 +37,12 @@ def sum_tokens(model: nn.Module, batches: Iterable[Batch]) -> tuple[float, int, 
         model.train(training)
     if not counts:
         return 0.0, 0, 0
-    nats, tokens, right = torch.stack(counts).cpu().double().sum(dim=0).tolist()  # the only time a GPU is waited for
+    nats, tokens, right = torch.stack(counts).cpu().double().sum(dim=0).tolist()  # the only synchronisation with a GPU
     return nats, int(tokens), int(right)
 
 
 def count_batch(model: nn.Module, batch: Batch) -> Tensor:
-    """Nats, tokens, and of how many the model finds none more probable: (3,), double where the device has that."""
+    """Count nats, tokens, and tokens that the model ranks first, in a batch; returns (3,), float64 if possible."""
     exact = torch.float32 if batch.source.device.type == "mps" else torch.float64
 
     def count(logits: Tensor, rows: slice) -> Tensor:
@@ -55,7 +55,7 @@ def count_batch(model: nn.Module, batch: Batch) -> Tensor:
 
 
 def perplexity(nats: float, tokens: int) -> float:
-    """exp(nats / tokens); infinite where that is more than a float can hold.
+    """Compute exp(nats / tokens); infinity if that is more than a float can hold.
 
     Raises:
         ValueError: there are no tokens.

@@ -1,9 +1,9 @@
-"""What there is in a model, from its shapes alone: it is built on the meta device, where tensors have no memory.
+"""Parameters, operations and memory of a model from its shapes: it is built on the meta device, without memory.
 
-Of a Transformer formulas say what it costs, any other model is counted. Floating-point operations are two for each
-multiplication and addition in a matrix product, no others: a matrix of n entries costs 2 n for each position that it
-multiplies; attention 2 (K + V) for each pair of a query and a key, in each head. Masked pairs are computed too. A
-backward pass takes twice the products of a forward pass.
+The cost of a Transformer is computed by formula, that of any other model is counted. Floating-point operations are
+those of matrix products only, two for each multiplication with addition: a matrix of n entries costs 2 n for each
+position that it multiplies; attention 2 (K + V) for each pair of a query and a key, in each head. Masked pairs are
+computed too. A backward pass takes twice the operations of a forward pass.
 """
 
 from dataclasses import dataclass
@@ -22,38 +22,43 @@ Config = dict[str, Any]
 
 _BY_FORMULA = (EncoderDecoder, TransformerEncoder, TransformerDecoder, MultiHeadAttention, LocalAttention)
 NUMBER = 4  # bytes of a number in float32
-HALF = 2  # of one in half precision
+HALF = 2  # bytes of a number in half precision
 
 
 class Size(Protocol):
-    """A model in numbers; of one sentence of S source and T target tokens."""
+    """The size of a model, and its cost for one sentence of `source` and `target` tokens."""
 
     @property
     def parameters(self) -> int:
-        """Weights, shared ones counted once."""
+        """Number of parameters, shared ones counted once."""
 
     def training_flops(self, source: int, target: int) -> int:
-        """Of one optimizer step."""
+        """Count the operations of a forward and a backward pass."""
 
     def decoding_flops(self, source: int, target: int, beam: int) -> int:
-        """Of translating it with caches: the first step has one hypothesis, each later one `beam` of them."""
+        """Count the operations of decoding with caches: the first step has one hypothesis, every later one `beam`."""
 
     def saved_bytes(self, source: int, target: int, *, half: bool = False) -> float:
-        """What is kept for the backward pass, without the logits: in float32, or the factors of products in half."""
+        """Count the bytes kept for the backward pass, without the logits.
+
+        Numbers are float32; with `half`, the factors of matrix products are in half precision.
+        """
 
     @property
     def takes_cost(self) -> bool:
-        """Whether its logits need not be in memory all at once; see `etude.model.chunks`."""
+        """Whether logits are computed in chunks; see `etude.model.chunks`."""
 
 
 @dataclass(frozen=True)
 class TransformerSize:
-    """Those of a Transformer, by formula."""
+    """The `Size` of a Transformer, by formula."""
 
     parameters: int
-    source_weights: int  # matrix entries that multiply each source position: the encoder's, and W_K and W_V across
-    target_weights: int  # those that multiply each target position, the V x D of the output among them
-    inner: int  # numbers between the matrices of one feed-forward network, for each position
+    source_weights: (
+        int  # matrix entries that multiply each source position: the encoder's, and cross-attention W_K, W_V
+    )
+    target_weights: int  # matrix entries that multiply each target position, with the V x D of the output
+    inner: int  # numbers kept between the matrices of one feed-forward network, for each position
     encoder_layers: int
     decoder_layers: int
     d_model: int
@@ -62,54 +67,59 @@ class TransformerSize:
     d_v: int
     dropout: bool
     attention_dropout: bool
-    source_position: Position  # asked for what its scores cost
+    source_position: Position  # the position schemes, whose `score_flops` are counted
     target_position: Position
     takes_cost: bool = True
 
     def training_flops(self, source: int, target: int) -> int:
-        """See `Size`."""
-        once = self._encoding(source) + 2 * target * self.target_weights
-        pairs = self._pairs(target, target) + self._pairs(target, source)
-        scores = self._scores(self.target_position, target, target)
-        return 3 * (once + self.decoder_layers * (pairs + scores))
+        """Count the operations of a forward and a backward pass."""
+        once = self._encoder_flops(source) + 2 * target * self.target_weights
+        attention = self._attention_flops(target, target) + self._attention_flops(target, source)
+        bias = self._bias_flops(self.target_position, target, target)
+        return 3 * (once + self.decoder_layers * (attention + bias))
 
     def decoding_flops(self, source: int, target: int, beam: int) -> int:
-        """See `Size`."""
-        total = self._encoding(source)
+        """Count the operations of decoding; see `Size`."""
+        total = self._encoder_flops(source)
         for step in range(1, target + 1):
-            pairs = self._pairs(1, step) + self._scores(self.target_position, 1, step) + self._pairs(1, source)
-            one = 2 * self.target_weights + self.decoder_layers * pairs
+            self_attn = self._attention_flops(1, step) + self._bias_flops(self.target_position, 1, step)
+            layer = self_attn + self._attention_flops(1, source)
+            one = 2 * self.target_weights + self.decoder_layers * layer
             total += one if step == 1 else beam * one
         return total
 
     def saved_bytes(self, source: int, target: int, *, half: bool = False) -> float:
-        """Each product keeps its two factors, each norm its input, each softmax its output, each dropout a mask."""
+        """Count the bytes kept for the backward pass; see `Size`.
+
+        A product keeps its two factors, a norm its input, a softmax its output, a dropout its mask.
+        """
         factor = HALF if half else NUMBER
-        around = (NUMBER + self.dropout) * self.d_model  # a norm's input and a mask of bytes, for each sub-layer
-        reading = factor * (self.d_model + self.heads * (self.d_k + self.d_v))  # its input, queries, what was read
-        read = factor * self.heads * (self.d_k + self.d_v)  # keys and values
-        weights = self.heads * (NUMBER + (NUMBER + 1) * self.attention_dropout)  # of a query for a key
-        feedforward = factor * (self.d_model + self.inner) + around
-        encoder = source * (around + reading + read + feedforward) + weights * source**2
-        own = target * (around + reading + read) + weights * target**2
-        cross = target * (around + reading) + source * read + weights * target * source
-        return self.encoder_layers * encoder + self.decoder_layers * (own + cross + target * feedforward)
+        residual = (NUMBER + self.dropout) * self.d_model  # a norm's input and a mask of bytes, for each sub-layer
+        query_side = factor * (self.d_model + self.heads * (self.d_k + self.d_v))  # input, queries, weighted sums
+        key_side = factor * self.heads * (self.d_k + self.d_v)  # keys and values
+        weights = self.heads * (NUMBER + (NUMBER + 1) * self.attention_dropout)  # for each pair of query and key
+        feedforward = factor * (self.d_model + self.inner) + residual
+        encoder = source * (residual + query_side + key_side + feedforward) + weights * source**2
+        self_attn = target * (residual + query_side + key_side) + weights * target**2
+        cross_attn = target * (residual + query_side) + source * key_side + weights * target * source
+        decoder = self_attn + cross_attn + target * feedforward
+        return self.encoder_layers * encoder + self.decoder_layers * decoder
 
-    def _encoding(self, source: int) -> int:
-        """The encoder, and the keys and values that the decoder reads from its output."""
-        pairs = self._pairs(source, source) + self._scores(self.source_position, source, source)
-        return 2 * source * self.source_weights + self.encoder_layers * pairs
+    def _encoder_flops(self, source: int) -> int:
+        """Count the operations of the encoder, and of cross-attention's keys and values."""
+        attention = self._attention_flops(source, source) + self._bias_flops(self.source_position, source, source)
+        return 2 * source * self.source_weights + self.encoder_layers * attention
 
-    def _pairs(self, queries: int, keys: int) -> int:
-        """The products of one layer's attention."""
+    def _attention_flops(self, queries: int, keys: int) -> int:
+        """Count the operations of scores and weighted sums in one layer."""
         return 2 * self.heads * (self.d_k + self.d_v) * queries * keys
 
-    def _scores(self, position: Position, queries: int, keys: int) -> int:
+    def _bias_flops(self, position: Position, queries: int, keys: int) -> int:
         return self.heads * position.score_flops(queries, keys, self.d_k)
 
 
 def measure_size(config: Config) -> Size:
-    """The size of the model of a resolved config.
+    """Measure the model of a resolved config.
 
     Raises:
         UserError: a part refuses its sizes.
@@ -120,13 +130,14 @@ def measure_size(config: Config) -> Size:
     stacks = cast(TransformerEncoder, model.encoder), cast(TransformerDecoder, model.decoder)
     encoder, decoder = (stack.layers[0] for stack in stacks)
     n_encoder, n_decoder = (node[side]["n_layers"] for side in ("encoder", "decoder"))
-    memory = sum(_entries(decoder.get_submodule(f"cross_attention.{part}")) for part in ("k_proj", "v_proj"))
+    memory = sum(_count_entries(decoder.get_submodule(f"cross_attention.{part}")) for part in ("k_proj", "v_proj"))
+    further = (n_encoder - 1) * _count_layer(stacks[0]) + (n_decoder - 1) * _count_layer(stacks[1])
     attention = node["attention"]
     return TransformerSize(
-        _weights(model) + sum((n - 1) * _of_layer(one) for n, one in ((n_encoder, stacks[0]), (n_decoder, stacks[1]))),
-        n_encoder * _entries(encoder) + n_decoder * memory,
-        n_decoder * (_entries(decoder) - memory) + model.embedding.output_table.weight.numel(),
-        inner=_inner(encoder),
+        _count_parameters(model) + further,
+        n_encoder * _count_entries(encoder) + n_decoder * memory,
+        n_decoder * (_count_entries(decoder) - memory) + model.embedding.output_table.weight.numel(),
+        inner=_count_inner(encoder),
         encoder_layers=n_encoder,
         decoder_layers=n_decoder,
         d_model=node["d_model"],
@@ -141,39 +152,44 @@ def measure_size(config: Config) -> Size:
 
 
 def is_ours(config: Config) -> bool:
-    """Whether the model is étude's Transformer, with its encoder, its decoder and a softmax, and no other class."""
+    """Return whether the model is étude's Transformer, with its own encoder, decoder and softmax attention."""
     node = config["model"]
-    made_of = {
+    targets = {
         node["_target_"],
         *((node.get(part) or {}).get("_target_") for part in ("encoder", "decoder", "attention")),
     }
-    return made_of <= {f"{kind.__module__}.{kind.__qualname__}" for kind in _BY_FORMULA}
+    return targets <= {f"{kind.__module__}.{kind.__qualname__}" for kind in _BY_FORMULA}
 
 
 def build_shallow(config: Config) -> EncoderDecoder:
-    """The model with one layer in each stack and without memory: all layers are alike."""
+    """Build the model with one layer per stack on the meta device; all layers of a stack have the same size."""
     node = config["model"]
     return build.shapes(
         config | {"model": node | {side: node[side] | {"n_layers": 1} for side in ("encoder", "decoder")}}
     )
 
 
-def _of_layer(stack: TransformerEncoder | TransformerDecoder) -> int:
-    """Parameters of a layer, with what its positions have for it alone."""
+def _count_layer(stack: TransformerEncoder | TransformerDecoder) -> int:
+    """Count the parameters of one layer, with those that the position scheme has for each layer."""
     position = stack.position.at_layer(0)
-    return _weights(stack.layers[0]) + (_weights(position) if position is not stack.position else 0)
+    per_layer = _count_parameters(position) if position is not stack.position else 0
+    return _count_parameters(stack.layers[0]) + per_layer
 
 
-def _weights(module: nn.Module) -> int:
+def _count_parameters(module: nn.Module) -> int:
     return sum(weight.numel() for weight in module.parameters())
 
 
-def _inner(layer: nn.Module) -> int:
-    """Of its feed-forward network: what all matrices but the last put out; a gate and what it lets pass besides."""
+def _count_inner(layer: nn.Module) -> int:
+    """Count the numbers that a feed-forward network keeps per position after its first matrices.
+
+    These are the outputs of all matrices but the last, and in a gated network the activated gate and its product too.
+    """
     matrices = [part for part in layer.get_submodule("feedforward").modules() if isinstance(part, nn.Linear)]
-    meeting = 2 * matrices[-1].in_features if len(matrices) > 2 else 0
-    return sum(matrix.out_features for matrix in matrices[:-1]) + meeting
+    gated = 2 * matrices[-1].in_features if len(matrices) > 2 else 0
+    return sum(matrix.out_features for matrix in matrices[:-1]) + gated
 
 
-def _entries(module: nn.Module) -> int:
+def _count_entries(module: nn.Module) -> int:
+    """Count the entries of all matrices of linear layers."""
     return sum(part.weight.numel() for part in module.modules() if isinstance(part, nn.Linear))

@@ -1,8 +1,8 @@
-"""What a task is: how rows become batches, what is measured at the end, and what is refused.
+"""The base class of tasks: how rows become batches, what is measured after training, and which text is refused.
 
-A task is the class that `conf/task/*.yaml` names. Every model is called with (source, source_mask, target_in) and gives
-logits of `target_out`; the loss is of all that is not padding there. So training, validation, resuming and every verb
-are the same for all of them.
+A task is the class that `conf/task/*.yaml` names. Every model is called with (source, source_mask, target_in) and
+returns logits of `target_out`; the loss is computed where that is not padding. Training, validation, resuming and every
+command are therefore the same for all tasks.
 """
 
 from abc import ABC, abstractmethod
@@ -23,59 +23,63 @@ Config = dict[str, Any]
 
 
 class Task(ABC):
-    """One task."""
+    """Base class of tasks."""
 
     verbs: tuple[str, ...] = ("analyze",)
-    """`etude VERB run=...` that put a trained model of the task to use, beside `evaluate`."""
+    """The commands `etude VERB run=...`, apart from `evaluate`, that can be applied to a trained model of the task."""
 
     methods: tuple[str, ...] = ("forward",)
-    """What is called of a model."""
+    """The methods that a model must have."""
 
     @abstractmethod
     def examples(self, split: TokenSplit) -> Examples:
-        """The rows of a split as the task sees them."""
+        """Return the rows of a split as the task reads them."""
 
     @abstractmethod
     def columns(self, source: float, target: float) -> tuple[float, float]:
-        """What lines of so many tokens, the end token counted, take in `source` and in `target_in` of a batch."""
+        """Return the columns that a pair takes in `source` and `target_in` of a batch.
+
+        Args:
+            source, target: the tokens of its two lines, end tokens counted; may be means.
+        """
 
     def check_text(self, store: TokenStore) -> None:  # noqa: B027 - most tasks take any text
-        """See to it, before training, that the text is of the kind that the task needs.
+        """Check before training that the text is of the kind that the task needs.
 
         Raises:
             UserError: it is not.
         """
 
     def measure(self, model: nn.Module, batches: Iterable[Batch], store: TokenStore, split: str) -> dict[str, Any]:
-        """Score a model without letting it generate; what is no metric in it says what the scores are of.
+        """Score a model without generating text.
 
         Args:
-            model: trained.
-            batches: of the split, or some of them.
+            model: a trained model.
+            batches: the batches of the split, or some of them.
             store, split: the text, and "valid" or "test".
 
         Returns:
-            "perplexity", "tokens", and what else the task measures.
+            "perplexity", "tokens" (the number of tokens scored), and the other metrics of the task.
         """
         nats, tokens, _ = sum_tokens(model, batches)
         return {"perplexity": perplexity(nats, tokens), "tokens": tokens}
 
     def answer(self, config: Config, model: nn.Module, store: TokenStore, split: str) -> dict[str, list[str]]:
-        """Let a model generate what the parts of `metrics` score.
+        """Generate the text that the parts of `metrics` score.
 
         Returns:
-            "sources", "references" and "hypotheses", line by line; nothing where the task has no such text.
+            "sources", "references" and "hypotheses", line by line; empty if the task generates nothing to score.
         """
         return {}
 
 
 class Lines:
-    """What the tasks on one side of the text have in common; a subclass gives `collate`.
+    """Base class of `Examples` that read one side of the text; a subclass adds `collate`.
 
     Args:
         split: the text.
         side: "source" or "target", the side that is read.
-        source_lengths, target_lengths, target_counts: as `Examples` has them.
+        source_lengths, target_lengths, target_counts: see `Examples`.
     """
 
     def __init__(
@@ -89,26 +93,26 @@ class Lines:
         return len(self.split)
 
     def longest(self, side: str) -> tuple[int, str]:
-        """The most columns that a row takes on a side, and where its line stands."""
+        """Return the most columns that a row takes as "source" or "target", and the location of that row."""
         _, place = self.split.longest(self.side)
         return int((self.source_lengths if side == "source" else self.target_lengths).max()), place
 
 
 def side_of(split: TokenSplit, side: str) -> TokenArray:
-    """The tokens of the "source" or the "target"."""
+    """Return the tokens of the "source" or "target" side."""
     return split.sources if side == "source" else split.targets
 
 
 def check_side(side: str) -> None:
-    """See to it that `task.side` is one.
+    """Check that `task.side` is "source" or "target".
 
     Raises:
-        ValueError: it is not.
+        ValueError: it is neither.
     """
     if side not in SIDES:
         raise ValueError(f"task.side={side}: say {' or '.join(SIDES)}")
 
 
 def ones(split: TokenSplit) -> Rows:
-    """(rows,) of 1."""
+    """Return an array of ones, (rows,)."""
     return np.ones(len(split), dtype=np.int64)

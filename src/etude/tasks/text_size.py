@@ -1,4 +1,4 @@
-"""How long the sentences of a config's text are, and how many of them one batch holds; known before any run."""
+"""The lengths of the sentences of a config's text, and how many sentences a batch holds, before any training."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,24 +10,24 @@ from etude.tasks.size import measure_size
 
 Config = dict[str, Any]
 
-_COUNTED = 1_000_000  # pairs at most of which batches are counted: of more it takes seconds
-ASSUMED = 25.0  # tokens of a sentence, the end token counted, where no prepared text says better
+_MAX_PAIRS_TO_BATCH = 1_000_000  # for more pairs, counting the batches takes seconds, and is skipped
+ASSUMED = 25.0  # tokens per sentence, the end token counted, if the text is not prepared
 
 
 @dataclass(frozen=True)
 class TextSize:
-    """What is known of the text before any run.
+    """What is known of the text before training.
 
     Attributes:
-        fingerprint: None where the text is not there.
-        training: that of the text to train on alone; likewise.
-        source: mean columns of a source in a batch: of translation its tokens, the end token counted.
+        fingerprint: the fingerprint of the text; None if the text is not there.
+        training: the fingerprint of the training text only; None if the text is not there.
+        source: mean columns of a source in a batch; in translation its tokens, the end token counted.
         target: mean columns of a target, likewise.
-        sentences: to translate at the end; None where they have not been counted.
-        vocabulary: V, the subwords that there are; None where they have not been learned.
-        tokens: of all targets to train on, their end tokens counted; None where nobody knows.
-        batches: that hold each sentence to train on once; None where they have not been counted.
-        prepared: whether the figures were counted; else they are assumed.
+        sentences: number of sentences to translate after training; None if not known.
+        vocabulary: V, the number of subwords; None if they have not been learned.
+        tokens: target tokens of the training text, end tokens counted; None if not known.
+        batches: training batches per epoch; None if they have not been counted.
+        prepared: whether the figures were counted in prepared text; else they are assumed.
     """
 
     fingerprint: str | None
@@ -52,16 +52,16 @@ def measure_text(config: Config) -> TextSize:
     if store is None:
         pairs, sentences = (config["data"].get(f"{split}_pairs") for split in ("train", "test"))
         tokens = pairs and assumed[1] * pairs
-        return TextSize(*known, *assumed, _translated(sentences, config), None, tokens, None, prepared=False)
+        return TextSize(*known, *assumed, _count_to_translate(sentences, config), None, tokens, None, prepared=False)
     train, pairs = store.meta["splits"]["train"], store.meta["splits"]["train"]["pairs"]
     source, target = columns(*(train[f"{side}_tokens"] / pairs for side in ("source", "target")))
-    sentences = _translated(store.meta["splits"]["test"]["pairs"], config)
-    batches = build.batches_per_epoch(config, store.split("train")) if pairs <= _COUNTED else None
+    sentences = _count_to_translate(store.meta["splits"]["test"]["pairs"], config)
+    batches = build.batches_per_epoch(config, store.split("train")) if pairs <= _MAX_PAIRS_TO_BATCH else None
     return TextSize(*known, source, target, sentences, store.vocab_size, target * pairs, batches, prepared=True)
 
 
-def _translated(sentences: int | None, config: Config) -> int | None:
-    """How many sentences of a test set are translated."""
+def _count_to_translate(sentences: int | None, config: Config) -> int | None:
+    """Return how many of a test set's `sentences` are translated after training."""
     if "translate" not in build.task(config).verbs:
         return 0
     first = config["budget"]["bleu_sentences"]
@@ -69,7 +69,7 @@ def _translated(sentences: int | None, config: Config) -> int | None:
 
 
 def with_vocabulary(config: Config, text: TextSize) -> Config:
-    """The config with as many subwords as the text turned out to have."""
+    """Return the config with the actual number of subwords, if it is known."""
     if text.vocabulary is None:
         return config
     return config | {"tokenizer": config["tokenizer"] | {"vocab_size": text.vocabulary}}
@@ -84,7 +84,7 @@ def flops_to_train(config: Config) -> float:
 
 
 def batch_size(config: Config, text: TextSize) -> tuple[int, int, int]:
-    """Sentences of a batch, tokens of each source, tokens of each target: as many as the budget of tokens holds."""
+    """Return how many sentences fit a batch, and the source and target columns of each, rounded."""
     budget = config["budget"]
     sentences = min(budget["source_tokens"] / text.source, budget["target_tokens"] / text.target)
     return max(1, round(sentences)), round(text.source), round(text.target)

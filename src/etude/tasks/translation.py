@@ -1,4 +1,4 @@
-"""Translation: a source line to a target line, by a model that encodes the one and decodes the other."""
+"""Translation of source lines to target lines by an encoder-decoder model."""
 
 from torch import nn
 
@@ -11,21 +11,21 @@ from etude.tasks.task import Config, Task
 
 
 class Translation(Task):
-    """Pairs of lines as they are; measured by perplexity, and by the metrics of what a search finds."""
+    """Translation of pairs of lines; evaluated by perplexity, and by the metrics of decoded translations."""
 
     verbs = ("translate", "analyze", "export")
     methods = ("forward", "start", "step")
 
     def examples(self, split: TokenSplit) -> Examples:
-        """The pairs."""
+        """Return the pairs of the split."""
         return split
 
     def columns(self, source: float, target: float) -> tuple[float, float]:
-        """A column a token."""
+        """Return one column per token."""
         return source, target
 
     def answer(self, config: Config, model: nn.Module, store: TokenStore, split: str) -> dict[str, list[str]]:
-        """Translations of the first `budget.bleu_sentences`."""
+        """Translate the first `budget.bleu_sentences` sources."""
         sources, references = build.text_to_translate(config, store, split)
         translator = build.translator(config, model, store.tokenizer, parts.make(config["decoding"]))  # type: ignore[arg-type]
         return {"sources": sources, "references": references, "hypotheses": translator.translate(sources)}
