@@ -1,14 +1,16 @@
-"""What a study found: `runs/` read, compared, and set beside what its paper printed. Needs no torch and no W&B.
+"""Read the runs of a study from `runs/`, compare its arms, and report them beside the paper's numbers.
+
+Needs neither torch nor W&B.
 
     from etude.report import results
 
     found = results("table3", where={"scale": "pocket"})
-    found.rows                           # one dict a run; found.frame() is a pandas.DataFrame of them
-    found.arms["A1"][0].result["test"]   # what a run left
+    found.rows                           # one dict per run; found.frame() returns them as a pandas.DataFrame
+    found.arms["A1"][0].result["test"]   # the test scores of a run
     found.compare("base").arms           # means, intervals, differences from base and their tests
 
-`results` says in `notes` what it left out; it never mixes settings. Run directories may come from anywhere:
-`runs_dir` is all that is read.
+`results` never mixes settings, and lists in `notes` what it left out. Only `runs_dir` is read, so run directories may
+be copied there from any machine.
 """
 
 from collections.abc import Mapping
@@ -34,34 +36,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Results:
-    """The runs of a study that one table may hold; of a study that tunes its arms, those with the shared value."""
+    """The runs of a study that belong in one table. If the study tunes its arms: the runs with the shared value."""
 
     study: Study
     selection: Selection
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on what was left out."""
+        """One sentence for each group of runs that was left out."""
         return self.selection.notes
 
     @property
     def runs(self) -> list[Run]:
-        """The finished ones, in the order of the arms and their seeds."""
+        """The finished runs, ordered by arm and seed."""
         order = list(self.study.arms)
         return sorted(self.selection.runs, key=lambda run: (order.index(run.arm), run.seed))
 
     @property
     def arms(self) -> dict[str, list[Run]]:
-        """The same by arm; an arm that was not run has none."""
+        """The finished runs of each arm; an empty list for an arm that was not run."""
         return {arm: [run for run in self.runs if run.arm == arm] for arm in self.study.arms}
 
     @property
     def rows(self) -> frame.Frame:
-        """One row a run, all with the same keys: `frame.py` says which."""
+        """One dict per run, all with the same keys (listed in `frame.py`)."""
         return frame.frame(self.study, self.runs)
 
     def frame(self) -> "DataFrame":
-        """The rows as pandas has them.
+        """Return the rows as a pandas DataFrame.
 
         Raises:
             UserError: pandas is not installed.
@@ -73,7 +75,7 @@ class Results:
         return DataFrame(self.rows)
 
     def compare(self, baseline: str = "") -> Compared:
-        """Every arm held against one of them; the study's own baseline if nothing is said.
+        """Compare every arm with `baseline`; by default with the arm that the study compares it with.
 
         Raises:
             UserError: there is no such arm.
@@ -86,7 +88,7 @@ class Results:
 
 @dataclass(frozen=True)
 class Report:
-    """A table: rich can print it, and it can be had as Markdown and LaTeX."""
+    """The comparison of a study's arms as a table that rich can print, and that converts to Markdown and LaTeX."""
 
     compared: Compared
     rows: Rows
@@ -95,19 +97,24 @@ class Report:
         return RenderedTable(self.rows)
 
     def markdown(self) -> str:
-        """The table and its notes in Markdown."""
+        """Render the table and its notes in Markdown."""
         return markdown(self.rows)
 
     def latex(self, notes: latex.Notes = "full", columns: int = 2) -> str:
-        """Render the table and its notes for `\\input`; arguments as of `etude.report.render.latex`."""
+        """Render the table and its notes for `\\input`; arguments as in `etude.report.render.latex.latex`."""
         return latex.latex(self.rows, notes, columns)
 
 
 def results(study: str, runs_dir: str | Path = "runs", where: Mapping[str, str] | None = None) -> Results:
-    """The runs of a study, such as "table3"; `where` says which of several settings: {"scale": "pocket"}.
+    """Read and select the runs of a study.
+
+    Args:
+        study: its name, such as "table3".
+        runs_dir: the folder with the runs.
+        where: which setting to select if there are several, such as {"scale": "pocket"}.
 
     Raises:
-        UserError: there is no such study, or no finished run of it that is as `where` asks.
+        UserError: there is no such study, or no finished run of it matches `where`.
     """
     found = load_study(study)
     runs, unreadable = read_runs(found, Path(runs_dir))
@@ -117,6 +124,6 @@ def results(study: str, runs_dir: str | Path = "runs", where: Mapping[str, str] 
 
 
 def report(study: str, runs_dir: Path, where: Mapping[str, str], baseline: str = "") -> Report:
-    """The table of a study; arguments and errors as those of `results` and its `compare`."""
+    """Make the table of a study; arguments and errors as in `results` and `Results.compare`."""
     compared = results(study, runs_dir, where).compare(baseline)
     return Report(compared, make_rows(compared))

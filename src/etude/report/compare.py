@@ -1,4 +1,4 @@
-"""Comparing the arms of a study: what all views of a report show is found here, and nowhere else."""
+"""Compare the arms of a study. All views of a report show what `compare` returns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ _COSTS = ("parameters", "steps", "tokens", "flops", "seconds")
 
 
 def compare(study: Study, selection: Selection) -> Compared:
-    """All that can be said of the selected runs."""
+    """Compute means, tests, ranks and agreement with the paper from the selected runs."""
     first = min(selection.runs, key=lambda run: (run.divergence is not None, run.arm != study.baseline))
     base_set = test_set(first, selection.runs)
     found = {arm: _collect(study, arm, selection, base_set) for arm in study.arms}
@@ -67,7 +67,7 @@ def compare(study: Study, selection: Selection) -> Compared:
 
 
 def _collect(study: Study, arm: str, selection: Selection, base: TestSet) -> ArmResult:
-    """What is known of an arm by itself, and what of it may be held against what was tested on `base`."""
+    """Collect the results of one arm, and the scores that are comparable with those on the test set `base`."""
     finished = [run for run in selection.runs if run.arm == arm]
     runs = [run for run in finished if not run.divergence]
     measured = {name: scores(runs, metric) for name, metric in study.metrics.items()}
@@ -103,7 +103,7 @@ def _budget(arm: ArmResult, base: ArmResult) -> dict[str, float]:
 
 
 def _test_arms(study: Study, arms: Mapping[str, ArmResult]) -> dict[str, Against]:
-    """Test each arm that has runs against the one that the study holds it against, where that has some too."""
+    """Test each arm against its reference arm, if both have runs."""
     measured = {name: arm for name, arm in arms.items() if arm.runs}
     priors = {m: st.moderate([arm.scores[m] for arm in measured.values() if m in arm.scores]) for m in study.metrics}
     pairs = {name: study.reference(name) for name in measured if name != study.baseline}
@@ -122,7 +122,10 @@ def _test_arms(study: Study, arms: Mapping[str, ArmResult]) -> dict[str, Against
 def _test_metrics(
     study: Study, arm: ArmResult, base: ArmResult, priors: Mapping[str, st.Prior | None]
 ) -> dict[str, Difference]:
-    """By metric, not yet corrected for how many arms are tested; `priors` say what the arms of the study vary by."""
+    """Test one arm against another by each metric, not yet corrected for the number of arms.
+
+    `priors` holds by metric the prior of the variance over seeds, estimated from all arms of the study.
+    """
     found = {}
     for name, metric in study.metrics.items():
         if name in arm.scores and name in base.scores:
@@ -161,11 +164,10 @@ def _ranks(name: str, arms: Sequence[ArmResult]) -> Ranks:
 
 
 def _agreement(study: Study, found: Mapping[str, Against]) -> Agreement | None:
-    """How far a study agrees with the paper that it reproduces: in sign, in ties, in order, and in size.
+    """Compare a study's differences with the paper's: their signs, ties and sizes.
 
-    All of it in nats: what an arm's perplexity costs or gains against the baseline's, on the logarithmic scale, in
-    which perplexities of different texts may be set side by side. None where the study says no criteria, or nothing can
-    be set side by side.
+    All differences are in nats: an arm's log perplexity minus the baseline's. On this scale perplexities of different
+    test sets can be compared. None if the study has no criteria, or no arm has both a difference and a printed one.
     """
     printed, lead = study.paper.arms, study.lead
     base = (printed.get(study.baseline) or {}).get(lead.name)
@@ -192,7 +194,7 @@ def _point(arm: str, theirs: float, base: float, half: float, held: Difference, 
 
 
 def _not_compared(reasons: Mapping[str, Sequence[str]]) -> list[str]:
-    """Why some statistics are missing: a sentence for each reason, with the arms it holds for."""
+    """Say why statistics are missing: one sentence per reason, with the arms concerned."""
     arms: dict[str, list[str]] = {}
     for arm, whys in reasons.items():
         for why in whys:
@@ -201,7 +203,7 @@ def _not_compared(reasons: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _not_measured(study: Study, arms: Sequence[ArmResult]) -> list[str]:
-    """What to type where runs lack scores that their translations still give."""
+    """Say how to score finished runs that lack a metric, if there are any."""
     names = [metric.column for metric in study.metrics.values()]
     parts = [name for name in names if find_file("conf", f"metrics/{name}.yaml").is_file()]
     if all(run.score(f"test.{name}") is not None for arm in arms for run in arm.runs for name in parts):

@@ -1,6 +1,6 @@
-"""What a study found, arm by arm, with all that can be said of its differences from the baseline.
+"""The result of comparing the arms of a study: dataclasses that `compare.py` fills.
 
-Every view of a report (terminal, Markdown, LaTeX, W&B) shows what stands here; the page is given it as JSON.
+Every view of a report (terminal, Markdown, LaTeX, W&B) shows these; the HTML page gets them as JSON.
 """
 
 from dataclasses import dataclass
@@ -13,51 +13,51 @@ from etude.runs.records import Run
 from etude.studies.criteria import Criteria
 from etude.studies.study import Study
 
-ALPHA = 0.05  # below it, after Holm, a difference gets its star, and a tie is shown
+ALPHA = 0.05  # a difference has a star if its p after Holm is below this; a tie is shown if its p is
 
 BUDGET = {"parameters": "parameters", "tokens": "tokens", "flops": "FLOPs"}
-"""What an arm is given: key of a result -> how it is told."""
+"""The budget of an arm: key in a run's result -> its label in reports."""
 
-TOLERANCE = 0.1  # how far a budget may be from the baseline's before it is named, as a share; as in a plan
+TOLERANCE = 0.1  # relative difference from the baseline's budget above which a report mentions it; as in a plan
 
 
 class Spread(NamedTuple):
-    """What hides a difference between two arms; standard deviations."""
+    """The noise in the difference between two arms, as standard deviations."""
 
-    of_run: float  # of a single run over seeds, as if both arms varied alike
-    of_test_sets: float  # of the difference over test sets, with seeds without end
+    of_run: float  # of a single run over seeds, pooled over both arms
+    of_test_sets: float  # of the difference over test sets, in the limit of many seeds
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What tells an arm from the one it is held against, by one metric; None stands for what is not known.
+    """The difference between an arm and its reference arm by one metric; None for what is not known.
 
-    `test` is over seeds and sentences where there are sentences (`combined_test`), else over seeds (`moderated_test`);
-    of a metric on a logarithmic scale it is of logarithms, of perplexity in nats a token.
+    `test` is over seeds and sentences if the metric has sentences (`combined_test`), else over seeds
+    (`moderated_test`). For a metric on a logarithmic scale it compares logarithms; for perplexity, nats per token.
     """
 
     test: st.Comparison
-    holm: float | None = None  # the p of `test` after Holm
-    tie: float | None = None  # p of the test that they differ by less than the study's margin (`equivalence`)
-    bootstrap: st.Comparison | None = None  # over sentences, these very runs given; never worth a star
-    randomisation: float | None = None  # p of the same question by exchanging translations
-    hedges_g: float | None = None  # in standard deviations of a single run
-    spread: Spread | None = None  # what the difference has to stand out from
+    holm: float | None = None  # p of `test` after Holm's correction
+    tie: float | None = None  # p of the test that the arms differ by less than the study's margin (`equivalence`)
+    bootstrap: st.Comparison | None = None  # over sentences, given these runs; never decides a star
+    randomisation: float | None = None  # p for the same question, by exchanging translations
+    hedges_g: float | None = None  # effect size, in standard deviations of a single run
+    spread: Spread | None = None  # the noise that the difference is compared with
 
     @property
     def star(self) -> bool:
-        """Whether it would show for other seeds, and with sentences also on other sentences."""
+        """Whether the difference is significant over seeds, and over test sentences if the metric has them."""
         return self.holm is not None and self.holm < ALPHA
 
     @property
     def tied(self) -> bool:
-        """Whether the arms are shown to differ by less than the study's margin."""
+        """Whether the arms differ significantly less than the study's margin."""
         return self.tie is not None and self.tie < ALPHA
 
 
 @dataclass(frozen=True)
 class Against:
-    """What tells an arm from `reference`, the one it is held against, by each metric that may be compared."""
+    """The differences between an arm and its `reference` arm, by each comparable metric."""
 
     reference: str
     differences: dict[str, Difference]
@@ -65,46 +65,46 @@ class Against:
 
 @dataclass(frozen=True)
 class ArmResult:
-    """One arm."""
+    """The results of one arm of a study."""
 
     arm: str
-    overrides: list[str]  # what is typed to get it
-    runs: list[Run]  # the finished ones with finite metrics
-    diverged: list[Run]  # the finished ones without; they enter no mean
-    unfinished: list[Run]  # those that have begun
-    means: dict[str, st.Mean]  # by metric, each on its own scale, where all runs were measured by it
-    scores: dict[str, st.Scores]  # by metric that compares with the baseline's; of a perplexity the logarithms, in nats
-    sentences: st.Resampled | None  # translations on resampled test sets; None where they or a metric for them lack
-    why_not: list[str]  # why scores or sentences are missing; phrases
-    costs: dict[str, float | None]  # parameters, steps, target tokens, FLOPs and seconds of training, means of a run
-    paper: dict[str, float | None]  # what the paper printed: ppl, bleu, params_M
-    budget: dict[str, float]  # parameters, tokens and FLOPs as multiples of the baseline's, where not about the same
-    against: Against | None = None  # None for the baseline itself, and where one of the two has no runs
+    overrides: list[str]  # its overrides
+    runs: list[Run]  # finished runs with finite metrics
+    diverged: list[Run]  # finished runs without; they enter no mean
+    unfinished: list[Run]  # runs that have begun
+    means: dict[str, st.Mean]  # by metric, on the metric's own scale; only metrics that all runs have
+    scores: dict[str, st.Scores]  # by metric that is comparable with the baseline; logarithms (nats) for perplexity
+    sentences: st.Resampled | None  # BLEU on resampled test sets; None without translations or a metric over sentences
+    why_not: list[str]  # phrases: why scores or sentences are missing
+    costs: dict[str, float | None]  # parameters, steps, target tokens, training FLOPs and seconds; means over runs
+    paper: dict[str, float | None]  # the paper's numbers: ppl, bleu, params_M
+    budget: dict[str, float]  # label -> multiple of the baseline's, only where it differs by more than TOLERANCE
+    against: Against | None = None  # None for the baseline, and if this arm or its reference has no runs
 
     @property
     def seeds(self) -> list[int]:
-        """Of the runs that the means are made of."""
+        """The seeds of the runs that enter the means."""
         return [run.seed for run in self.runs]
 
     @property
     def counts(self) -> st.Counts | None:
-        """What each sentence brings to the BLEU of each run."""
+        """The BLEU statistics of each sentence and run."""
         return self.sentences.counts if self.sentences else None
 
     @property
     def variances(self) -> st.Variances | None:
-        """Of BLEU, over seeds and over test sets; None with one seed."""
+        """The variances of BLEU over seeds and over test sets; None with one seed."""
         return st.variances(self.sentences) if self.sentences and len(self.runs) > 1 else None
 
     @property
     def budget_differs(self) -> list[str]:
-        """Where it was given more or less than the baseline, such as "1.30 × the tokens"."""
+        """How the budget differs from the baseline's, such as "1.30 × the tokens"."""
         return [f"{ratio:.2f} × the {what}" for what, ratio in self.budget.items()]
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """How far the arms stand in the paper's order, by one column."""
+    """Rank correlations of the arms' scores with the paper's, by one metric."""
 
     spearman: st.RankCorrelation
     kendall: st.RankCorrelation
@@ -112,21 +112,21 @@ class Ranks:
 
 @dataclass(frozen=True)
 class Point:
-    """An arm's difference from the baseline in ln PPL, nats a token."""
+    """An arm's difference from the baseline in ln PPL (nats per token), the paper's and ours."""
 
     arm: str
     paper: float
     ours: float  # the mean over seeds
-    rounding: st.Interval  # where the paper's would lie before it was rounded
-    interval: st.Interval | None  # of ours
-    large: bool  # whether the paper's is large enough for its sign to count; else it is a tie
-    agrees: bool  # whether ours has its sign; of a tie, whether ours is within the margin
-    shown: bool  # of a tie, whether a test shows that it is; of a sign, the same as `agrees`
+    rounding: st.Interval  # the range of the paper's difference, given that its numbers are rounded
+    interval: st.Interval | None  # the confidence interval of `ours`
+    large: bool  # whether the paper's difference is large enough for its sign to count; if not, it is a tie
+    agrees: bool  # large: whether ours has the same sign; tie: whether ours is within the margin
+    shown: bool  # large: the same as `agrees`; tie: whether the equivalence test is significant
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """The points of all arms that have both, by which `criteria` they are judged, and the line of ours over theirs."""
+    """How far a study agrees with its paper by `criteria`: a point for each arm, and the line of ours over theirs."""
 
     criteria: Criteria
     points: dict[str, Point]
@@ -134,35 +134,35 @@ class Agreement:
 
     @property
     def signs(self) -> tuple[int, int]:
-        """How many of the large differences have the paper's sign, of how many."""
+        """Count the large differences: (with the paper's sign, all)."""
         large = [point for point in self.points.values() if point.large]
         return sum(point.agrees for point in large), len(large)
 
     @property
     def ties(self) -> tuple[int, int, int]:
-        """How many of the ties are shown, how many lie within the margin, of how many."""
+        """Count the ties: (shown by a test, within the margin, all)."""
         ties = [point for point in self.points.values() if not point.large]
         return sum(point.shown for point in ties), sum(point.agrees for point in ties), len(ties)
 
 
 @dataclass(frozen=True)
 class Compared:
-    """The table of a study with everything behind it."""
+    """The compared arms of a study: everything that a report shows."""
 
     study: Study
-    baseline: ArmResult  # which the others are held against; it may have no runs
-    arms: list[ArmResult]  # all in the study's order, the baseline and those without runs among them
-    setting: dict[str, str]  # what may have been chosen for all runs alike: {"data": "grammar", "scale": "pocket", ...}
-    test_set: TestSet  # the baseline's, or where it has no runs the first arm's
+    baseline: ArmResult  # may have no runs
+    arms: list[ArmResult]  # all arms in the study's order, including the baseline and arms without runs
+    setting: dict[str, str]  # the choices shared by all runs: {"data": "grammar", "scale": "pocket", ...}
+    test_set: TestSet  # of the baseline, or of the first arm with runs
     ranks: dict[str, Ranks]  # by each metric that the paper prints
-    agreement: Agreement | None  # with the paper, by the study's own criteria
-    notes: list[str]  # sentences on what diverged, or is not compared, and why
-    outdated: list[str]  # the arms whose runs are not as study.yaml has them now
-    left_out: list[str]  # sentences on the runs that were not selected
-    readings: Readings  # how the runs of a study that tunes its arms were read
-    tuned: "Compared | None" = None  # the same table with each arm at its own best, where anything was tuned
+    agreement: Agreement | None  # with the paper, by the study's criteria
+    notes: list[str]  # sentences on runs that diverged, and on what is not compared and why
+    outdated: list[str]  # arms whose runs have another config than study.yaml and conf/ give now
+    left_out: list[str]  # sentences on runs that were not selected
+    readings: Readings  # the runs separated into trials, shared value and best values, if the study tunes its arms
+    tuned: "Compared | None" = None  # the same table with each arm at its own best value, if anything was tuned
 
     @property
     def several_seeds(self) -> bool:
-        """Whether any arm has more than one."""
+        """Whether any arm has more than one seed."""
         return any(len(arm.runs) > 1 for arm in self.arms)

@@ -1,4 +1,4 @@
-"""Whether an arm was trained and measured as the baseline was, but for what the arm is there to change."""
+"""Find differences between an arm and the baseline other than the ones that the arm is meant to test."""
 
 from collections.abc import Collection
 
@@ -8,11 +8,11 @@ from etude.report.wording import format_value
 from etude.runs.records import Run
 from etude.studies.study import value_at
 
-_TOLD = ("budget", "data", "scale")  # an arm that is meant to have another is no equal comparison all the same
+_ALWAYS_REPORTED = ("budget", "data", "scale")  # even if the arm changes these on purpose
 
 
 def find_confounds(compared: Compared) -> dict[str, list[str]]:
-    """What makes arms no equal comparison with the baseline, and which: text -> arms."""
+    """Find what makes the comparison of arms with the baseline unequal: sentence -> arms concerned."""
     found: dict[str, list[str]] = {}
     base = compared.baseline
     signatures = [metric.signature for metric in compared.study.metrics.values() if metric.signature]
@@ -25,7 +25,9 @@ def find_confounds(compared: Compared) -> dict[str, list[str]]:
             if (config := _comparable_config(run)) not in seen:
                 seen.append(config)
                 pairs = _sources(_comparable_config(base.runs[0]), config).items()
-                differing |= {key: its for key, its in pairs if key.split(".")[0] in _TOLD or not _follows(key, meant)}
+                differing |= {
+                    key: its for key, its in pairs if key.split(".")[0] in _ALWAYS_REPORTED or not _follows(key, meant)
+                }
             results = {key: (value_at(base.runs[0].result, key), value_at(run.result, key)) for key in measured}
             differing |= {key: (theirs, its) for key, (theirs, its) in results.items() if theirs != its}
         if differing:
@@ -36,15 +38,15 @@ def find_confounds(compared: Compared) -> dict[str, list[str]]:
 
 
 def _comparable_config(run: Run) -> Config:
-    """What of the config of a run may change its result."""
+    """Return the part of a run's config that may change its result."""
     return run.material | {"data": run.config.get("data")}
 
 
 def _sources(before: Config, after: Config) -> dict[str, Pair]:
-    """Where two such configs differ, without copies.
+    """Find the differences between two configs, without keys that only repeat the change of another.
 
-    A frozen config holds values and no references. So what has the name of another key, and changes from and to the
-    same, is taken for its copy: `schedule.d_model` of `model.d_model`. The outermost of them is the source.
+    A frozen config holds values, not interpolations. So if two keys have the same last name and the same change, one is
+    taken for a copy of the other: `schedule.d_model` of `model.d_model`. The outermost key is kept.
     """
     found = difference(before, after)
     pairs = {key: pair for key, pair in (found.choices | found.values).items() if pair[0] != pair[1]}
@@ -57,10 +59,10 @@ def _sources(before: Config, after: Config) -> dict[str, Pair]:
 
 
 def _follows(key: str, meant: Collection[str]) -> bool:
-    """Whether a key differs because those groups and keys are meant to.
+    """Whether a difference in `key` follows from the intended changes of `meant`, groups and dotted keys.
 
-    In the model one thing follows from another: the size of a head from their number, and a choice may bring others
-    along. But what is written at its top, such as `model.dropout`, follows from no other value.
+    Within the model, values depend on each other: the size of a head on the number of heads; and a choice of a group
+    may change other values. A top-level value such as `model.dropout` depends on no other value.
     """
     path = key.replace("/", ".")
     if any(f"{path}.".startswith(f"{name.replace('/', '.')}.") for name in meant):

@@ -1,4 +1,4 @@
-"""What is said below a table of its differences: what they are, which have a star, and why others have none."""
+"""Notes below a table on the differences between arms: how they were tested, and why some have no star."""
 
 import math
 import re
@@ -10,12 +10,12 @@ from etude.report.statistics import seeds_needed
 from etude.report.wording import format_interval, join_words, name_arms
 from etude.studies.metrics import Metric
 
-_MANY = 100  # seeds; more than anyone will add
-_SIZES = (0.5, 1.0, 2.0)  # points, for which the seeds needed are told
+_MANY = 100  # seeds; a larger number is reported as "over 100"
+_SIZES = (0.5, 1.0, 2.0)  # differences, in points, for which the number of seeds needed is reported
 
 
 def on_differences(compared: Compared) -> list[str]:
-    """What Δ, stars and ± are; with one seed, why there are none."""
+    """Explain Δ, stars and ±; if every arm has one seed, why there are no stars."""
     base, metrics = compared.baseline, compared.study.metrics.values()
     others = {arm.arm: arm.against.reference for arm in compared.arms if arm.against}
     elsewhere = [f"{arm} against {other}" for arm, other in others.items() if other != base.arm]
@@ -39,7 +39,7 @@ def on_differences(compared: Compared) -> list[str]:
 
 
 def _tests(compared: Compared) -> str:
-    """Which test each metric gets."""
+    """Name the test that each metric gets."""
     metrics = compared.study.metrics.values()
     sentences = []
     if over_seeds := [metric.compared_label for metric in metrics if not metric.sentences]:
@@ -53,7 +53,7 @@ def _tests(compared: Compared) -> str:
 
 
 def _on_seeds_needed(compared: Compared, metric: Metric) -> list[str]:
-    """What the baseline varies by, and how many seeds would show a difference."""
+    """Report the baseline's standard deviations, and how many seeds would show a difference."""
     base, sentences = compared.baseline, []
     if parts := base.variances:
         sentences.append(
@@ -78,13 +78,13 @@ def _on_seeds_needed(compared: Compared, metric: Metric) -> list[str]:
 
 
 def _differences(compared: Compared, metric: Metric) -> dict[str, Difference]:
-    """By arm, what tells it from the one it is held against by a metric."""
+    """Return the difference of each arm from its reference by one metric."""
     held = {arm.arm: arm.against.differences for arm in compared.arms if arm.against}
     return {arm: found[metric.name] for arm, found in held.items() if metric.name in found}
 
 
 def _on_single_seeds(compared: Compared, metric: Metric) -> list[str]:
-    """Where the difference of an arm of one seed may lie, which no ± beside its mean can say."""
+    """Give the interval of the difference for arms with one seed, whose mean has no ±."""
     alone = {arm.arm for arm in compared.arms if len(arm.runs) == 1}
     sentences = [
         f"{arm} {format_interval(found.test.interval, metric.compared_digits)}"
@@ -96,7 +96,7 @@ def _on_single_seeds(compared: Compared, metric: Metric) -> list[str]:
 
 
 def _on_missing_tests(compared: Compared) -> list[str]:
-    """Why some have no test, hence no star; of the arms that share a reason at once."""
+    """Say why arms have no test and so no star; arms that share a reason get one sentence."""
     reasons: dict[tuple[str, str], list[str]] = {}  # (metrics, why) -> arms
     held = [arm.arm for arm in compared.arms if arm.against]
     for arm in held:
@@ -115,8 +115,10 @@ def _on_missing_tests(compared: Compared) -> list[str]:
 
 
 def _seeds_for(difference: float, spreads: Sequence[Spread]) -> int | None:
-    """How many seeds would show a true difference of that size, with a chance of 80 % and among as many arms, if an arm
-    varies as these do; None where no number of them would."""
+    """Compute how many seeds would show a true difference with a power of 80 %, after correction for as many arms.
+
+    `spreads` gives the noise of the arms that were compared. None if no number of seeds would do.
+    """
     of_run = math.sqrt(fmean(spread.of_run**2 for spread in spreads))
     of_test_sets = median(spread.of_test_sets for spread in spreads)
     return seeds_needed(difference, of_run, alpha=ALPHA / len(spreads), test_set=of_test_sets)

@@ -1,4 +1,4 @@
-"""What stands below a table: what the marks mean, what the numbers are, and how far they may be trusted."""
+"""The notes below a table: the meaning of its marks and numbers, and their limits."""
 
 from collections.abc import Iterable, Sequence
 from statistics import fmean
@@ -23,7 +23,7 @@ _AFTER_A_LOOK = (
 
 
 def marks(compared: Compared) -> dict[str, str]:
-    """What stands behind the name of each arm."""
+    """Return the marks behind the name of each arm: numbers of footnotes, § and marks on code."""
     footnotes = _numbered(compared)
     marked = {}
     for arm in compared.arms:
@@ -34,14 +34,14 @@ def marks(compared: Compared) -> dict[str, str]:
 
 
 def _numbered(compared: Compared) -> dict[str, list[str]]:
-    """The footnotes that are told by their number, each with the arms that it is of."""
+    """Return the numbered footnotes in order, each with the arms that it applies to."""
     sweep = f"etude sweep {compared.study.name}"
     outdated = f"Of another config than study.yaml and conf/ give the arm now; {sweep} makes the runs that are."
     return find_confounds(compared) | ({outdated: compared.outdated} if compared.outdated else {})
 
 
 def notes(compared: Compared) -> list[str]:
-    """Sentences: how far the paper is borne out, the meaning of the marks, then the rest."""
+    """Return all notes: first the agreement with the paper, then the meaning of the marks, then the rest."""
     runs = [run for arm in compared.arms for run in arm.runs]
     sentences = _on_agreement(compared) + _on_tuning(compared)
     sentences += [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(_numbered(compared), start=1)]
@@ -56,7 +56,7 @@ def notes(compared: Compared) -> list[str]:
 
 
 def _on_unfinished(arms: Sequence[ArmResult]) -> list[str]:
-    """Why runs failed, and which others are not finished."""
+    """Say why runs failed, and which others are unfinished."""
     failed = [run.failure for arm in arms for run in arm.unfinished if run.state is State.FAILED]
     others = {arm.arm: [run for run in arm.unfinished if run.state is not State.FAILED] for arm in arms}
     begun = ", ".join(f"{arm} (seed {_seeds(runs)})" for arm, runs in others.items() if runs)
@@ -68,7 +68,7 @@ def _seeds(runs: Iterable[Run]) -> str:
 
 
 def _on_mixed_code(arms: Sequence[ArmResult]) -> list[str]:
-    """Which seeds have a mark, where one mean is of seeds that different code has made."""
+    """List the arms whose seeds were run with different versions of the code, with the mark of each seed."""
     mixed = []
     for arm in arms:
         if len({run.result.get("code") for run in arm.runs}) > 1:
@@ -78,7 +78,7 @@ def _on_mixed_code(arms: Sequence[ArmResult]) -> list[str]:
 
 
 def _on_tuning(compared: Compared) -> list[str]:
-    """Which values suit each arm best, and how many were tried."""
+    """Report the best tuned value of each arm, and how many values were tried."""
     tuned, readings = compared.tuned, compared.readings
     arms = [arm.arm for arm in tuned.arms if arm.runs] if tuned else []
     if tuned is None or not arms:
@@ -98,7 +98,7 @@ def _on_tuning(compared: Compared) -> list[str]:
 
 
 def _on_agreement(compared: Compared) -> list[str]:
-    """How far the study agrees with its paper: the line that a reader looks for first."""
+    """Report how far the study agrees with its paper."""
     lead, found = compared.study.lead, compared.agreement
     if found is None:
         return []
@@ -133,7 +133,7 @@ def _on_agreement(compared: Compared) -> list[str]:
 
 
 def _on_seeds(compared: Compared) -> list[str]:
-    """Whether as many were run as the study fixed beforehand."""
+    """Say which arms have more or fewer seeds than the study fixed in advance."""
     fixed_before = compared.study.seeds
     if not fixed_before:
         return []
@@ -148,7 +148,7 @@ def _on_seeds(compared: Compared) -> list[str]:
 
 
 def _budgets(arms: Sequence[ArmResult]) -> list[str]:
-    """What the arms were given that differs from the baseline's, by kind."""
+    """List the budgets that differ from the baseline's, by kind."""
     sentences = []
     for what in BUDGET.values():
         if multiples := [f"{arm.arm} {arm.budget[what]:.2f}" for arm in arms if what in arm.budget]:
@@ -158,7 +158,7 @@ def _budgets(arms: Sequence[ArmResult]) -> list[str]:
 
 
 def _on_unchanged(compared: Compared) -> list[str]:
-    """Which arms are the baseline under another name."""
+    """List the arms whose config is the same as the baseline's."""
     base = compared.baseline
     others = [arm for arm in compared.arms if arm.arm != base.arm and arm.runs and base.runs]
     same = [arm.arm for arm in others if is_same_but_for_seed(arm.runs[0].config, base.runs[0].config)]
@@ -166,7 +166,7 @@ def _on_unchanged(compared: Compared) -> list[str]:
 
 
 def _on_conditions(compared: Compared, runs: Sequence[Run]) -> list[str]:
-    """Under which conditions, measured on what and how."""
+    """Describe the setting, the test set and the signatures of the metrics; then the paper's."""
     if not runs:
         return []
     metrics, paper = compared.study.metrics.values(), compared.study.paper
@@ -191,7 +191,7 @@ def _on_conditions(compared: Compared, runs: Sequence[Run]) -> list[str]:
 
 
 def _on_the_papers_recipe(compared: Compared) -> list[str]:
-    """How far sacreBLEU is from what Vaswani et al. call BLEU, by the example of the baseline."""
+    """Give the baseline's BLEU as computed by sacreBLEU and as computed by Vaswani et al."""
     base, metrics = compared.baseline, compared.study.metrics.values()
     metric = next((one for one in metrics if one.sentences and one.name in compared.study.printed), None)
     scored = [score for run in base.runs if (score := run.score("test.paper_bleu")) is not None]
@@ -205,7 +205,7 @@ def _on_the_papers_recipe(compared: Compared) -> list[str]:
 
 
 def _on_ranks(compared: Compared) -> list[str]:
-    """Whether the arms stand in the paper's order."""
+    """Report the rank correlations of the arms with the paper."""
     known, unknown = [], set()
     for name, ranks in compared.ranks.items():
         rho, tau = ranks.spearman, ranks.kendall

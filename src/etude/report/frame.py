@@ -1,18 +1,18 @@
-"""Runs as a tidy frame, one row a run, for notebooks and other people's tools.
+"""Runs as a tidy table, one row per run, for notebooks and other tools.
 
-Columns, all of which every row has, empty (None) where a run has none:
+Every row has all columns; a value that a run does not have is None:
 
     study, arm, seed, id            which run it is
     <config key>                    what the study varies, such as model.heads or model/position
-    <key of a metric>               such as test_chrf: what the study declares; where it declares nothing
-    test_perplexity, test_bleu
+    <key of a metric>               such as test_chrf: the metrics that the study declares; by default
+    test_perplexity, test_bleu      these two
     test_paper_bleu, valid_perplexity
     test_sentences, test_tokens
     test_signature, test_paper_signature, store
     parameters, steps, tokens, flops, seconds, decoding_seconds
-    code                            same | other | unknown | unchecked: was it made by the code of today?
-    diverged                        how, where the run did
-    path                            of its directory
+    code                            same | other | unknown | unchecked: whether today's code made the run
+    diverged                        how the run diverged, if it did
+    path                            the run directory
 """
 
 import csv
@@ -30,17 +30,17 @@ from etude.studies.study import Study, value_at
 
 Frame = list[dict[str, Any]]
 
-_BESIDE = ("test.paper_bleu", "valid.perplexity", "test.sentences", "test.tokens")
+_FURTHER_SCORES = ("test.paper_bleu", "valid.perplexity", "test.sentences", "test.tokens")
 _COSTS = ("parameters", "steps", "tokens", "flops", "seconds", "decoding_seconds")
 
 
 def frame(study: Study, runs: Sequence[Run]) -> Frame:
-    """The runs in the order given."""
+    """Make one row per run, in the order given."""
     shown = [key.removeprefix("choices.") for key in study.columns.values()]
     keys = [*shown, *sorted(study.changed.difference(shown))]
     metrics = study.metrics.values()
     signatures = (*(metric.signature for metric in metrics if metric.signature), "test.paper_signature", "store")
-    results = (*(metric.key for metric in metrics), *_BESIDE, *signatures, *_COSTS)
+    results = (*(metric.key for metric in metrics), *_FURTHER_SCORES, *signatures, *_COSTS)
     return [
         {
             "study": study.name,
@@ -58,13 +58,13 @@ def frame(study: Study, runs: Sequence[Run]) -> Frame:
 
 
 def _cell(run: Run, key: str) -> Any:
-    """The choice in a group, or the value of a key; lists and mappings as JSON, for a cell holds one value."""
+    """Return the choice in a config group or the value of a key; lists and mappings as JSON, to fit one cell."""
     value = run.choices.get(key, value_at(run.config, key))
     return json.dumps(value) if isinstance(value, list | dict) else value
 
 
 def as_csv(rows: Frame) -> str:
-    """With a header; numbers in full."""
+    """Format the rows as CSV with a header; numbers in full precision."""
     text = io.StringIO()
     writer = csv.DictWriter(text, rows[0] if rows else [], lineterminator="\n")
     writer.writeheader()
@@ -73,7 +73,7 @@ def as_csv(rows: Frame) -> str:
 
 
 def as_json(rows: Frame) -> str:
-    """A list of objects. JSON has no infinity: what diverged is null."""
+    """Format the rows as a JSON list of objects. JSON has no infinity or NaN: these become null."""
     finite = [
         {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
         for row in rows
@@ -82,7 +82,7 @@ def as_json(rows: Frame) -> str:
 
 
 def write_parquet(rows: Frame, file: Path) -> None:
-    """One Parquet file; a column of numbers and words becomes one of words.
+    """Write the rows to a Parquet file; a column that mixes numbers and strings becomes one of strings.
 
     Raises:
         UserError: pyarrow is not installed, or the file cannot be written.
@@ -97,7 +97,7 @@ def write_parquet(rows: Frame, file: Path) -> None:
 
 
 def _convert(values: list[Any]) -> list[Any]:
-    """Values of one type; whole numbers among fractions become fractions."""
+    """Convert a column to one type: ints among floats to float, other mixtures to str."""
     types = {type(value) for value in values if value is not None}
     if len(types) < 2:
         return values

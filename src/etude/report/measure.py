@@ -1,4 +1,4 @@
-"""What runs were tested on, and which of their scores may thus stand beside each other's; why the others may not."""
+"""Find which scores of runs are comparable, given what the runs were tested on, and why the others are not."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,17 +13,17 @@ from etude.runs.records import Run
 from etude.studies.metrics import Metric
 from etude.studies.study import value_at
 
-_AGREEMENT = 0.01  # points of BLEU; what is scored twice gives the same, but for versions
+_AGREEMENT = 0.01  # BLEU points; scoring the same translations again gives the same, unless the versions differ
 
 
 @dataclass(frozen=True)
 class TestSet:
-    """What `run` was tested on, and with it all that is compared.
+    """The test set of `run`, which all compared runs must share.
 
-    `sources` and `references` are a line a sentence; empty where no run has kept them.
+    `sources` and `references` have one line per sentence; they are empty if no run has kept them.
     """
 
-    __test__ = False  # no test of pytest's
+    __test__ = False  # so that pytest does not collect this class
 
     run: Run
     sources: list[str]
@@ -31,12 +31,12 @@ class TestSet:
 
     @property
     def sentences(self) -> int:
-        """How many."""
+        """The number of sentences."""
         return int(self.run.score("test.sentences") or 0)
 
 
 def test_set(run: Run, runs: Iterable[Run]) -> TestSet:
-    """What `run` was tested on; where it has not kept the text itself, one of `runs` with the same store may have."""
+    """Read the test set of `run`; if it has not kept the text, from one of `runs` with the same token store."""
     same = [run, *(other for other in runs if _store(run) and _store(other) == _store(run))]
     sentences = TestSet(run, [], []).sentences
     sources = _read_first((other.run_dir.sources_file("test") for other in same), sentences)
@@ -45,7 +45,7 @@ def test_set(run: Run, runs: Iterable[Run]) -> TestSet:
 
 
 def _read_first(files: Iterable[Path], sentences: int) -> list[str]:
-    """What the first file holds that holds so many lines; one that is damaged does not spoil the others."""
+    """Read the first file that has so many lines; damaged files are skipped."""
     for file in files:
         with suppress(UserError):
             if len(found := _lines(file)) == sentences:
@@ -54,25 +54,28 @@ def _read_first(files: Iterable[Path], sentences: int) -> list[str]:
 
 
 def _lines(file: Path) -> list[str]:
-    """The lines of a file, none where there is no such file; UserError where it is empty or not UTF-8."""
+    """Read the lines of a file; none if there is no such file; UserError if it is empty or not UTF-8."""
     return list(read_lines(file)) if file.is_file() else []
 
 
 def _store(run: Run) -> str:
-    """The address of the text as numbers; runs with the same one count the same subwords."""
+    """Return the name of the token store of a run; runs with the same store count the same subwords."""
     return str(run.result.get("store", ""))
 
 
 def measure_arm(
     metrics: Collection[Metric], arm: str, runs: Sequence[Run], base: TestSet
 ) -> tuple[dict[str, Scores], Resampled | None, list[str]]:
-    """The scores and sentences of an arm that can be compared with what was tested on `base`, and why others cannot.
+    """Collect the scores and sentences of an arm that are comparable on the test set `base`.
 
-    All its runs have finite metrics; see `ArmResult` for what they give.
+    All `runs` must have finite metrics.
+
+    Returns:
+        `scores`, `sentences` and `why_not` of an `ArmResult`.
     """
     found, reasons, sentences = {}, [], None
     for metric in metrics if runs else ():
-        if why := _reason({run.seed: _why_not(run, base, metric) for run in runs}):
+        if why := _first_reason({run.seed: _why_not(run, base, metric) for run in runs}):
             reasons.append(why)
         elif values := scores(runs, metric):
             found[metric.name] = Scores(arm, [math.log(value) for value in values] if metric.is_log else values)
@@ -85,20 +88,20 @@ def measure_arm(
 
 
 def scores(runs: Sequence[Run], metric: Metric) -> list[float] | None:
-    """One metric of each run, on its own scale; None where a run was not measured."""
+    """Return one metric of each run, on its own scale; None if a run lacks it."""
     found = [score for run in runs if (score := run.score(metric.key)) is not None]
     return found if len(found) == len(runs) else None
 
 
-def _reason(by_seed: Mapping[int, str]) -> str:
-    """The first there is, with the seeds that have one where others have none."""
+def _first_reason(by_seed: Mapping[int, str]) -> str:
+    """Return the first reason that is not empty; if only some seeds have one, with these seeds."""
     found = {seed: why for seed, why in by_seed.items() if why}
     seeds = "" if len(found) == len(by_seed) else f" (seed {', '.join(map(str, found))})"
     return next(iter(found.values())) + seeds if found else ""
 
 
 def _why_not(run: Run, base: TestSet, metric: Metric) -> str:
-    """Why the score of a run cannot be compared with the baseline's; nothing where it can."""
+    """Say why the score of a run is not comparable with the baseline's; an empty string if it is."""
     if run.score(metric.key) is None:
         return f"{metric.label} was not measured"
     same_store = _store(run) == _store(base.run)
@@ -122,10 +125,10 @@ def _why_not(run: Run, base: TestSet, metric: Metric) -> str:
 
 
 def _counts(arm: str, runs: Sequence[Run], base: TestSet, metric: Metric) -> Counts:
-    """What each sentence brings to the BLEU of each run.
+    """Compute the BLEU statistics of each sentence and run.
 
     Raises:
-        UserError: the text was not kept, or is not what the results were computed from.
+        UserError: translations or references were not kept, or they do not give the BLEU of the result.
     """
     if not base.references:
         raise UserError("no references lie beside the runs, so that nothing can be said of other sentences")
@@ -139,10 +142,10 @@ def _counts(arm: str, runs: Sequence[Run], base: TestSet, metric: Metric) -> Cou
 
 
 def translations(run: Run, base: TestSet) -> list[str]:
-    """The hypotheses of a run, a line a sentence of the test set.
+    """Read the hypotheses of a run, one line per sentence of the test set.
 
     Raises:
-        UserError: they are missing, or are not what the result of the run was computed from.
+        UserError: they are missing, or their number differs from the test set's.
     """
     file = run.run_dir.hypotheses_file("test")
     found = _lines(file)

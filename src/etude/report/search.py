@@ -1,7 +1,7 @@
-"""What a search found: its trials by validation score, and what so many trials may be expected to find.
+"""The table of a hyperparameter search: its trials by validation perplexity, and the expected best of n trials.
 
-A trial is what was tried, whatever its seeds. It is ranked by its validation perplexity, for who chooses by the test
-set has trained on it; of the test set the best trial's score is shown, and no other.
+A trial is one combination of values, with one or more seeds. Trials are ranked by validation perplexity, because
+choosing by the test set means training on it. Only the best trial's test score is shown.
 """
 
 import re
@@ -22,32 +22,33 @@ from etude.runs.run_dir import RunDir
 from etude.studies.study import metrics_of
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?(e[-+]?\d+)?")
-_ROOM = 8  # characters that a number may take as it was drawn
+_MAX_CHARACTERS = 8  # longer numbers are rounded
 _RANKED = "valid.perplexity"
-_TOLD = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # trials for which the expected best is told
+_TRIAL_COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # for which the expected best is reported
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One thing that was tried."""
+    """One combination of values that the search tried."""
 
-    words: dict[str, str]  # key -> value, as typed; those that all trials share and the seed left out
-    runs: list[Run]  # its finished ones, one a seed
-    drawn: int  # how often the search drew it
+    words: dict[str, str]  # key -> value, as in the overrides; without the seed and what all trials share
+    runs: list[Run]  # its finished runs, one per seed
+    drawn: int  # how often the search drew this combination
 
     @property
     def perplexity(self) -> float:
-        """Of the validation set, the mean over its runs; not finite where one diverged."""
+        """The validation perplexity, the mean over runs; not finite if one diverged."""
         return fmean(nan if run.divergence else run.score(_RANKED) or nan for run in self.runs)
 
 
 def search(name: str, planned: Sequence[tuple[Sequence[str], RunDir]], drawn: Collection[str]) -> Rows:
-    """The table of a search.
+    """Make the table of a search.
 
     Args:
-        name: what was typed to start it, such as "sweeps/learning_rate.yaml run_cap=40".
-        planned: of each run its overrides and its directory.
-        drawn: the keys whose values were drawn at random; where all that varies was, luck can be reckoned.
+        name: the arguments that started it, such as "sweeps/learning_rate.yaml run_cap=40".
+        planned: the overrides and the directory of each run.
+        drawn: the keys whose values were drawn at random. The expected best of n trials is reported only if nothing
+            else varies.
 
     Raises:
         UserError: none of its runs is finished, or their perplexities are not over the same subwords.
@@ -78,7 +79,7 @@ def search(name: str, planned: Sequence[tuple[Sequence[str], RunDir]], drawn: Co
 
 
 def _read_finished(wanted: Iterable[RunDir]) -> tuple[dict[RunDir, Run], list[str]]:
-    """Those that are, and a sentence for each that cannot be read."""
+    """Read the finished runs; return them, and a sentence for each that cannot be read."""
     found, unreadable = {}, []
     for run_dir in wanted:
         if run_dir.finished:
@@ -114,8 +115,8 @@ def _rows(name: str, trials: Sequence[Trial], left_out: list[str], at_random: bo
 
 
 def _short(value: str) -> str:
-    """A drawn number to four figures; the best one's note tells it in full."""
-    return f"{float(value):.4g}" if _NUMBER.fullmatch(value) and len(value) > _ROOM else value
+    """Round a long number to four figures; the note on the best trial has it in full."""
+    return f"{float(value):.4g}" if _NUMBER.fullmatch(value) and len(value) > _MAX_CHARACTERS else value
 
 
 def _notes(trials: Sequence[Trial], at_random: bool) -> list[str]:
@@ -141,7 +142,7 @@ def _notes(trials: Sequence[Trial], at_random: bool) -> list[str]:
 def _expected_best(trials: Sequence[Trial], among: int) -> str:
     perplexities = [trial.perplexity for trial in trials for _ in range(trial.drawn)]
     found = expected_best(Scores("the search", perplexities), lower_is_better=True)
-    kept = [n for n in _TOLD if n < len(perplexities)] + [len(perplexities)]
+    kept = [n for n in _TRIAL_COUNTS if n < len(perplexities)] + [len(perplexities)]
     curve = ", ".join(
         f"{n}: {format_fixed(found.expected[n - 1], 2)} ± {format_fixed(found.deviation[n - 1], 2)}" for n in kept
     )

@@ -1,4 +1,4 @@
-"""Telling apart what must not be averaged: the runs that one table may hold, all of one setting."""
+"""Select the runs of a study that may be averaged in one table: runs of one setting."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,34 +14,37 @@ from etude.terminal import format_value
 
 @dataclass(frozen=True)
 class Selection:
-    """The runs that one table may hold, all of one setting, and what was left out of it."""
+    """The runs of one table, all of one setting, and what was left out."""
 
-    runs: list[Run]  # finished, the baseline's first; those of one arm differ in their seeds alone
-    unfinished: list[Run]  # those of the setting that have begun
+    runs: list[Run]  # finished, the baseline's first; runs of one arm differ only in their seeds
+    unfinished: list[Run]  # runs of the same setting that have begun
     notes: list[str]  # sentences on what was left out
-    outdated: list[str] = field(default_factory=list)  # the arms whose runs are not as study.yaml has them now
-    best: list[Run] = field(default_factory=list)  # the runs with each arm at its own best, where anything was tuned
+    outdated: list[str] = field(default_factory=list)  # arms whose runs have another config than study.yaml gives now
+    best: list[Run] = field(default_factory=list)  # runs with each arm at its own best value, if anything was tuned
     readings: Readings = field(default_factory=Readings)
 
 
 def select(study: Study, runs: Sequence[Run], where: Mapping[str, str], unreadable: Sequence[str] = ()) -> Selection:
-    """The runs of one setting: of the text as it is now, with the most arms, the newest of equals.
+    """Select the runs of one setting.
+
+    Of several settings that match `where`, the one on today's text wins, then the one with the most arms, then the one
+    with the newest run.
 
     Args:
-        study: what the runs are of, at least one of them finished.
-        runs: all there are.
-        where: what the setting must be, such as {"scale": "pocket"}; of what the arms change, the baseline's counts.
-            {"seed": "11,12,13"} leaves all other seeds out, pilot runs for example.
-        unreadable: sentences on runs that could not be read, which are left out too.
+        study: the study of the runs.
+        runs: all runs of the study, at least one of them finished.
+        where: what the setting must be, such as {"scale": "pocket"}. A key that the arms change must have this value
+            in the baseline. {"seed": "11,12,13"} leaves out all other seeds, such as pilot runs.
+        unreadable: sentences on runs that could not be read; they are added to the notes.
 
     Raises:
-        UserError: no finished run is as `where` asks.
+        UserError: no finished run matches `where`.
     """
     if "arm" in where:
         raise UserError(f"arm={where['arm']}: a table holds every arm that there is; leave it out")
     seeds_left_out: list[str] = []
     if "seed" in where:
-        runs, seeds_left_out = _of_seeds(study, runs, where["seed"])
+        runs, seeds_left_out = _filter_seeds(study, runs, where["seed"])
         where = {key: value for key, value in where.items() if key != "seed"}
     runs = by_text(runs, always="text" in where)
     asked = {key: value for key, value in where.items() if key not in study.tune}
@@ -60,32 +63,33 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str], unreadab
     readings = separate_trials(study, best, {key: where[key] for key in study.tune if key in where})
     if not readings.shared:
         raise UserError(_explain_no_fit(best, where))
-    chosen, outdated, left = _choose_alike(study, readings.shared)
-    suited, *_ = _choose_alike(study, readings.best)
+    chosen, outdated, left = _choose_config(study, readings.shared)
+    suited, *_ = _choose_config(study, readings.best)
     notes += [*left, *readings.notes, *seeds_left_out, *unreadable]
     begun = [run for run in runs if not run.finished and run.setting == setting and run.seed not in readings.pilots]
     return Selection(chosen, _choose_unfinished(study, begun, [*chosen, *suited]), notes, outdated, suited, readings)
 
 
 def _choose_unfinished(study: Study, begun: Sequence[Run], shown: Sequence[Run]) -> list[Run]:
-    """Of the runs that have begun, those that the table will hold: their config is that of the runs it shows.
+    """Choose the unfinished runs that belong to the table: those with the config of the runs that it shows.
 
-    A YAML edited since tells them apart as well. Of an arm that has none to show, the newest that has begun counts.
+    So runs from before or after an edit of a YAML file are left out. If an arm has no run to show, the config of its
+    newest unfinished run counts.
     """
     by_age = sorted([*begun, *shown], key=lambda run: (run.finished, run.changed))
     newest = {(run.arm, tuned_values(study, run)): run for run in by_age}
     return [run for run in begun if run.differs_only_in_seed(newest[run.arm, tuned_values(study, run)])]
 
 
-def _choose_alike(study: Study, runs: Sequence[Run]) -> tuple[list[Run], list[str], list[str]]:
-    """Of each arm the runs of its config of today, or where it has none of its newest, each seed once.
+def _choose_config(study: Study, runs: Sequence[Run]) -> tuple[list[Run], list[str], list[str]]:
+    """Choose for each arm the runs of today's config, or of its newest config if there are none; each seed once.
 
-    The newest of runs that are the same one, a copied directory for example, counts: twice the same is no second seed.
+    Of several runs with the same arm, config and seed, such as a copied directory, the newest counts.
 
     Returns:
-        The runs, the arms that have none of their config of today, and sentences on what was left out.
+        The runs, the arms without a run of today's config, and sentences on what was left out.
     """
-    alike: dict[str, list[list[Run]]] = {}  # by arm, the newest first
+    alike: dict[str, list[list[Run]]] = {}  # arm -> groups of runs with the same config, the newest first
     for run in sorted(runs, key=lambda run: -run.changed):
         groups = alike.setdefault(run.arm, [])
         group = next((group for group in groups if run.differs_only_in_seed(group[0])), None)
@@ -109,13 +113,16 @@ def _choose_alike(study: Study, runs: Sequence[Run]) -> tuple[list[Run], list[st
     return [run for run in runs if newest.get((run.arm, run.seed)) is run], outdated, notes
 
 
-def _of_seeds(study: Study, runs: Sequence[Run], asked: str) -> tuple[list[Run], list[str]]:
-    """The runs of some seeds, "11,12,13", and a sentence on the others."""
+def _filter_seeds(study: Study, runs: Sequence[Run], asked: str) -> tuple[list[Run], list[str]]:
+    """Return the runs of the `asked` seeds, such as "11,12,13", and a sentence on the others.
+
+    Runs on pilot seeds are kept unless one of these is asked for.
+    """
     words = asked.split(",")
     if not all(word.isdecimal() for word in words):
         raise UserError(f"seed={asked}: name the seeds that the table shall hold, such as seed=11,12,13")
     seeds = {int(word) for word in words}
-    trials = set() if seeds & set(study.pilots) else set(study.pilots)  # they say what suits an arm
+    trials = set() if seeds & set(study.pilots) else set(study.pilots)  # needed to find each arm's best value
     kept = [run for run in runs if run.seed in seeds | trials]
     if not any(run.finished and run.seed in seeds for run in kept):
         there = ", ".join(str(seed) for seed in sorted({run.seed for run in runs if run.finished}))

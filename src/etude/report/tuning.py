@@ -1,7 +1,7 @@
-"""Two readings of a study that tunes its arms: one value shared by all, and each arm at its own best.
+"""Separate the runs of a study that tunes its arms: all arms with one shared value, and each arm with its own best.
 
-Runs on the study's pilot seeds are trials. They enter no table; they say which value suits an arm best, by validation
-loss. The shared value is the one that most arms were judged with.
+Runs on the study's pilot seeds are trials. They enter no table; they decide by validation loss which value is best for
+an arm. The shared value is the one that most arms were run with on other seeds.
 """
 
 from collections import Counter
@@ -14,25 +14,30 @@ from etude.runs.records import Run
 from etude.studies.criteria import best_value
 from etude.studies.study import Study, value_at
 
-Values = tuple[Any, ...]  # of the keys that a study tunes, in its order
+Values = tuple[Any, ...]  # the values of the keys that a study tunes, in the order of the study
 
 
 @dataclass(frozen=True)
 class Readings:
-    """The finished runs of a study in one setting, apart; where nothing was tuned, all are `shared`."""
+    """The finished runs of a study in one setting, separated; if nothing was tuned, all are `shared`."""
 
-    shared: list[Run] = field(default_factory=list)  # those judged with the value that all arms share
-    best: list[Run] = field(default_factory=list)  # those judged with the value that suits their arm best
-    values: dict[str, Values] = field(default_factory=dict)  # which value that is, by arm
+    shared: list[Run] = field(default_factory=list)  # runs with the value that all arms share
+    best: list[Run] = field(default_factory=list)  # runs with the best value of their arm
+    values: dict[str, Values] = field(default_factory=dict)  # the best value, by arm
     trials: dict[str, int] = field(default_factory=dict)  # how many values were tried, by arm
-    pilots: frozenset[int] = frozenset()  # the seeds that are in no table
-    notes: list[str] = field(default_factory=list)  # sentences on what is in neither reading
+    pilots: frozenset[int] = frozenset()  # the seeds of the trials, which are in no table
+    notes: list[str] = field(default_factory=list)  # sentences on runs that are neither shared nor best
 
 
 def separate_trials(study: Study, runs: Sequence[Run], asked: Mapping[str, str]) -> Readings:
-    """Separate the finished runs of one setting as they are to be read; `asked` is the shared value, if typed.
+    """Separate the finished runs of one setting.
 
-    Where all are on pilot seeds, they are the table: who looks at pilots wants to see them.
+    If all runs are on pilot seeds, they are treated like other runs, so that a table of pilots can be shown.
+
+    Args:
+        study: the study of the runs.
+        runs: its finished runs in one setting.
+        asked: the shared value, key -> value, if the user named one.
     """
     judged = [run for run in runs if run.seed not in study.pilots] or list(runs)
     pilots = frozenset(study.pilots) - {run.seed for run in judged}
@@ -56,12 +61,12 @@ def separate_trials(study: Study, runs: Sequence[Run], asked: Mapping[str, str])
 
 
 def tuned_values(study: Study, run: Run) -> Values:
-    """What a run has of the keys that its study tunes."""
+    """Return the values that a run has for the keys that its study tunes."""
     return tuple(value_at(run.config, key) for key in study.tune)
 
 
 def _shared_value(study: Study, judged: Sequence[Run]) -> Values:
-    """The value that most arms have; of equals the one that was run first. Nothing where there are no runs."""
+    """Return the value that most arms have; in a draw, the one that was run first; () if there are no runs."""
     first: dict[Values, float] = {}
     for run in judged:
         values = tuned_values(study, run)

@@ -1,4 +1,4 @@
-"""Runs of today's study.yaml and text, and runs of those as they were before somebody edited them."""
+"""Tell runs with today's study.yaml and corpus text from runs that were made before an edit of these files."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,18 +11,18 @@ from etude.runs.records import Run
 from etude.runs.typed import distinguishing_overrides
 from etude.studies.study import Study
 
-TODAY = "today"  # the version of runs whose text is the one that their config gives now
-_SHORT = 8  # digits of a fingerprint that tell texts apart
+TODAY = "today"  # the version of runs whose corpus text is the one that their config gives now
+_SHORT = 8  # digits of a fingerprint that a report shows
 
 
 def may_be_todays(study: Study, run: Run) -> bool:
-    """Whether a run has, letter by letter, the values that study.yaml gives its arm; this asks no Hydra."""
+    """Whether a run has exactly the values that study.yaml gives its arm. A quick check, without Hydra."""
     pairs = (override.lstrip("+~").partition("=") for override in study.arms[run.arm])
     return all(run.chosen(key) == value for key, _, value in pairs)
 
 
 def is_todays(run: Run) -> bool:
-    """Whether what was typed for a run would make its config again, with study.yaml and `conf/` as they are now."""
+    """Whether the overrides of a run give its config again, with study.yaml and `conf/` as they are now."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
@@ -36,7 +36,7 @@ def is_todays(run: Run) -> bool:
 
 
 def by_setting(runs: Iterable[Run]) -> list[list[Run]]:
-    """The runs that may share a table, apart from others."""
+    """Group the runs by setting; runs of different settings never share a table."""
     groups: dict[tuple[tuple[str, str], ...], list[Run]] = {}
     for run in runs:
         groups.setdefault(tuple(sorted(run.setting.items())), []).append(run)
@@ -44,9 +44,10 @@ def by_setting(runs: Iterable[Run]) -> list[list[Run]]:
 
 
 def by_text(runs: Sequence[Run], *, always: bool = False) -> list[Run]:
-    """The same runs, `text` being a setting where an arm has met several texts in one setting, or `always`.
+    """Return the runs, with their corpus text as part of the setting if an arm has several texts in one setting.
 
-    Edited files make other runs, and a table holds those of one version.
+    An edited corpus makes other runs, and a table holds runs of one version. With `always`, the text becomes part of
+    every setting.
     """
     named: dict[int, Run] = {}
     known: dict[str, str] = {}
@@ -58,17 +59,19 @@ def by_text(runs: Sequence[Run], *, always: bool = False) -> list[Run]:
 
 
 def _name_text(run: Run, group: Sequence[Run], known: dict[str, str]) -> Run:
-    """The run with its text in its setting: "today", or the first digits of its fingerprint.
+    """Add the text of a run to its setting: "today", or the first digits of its fingerprint.
 
-    Two files under two names may both be as they were: then neither is today's more than the other.
+    If runs of this arm were made on several files, and more than one is unchanged, none of these is named "today".
     """
-    todays = {other.text for other in group if other.arm == run.arm and other.text == _on_disk(other.config, known)}
+    todays = {
+        other.text for other in group if other.arm == run.arm and other.text == _fingerprint_now(other.config, known)
+    }
     return replace(run, setting=run.setting | {"text": TODAY if todays == {run.text} else run.text[:_SHORT]})
 
 
-def _on_disk(config: Mapping[str, Any], known: dict[str, str]) -> str:
-    """The fingerprint of the text that a config gives now, asked once a text; nothing where there is none."""
-    from hydra.errors import HydraException  # a report of runs that all met one text does without
+def _fingerprint_now(config: Mapping[str, Any], known: dict[str, str]) -> str:
+    """Compute the fingerprint of the text that a config gives now, cached in `known`; "" if there is no text."""
+    from hydra.errors import HydraException  # imported here because most reports never get this far
 
     from etude.config.identity import fingerprint
 

@@ -1,4 +1,4 @@
-"""How numbers and values are written in a report."""
+"""Format numbers, values and lists of names for a report."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,39 +8,39 @@ from etude.report.statistics import Interval
 
 
 def format_fixed(value: float, digits: int, sign: bool = False) -> str:
-    """1,234.50 or, with a sign, −0.50: with a minus, not a hyphen."""
+    """Format a number with fixed digits: 1,234.50 or, with `sign`, +0.50; a minus sign instead of a hyphen."""
     return f"{value:{'+' if sign else ''},.{digits}f}".replace("-", "−")
 
 
 def format_interval(interval: Interval, digits: int) -> str:
-    """[0.41, 0.93]."""
+    """Format an interval: [0.41, 0.93]."""
     return f"[{format_fixed(interval.low, digits)}, {format_fixed(interval.high, digits)}]"
 
 
 def join_words(words: Iterable[str]) -> str:
-    """A; A and B; A, B and C."""
+    """Join words as "A", "A and B" or "A, B and C"."""
     *rest, last = words
     return f"{', '.join(rest)} and {last}" if rest else last
 
 
 def name_arms(arms: Sequence[str], of: int, all_of_them: str) -> str:
-    """The names, or one name for all where there are several and no others."""
+    """Join the names of arms, or return `all_of_them` if they are all of several; `of` is the number of arms."""
     return all_of_them if len(arms) == of > 1 else ", ".join(arms)
 
 
 def format_count(runs: int) -> str:
-    """1 run, 3 runs."""
+    """Format a number of runs: "1 run", "3 runs"."""
     return "1 run" if runs == 1 else f"{runs} runs"
 
 
 def format_range(values: Iterable[int]) -> str:
-    """The number, or the least to the greatest of them."""
+    """Format the range of some numbers: "3 to 5", or "3" if they are all equal."""
     low, *_, high = sorted([*values] * 2)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def format_millions(parameters: float | None) -> str:
-    """Parameters in millions, three figures of them."""
+    """Format a number of parameters in millions, with three figures."""
     if parameters is None:
         return "–"
     found = parameters / 1e6
@@ -48,7 +48,7 @@ def format_millions(parameters: float | None) -> str:
 
 
 def format_value(value: Any) -> str:
-    """A config value as the paper writes it: 0.1, 100K, sinusoidal."""
+    """Format a config value as the paper writes it: 0.1, 100K, sinusoidal."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 10_000 and value % 1000 == 0:
         return f"{value // 1000}K"
     return "–" if value is None else str(value)

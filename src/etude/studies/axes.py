@@ -1,6 +1,6 @@
-"""The scientific axes: every config group that offers a choice, its values, and what each of them is.
+"""The scientific axes: every config group with more than one value, its values, and a description of each.
 
-`python -m etude.studies.axes` prints them as a Markdown table; with the name of a file, it renews the table in there.
+`python -m etude.studies.axes` prints them as a Markdown table; given the names of files, it updates the table there.
 """
 
 import re
@@ -16,7 +16,7 @@ from etude.paths import find_file, folders_of
 from etude.yaml_file import read_yaml
 
 SAME_FUNCTION = frozenset({"model/backend"})
-"""Groups whose values compute the same: no arm changes them, and no result depends on them but by rounding."""
+"""Groups whose values compute the same function: no arm changes them, and results differ only by rounding."""
 
 _BLOCK = re.compile(r"(?<=<!-- axes -->\n).*?(?=<!-- /axes -->)", re.DOTALL)
 
@@ -28,26 +28,26 @@ class Axis:
     group: str
     default: str
     values: dict[str, str]  # name -> the first comment line of its YAML file, the default first
-    needs: str = ""  # the choice that the group belongs to, such as model/decoder=recurrent
+    needs: str = ""  # the choice that makes the group available, such as model/decoder=recurrent
 
 
 def axes() -> list[Axis]:
-    """Every axis, in the order of the defaults lists, from `conf/train.yaml` on; a group of one file is none."""
+    """List every axis, in the order of the defaults lists from `conf/train.yaml` on, without groups of one file."""
     defaults: dict[str, str] = {}
     for group, value in _defaults(""):
         defaults[group] = defaults[value[2:-1]] if value.startswith("${") else value  # budget: ${scale}
     every = [Axis(group, value, _values(group, value)) for group, value in defaults.items()]
-    found = [one for axis in every for one in (axis, *_of_others(axis))]
+    found = [one for axis in every for one in (axis, *_nested_axes(axis))]
     return [axis for axis in found if len(axis.values) > 1]
 
 
 def gloss(group: str, value: str, folders: Iterable[Traversable] = ()) -> str:
-    """What the value of a group is: the first comment line of its YAML file, or nothing.
+    """Return the description of a group's value: the first comment line of its YAML file, or "".
 
     Args:
         group: such as "model/position".
         value: such as "rope".
-        folders: where configs are looked for, in this order; the user's `conf/` and the shipped one if nothing is said.
+        folders: the config folders to search, in this order; by default the user's `conf/`, then the shipped one.
     """
     files = (folder / group / f"{value}.yaml" for folder in folders or folders_of("conf"))
     first = next((file for file in files if file.is_file()), None)
@@ -57,7 +57,7 @@ def gloss(group: str, value: str, folders: Iterable[Traversable] = ()) -> str:
 
 
 def table() -> str:
-    """The axes as a Markdown table for a page in `docs`, a row each, the default in bold."""
+    """Render the axes as a Markdown table for a page in `docs`, one row each, with the default in bold."""
     rows = ["| axis | values, the default in bold |", "| :-- | :-- |"]
     for axis in axes():
         values = (f"**`{name}`**" if name == axis.default else f"`{name}`" for name in axis.values)
@@ -67,10 +67,10 @@ def table() -> str:
 
 
 def renew(document: str) -> str:
-    """The document with the table between its two markers as it is now.
+    """Update the table between the two markers of a document.
 
     Raises:
-        UserError: the document has no place for it.
+        UserError: the document does not have the markers.
     """
     if not _BLOCK.search(document):
         raise UserError("the table of axes goes between the lines <!-- axes --> and <!-- /axes -->: write them first")
@@ -78,10 +78,10 @@ def renew(document: str) -> str:
 
 
 def _defaults(group: str, option: str = "train") -> Iterator[tuple[str, str]]:
-    """Group and value of each line in a defaults list, and of the lists of what it chooses."""
+    """Yield group and value of each entry in a defaults list, and recursively in the lists of the chosen files."""
     content = read_yaml(find_file("conf", f"{group}/{option}.yaml".lstrip("/")))
     lines = content.get("defaults") if isinstance(content, dict) else None
-    for line in lines if isinstance(lines, list) else ():  # Hydra tells what else stands there, where it is chosen
+    for line in lines if isinstance(lines, list) else ():  # Hydra reports other entries when the file is used
         for name, value in line.items() if isinstance(line, dict) else ():
             below = f"{group}/{name}".lstrip("/")
             if isinstance(value, str) and not str(name).startswith("override "):
@@ -90,8 +90,8 @@ def _defaults(group: str, option: str = "train") -> Iterator[tuple[str, str]]:
                     yield from _defaults(below, value)
 
 
-def _of_others(axis: Axis) -> Iterator[Axis]:
-    """The groups that a value other than the default brings with it: a recurrent decoder has an alignment."""
+def _nested_axes(axis: Axis) -> Iterator[Axis]:
+    """Yield the axes that exist only with a value other than the default: a recurrent decoder has an alignment."""
     for value in axis.values:
         for group, default in _defaults(axis.group, value) if value != axis.default else ():
             if group.startswith(f"{axis.group}/"):
@@ -104,7 +104,7 @@ def _values(group: str, default: str) -> dict[str, str]:
 
 
 def main(files: Sequence[str]) -> None:
-    """Print the table, or renew it in each of `files`."""
+    """Print the table, or update it in each of `files`."""
     for name in files:
         write_text(Path(name), renew(Path(name).read_text(encoding="utf-8")))
     if not files:

@@ -1,9 +1,9 @@
-"""What a study file fixes before its runs are looked at: seeds, what counts, whom an arm is held against, what to tune.
+"""Read what a study fixes before its runs are looked at: seeds, criteria of agreement, reference arms, and tuning.
 
-Each reader is given the file, for its messages, and what stands there under its key.
+The readers take the file, for error messages, and the content under their key.
 
 Raises:
-    UserError: it is not as it should be; the file and the key are named.
+    UserError: the content is not valid; the message names the file and the key.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -19,10 +19,10 @@ Value = TypeVar("Value", bound=Hashable)
 
 @dataclass(frozen=True)
 class Criteria:
-    """What counts as agreement with the paper, in nats a token; fixed before the runs that are judged by it.
+    """What counts as agreement with the paper, in nats per token; fixed before the runs are looked at.
 
-    An arm whose perplexity differs from the baseline's by more than `large` in the paper must differ in the same
-    direction; any other is a tie, and agrees where the difference is shown to be smaller than `margin`.
+    If an arm's log perplexity differs from the baseline's by more than `large` in the paper, ours must differ in the
+    same direction. Any other arm is a tie: our difference must be smaller than `margin`, and a test should show it.
     """
 
     large: float
@@ -30,7 +30,7 @@ class Criteria:
 
 
 def read_against(file: Path, given: Any, arms: Mapping[str, list[str]], baseline: str) -> dict[str, str]:
-    """Whom arms are held against, where it is not the baseline."""
+    """Read the reference arms that are not the baseline: arm -> reference."""
     if given is None:
         return {}
     if not isinstance(given, dict):
@@ -45,14 +45,14 @@ def read_against(file: Path, given: Any, arms: Mapping[str, list[str]], baseline
 
 
 def read_seeds(file: Path, given: Any) -> int | None:
-    """How many runs an arm shall have."""
+    """Read the planned number of runs per arm."""
     if given is not None and (type(given) is not int or given < 1):
         raise UserError(f"{file}: seeds must be a whole number of runs an arm, such as 3, not {given!r}")
     return given
 
 
 def read_criteria(file: Path, given: Any) -> Criteria | None:
-    """What counts as agreement with the paper."""
+    """Read the criteria of agreement with the paper."""
     if given is None:
         return None
     names = [one.name for one in fields(Criteria)]
@@ -65,7 +65,7 @@ def read_criteria(file: Path, given: Any) -> Criteria | None:
 
 
 def read_tuning(file: Path, content: Mapping[str, Any]) -> tuple[dict[str, list[Any]], list[int]]:
-    """The keys that are tuned with their values, and the seeds on which they are tried."""
+    """Read the tuned keys with their values, and the pilot seeds on which the values are tried."""
     tune, pilots = content.get("tune") or {}, content.get("pilots") or []
     if not isinstance(tune, dict) or not all(isinstance(values, list) and values for values in tune.values()):
         raise UserError(f"{file}: tune must map config keys to lists of values, such as budget.lr_factor: [0.5, 1, 2]")
@@ -82,14 +82,14 @@ def read_tuning(file: Path, content: Mapping[str, Any]) -> tuple[dict[str, list[
 
 
 def best_value(tried: Mapping[Value, Mapping[int, Any]], pilots: Sequence[int]) -> Value | None:
-    """The value with the lowest validation loss, the mean over all pilot seeds in nats a token.
+    """Find the value with the lowest validation loss, the mean over all pilot seeds in nats per token.
 
     Args:
-        tried: by value and seed, the validation perplexity; whatever is no finite number above zero diverged.
-        pilots: the seeds; a value that was not tried on all of them, or diverged on one, is no best.
+        tried: value -> seed -> validation perplexity; anything but a finite number above zero counts as diverged.
+        pilots: the seeds; a value that was not tried on all of them, or diverged on one, cannot be the best.
 
     Returns:
-        None where there is no such value.
+        The value; None if there is none.
     """
     losses = {value: sum(_loss(found.get(seed)) for seed in pilots) for value, found in tried.items()}
     best = min(losses, key=lambda value: losses[value], default=None)

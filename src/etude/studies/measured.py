@@ -1,6 +1,6 @@
-"""A study that is measured, not trained: its `study.yaml` has layers in the place of arms.
+"""Read a study that measures layers instead of training models: its `study.yaml` has `layers` in place of `arms`.
 
-Sizes bear the paper's symbols: n positions of d numbers, a kernel of k positions, a neighbourhood of r.
+Sizes have the paper's symbols: n positions of d numbers, a kernel of k positions, a neighbourhood of r.
 """
 
 import re
@@ -15,29 +15,29 @@ from etude.yaml_file import read_yaml
 
 SYMBOLS = ("n", "d", "k", "r")
 ANYWHERE = "anywhere"
-"""Where exponents of FLOPs are fitted if one term stands alone; `n ≫ d` where it takes one size to outweigh another."""
+"""The regime for costs with a single term: exponents of FLOPs are fitted at all sizes. Other regimes are `n ≫ d`."""
 OUTWEIGHS = 16
-"""How many times as large as the other the smallest of what outweighs is: the other term then bends an exponent by
-2 / (2 + 16) = 0.11 at most."""
+"""In the regime `n ≫ d`, n is at least this many times d: the other term then changes an exponent by at most
+2 / (2 + 16) = 0.11."""
 
 _PAPER = {"complexity", "sequential", "path"}
 _ROW = {"paper", "overrides", "flops", "operations", "path"}
 
-Sizes = dict[str, list[int]]  # by symbol
-Exponents = dict[str, int]  # by symbol
+Sizes = dict[str, list[int]]  # symbol -> sizes
+Exponents = dict[str, int]  # symbol -> exponent
 
 
 @dataclass(frozen=True)
 class Row:
-    """A layer, and what theory says of it.
+    """A layer, and the exponents that theory expects.
 
     Attributes:
         name: of the layer.
-        paper: what is printed: `complexity`, `sequential`, `path`, each what stands in O(.).
-        overrides: what makes it of étude's parts.
-        flops: where (`n ≫ d`) -> the exponents that are expected there.
-        operations: those of the operations that wait for each other.
-        path: those of the longest path.
+        paper: the paper's `complexity`, `sequential` and `path`, each the expression in O(.).
+        overrides: the overrides that compose the layer.
+        flops: regime (such as `n ≫ d`) -> the expected exponents of FLOPs.
+        operations: the expected exponents of the number of sequential operations.
+        path: the expected exponents of the longest path.
     """
 
     name: str
@@ -49,22 +49,22 @@ class Row:
 
     @property
     def symbols(self) -> list[str]:
-        """The sizes that it has."""
+        """The symbols of the sizes that the layer depends on."""
         expected = [*self.flops.values(), self.operations, self.path]
         return [symbol for symbol in SYMBOLS if any(symbol in exponents for exponents in expected)]
 
 
 @dataclass(frozen=True)
 class MeasuredStudy:
-    """What is measured, and at which sizes.
+    """The layers to measure, and the sizes to measure them at.
 
     Attributes:
         name: of the study's folder.
         title: above its tables.
         rows: its layers.
-        sizes: those of the grid n x d, with the first k and r; the other k and r at the largest n and d.
+        sizes: a grid of n x d with the first k and r; the other k and r are measured at the largest n and d.
         repeats: how often each cell is timed.
-        overrides: what was typed; each changes the layers that have its key.
+        overrides: the user's overrides of the model; each applies to the layers that have its key.
     """
 
     name: str
@@ -75,32 +75,32 @@ class MeasuredStudy:
     overrides: list[str]
 
     def setting(self, row: Row) -> dict[str, Any]:
-        """All that is said of how a layer is measured; another setting is another measurement."""
+        """Return everything that identifies the measurement of a layer: sizes, repeats and overrides."""
         sizes = {symbol: self.sizes[symbol] for symbol in row.symbols}
         return {"sizes": sizes, "repeats": self.repeats, "overrides": [*row.overrides, *self.overrides]}
 
 
 def trained_names() -> list[str]:
-    """The studies that have arms."""
+    """List the studies that have arms."""
     return [name for name in study_names() if not is_measured(name)]
 
 
 def is_measured(name: str) -> bool:
-    """Whether there is such a study, and it has layers."""
+    """Whether there is a study of this name that has layers."""
     content = read_yaml(find_study(name) / "study.yaml") if name in study_names() else None
     return isinstance(content, dict) and "layers" in content
 
 
 def load_measured(name: str, typed: Sequence[str] = ()) -> MeasuredStudy:
-    """The measured study called `name`, as it was typed.
+    """Load the measured study called `name`, with the user's arguments applied.
 
     Args:
         name: of a study with layers.
-        typed: `scale=full` chooses among the sizes of the file; `n=64,128`, and d, k and r, say others; `repeats=3`;
-            and overrides of the model.
+        typed: the arguments: `scale=full` chooses sizes from the file; `n=64,128` (and d, k, r) replaces sizes;
+            `repeats=3`; overrides of the model.
 
     Raises:
-        UserError: the file is not as it should be, or a word says nothing of a layer.
+        UserError: the file is not valid, or an argument does not apply to layers.
     """
     file = find_study(name) / "study.yaml"
     content = read_yaml(file)
@@ -128,7 +128,7 @@ def load_measured(name: str, typed: Sequence[str] = ()) -> MeasuredStudy:
 
 
 def outweighs(where: str) -> tuple[str, str] | None:
-    """The size that is the larger one, and the smaller, where exponents are fitted; None for `anywhere`."""
+    """Split a regime such as `n ≫ d` into the larger and the smaller size; None for `anywhere`."""
     large, _, small = where.partition(" ≫ ")
     return None if where == ANYWHERE else (large, small)
 
@@ -181,7 +181,7 @@ def _scales(file: Path, scales: Any) -> dict[str, Sizes]:
 
 
 def _numbers(where: str, text: str) -> list[int]:
-    """Those that were typed, in order and each once."""
+    """Parse numbers separated by commas, and return them sorted, without duplicates."""
     words = text.split(",")
     if not all(word.strip().isdecimal() and int(word) > 0 for word in words):
         raise UserError(f"{where}: whole numbers above 0, by commas, such as n=32,64,128")

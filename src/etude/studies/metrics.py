@@ -12,17 +12,17 @@ _NAME = re.compile(r"[A-Za-z]\w*")
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric, as `metrics` of a study.yaml declares it."""
+    """One metric, as declared under `metrics` in a study.yaml."""
 
-    name: str  # under which a paper.yaml prints it
-    key: str  # where a result holds its score, dotted
+    name: str  # its key in paper.yaml
+    key: str  # the dotted key of its score in a result
     label: str  # the header of its column
     better: str = "higher"  # or "lower"
-    scale: str = "linear"  # "log": differences are of logarithms (of a perplexity: nats), and tested as such
-    digits: int = 1  # behind the point
-    over: str = "text"  # scores of the same references compare; "tokens": only those over the same subwords do
-    sentences: str = ""  # "bleu": a test may resample the sentences of the hypotheses; else only seeds are compared
-    signature: str = ""  # where a result says how the score was computed; those of other signatures do not compare
+    scale: str = "linear"  # "log": logarithms are compared and tested (perplexity in nats)
+    digits: int = 1  # decimal places
+    over: str = "text"  # "text": comparable on the same references; "tokens": only with the same subwords
+    sentences: str = ""  # "bleu": tests resample the sentences of the hypotheses; "": only seeds are compared
+    signature: str = ""  # the dotted key of its signature in a result; only scores with the same one are comparable
 
     @property
     def is_log(self) -> bool:
@@ -31,22 +31,22 @@ class Metric:
 
     @property
     def compared_label(self) -> str:
-        """What is compared: ln PPL, BLEU."""
+        """The label of what is compared: ln PPL, BLEU."""
         return f"ln {self.label}" if self.is_log else self.label
 
     @property
     def compared_digits(self) -> int:
-        """Behind the point of a difference in a table."""
+        """The decimal places of a difference in a table."""
         return 3 if self.is_log else self.digits
 
     @property
     def scorer(self) -> str:
-        """Who computes it."""
+        """The program that computes the metric, or its label."""
         return "sacreBLEU" if self.sentences else self.label
 
     @property
     def column(self) -> str:
-        """The key's last word: perplexity."""
+        """The last part of the key, such as perplexity."""
         return self.key.rpartition(".")[2]
 
 
@@ -54,7 +54,7 @@ DEFAULT = {
     "ppl": Metric("ppl", "test.perplexity", "PPL", better="lower", scale="log", digits=2, over="tokens"),
     "bleu": Metric("bleu", "test.bleu", "BLEU", sentences="bleu", signature="test.signature"),
 }
-"""What is shown of translations where a study declares nothing."""
+"""The metrics of a translation study that declares none."""
 
 _ACCURACY = Metric("accuracy", "test.accuracy", "accuracy", signature="test.accuracy_signature")
 _BITS = Metric(
@@ -76,9 +76,11 @@ _KNOWN = {name: metric for metrics in _OF_TASKS.values() for name, metric in met
 
 
 def default_metrics(task: str | None) -> dict[str, Metric]:
-    """What is shown of a task, the file's name in `conf/task`, where a study declares nothing.
+    """Return the metrics of a study that declares none.
 
-    Of one of your own it is the perplexity; where no task is said, all that any of ours is measured by.
+    Args:
+        task: the name of its file in `conf/task`. A user's own task has perplexity only; None gives the metrics of all
+            built-in tasks.
     """
     return _KNOWN if task is None else _OF_TASKS.get(task, {"ppl": DEFAULT["ppl"]})
 
@@ -92,12 +94,12 @@ _CHOICES = {
 
 
 def read_metrics(file: Path, given: Any, task: str = "translation") -> dict[str, Metric]:
-    """Read the metrics that a study declares, in its order; those of its task where it declares none.
+    """Read the metrics that a study declares, in its order; the default metrics of its task if it declares none.
 
-    What a metric does not say is as by default, if one of its name and key is shown by default.
+    If a built-in metric has the same name and key, fields that are not given are taken from it.
 
     Raises:
-        UserError: they are not as they should be; the file and the key are named.
+        UserError: a metric is not valid; the message names the file and the key.
     """
     if given is None:
         return default_metrics(task)

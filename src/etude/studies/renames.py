@@ -1,4 +1,4 @@
-"""Config keys and groups that had another name before: told to whoever types the old one, and read in old runs."""
+"""Config keys and groups that were renamed: old names are refused in input and converted in old runs."""
 
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,11 @@ TARGETS = {
     "etude.model.kernel.Explicit": "etude.model.backend.Eager",
     "etude.model.kernel.Sdpa": "etude.model.backend.Sdpa",
 }
-_ONLY_MODEL = "etude.model.transformer.Transformer"  # and before it had a name, none
+_ONLY_MODEL = "etude.model.transformer.Transformer"  # the only model at first, when configs did not name it
 
 
 def renamed(key: str) -> str | None:
-    """What a key or a group is called now, or None where it never had another name."""
+    """Return the present name of a renamed key or group; None if `key` was not renamed."""
     for old, new in (KEYS | LOGGER_KEYS | GROUPS).items():
         if key == old or key.startswith(f"{old}."):
             return new + key.removeprefix(old)
@@ -31,17 +31,17 @@ def renamed(key: str) -> str | None:
 
 
 def refuse_old_name(file: Path, where: str, key: str) -> None:
-    """Refuse an old name that stands in a study's file.
+    """Check that a key in a study's file is not an old name.
 
     Raises:
-        UserError: `key` has another name now.
+        UserError: `key` was renamed.
     """
     if now := renamed(key):
         raise UserError(f"{file}: {where}: {key} was renamed to {now}: write {now} there")
 
 
 def with_new_names(config: dict[str, Any]) -> dict[str, Any]:
-    """The config of a run from before, its keys and choices under the names of today."""
+    """Convert the keys and choices in the config of an old run to the present names."""
     for old, new in KEYS.items():
         (section, key), (_, today) = old.split("."), new.split(".")
         held = config.get(section)
@@ -57,16 +57,17 @@ def with_new_names(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def override_of_today(override: str) -> str:
-    """An override that was typed before, under the names of today."""
+    """Convert an override from an old run to the present names."""
     key, equals, value = VALUES.get(override, override).partition("=")
     bare = key.lstrip("+~")
     return f"{key.removesuffix(bare)}{renamed(bare) or bare}{equals}{value}"
 
 
 def with_groups_of_today(config: dict[str, Any]) -> dict[str, Any]:
-    """The same with the groups that there were not, at all that could be had then: for tables, and not to go on with.
+    """Convert the config of an old run, and add the groups that did not exist then, with their only possible values.
 
-    Every task was a translation, every model an encoder and a decoder of attention.
+    At that time every task was translation, and every model an encoder and a decoder of attention. The result is for
+    tables, not for resuming the run.
     """
     config, added = dict(with_new_names(config)), {}
     if "task" not in config:
@@ -87,7 +88,7 @@ def with_groups_of_today(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_parts(config: dict[str, Any]) -> dict[str, Any]:
-    """The same where `logger` was one logger, there were no callbacks, and fewer flags of the trainer."""
+    """Convert a config from the time of a single `logger`, no callbacks, and fewer flags of the trainer."""
     if "trainer" in config:
         config = config | {"trainer": {"compile": False} | config["trainer"]}
     logger = config.get("logger")

@@ -1,6 +1,6 @@
-"""Reading a study: `experiments/<name>/study.yaml`, and `paper.yaml` beside it where there is something to reproduce.
+"""Read a study: `experiments/<name>/study.yaml`, and `paper.yaml` beside it if it reproduces a paper.
 
-An arm is the list of Hydra overrides that a person would type: the intervention, and nothing else.
+An arm is a list of Hydra overrides: only the ones that the arm is meant to test.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,48 +24,48 @@ _KEYS = _ARMS | {"title", "baseline", "columns", "against", "seeds", "agreement"
 
 @dataclass(frozen=True)
 class Paper:
-    """What the paper printed."""
+    """The numbers that the paper prints."""
 
     source: str = ""  # which paper, and where in it
-    test_set: str = ""  # what it was tested on
-    arms: dict[str, dict[str, float | None]] = field(default_factory=dict)  # by name: ppl, bleu, params_M
-    proportions: dict[str, float] = field(default_factory=dict)  # its baseline's training, see `PROPORTIONS`
+    test_set: str = ""  # the paper's test set
+    arms: dict[str, dict[str, float | None]] = field(default_factory=dict)  # arm -> ppl, bleu, params_M
+    proportions: dict[str, float] = field(default_factory=dict)  # of the baseline's training, see `PROPORTIONS`
 
 
 @dataclass(frozen=True)
 class Study:
-    """One study."""
+    """A study: a baseline and arms that are compared with it."""
 
     name: str  # of its folder
     title: str  # above its table
-    baseline: str  # the arm that the others are held against
-    arms: dict[str, list[str]]  # the overrides of each
-    columns: dict[str, str]  # what the table shows of a run's config: printed header -> dotted key
+    baseline: str  # the arm that the others are compared with
+    arms: dict[str, list[str]]  # arm -> overrides
+    columns: dict[str, str]  # the config values that the table shows: header -> dotted key
     paper: Paper  # what it reproduces, if anything
-    against: dict[str, str] = field(default_factory=dict)  # the arms held against another one than the baseline
-    seeds: int | None = None  # how many an arm shall have, fixed before the runs are looked at
-    criteria: Criteria | None = None  # what counts as agreement with the paper, fixed like them
-    tune: dict[str, list[Any]] = field(default_factory=dict)  # the keys that suit each arm differently, values to try
-    pilots: list[int] = field(default_factory=list)  # the seeds on which they are tried, and no run is judged
+    against: dict[str, str] = field(default_factory=dict)  # arm -> its reference, if that is not the baseline
+    seeds: int | None = None  # the number of seeds per arm, fixed before the runs are looked at
+    criteria: Criteria | None = None  # what counts as agreement with the paper, also fixed before
+    tune: dict[str, list[Any]] = field(default_factory=dict)  # keys to tune for each arm -> values to try
+    pilots: list[int] = field(default_factory=list)  # the seeds used for tuning only
     metrics: dict[str, Metric] = field(default_factory=lambda: DEFAULT)  # in the order of the table
 
     @property
     def printed(self) -> list[str]:
-        """The metrics of which the paper prints something."""
+        """The metrics for which the paper prints numbers."""
         return [name for name in self.metrics if any(name in numbers for numbers in self.paper.arms.values())]
 
     @property
     def headline(self) -> Metric:
-        """The metric by which arms are told apart at a glance: that with sentences, or the first."""
+        """The metric of plots and overviews: the first with sentences, or the first."""
         return next((metric for metric in self.metrics.values() if metric.sentences), next(iter(self.metrics.values())))
 
     @property
     def lead(self) -> Metric:
-        """The metric in which arms are held against a paper: the first on a logarithmic scale, or the first."""
+        """The metric for agreement with the paper: the first on a logarithmic scale, or the first."""
         return next((metric for metric in self.metrics.values() if metric.is_log), next(iter(self.metrics.values())))
 
     def reference(self, arm: str) -> str:
-        """The arm that `arm` is held against."""
+        """Return the arm that `arm` is compared with."""
         return self.against.get(arm, self.baseline)
 
     @property
@@ -75,13 +75,13 @@ class Study:
 
 
 def study_names() -> list[str]:
-    """Every study there is, the user's own and the shipped ones."""
+    """List every study, the user's own and the shipped ones."""
     files = (file for folder in folders_of("experiments") for file in folder.glob("*/study.yaml"))
     return sorted({file.parent.name for file in files if file.is_file()})
 
 
 def no_such_study(name: str, known: Iterable[str]) -> UserError:
-    """What to say of a name that is none of the known ones; a sweep may be meant."""
+    """Make the error for an unknown name of a study; it may be the name of a sweep."""
     sweep = f"{name.removesuffix('.yaml')}.yaml"
     if Path(sweep).is_file() or any((folder / sweep).is_file() for folder in folders_of("sweeps")):
         return UserError(
@@ -92,7 +92,7 @@ def no_such_study(name: str, known: Iterable[str]) -> UserError:
 
 
 def find_study(name: str) -> Path:
-    """The folder of the study called `name`; the user's own comes before the shipped one.
+    """Find the folder of the study called `name`; the user's own has precedence over the shipped one.
 
     Raises:
         UserError: there is no such study.
@@ -109,10 +109,10 @@ def find_study(name: str) -> Path:
 
 
 def load_study(name: str) -> Study:
-    """The study called `name`.
+    """Load the study called `name`.
 
     Raises:
-        UserError: there is no such study, it has no arms but is measured, or one of its files is not as it should be.
+        UserError: there is no such study, it is a measured study without arms, or one of its files is not valid.
     """
     folder = find_study(name)
     files = (folder / "study.yaml", folder / "paper.yaml")
@@ -120,18 +120,18 @@ def load_study(name: str) -> Study:
 
 
 def metrics_of(study: str, task: str | None = None) -> dict[str, Metric]:
-    """The metrics of a study; of a folder of runs that is no study's, such as `single`, those of a run's task."""
+    """Return the metrics of a study; for runs outside a study, such as `single`, the default metrics of their task."""
     return load_study(study).metrics if study in study_names() else default_metrics(task)
 
 
 def arm_names() -> frozenset[str]:
-    """`<study>/<arm>` for every arm of every study that can be read: one that cannot is in nobody else's way."""
+    """List `<study>/<arm>` for every arm of every valid study; studies with errors are skipped."""
     return _arm_names(tuple(folders_of("experiments")))
 
 
 @cache
 def _arm_names(folders: tuple[Path, ...]) -> frozenset[str]:
-    """The names of all arms, remembered by the `folders` that count where one stands."""
+    """List the names of all arms, cached by the `folders` of experiments, which depend on the working directory."""
     names: set[str] = set()
     for study in study_names():
         with suppress(UserError):
@@ -141,7 +141,7 @@ def _arm_names(folders: tuple[Path, ...]) -> frozenset[str]:
 
 @cache
 def _read(folder: Path, changed: tuple[int, ...]) -> Study:
-    """The study in `folder`, read again when one of its files was `changed`."""
+    """Read the study in `folder`, cached until a modification time in `changed` differs."""
     file = folder / "study.yaml"
     content = read_yaml(file)
     if isinstance(content, dict) and "layers" in content:
@@ -183,12 +183,12 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
 
 
 def _task_of(overrides: list[str]) -> str:
-    """The task that an arm says."""
+    """Return the task of an arm, by default translation."""
     return next((one.partition("=")[2] for one in overrides if override_key(one) == "task"), "translation")
 
 
 def value_at(config: Mapping[str, Any], key: str) -> Any:
-    """What `config` holds under a dotted key, or None.
+    """Return the value of a dotted key in `config`, or None.
 
     Example:
         >>> value_at({"choices": {"model/position": "learned"}}, "choices.model/position")
@@ -223,7 +223,11 @@ def _paper(file: Path, arms: dict[str, list[str]]) -> Paper:
 
 
 def check_keys(file: Path, content: Any, allowed: set[str]) -> None:
-    """Refuse, with a UserError, what is no mapping or has a key that is not allowed."""
+    """Check that `content` is a mapping with allowed keys only.
+
+    Raises:
+        UserError: it is not.
+    """
     if not isinstance(content, dict):
         raise UserError(f"{file}: there must be the keys {', '.join(sorted(allowed))}")
     for key in content:
@@ -232,7 +236,11 @@ def check_keys(file: Path, content: Any, allowed: set[str]) -> None:
 
 
 def need(file: Path, content: dict[str, Any], *keys: str) -> None:
-    """Refuse, with a UserError, what lacks one of the keys."""
+    """Check that `content` has all of `keys`.
+
+    Raises:
+        UserError: one is missing.
+    """
     for key in keys:
         if key not in content:
             raise UserError(f"{file}: the key {key!r} is missing")

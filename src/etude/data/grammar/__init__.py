@@ -1,13 +1,13 @@
 """The embedded corpus: a synchronous grammar of English and German, written for this project.
 
-A meaning is drawn (`draw_sentences`, `draw_clauses`, `draw_phrases`) and said in both languages (`clauses`) with the
-words of `lexicon.txt`, whose forms follow from rules (`english`, `german`).
+A meaning is drawn at random (`draw_sentences`, `draw_clauses`, `draw_phrases`) and expressed in both languages
+(`clauses`) with the words of `lexicon.txt`, which are inflected by rules (`english`, `german`).
 
-What there is to learn: gender and case of articles and adjectives; agreement of verbs; German word order, with the verb
-second, first or last and the rest of it at the end of the clause; numbers said backwards; and English words with
-several translations, told apart by another word anywhere in the sentence: bat, bank, coach, crane, date, letter, match,
-pen, plant, seal, know, answer, eat, miss, put, ride, save, spend, stop, watch, hard, short, when, where, it.
-English determines German all the same: no source has two targets.
+A model has to learn: gender and case of articles and adjectives; agreement of verbs; German word order, with the finite
+verb second, first or last and the rest of the verb at the end of the clause; numbers with the ones before the tens; and
+English words with several translations, which another word anywhere in the sentence disambiguates: bat, bank, coach,
+crane, date, letter, match, pen, plant, seal, know, answer, eat, miss, put, ride, save, spend, stop, watch, hard, short,
+when, where, it. English always determines German: no source has two targets.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,15 +22,15 @@ from etude.data.grammar.selection import Selection
 from etude.errors import UserError, did_you_mean
 
 VERSION = 1
-"""Of the sentences. Raise it when a change of the grammar or the lexicon changes one: runs on the old ones are others.
-"""
+"""The version of the sentences, a part of the fingerprint. Increase it when a change of the grammar or the lexicon
+changes a sentence."""
 
 WORDS = range(4, 23)
-"""How many words a sentence may have, on either side."""
+"""The allowed number of words of a sentence, in each language."""
 
 
 class GrammarCorpus(Corpus):
-    """As many sentences as are asked for, with the same `seed` the same ones on every machine."""
+    """A corpus of any number of sentences; the same `seed` gives the same sentences on every machine."""
 
     drawer = SentenceDrawer
     words = WORDS
@@ -42,18 +42,18 @@ class GrammarCorpus(Corpus):
         self.sizes = {"train": train_pairs, "valid": valid_pairs, "test": test_pairs}
 
     def fingerprint(self) -> str:
-        """A hash of seed, sizes, and the version of the sentences; the vocabulary leaves the text alone."""
+        """Hash the seed, the sizes and the version of the sentences, but not the vocabulary size."""
         return self._fingerprint(SPLITS)
 
     def training_fingerprint(self) -> str:
-        """The same without how many sentences are tested on."""
+        """Hash the same as `fingerprint`, without the size of the test set."""
         return self._fingerprint(TRAINING)
 
     def _fingerprint(self, splits: Sequence[str]) -> str:
         return digest([VERSION, self.seed, {split: self.sizes[split] for split in splits}])
 
     def pairs(self, split: str) -> Iterator[Pair]:
-        """Sentences that belong to `split`, no source twice.
+        """Yield the sentence pairs of a split; no source occurs twice.
 
         Raises:
             UserError: there is no such split.
@@ -61,7 +61,7 @@ class GrammarCorpus(Corpus):
         return ((plain(tree), target) for tree, target in self.derivations(split))
 
     def derivations(self, split: str) -> Iterator[Pair]:
-        """The same with the English trees (`etude.data.grammar.brackets`) in place of the lines."""
+        """Yield the same pairs with English trees (`etude.data.grammar.brackets`) in place of English lines."""
         if split not in SPLITS:
             raise UserError(f"there is no split {split!r}: {did_you_mean(split, SPLITS)}")
         state = int.from_bytes(blake2b(f"{self.seed} {split}".encode(), digest_size=8).digest())
@@ -77,10 +77,10 @@ class GrammarCorpus(Corpus):
 
 
 def split_of(target: str) -> str:
-    """The one split that a German sentence, and so its English source, may appear in.
+    """Return the split that a German sentence and its English source belong to, for any seed.
 
-    Of 16 sentences 1 goes to "valid", 2 to "test", 13 to "train", whatever the seed: what one run trains on, no other
-    is tested on.
+    Of 16 sentences, 1 goes to "valid", 2 to "test" and 13 to "train". So no run is tested on a sentence that another
+    run was trained on.
     """
     share = blake2b(target.encode(), digest_size=1).digest()[0] % 16
     return "valid" if share == 0 else "test" if share <= 2 else "train"

@@ -1,8 +1,8 @@
-"""Sentences in which a verb agrees with its subject over a distance, and where it does.
+"""Sentences in which a verb agrees with a distant subject, and the position of this verb.
 
-"The dogs that the old man has seen sleep .": "sleep" stands seven words behind "dogs". Which number it has is told by
-nothing in between, where "man" and "has" have another one. In "The dogs that are old sleep ." it is told again, by
-"are", so that the agreement reaches over two words only.
+In "The dogs that the old man has seen sleep ." the verb "sleep" is seven words after "dogs". No word between them shows
+its number; "man" and "has" have the other number. In "The dogs that are old sleep ." the word "are" shows the number
+again, so that the distance is only two.
 """
 
 from collections.abc import Iterator
@@ -20,11 +20,12 @@ from etude.data.grammar.selection import Selection
 from etude.data.grammar.words import NounPhrase
 
 AGREEMENT_VERSION = 1
-"""Of these sentences and questions. Raise it when a change of the grammar changes one and none of the others."""
+"""The version of these sentences and questions. Increase it when a change of the grammar changes them, but no sentence
+of `GrammarCorpus`."""
 
-RELATIVE, WITHIN = 0.85, 0.5  # of noun phrases have a relative clause: in the main clause, in a relative one
-DEPTH = 3  # relative clauses within each other
-COMMON = 4  # shorter agreements are thinned: of those with the next word every fourth stays
+RELATIVE, WITHIN = 0.85, 0.5  # the share of noun phrases with a relative clause: in the main clause, in a relative one
+DEPTH = 3  # the largest depth of nested relative clauses
+COMMON = 4  # shorter distances are thinned out: of agreements with the next word every fourth is kept
 SHOWN = frozenset({"present", "perfect", "progressive"})
 """The tenses whose finite verb shows its number."""
 
@@ -32,18 +33,18 @@ _AUXILIARIES = {"is": "are", "was": "were", "has": "have", "does": "do"}
 
 Leaf = tuple[int, str]
 Node = list[Any]
-"""A label and what it holds: nodes, and leaves, each a place in the sentence and a word."""
+"""A list of a label and children: nodes, and leaves, which are (position in the sentence, word)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """That of the verb of a main clause.
+    """The agreement of the finite verb of a main clause with its subject.
 
     Attributes:
-        other: the form that it would have with a subject of the other number.
-        position: where it stands, words counted from 0, punctuation among them.
+        other: the form that the verb would have with a subject of the other number.
+        position: the position of the verb; words and punctuation are counted from 0.
         distance: from the last word before it that shows the number of its subject; 1 for the next word.
-        is_plural: whether the form is one for several, which "I" and "you" have too.
+        is_plural: whether the verb has the plural form, which "I" and "you" have too.
     """
 
     other: str
@@ -60,7 +61,7 @@ class Questions:
         self._several, self._one = several, {plural: singular for singular, plural in several.items()}
 
     def find(self, tree: str) -> Agreement | None:
-        """The agreement of the verb of a statement, or None where its form is the same for both numbers ("I am")."""
+        """Find the agreement in a statement; None if there is no other form for the other number ("I am")."""
         clause = _read(tree)
         subject, (position, verb) = _subject_and_verb(clause)
         other = self._other(verb)
@@ -69,7 +70,7 @@ class Questions:
         return Agreement(other, position, position - self._last_to_show_number(subject), verb in self._one)
 
     def _last_to_show_number(self, subject: Node) -> int:
-        """The place of the noun, or of the verb of the relative clause that has it as its subject."""
+        """Return the position of the noun, or of the verb of a relative clause whose subject is the noun."""
         last, _ = _head(subject)
         for relative in (part for part in subject[1:] if part[0] == "SBAR"):
             inner, (position, verb) = _subject_and_verb(relative[-1])
@@ -82,18 +83,18 @@ class Questions:
 
 
 class DistantDrawer(SentenceDrawer):
-    """Statements whose verb shows its number, often far from its subject.
+    """Draws statements whose verb shows its number, often far from its subject.
 
-    Over each distance it is singular and plural in turn: who does not look at the subject is right half of the time.
+    At each distance singular and plural alternate, so that a model that ignores the subject is right half of the time.
     """
 
     def __init__(self, selection: Selection, random: Random) -> None:
         super().__init__(selection, random)
         self._questions, self._depth = Questions(selection.lexicon), 0
-        self._last: dict[int, bool] = {}  # whether the last sentence with an agreement over a distance was of several
+        self._last: dict[int, bool] = {}  # distance -> whether the verb was plural in the last sentence
 
     def sentence(self) -> Pair:
-        """The next one."""
+        """Draw the next sentence."""
         while True:
             pair = statement(self.clause(tenses=SHOWN, plain=True))
             found = self._questions.find(pair[0])
@@ -115,7 +116,7 @@ class DistantDrawer(SentenceDrawer):
 
 
 class AgreementCorpus(GrammarCorpus):
-    """English sentences, words apart, and what is asked of each: "other-form position distance", see `Agreement`."""
+    """Tokenised English sentences, each with the target "other-form position distance", see `Agreement`."""
 
     drawer = DistantDrawer
     words = range(4, 31)
@@ -125,11 +126,11 @@ class AgreementCorpus(GrammarCorpus):
         self.languages = ("en", "question")
 
     def fingerprint(self) -> str:
-        """A hash of that of the grammar and of this version."""
+        """Hash the seed, the sizes, and the versions of the grammar and of these sentences."""
         return digest([VERSION, AGREEMENT_VERSION, self.seed, self.sizes])
 
     def pairs(self, split: str) -> Iterator[Pair]:
-        """Sentences that belong to `split`, and their questions."""
+        """Yield the sentences of a split, each with its agreement."""
         questions = Questions(shipped())
         for tree, _ in self.derivations(split):
             if found := questions.find(tree):
@@ -153,7 +154,7 @@ def _read(tree: str) -> Node:
 
 
 def _subject_and_verb(clause: Node) -> tuple[Node | None, Leaf]:
-    """The noun phrase before the verb phrase, None where it has been left out, and the finite verb."""
+    """Return the noun phrase before the verb phrase, None if there is none, and the finite verb."""
     labels = [part[0] for part in clause]
     verb = labels.index("VP")
     subject = next((part for part in reversed(clause[1:verb]) if part[0] == "NP"), None)
@@ -161,6 +162,6 @@ def _subject_and_verb(clause: Node) -> tuple[Node | None, Leaf]:
 
 
 def _head(phrase: Node) -> Leaf:
-    """The noun, name or pronoun of a noun phrase: its last word, relative clauses apart."""
+    """Return the noun, name or pronoun of a noun phrase: its last word, without relative clauses."""
     words = [part for part in phrase[1:] if isinstance(part, tuple)]
     return words[-1] if words else _head(phrase[1])

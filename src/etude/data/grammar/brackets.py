@@ -1,6 +1,6 @@
-"""English as a tree: each constituent opens with its label and closes again, "(NP the dog )".
+"""English sentences as bracketed trees: each constituent is "(LABEL words )", such as "(NP the dog )".
 
-The grammar builds sentences that way, and the plain ones are what is left without the brackets.
+The grammar builds trees; the plain sentence is the tree without brackets.
 """
 
 import re
@@ -11,17 +11,17 @@ _TIME_PREPOSITIONS = ("in", "at", "on")
 
 
 def bracket(label: str, *parts: str) -> str:
-    """A constituent of the parts that are not empty."""
+    """Make a constituent of the parts that are not empty."""
     return f"({label} {' '.join(filter(None, parts))} )"
 
 
 def inside(constituent: str) -> str:
-    """What stands within the outermost brackets."""
+    """Return what is within the outermost brackets."""
     return constituent.partition(" ")[2].removesuffix(" )")
 
 
 def verb_phrase(verbs: list[str], rest: list[str]) -> str:
-    """Each verb, and "to" before an infinitive, with all that follows it as its complement."""
+    """Make a verb phrase in which each verb, and "to" before an infinitive, has the rest as its complement."""
     phrase = " ".join(rest)
     for verb in reversed(verbs):
         phrase = bracket("VP", verb, phrase)
@@ -31,22 +31,25 @@ def verb_phrase(verbs: list[str], rest: list[str]) -> str:
 
 
 def close_sentence(tree: str, mark: str) -> str:
-    """The tree with a capital at its beginning and a mark at its end."""
+    """Start the sentence with a capital letter, and end it with a punctuation mark."""
     return _FIRST_LETTER.sub(lambda letter: letter[0].upper(), f"{tree.removesuffix(')')}{mark} )", count=1)
 
 
 def leaves(tree: str) -> list[str]:
-    """The words, punctuation and "'s" apart."""
+    """Return the words of a tree; punctuation and "'s" are words of their own."""
     return [token for token in tree.split(" ") if token[0] not in "()"]
 
 
 def plain(tree: str) -> str:
-    """The words as they are written."""
+    """Return the sentence of a tree as it is written."""
     return _MARKS.sub("", " ".join(leaves(tree)))
 
 
 def adverbial(words: str) -> str:
-    """The constituent that words are: "often", "last week", "in the morning", "three days ago"; a tree stays one."""
+    """Make the constituent of an adverbial such as "often", "last week", "in the morning" or "three days ago".
+
+    A tree is returned unchanged.
+    """
     first, _, rest = words.partition(" ")
     if first in _TIME_PREPOSITIONS:
         return bracket("PP", first, bracket("NP", rest))

@@ -1,17 +1,16 @@
-"""Sentences that the grammar does not have: one of its English sentences with one thing made wrong.
+"""Make ungrammatical sentences: an English sentence of the grammar with one error.
 
-That such a sentence is outside the grammar is known from two neighbouring words that no sentence has one after the
-other. There are three kinds of such pairs, and each follows from how phrases and clauses are made:
+An error is certain if two neighbouring words never occur one after the other in the grammar. There are three kinds of
+such pairs, which follow from how phrases and clauses are made:
 
-- order: after "the", "a", "an" and "every" comes a number, an adjective or a noun (`NounPhrase`), or what follows them
-  in the fixed wordings of the lexicon ("every day");
-- number: where that is a noun, it is singular after "a", "an", "every" and "this", and plural after "these", "many" and
+- order: after "the", "a", "an" and "every" comes a number, an adjective or a noun (`NounPhrase`), or a word that
+  follows them in the fixed phrases of the lexicon ("every day");
+- number: if it is a noun, it is singular after "a", "an", "every" and "this", and plural after "these", "many" and
   "some";
-- agreement: "he" and "she", "I", "we" and "they" are subjects and nothing else, and in a statement the verb comes next
-  (`Clause.english`), behind an adverb at most: a present form has its ending after the first two, and none after the
-  others.
+- agreement: "he", "she", "I", "we" and "they" are always subjects. In a statement the verb follows (`Clause.english`),
+  with at most an adverb between: a present form has the ending -s after "he" and "she", and none after the others.
 
-Words that may be two things, "put" for the past, are on no list.
+Ambiguous words, such as "put", which may be a past form, are not used.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +28,7 @@ Words = list[str]
 
 
 class Breaker:
-    """Makes one thing in an English sentence wrong."""
+    """Makes one error in an English sentence."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         singular = {noun.english for noun in lexicon.nouns}
@@ -52,7 +51,7 @@ class Breaker:
         self._other_person = {verb.base: verb.third for verb in verbs} | {verb.third: verb.base for verb in verbs}
 
     def break_sentence(self, sentence: str, random: Random) -> str | None:
-        """The sentence with one thing wrong, or None where nothing is known to be."""
+        """Return the sentence with one error, or None if no change is known to be an error."""
         *words, mark = [*sentence[:-1].split(), sentence[-1]]
         kinds = [
             [wrong for wrong in kind if self._is_wrong(wrong, mark)]
@@ -62,7 +61,7 @@ class Breaker:
         return " ".join(random.choice(random.choice(kinds))) + mark if kinds else None
 
     def is_wrong(self, sentence: str) -> bool:
-        """Whether two neighbours show that the sentence is outside the grammar; if not, nobody knows."""
+        """Whether two neighbouring words show that the sentence is ungrammatical; if not, it may still be."""
         return self._is_wrong(sentence[:-1].split(), sentence[-1])
 
     def _is_wrong(self, words: Sequence[str], mark: str) -> bool:
@@ -80,14 +79,14 @@ class Breaker:
 
 
 def _swapped(words: Words) -> Iterator[Words]:
-    """Two neighbours change places; the first word, which has a capital, stays, and so do commas."""
+    """Yield each swap of two neighbours, except the first word, which has a capital, and words with commas."""
     for n in range(1, len(words) - 1):
         if not words[n].endswith(",") and not words[n + 1].endswith(","):
             yield [*words[:n], words[n + 1], words[n], *words[n + 2 :]]
 
 
 def _replaced(words: Words, other: dict[str, str]) -> Iterator[Words]:
-    """A word gives way to its other form."""
+    """Yield each replacement of a word by its other form."""
     for n, word in enumerate(words):
         bare = word.rstrip(",")
         if bare in other:

@@ -1,6 +1,6 @@
-"""Drawing from weighted choices, the same in every process and every version of Python.
+"""Draw from weighted choices, with the same results in every process and every version of Python.
 
-Only `Random.random()` is ever called: it is the one method whose values Python promises never to change.
+Only `Random.random()` is called, because it is the only method whose values Python guarantees never to change.
 """
 
 from bisect import bisect
@@ -13,12 +13,12 @@ T = TypeVar("T")
 
 
 def zipf(rank: int) -> float:
-    """The weight of the word at `rank` (0 is the most frequent): Zipf's law as Mandelbrot flattened its top."""
+    """Compute the weight of the word at `rank` (0 is the most frequent) by the Zipf-Mandelbrot law."""
     return (rank + 2) ** -1.5
 
 
 class Pool(Generic[T]):
-    """Choices and how often each is drawn; weights fall by Zipf's law where none are given."""
+    """Items to draw from, and their weights, which default to `zipf` of their rank."""
 
     def __init__(self, items: Sequence[T], weights: Iterable[float] | None = None) -> None:
         self.items = items
@@ -28,6 +28,6 @@ class Pool(Generic[T]):
         return len(self.items)
 
     def draw(self, random: Random) -> T:
-        """One of the items, in proportion to its weight."""
+        """Draw an item with a probability proportional to its weight."""
         point = random.random() * self._cumulative[-1]
         return self.items[bisect(self._cumulative, point, 0, len(self.items) - 1)]

@@ -1,8 +1,8 @@
-"""Clauses and sentences: one meaning, said in English, as a tree, and in the three orders of German.
+"""Clauses and sentences: express one meaning in English, as a tree, and in the three word orders of German.
 
-German puts the finite verb second in a main clause, first in a question, last in a subordinate clause; whatever else
-belongs to the verb (a prefix, a participle, an infinitive) closes the clause. A clause has small letters (nouns apart),
-and its commas stand apart; they may meet, or end it.
+German has the finite verb second in a main clause, first in a question, last in a subordinate clause; the rest of the
+verb (a prefix, a participle, an infinitive) ends the clause. A clause is in lower case except for German nouns, and its
+commas are separate words; two may be adjacent, or one may end the clause.
 """
 
 from dataclasses import dataclass, replace
@@ -15,55 +15,55 @@ from etude.data.grammar.english import BE
 from etude.data.grammar.words import Modal, Phrase, Verb, Wording, prepositional
 
 Order = Literal["second", "first", "last"]
-"""Where the finite verb stands in German."""
+"""The position of the finite verb in German."""
 
 _HABEN = {"haben": german.verb("haben hat hatte gehabt"), "sein": german.verb("sein ist war gewesen")}
 _WERDEN = german.verb("werden wird wurde geworden")
 _HAVE = ("have", "have", "has", "have", "have", "have")
-_PREPOSITIONS = {"about", "at", "for", "of", "to", "with"}  # of what stands behind a verb; others are particles
+_PREPOSITIONS = {"about", "at", "for", "of", "to", "with"}  # that may follow a verb; other words there are particles
 _DO = {"present": ("do", "do", "does", "do", "do", "do"), "past": ("did",) * 6}
 
 
 @dataclass(frozen=True, slots=True)
 class Tense:
-    """When, and how English and German say it."""
+    """The tense of a clause, with a modal verb if there is one."""
 
     name: str  # "present", "progressive", "past", "perfect" or "future"; with a modal "present" or "past"
     modal: Modal | None = None
 
     @property
     def company(self) -> str:
-        """What adverbs of time call it: "modal" for the present of a modal."""
+        """The name in the lexicon's adverbs of time: "modal" for the present of a modal."""
         return "modal" if self.modal and self.name == "present" else self.name
 
 
 @dataclass(slots=True)
 class Clause:
-    """Who does what, to whom, when, where and how."""
+    """The meaning of a clause: who does what, to whom, when, where and how."""
 
     subject: Phrase
     verb: Verb
     tense: Tense
     negative: bool = False
-    recipient: Phrase | None = None  # a dative object beside the other one
-    object: Phrase | None = None  # the one object of most verbs
+    recipient: Phrase | None = None  # a dative object in addition to `object`
+    object: Phrase | None = None  # the only object of most verbs
     predicate: Wording | None = None  # what "be" says of the subject: "very old", "sehr alt"
     frequency: Wording | None = None  # an adverb that English puts before the verb: "often"
     manner: Wording | None = None
-    goal: Wording | None = None  # the place that the verb cannot do without: where to, or where
+    goal: Wording | None = None  # the place that the verb requires: where to, or where
     company: Wording | None = None  # "with her dog"
-    place: Wording | None = None  # any other
+    place: Wording | None = None  # any other place
     time: Wording | None = None
-    fronted: bool = False  # whether the time stands first
-    lasting: bool = False  # whether it has no time
-    told: Wording | None = None  # a clause that the verb reports, after its conjunction
+    fronted: bool = False  # whether the time comes first
+    lasting: bool = False  # whether it describes a permanent state, which takes no time
+    told: Wording | None = None  # a subordinate clause at the end, such as a reported one, with its conjunction
 
     # ------------------------------------------------------------------------------------------------- English
 
     def english(self, question: bool = False, gap: bool = False) -> str:
-        """[time] subject [auxiliary] [not] [often] verb objects goal manner company place [time].
+        """Make the tree: [time] subject [auxiliary] [not] [often] verb objects goal manner company place [time].
 
-        A `gap` has no subject: who it is has been said.
+        With `gap` the subject is left out, as in a relative clause about it.
         """
         auxiliary, main = self._english_verb(question or self.negative)
         negation = "not" if self.negative else ""
@@ -80,7 +80,7 @@ class Clause:
         return bracket("SQ" if question else "S", *start, *rest)
 
     def _english_verb(self, needs_auxiliary: bool) -> tuple[str, str]:
-        """The auxiliary, or "", and the rest of the verb; negation and questions need an auxiliary."""
+        """Return the auxiliary, or "", and the rest of the verb; negation and questions need an auxiliary."""
         verb, person, tense, modal = self.verb.english, self.subject.person, self.tense.name, self.tense.modal
         if modal and modal.is_auxiliary:
             return modal.english.finite(tense, person), f"{modal.english.rest} {verb.base}".lstrip()
@@ -112,7 +112,7 @@ class Clause:
     # -------------------------------------------------------------------------------------------------- German
 
     def german(self, order: Order) -> str:
-        """The clause with its finite verb `order`; a relative clause of the object follows at the end."""
+        """Make the clause with its finite verb first, second or last; a relative clause of the object is at the end."""
         finite, rest = self._german_verb(order)
         subject = [self.subject.german["nominative"]]
         if self.subject.relative:
@@ -133,7 +133,7 @@ class Clause:
         return " ".join(filter(None, words))
 
     def _german_verb(self, order: Order) -> tuple[str, str]:
-        """The finite form, and what closes the clause."""
+        """Return the finite form, and the part of the verb that ends the clause."""
         verb, tense, person = self.verb.german, self.tense, self.subject.person
         if tense.modal:
             return tense.modal.german[tense.name][person], verb.infinitive
@@ -145,7 +145,7 @@ class Clause:
         return (verb.prefix + finite, "") if order == "last" else (finite, verb.prefix)
 
     def _middle_field(self) -> list[str]:
-        """Between the parts of the verb: pronouns, time, what is known, "nicht", how, what is new, where."""
+        """List what is between the parts of the verb: pronouns, time, known, "nicht", manner, new, place."""
         preposition, case = self.verb.object_case
         pronouns: list[str] = []
         known: list[str] = []
@@ -177,14 +177,14 @@ def _german(*parts: Wording | None) -> list[str]:
 
 
 def subordinate(conjunction: Wording, clause: Clause) -> Wording:
-    """ "because he works", "weil er arbeitet"."""
+    """Make a subordinate clause: "because he works", "weil er arbeitet"."""
     return Wording(
         bracket("SBAR", conjunction.english, clause.english()), f"{conjunction.german} {clause.german('last')}"
     )
 
 
 def relative_clause(pronoun: Phrase, clause: Clause) -> Wording:
-    """What is told of a noun: `clause` has its subject replaced by `pronoun`, or lacks the object that its verb takes.
+    """Make a relative clause. `pronoun` is the subject of `clause`, or else its missing object.
 
     "who sleeps", "der schläft"; "that he waits for", "auf den er wartet".
     """
@@ -198,18 +198,18 @@ def relative_clause(pronoun: Phrase, clause: Clause) -> Wording:
 
 
 def write_sentence(english: str, german: str, mark: str = ".") -> Pair:
-    """The English tree and the German line: a capital, commas in their places, and a mark at the end."""
+    """Finish the English tree and the German line: a capital letter, commas joined to words, and a mark at the end."""
     line = german.replace(" ,", ",").replace(",,", ",").rstrip(",")
     return close_sentence(english, mark), f"{line[0].upper()}{line[1:]}{mark}"
 
 
 def statement(clause: Clause) -> Pair:
-    """ "Yesterday the man called me.", "Gestern rief der Mann mich an."."""
+    """Make a statement: "Yesterday the man called me.", "Gestern rief der Mann mich an."."""
     return write_sentence(clause.english(), clause.german("second"))
 
 
 def question(clause: Clause, asked: Wording | None = None) -> Pair:
-    """ "Why did the man call me?", "Warum rief der Mann mich an?"; nothing is `asked` for yes or no."""
+    """Make a question: "Why did the man call me?", "Warum rief der Mann mich an?"; without `asked` a yes-no one."""
     ours, theirs = clause.english(question=True), [*_german(asked), clause.german("first")]
     if asked:
         ours = bracket("SBARQ", bracket("WHADVP", asked.english), ours)
@@ -217,9 +217,9 @@ def question(clause: Clause, asked: Wording | None = None) -> Pair:
 
 
 def with_subordinate(main: Clause, conjunction: Wording, clause: Clause, first: bool = False) -> Pair:
-    """ "The man is tired because he works.", "Der Mann ist müde, weil er arbeitet."; or the subordinate clause `first`.
+    """Make a sentence such as "The man is tired because he works.", "Der Mann ist müde, weil er arbeitet.".
 
-    Then the German main verb follows it at once. English has a comma only there.
+    If the subordinate clause is `first`, the German main verb follows it, and English has a comma.
     """
     because = subordinate(conjunction, clause)
     if first:
@@ -229,7 +229,7 @@ def with_subordinate(main: Clause, conjunction: Wording, clause: Clause, first: 
 
 
 def compound(first: Clause, coordinator: Wording, second: Clause) -> Pair:
-    """ "The man works, but the dog sleeps.", "Der Mann arbeitet, aber der Hund schläft."."""
+    """Join two clauses: "The man works, but the dog sleeps.", "Der Mann arbeitet, aber der Hund schläft."."""
     return write_sentence(
         bracket("S", first.english(), coordinator.english, second.english()),
         f"{first.german('second')} {coordinator.german} {second.german('second')}",
@@ -237,9 +237,9 @@ def compound(first: Clause, coordinator: Wording, second: Clause) -> Pair:
 
 
 def existence(verb: Verb, tense: str, what: Phrase, where: Wording, where_first: bool) -> Pair:
-    """ "There is an old bridge in the village.", "Es gibt eine alte Brücke im Dorf.".
+    """Make "There is an old bridge in the village.", "Es gibt eine alte Brücke im Dorf.".
 
-    "Be" agrees with what there is; "es gibt" never changes, and takes the accusative.
+    "Be" agrees with the bridge; "es gibt" has the same form for singular and plural, and takes the accusative.
     """
     be, finite = BE[tense][what.person], verb.german.finite[tense][2]
     ours, theirs, there = what.english_tree("nominative"), what.german["accusative"], bracket("NP", "there")

@@ -1,4 +1,4 @@
-"""Drawing clauses: what happens, in which tense, and what else is said about it."""
+"""Draw clauses at random: the verb, its tense, its objects and its adverbials."""
 
 from dataclasses import replace
 from random import Random
@@ -16,13 +16,13 @@ FRAMES = {
     "accusative": 42, "alone": 16, "copula": 10, "going": 9, "giving": 8, "staying": 8, "prepositional": 7, "dative": 7,
     "placing": 4,
 }  # fmt: skip
-"""How often a clause is built around each kind of verb."""
+"""The relative frequency of each kind of verb."""
 
 TENSES = {"present": 30, "past": 30, "perfect": 18, "modal": 14, "future": 10, "progressive": 7}
 EVERY_TENSE = frozenset(TENSES)
 FOR_RELATIVES = frozenset({"present", "past", "perfect", "modal"})
 
-PAST_MODAL = 0.2  # of the past of living things: "wanted to", "had to"
+PAST_MODAL = 0.2  # the share of past clauses about living things with a modal: "wanted to", "had to"
 NEGATIVE = 0.13
 TIME, FRONTED = 0.4, 0.5
 FREQUENCY, MANNER, COMPANY, PLACE, BESIDE = 0.15, 0.1, 0.1, 0.22, 0.2
@@ -35,7 +35,7 @@ _FREE = frozenset({"room", "building", "town", "nature", "street"})
 
 
 class ClauseDrawer(PhraseDrawer):
-    """Draws clauses around what has been settled about them."""
+    """Draws clauses, given any of subject, verb and tenses."""
 
     def __init__(self, selection: Selection, random: Random) -> None:
         super().__init__(selection, random)
@@ -62,7 +62,7 @@ class ClauseDrawer(PhraseDrawer):
         verb: Verb | None = None,
         plain: bool = False,
     ) -> Clause:
-        """A clause in one of the `tenses`, about `subject`, with `verb`; if `plain`, without adverbials."""
+        """Draw a clause in one of the `tenses`, with `subject` and `verb` if given; if `plain`, without adverbials."""
         verb = verb or self._verb(tenses, subject)
         if verb.frame == "copula":
             clause = self._description(verb, tenses, subject)
@@ -72,7 +72,7 @@ class ClauseDrawer(PhraseDrawer):
         return self._finish(clause, plain)
 
     def relative(self, head: NounPhrase) -> Wording:
-        """A clause about a noun, which is its subject or its object."""
+        """Draw a relative clause about a noun, which is its subject or its object."""
         pronoun = relative_pronoun(head)
         plain = self.chance(PLAIN_RELATIVE)
         takers = self._takers(head)
@@ -85,7 +85,7 @@ class ClauseDrawer(PhraseDrawer):
         return relative_clause(pronoun, clause)
 
     def weather(self, tenses: Classes) -> Clause:
-        """ "It rains", "es regnet"."""
+        """Draw a clause such as "it rains", "es regnet"."""
         it = replace(self.lexicon.impersonal["n"], classes=frozenset())
         return self._core(self._weather.draw(self.random), it, tenses)
 
@@ -99,7 +99,7 @@ class ClauseDrawer(PhraseDrawer):
         return clause
 
     def _takers(self, head: NounPhrase) -> Pool[Verb]:
-        """The verbs that take a noun as their only object."""
+        """Return the verbs that can have the noun as their only object."""
         if head.classes not in self._takers_of:
             fitting = (verb for verb in self._verbs.items if verb.objects & head.classes)
             frames = ("accusative", "dative", "prepositional")
@@ -116,7 +116,7 @@ class ClauseDrawer(PhraseDrawer):
             return verb
 
     def _tense(self, verb: Verb, subject: Phrase, tenses: Classes) -> Tense:
-        """A tense that goes with it: what lasts has no progressive and no perfect, things have no wishes."""
+        """Draw a tense. Verbs of states have no progressive, perfect or modal; only living subjects have modals."""
         if verb.lasting:
             tenses = tenses - {"progressive", "perfect"} or tenses
         if tenses not in self._tenses:
@@ -133,12 +133,12 @@ class ClauseDrawer(PhraseDrawer):
         return Tense(name)
 
     def _core(self, verb: Verb, subject: Phrase, tenses: Classes) -> Clause:
-        """Subject and verb; where one is changes, although one cannot "be being" there."""
+        """Make a clause of subject and verb. A "staying" verb has no progressive, but its clause can have a time."""
         lasting = verb.lasting and verb.frame != "staying"
         return Clause(subject, verb, self._tense(verb, subject, tenses), lasting=lasting)
 
     def _complete(self, clause: Clause) -> None:
-        """The objects and the place that the verb cannot do without."""
+        """Draw the objects and the place that the verb requires."""
         verb, frame = clause.verb, clause.verb.frame
         if verb.objects:
             clause.object = self.object(verb, clause.subject)
@@ -148,7 +148,7 @@ class ClauseDrawer(PhraseDrawer):
             clause.goal = self.where(self.selection.places[verb], "at" if frame == "staying" else "to")
 
     def _description(self, verb: Verb, tenses: Classes, subject: Phrase | None) -> Clause:
-        """ "X is very old", "X is twenty-one years old"."""
+        """Draw a clause such as "X is very old", "X is twenty-one years old"."""
         if subject is None:
             adjective = self._adjectives.draw(self.random)
             subject = self.described(adjective)
@@ -169,7 +169,7 @@ class ClauseDrawer(PhraseDrawer):
         return Clause(subject, verb, self._tense(verb, subject, tenses), predicate=predicate, lasting=lasting)
 
     def _negate(self, clause: Clause) -> None:
-        """ "nicht", or "kein" with an indefinite object; only where both languages mean the same by it."""
+        """Negate by "nicht", or by "kein" with an indefinite object, if that means the same in both languages."""
         if not clause.subject.definite or (clause.recipient and not clause.recipient.definite):
             return
         thing = clause.object

@@ -1,4 +1,4 @@
-"""Drawing phrases: which noun, which article, which adverb."""
+"""Draw phrases at random: nouns, articles, adjectives and adverbials."""
 
 from random import Random
 
@@ -9,18 +9,18 @@ from etude.data.grammar.words import Adjective, Determiner, Noun, NounPhrase, Ph
 
 PERSON = "person"
 
-PRONOUN, NAME = 0.27, 0.08  # of persons
-PLURAL, ADJECTIVE, OWNER = 0.25, 0.45, 0.06  # of noun phrases
-NUMBER, BARE = 0.25, 0.25  # of plurals
-THE_PLACE = 0.75  # of places
-COUNTED = 0.3  # of times
+PRONOUN, NAME = 0.27, 0.08  # shares of persons
+PLURAL, ADJECTIVE, OWNER = 0.25, 0.45, 0.06  # shares of noun phrases
+NUMBER, BARE = 0.25, 0.25  # shares of plurals
+THE_PLACE = 0.75  # share of places with "the"
+COUNTED = 0.3  # share of times with a number
 
 _REFLEXIVE = {0: {0, 3}, 1: {1, 4}, 2: set(), 3: {0, 3}, 4: {1, 4}, 5: set()}
-"""Whom a subject cannot have as its object: "I see us"."""
+"""Person of a subject -> persons that its object cannot have: "I see us"."""
 
 
 class PhraseDrawer:
-    """Draws phrases that fit their place; `random` is the only source of chance."""
+    """Draws phrases that fit their place; `random` is the only source of randomness."""
 
     def __init__(self, selection: Selection, random: Random) -> None:
         self.lexicon, self.selection, self.random = selection.lexicon, selection, random
@@ -42,33 +42,33 @@ class PhraseDrawer:
         }
 
     def chance(self, share: float) -> bool:
-        """True in that share of all cases."""
+        """Return True with the probability `share`."""
         return self.random.random() < share
 
     def word(self, section: str, company: str = "") -> Wording:
-        """One of the words without inflection; one that goes with `company`, a tense say, where it is given."""
+        """Draw an uninflected word of a section; if `company` is given, such as a tense, one that goes with it."""
         return self._plain[section, company].draw(self.random)
 
     def number(self) -> int:
-        """A number from 2 to 99, small ones more often."""
+        """Draw a number from 2 to 99, small ones more often."""
         return self._numbers.draw(self.random)
 
     def subject(self, verb: Verb) -> Phrase:
-        """Who does what the verb says."""
+        """Draw a subject for a verb."""
         person = self._person() if PERSON in verb.subjects else None
         return person or self.noun_phrase(self.selection.subjects[verb].draw(self.random))
 
     def object(self, verb: Verb, subject: Phrase) -> Phrase:
-        """To whom or what, the subject excepted."""
+        """Draw an object for a verb, other than the subject."""
         person = self._person(subject) if PERSON in verb.objects else None
         return person or self.noun_phrase(self.selection.objects[verb].draw(self.random))
 
     def somebody(self, other: Phrase) -> Phrase:
-        """Any person but `other`."""
+        """Draw any person other than `other`."""
         return self._person(other) or self.noun_phrase(self._persons.draw(self.random))
 
     def noun_phrase(self, noun: Noun, bare: bool = False) -> NounPhrase:
-        """A noun with an article, a number or an owner, and perhaps an adjective, unless it is to stay `bare`."""
+        """Draw an article, a number or an owner for a noun, and perhaps an adjective unless `bare`."""
         plural = noun.plural is not None and "single" not in noun.classes and self.chance(PLURAL)
         adjective = None if bare else self._adjective(noun)
         if noun.classes & self.lexicon.own and self.chance(OWNER):
@@ -81,29 +81,29 @@ class PhraseDrawer:
         return NounPhrase(noun, plural, self._article(noun, plural), adjective=adjective)
 
     def described(self, adjective: Adjective) -> Phrase:
-        """Somebody or something that is said to be so."""
+        """Draw a subject for "is" and an adjective."""
         person = self._person() if PERSON in adjective.classes else None
         return person or self.noun_phrase(self.selection.described[adjective].draw(self.random), bare=True)
 
     def where(self, places: Pool[Noun], way: str = "at") -> Wording:
-        """At, in or on a place; with the way "to" it: accusative, but dative after "zu"."""
+        """Draw a phrase "at", "in" or "on" a place; with the way "to" in the accusative, but dative after "zu"."""
         noun = places.draw(self.random)
         preposition = noun.places[way]
         case = "accusative" if way == "to" and preposition.german != "zu" else "dative"
         return prepositional(preposition, case, self._place(noun))
 
     def beside(self) -> Wording:
-        """Behind a house, under a tree."""
+        """Draw a phrase such as "behind a house", "under a tree"."""
         position, nouns = self._positions.draw(self.random)
         return prepositional(position, "dative", self._place(nouns.draw(self.random)))
 
     def company(self, subject: Phrase) -> Wording:
-        """With, or without, somebody else."""
+        """Draw a phrase such as "with" or "without" somebody else."""
         companion = self.word("companions")
         return prepositional(companion, "dative" if companion.german == "mit" else "accusative", self.somebody(subject))
 
     def time(self, company: str) -> Wording:
-        """When, for a tense: "yesterday", "three days ago", "at ten o'clock"."""
+        """Draw a time that goes with a tense: "yesterday", "three days ago", "at ten o'clock"."""
         if company == "progressive" or company == "perfect" or not self.chance(COUNTED):
             return self.word("times", company)
         few = self._few.draw(self.random)
@@ -116,7 +116,7 @@ class PhraseDrawer:
         return Wording(f"in {ours} {span.english}", f"in {theirs} {span.german}")
 
     def _person(self, other: Phrase | None = None) -> Phrase | None:
-        """A pronoun or a name, or None where a noun says it better."""
+        """Draw a pronoun or a name; or None, so that the caller draws a noun."""
         if self.chance(NAME):
             return self._names.draw(self.random)
         if not self.chance(PRONOUN):
@@ -136,7 +136,7 @@ class PhraseDrawer:
                 return article
 
     def _place(self, noun: Noun) -> NounPhrase:
-        """Most places are known, and one of a kind."""
+        """Make the noun phrase of a place: singular, mostly with "the"."""
         adjective = self._adjective(noun)
         article = self.lexicon.the if self.chance(THE_PLACE) else self._article(noun, False)
         return NounPhrase(noun, determiner=article, adjective=adjective)

@@ -1,4 +1,4 @@
-"""Drawing sentences: statements, questions, and the ways that clauses go together."""
+"""Draw sentences at random: statements, questions, and combinations of clauses."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,12 +15,12 @@ from etude.data.grammar.words import Classes, NounPhrase, Phrase, Wording
 
 PLAIN_MAIN, PLAIN_SUBORDINATE = 0.6, 0.75
 SUBORDINATE_FIRST = 0.35
-RAIN, SAME_SUBJECT, SAME_THING = 0.06, 0.4, 0.5  # what a subordinate clause is about, where it can
-ABOUT_OBJECT = 0.5  # of relative clauses
-ASKED = 0.45  # of questions begin with "why", "when" or "where"
-WHETHER = 0.3  # of reports
+RAIN, SAME_SUBJECT, SAME_THING = 0.06, 0.4, 0.5  # what a subordinate clause is about, if it can be
+ABOUT_OBJECT = 0.5  # the share of relative clauses about the object
+ASKED = 0.45  # the share of questions with "why", "when" or "where"
+WHETHER = 0.3  # the share of reports with "whether"
 PLACE_FIRST = 0.4
-NONE = 0.2  # of statements of existence deny it
+NONE = 0.2  # the share of statements of existence that are negative
 
 TOLD = frozenset({"present", "past", "perfect", "future", "modal"})
 PAST = frozenset({"past"})
@@ -28,7 +28,7 @@ REPORTED = frozenset({"present", "past"})
 
 
 class SentenceDrawer(ClauseDrawer):
-    """An endless stream of sentences; the same state of `random` draws the same ones."""
+    """Draws an endless stream of sentences; the same state of `random` gives the same ones."""
 
     def __init__(self, selection: Selection, random: Random) -> None:
         super().__init__(selection, random)
@@ -60,7 +60,7 @@ class SentenceDrawer(ClauseDrawer):
         self._inventory = Pool([(self._outdoors, met_there), (indoors, kept_there)])
 
     def sentence(self) -> Pair:
-        """The next one: its English tree, and the German line."""
+        """Draw the next sentence: an English tree and a German line."""
         return self._kinds.draw(self.random)()
 
     def _statement(self) -> Pair:
@@ -74,7 +74,7 @@ class SentenceDrawer(ClauseDrawer):
         return statement(clause)
 
     def _described(self) -> Pair:
-        """A statement with a relative clause, where it holds a noun that can have one."""
+        """Draw a statement with a relative clause, if it has a noun that can take one."""
         clause = self.clause(plain=self.chance(PLAIN_MAIN))
         last = clause.object if ends_with_object(clause) else None
         heads = [phrase for phrase in (last, clause.subject) if isinstance(phrase, NounPhrase)]
@@ -90,7 +90,7 @@ class SentenceDrawer(ClauseDrawer):
         return question(clause, asked)
 
     def _asked(self, clause: Clause) -> Wording:
-        """The word for what the clause leaves open, taken out of it."""
+        """Draw an interrogative, and remove from the clause what it asks for."""
         if clause.negative or clause.predicate or self.chance(0.3):
             return self._why
         if clause.time is None and self.chance(0.5) and clause.tense.name in ("past", "future"):
@@ -111,14 +111,14 @@ class SentenceDrawer(ClauseDrawer):
         return with_subordinate(main, conjunction, other, subordinate_first)
 
     def _fleeting(self, lasting: bool, draw: Callable[[], Clause]) -> Clause:
-        """What is drawn; drawn again if it lasts, unless it may: nobody sleeps before he is tall."""
+        """Draw a clause, again if it describes a permanent state and may not: not "he sleeps before he is tall"."""
         clause = draw()
         while clause.lasting and not lasting:
             clause = draw()
         return clause
 
     def _subordinate(self, main: Clause, tenses: Classes, may_refer: bool) -> Clause:
-        """A clause about the subject of `main`, about its object ("it": "er", "sie", "es"), or about something new."""
+        """Draw a clause about the subject of `main`, about its object ("it": "er", "sie", "es"), or anything new."""
         if self.chance(RAIN):
             return self.weather(tenses)
         subject, verb = None, None
@@ -133,7 +133,7 @@ class SentenceDrawer(ClauseDrawer):
                 return clause
 
     def _pronoun_for(self, phrase: Phrase | None) -> Phrase | None:
-        """The pronoun for somebody or something mentioned before; None for "das Kind", who is "he" or "she"."""
+        """Return the pronoun for a phrase; None for neuter persons such as "das Kind", who may be "he" or "she"."""
         if phrase is None or phrase.is_pronoun:
             return phrase
         is_person = PERSON in phrase.classes
@@ -143,7 +143,7 @@ class SentenceDrawer(ClauseDrawer):
         return replace(pronouns[phrase.gender], classes=phrase.classes)
 
     def _report(self) -> Pair:
-        """ "She knows that he sleeps", "sie weiß, dass er schläft"."""
+        """Draw a sentence such as "She knows that he sleeps.", "Sie weiß, dass er schläft."."""
         doubtful = self.chance(WHETHER)
         verb = (self._asking if doubtful else self._saying).draw(self.random)
         main = self.clause(tenses=REPORTED if verb.lasting else REPORTED | {"perfect"}, verb=verb, plain=True)
@@ -157,7 +157,7 @@ class SentenceDrawer(ClauseDrawer):
         return compound(first, self.word("coordinators"), second)
 
     def _existence(self) -> Pair:
-        """ "There are seven apples in the kitchen."; what there is, is not known yet."""
+        """Draw a sentence such as "There are seven apples in the kitchen."; the apples are always indefinite."""
         where, what = self._inventory.draw(self.random)
         thing = self.noun_phrase(what.draw(self.random))
         if self.chance(NONE):
@@ -171,14 +171,14 @@ class SentenceDrawer(ClauseDrawer):
 
 
 def _sequences(conjunction: Wording) -> Pool[tuple[str, str]]:
-    """The tenses of main and subordinate clause that go together; sorted, since sets have no order of their own."""
+    """Return the pairs of tenses of main and subordinate clause for a conjunction, sorted because sets are not."""
     rules = (rule.partition(">") for rule in sorted(conjunction.goes_with) if ">" in rule)
     sequences = [(before, after) for before, _, after in rules]
     return Pool(sequences, [TENSES[before] * TENSES[after] for before, after in sequences])
 
 
 def ends_with_object(clause: Clause) -> bool:
-    """Whether the English object stands last, so that a relative clause can follow it."""
+    """Whether the English clause ends with its object, so that a relative clause can follow it."""
     after = clause.goal or clause.place or clause.company or clause.manner or (clause.time and not clause.fronted)
     return clause.object is not None and not after and not clause.negative
 
@@ -192,7 +192,7 @@ def _it_is_the_object(clause: Clause) -> bool:
 
 
 def _seems_to_refer(subject: Phrase, clause: Clause) -> bool:
-    """Whether "they" would be taken for things or animals in `clause`, though persons are meant."""
+    """Whether "they", which means persons, could be misread as things or animals in `clause`."""
     several = (phrase for phrase in (clause.subject, clause.object) if phrase and phrase.gender == "plural")
     is_they = subject.is_pronoun and subject.person == THIRD_PLURAL
     return is_they and any(PERSON not in phrase.classes for phrase in several)

@@ -1,4 +1,4 @@
-"""English inflection: the forms that a dictionary leaves out because they follow from the entry.
+"""English inflection: derive the forms of a word from its dictionary entry.
 
 A person is an index into six forms: I, you, he/she/it, we, you (plural), they.
 """
@@ -24,7 +24,7 @@ _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ni
 
 @dataclass(frozen=True, slots=True)
 class EnglishVerb:
-    """The forms of a verb, and the words that come with it."""
+    """The forms of a verb, and its particle or preposition."""
 
     base: str
     third: str
@@ -32,10 +32,10 @@ class EnglishVerb:
     participle: str
     gerund: str
     rest: str  # a particle or preposition, "up", "for", or ""
-    movable: bool  # whether a pronoun stands before the particle: "picks him up"
+    movable: bool  # whether a pronoun comes before the particle: "picks him up"
 
     def finite(self, tense: str, person: int) -> str:
-        """The form for "present" or "past" that goes with a subject."""
+        """Return the form for a tense, "present" or "past", and the person of the subject."""
         if self.base == "be":
             return BE[tense][person]
         if tense == "past":
@@ -44,7 +44,7 @@ class EnglishVerb:
 
     @property
     def hides_tense(self) -> bool:
-        """Whether "they read" may be present or past."""
+        """Whether present and past look the same: "they read"."""
         return self.past == self.base
 
 
@@ -58,26 +58,26 @@ def verb(entry: str) -> EnglishVerb:
 
 
 def auxiliary(entry: str) -> EnglishVerb:
-    """A modal that has no forms but its present and its past: "can/could", "may", "would like to"."""
+    """Inflect a modal, which has only a present and perhaps a past: "can/could", "may", "would like to"."""
     head, _, rest = entry.partition(" ")
     present, _, past = head.partition("/")
     return EnglishVerb(present, present, past, "", "", rest, False)
 
 
 def plural(word: str) -> str:
-    """The regular plural of a noun, which is also how a verb forms its third person."""
+    """Form the regular plural of a noun, and by the same rules the third person of a verb."""
     if _ENDS_IN_CONSONANT_Y.search(word):
         return word[:-1] + "ies"
     return word + ("es" if _ENDS_IN_HISS.search(word) else "s")
 
 
 def article(following: str) -> str:
-    """ "a" or "an", by the letter that the next word begins with."""
+    """Return "a" or "an", by the first letter of the next word."""
     return "an" if following[0] in "aeiou" else "a"
 
 
 def numeral(number: int) -> str:
-    """A number from 1 to 99 in words: "twenty-one"."""
+    """Write a number from 1 to 99 in words: "twenty-one"."""
     if number < 20:
         return _ONES[number]
     tens, ones = divmod(number, 10)

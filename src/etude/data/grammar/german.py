@@ -1,7 +1,7 @@
-"""German inflection: the forms that a dictionary leaves out because they follow from the entry.
+"""German inflection: derive the forms of a word from its dictionary entry.
 
 A person is an index into six forms: ich, du, er/sie/es, wir, ihr, sie. An agreement is what articles and adjectives
-follow: the gender "m", "f" or "n" in the singular, "plural" for all three.
+agree with: the gender "m", "f" or "n" in the singular, "plural" for all genders.
 """
 
 import re
@@ -15,7 +15,7 @@ Forms = dict[tuple[str, str], str]
 
 
 def _paradigm(table: str) -> Forms:
-    """Read the forms by case of each agreement, these between bars; "-" stands for no ending."""
+    """Parse a table of forms by case, with a bar between agreements; "-" is no ending."""
     return {
         (agreement, case): form.replace("-", "")
         for agreement, forms in zip(AGREEMENTS, table.split("|"), strict=True)
@@ -32,7 +32,7 @@ ADJECTIVE_ENDINGS = {
     "weak": _paradigm("e en en | e e en | e e en | en en en"),
     "mixed": _paradigm("er en en | e e en | es es en | en en en"),
 }
-"""By what stands before the adjective."""
+"""Declension, which depends on the word before the adjective -> endings."""
 
 CONTRACTIONS = {
     "in dem": "im", "in das": "ins", "an dem": "am", "an das": "ans",
@@ -55,12 +55,12 @@ _TENS = ["zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "ac
 class GermanVerb:
     """The forms of a verb."""
 
-    prefix: str  # what a main clause splits off: "an" of "anrufen", or ""
-    infinitive: str  # with the prefix, and so the participle
-    participle: str
+    prefix: str  # the separable prefix, such as "an" in "anrufen", or ""
+    infinitive: str  # with the prefix
+    participle: str  # with the prefix
     finite: dict[str, tuple[str, ...]]  # the six forms of "present" and of "past", without the prefix
-    auxiliary: str  # "haben" or "sein", which makes the perfect
-    preposition: tuple[str, str] | None  # and the case, of a prepositional object
+    auxiliary: str  # of the perfect, "haben" or "sein"
+    preposition: tuple[str, str] | None  # (preposition, case) of a prepositional object
 
 
 def verb(entry: str) -> GermanVerb:
@@ -81,7 +81,7 @@ def verb(entry: str) -> GermanVerb:
 
 
 def modal(entry: str) -> dict[str, tuple[str, ...]]:
-    """The forms of "können kann konnte", by tense, or of one mood that is both: "möchte"."""
+    """Inflect a modal, by tense: "können kann konnte"; "möchte" has only the present, with past endings."""
     infinitive, *finite = entry.split()
     if not finite:
         return {"present": preterite(infinitive)}
@@ -92,7 +92,7 @@ def modal(entry: str) -> dict[str, tuple[str, ...]]:
 
 
 def present(infinitive: str, third: str) -> tuple[str, ...]:
-    """The six forms of the present, the vowel change of "du siehst, er sieht" included."""
+    """Form the six persons of the present, including the vowel change of "du siehst, er sieht"."""
     if infinitive in _IRREGULAR_PRESENT:
         return _IRREGULAR_PRESENT[infinitive]
     stem = _stem(infinitive)
@@ -107,7 +107,7 @@ def present(infinitive: str, third: str) -> tuple[str, ...]:
 
 
 def preterite(first: str) -> tuple[str, ...]:
-    """The six forms of the past, from that of the first person."""
+    """Form the six persons of the past from the first."""
     if first[-1] == "e":
         return first, first + "st", first, first + "n", first + "t", first + "n"
     link = "e" if first[-1] in "dtsß" else ""
@@ -116,7 +116,7 @@ def preterite(first: str) -> tuple[str, ...]:
 
 
 def noun(singular: str, weak_ending: str, plural: str | None) -> dict[tuple[bool, str], str]:
-    """(is plural, case) -> form; the weak declension has its ending in every case but the nominative."""
+    """Decline a noun: (is plural, case) -> form. A weak noun has its ending in every case but the nominative."""
     forms = {(False, case): singular + ("" if case == "nominative" else weak_ending) for case in CASES}
     if plural is not None:
         forms |= {(True, case): plural for case in CASES}
@@ -126,7 +126,7 @@ def noun(singular: str, weak_ending: str, plural: str | None) -> dict[tuple[bool
 
 
 def determiner(stem: str, declension: str) -> Forms:
-    """The forms of an article-like word: "der"; "ein", "mein", "kein" (mixed); "dies", "jed", "viel"."""
+    """Decline a determiner, given its stem: "der"; "ein", "mein", "kein" (mixed); "dies", "jed", "viel"."""
     if stem == "der":
         return DEFINITE
     endings = EIN_ENDINGS if declension == "mixed" else STRONG_ENDINGS
@@ -134,7 +134,7 @@ def determiner(stem: str, declension: str) -> Forms:
 
 
 def numeral(number: int) -> str:
-    """A number from 1 to 99 in words: "einundzwanzig"."""
+    """Write a number from 1 to 99 in words: "einundzwanzig"."""
     if number == 1:
         return "eins"
     if number < 13:
@@ -154,7 +154,7 @@ def _with_st(form: str) -> str:
 
 
 def _weak_forms(infinitive: str) -> tuple[str, str, str]:
-    """Third person, past and participle of a weak verb."""
+    """Form the third person, past and participle of a weak verb."""
     stem = _stem(infinitive)
     link = "e" if _NEEDS_E.search(stem) else ""
     ge = "" if _NO_GE.match(infinitive) else "ge"

@@ -1,4 +1,4 @@
-"""The lexicon as a whole, as `lexicon.txt` has it, whose head explains the notation."""
+"""Read the lexicon from `lexicon.txt`, whose first lines explain the notation."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _PLAIN = [
     "degrees", "times", "spans", "frequencies", "manners", "companions", "positions", "conjunctions", "coordinators",
     "reporters", "interrogatives",
 ]  # fmt: skip
-"""The sections of words without inflection."""
+"""The sections of uninflected words."""
 _GENDER = {"der": "m", "die": "f", "das": "n"}
 _PERSON = {"1 singular": 0, "2 singular": 1, "3 singular": 2, "1 plural": 3, "2 plural": 4, "3 plural": 5}
 _WIDTH = 5  # columns
@@ -23,7 +23,7 @@ Columns = list[str]
 
 @cache
 def shipped() -> "Lexicon":
-    """The lexicon of `lexicon.txt`."""
+    """Read the lexicon that is shipped with this package."""
     return Lexicon(files(__package__).joinpath("lexicon.txt").read_text(encoding="utf-8"))
 
 
@@ -32,10 +32,10 @@ class Lexicon:
 
     Attributes:
         the, a: the two articles
-        negations: what becomes of "a" under negation ("not ... a", German "kein"), and "no"
-        impersonal: "it", by the German gender of what it stands for
-        own: the classes of what people call theirs
-        plain: section -> words without inflection
+        negations: "a" under negation ("not ... a", German "kein"), and "no"
+        impersonal: "it", by the German gender of the noun that it refers to
+        own: the classes of nouns that can have an owner
+        plain: section -> uninflected words
     """
 
     def __init__(self, text: str) -> None:
@@ -68,11 +68,11 @@ class Lexicon:
         }
 
     def verbs_of(self, frame: str) -> list[Verb]:
-        """The verbs of one section."""
+        """Return the verbs of one section."""
         return [verb for verb in self.verbs if verb.frame == frame]
 
     def _entries(self, kind: str) -> Iterator[tuple[str, int, Columns]]:
-        """(rest of the header, rank in the section, columns) for every line in the sections headed `kind ...`."""
+        """Yield (rest of the header, rank in the section, columns) for every line of the sections `[kind ...]`."""
         for header, lines in self._sections.items():
             first, _, rest = header.partition(" ")
             if first == kind:
@@ -80,7 +80,7 @@ class Lexicon:
                     yield rest, rank, columns
 
     def _classes(self, names: str) -> Classes:
-        """The classes that are named, groups resolved."""
+        """Parse names of classes; a group is replaced by its members."""
         return frozenset(member for name in names.split() for member in self._groups.get(name, [name]))
 
     def _noun(self, section: str, rank: int, columns: Columns) -> Noun:
@@ -127,14 +127,14 @@ class Lexicon:
 
 
 def _name(columns: Columns) -> Phrase:
-    """A first name, the same in both languages and all cases."""
+    """Make a first name, which is the same in both languages and all cases."""
     name, gender, *_ = columns
     forms = dict.fromkeys(german.CASES, name)
     return Phrase(forms, forms, english.THIRD_SINGULAR, gender)
 
 
 def _pronoun(columns: Columns) -> Phrase:
-    """Forms by case, "|" for a space within one; then person, number and gender."""
+    """Parse a pronoun: its forms by case, with "|" for a space within a form; then person, number and gender."""
     ours, theirs = (
         {case: form.replace("|", " ") for case, form in zip(german.CASES, column.split(), strict=True)}
         for column in columns[:2]
@@ -144,7 +144,7 @@ def _pronoun(columns: Columns) -> Phrase:
 
 
 def _determiner(columns: Columns) -> Determiner:
-    """ "this/these ; dies weak ; definite"; "-" where English has no such number."""
+    """Parse a determiner: "this/these ; dies weak ; definite"; "-" if English has no form for a number."""
     ours, theirs, features, *_ = columns
     singular, plural = (None if form == "-" else form for form in ours.split("/"))
     stem, declension = theirs.split()

@@ -1,8 +1,8 @@
-"""Which word may stand where.
+"""Which words may fill which slots of a sentence.
 
-A place in a sentence, such as the object of "buy", is open to some classes of nouns. The grammar is unambiguous
-although its words are not: a place is closed to a noun if the same English word would fit there in another sense. One
-never "sees" a bat; but whoever feeds one, or repairs it, tells us which it is, however far away the verb stands.
+A slot, such as the object of "buy", takes nouns of some classes. The grammar is unambiguous although its words are not:
+a slot does not take a noun if the same English word would fit there in another sense. So nobody "sees" a bat; but one
+can feed or repair it, and then the verb shows which sense is meant, however far away it is.
 """
 
 from collections import defaultdict
@@ -17,12 +17,12 @@ Word = TypeVar("Word", Noun, Adjective, Verb)
 
 
 class Selection:
-    """What may be said of what, by frequency.
+    """The words that fit each slot, weighted by frequency.
 
     Attributes:
-        subjects, objects, places: verb -> the nouns that may be its subject, its object, the place it leads to
-        described: adjective -> the nouns of which "is" may say it
-        adjectives: classes of a noun -> the adjectives that may stand before it
+        subjects, objects, places: verb -> the nouns that may be its subject, its object, its place
+        described: adjective -> the nouns that may be the subject of "is" and this adjective
+        adjectives: classes of a noun -> the adjectives that may precede it
     """
 
     def __init__(self, lexicon: Lexicon) -> None:
@@ -44,7 +44,7 @@ class Selection:
         self.adjectives = {kind: weighted(a for a in lexicon.adjectives if a.classes & kind) for kind in kinds}
 
     def nouns(self, classes: Classes, *rivals: Classes) -> Pool[Noun]:
-        """The nouns for a place open to `classes`, without those that have another sense in `classes` or `rivals`."""
+        """Return the nouns for a slot that takes `classes`, but none with another sense in `classes` or `rivals`."""
         heard = classes.union(*rivals)
         senses = defaultdict(set)
         for noun in self.lexicon.nouns:
@@ -54,15 +54,15 @@ class Selection:
         return weighted(noun for noun in fitting if len(senses[noun.english]) == 1)
 
     def locations(self, classes: Classes, *rivals: Classes) -> Pool[Noun]:
-        """Those of `nouns` at, in or on which something can be."""
+        """Return the nouns as `nouns` does, but only those that can be a place."""
         return weighted(noun for noun in self.nouns(classes, *rivals).items if noun.places)
 
     def unmistakable(self, *classes: str) -> Pool[Noun]:
-        """The nouns of these classes whose English word has one sense only."""
+        """Return the nouns of these classes whose English word has only one sense."""
         return self.nouns(frozenset(classes), *(noun.classes for noun in self.lexicon.nouns))
 
 
 def weighted(words: Iterable[Word]) -> Pool[Word]:
-    """Words, each as often as its rank in its section says."""
+    """Make a pool of words, weighted by their rank in their section."""
     items = list(words)
     return Pool(items, [word.weight for word in items])

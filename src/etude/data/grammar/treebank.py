@@ -1,8 +1,8 @@
-"""The embedded treebank: English sentences of the grammar and the trees that they were derived by.
+"""The embedded treebank: English sentences of the grammar, with the trees that they were derived by.
 
-The source is the words, punctuation apart; the target their tree as one line (`etude.data.trees`). Words do not
-determine it by themselves: "that" begins a relative clause or a report, "when" a question or a subordinate clause, and
-how many brackets close together is told by what was opened long before.
+The source is the tokenised sentence; the target is its tree on one line (`etude.data.trees`). Single words do not
+determine the tree: "that" begins a relative clause or a report, "when" a question or a subordinate clause, and the
+number of brackets that close together depends on brackets that were opened long before.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,15 +14,15 @@ from etude.data.grammar import VERSION, GrammarCorpus
 from etude.data.grammar.brackets import leaves
 
 TREES_VERSION = 1
-"""Of the trees. Raise it when a change of the grammar changes one and no sentence."""
+"""The version of the trees. Increase it when a change of the grammar changes a tree, but no sentence."""
 
 _TAGS = {",": ",", ".": ".", "?": "."}
 
 
 class Treebank(GrammarCorpus):
-    """The sentences of the grammar of the same seed, parsed; behind them `silver` times as many with silver trees.
+    """The sentences of a `GrammarCorpus` with the same seed, with trees; then `silver` times as many with silver trees.
 
-    Those stand for the trees of an automatic parser: a constituent is missing from them with the probability
+    Silver trees imitate the output of an automatic parser: each constituent is missing with the probability
     `silver_errors`.
     """
 
@@ -48,22 +48,22 @@ class Treebank(GrammarCorpus):
         self.gold, self.silver_errors = train_pairs, silver_errors
 
     def _fingerprint(self, splits: Sequence[str]) -> str:
-        """A hash of seed, sizes, and the versions of sentences and trees."""
+        """Hash the seed, the sizes and the versions of sentences and trees."""
         silver = [self.gold, self.silver_errors] if self.gold < self.sizes["train"] else []
         return digest([VERSION, TREES_VERSION, self.seed, {split: self.sizes[split] for split in splits}, *silver])
 
     def pairs(self, split: str) -> Iterator[Pair]:
-        """Words and tree of each sentence that belongs to `split`; gold trees come before silver ones."""
+        """Yield the words and the tree of each sentence of a split; gold trees come before silver ones."""
         for index, (tree, _) in enumerate(self.derivations(split)):
             is_silver = split == "train" and index >= self.gold
             yield " ".join(leaves(tree)), linear(tree, self.silver_errors if is_silver else 0.0)
 
 
 def linear(tree: str, errors: float = 0.0) -> str:
-    """The line of a tree of the grammar, each constituent but the outermost left out with the probability `errors`."""
+    """Write a tree on one line; each constituent but the outermost is left out with the probability `errors`."""
     random = Random(int.from_bytes(blake2b(tree.encode(), digest_size=8).digest()))
     line: list[str] = []
-    opened: list[str] = []  # labels; "" where one is left out
+    opened: list[str] = []  # labels; "" for a constituent that is left out
     for token in tree.split(" "):
         if token == ")":
             line += [f"){label}"] if (label := opened.pop()) else []

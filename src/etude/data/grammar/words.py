@@ -1,6 +1,6 @@
-"""What the grammar knows of words and phrases: one class for each kind of entry in `lexicon.txt`, with all its forms.
+"""Words and phrases: one class for each kind of entry in `lexicon.txt`, with all its forms.
 
-A phrase gives its words by case, in English too: "he" is nominative, "him" any other.
+A phrase has forms by case, in English too: "he" is the nominative, "him" is any other case.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from etude.data.grammar.english import THIRD_PLURAL, THIRD_SINGULAR, EnglishVerb
 from etude.data.grammar.german import CASES, Forms, GermanVerb
 
 Classes = frozenset[str]
-"""The classes of things that a word belongs to ("animal"), applies to or takes; or tenses that it goes with."""
+"""Classes of things ("animal") that a word belongs to, applies to or takes; or tenses that it goes with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """Words that never change, and what they go with: tenses, or classes of nouns. English phrases have brackets."""
+    """Uninflected words, and what they go with: tenses, or classes of nouns. English phrases have brackets."""
 
     english: str
     german: str
@@ -33,7 +33,7 @@ class Noun:
     german: Mapping[tuple[bool, str], str]  # (is plural, case) -> form
     gender: str
     classes: Classes
-    places: Mapping[str, Wording]  # prepositions: "at" ("an") of what is there, "to" ("zu") of what goes there
+    places: Mapping[str, Wording]  # "at" -> the preposition for being there, "to" -> the one for going there
     weight: float
 
 
@@ -43,23 +43,23 @@ class Verb:
 
     english: EnglishVerb
     german: GermanVerb
-    frame: str  # the section it stands in
+    frame: str  # its section in the lexicon
     subjects: Classes
     objects: Classes
     places: Classes
-    lasting: bool  # a state, which has no progressive
-    deliberate: bool  # done in some manner
+    lasting: bool  # whether it is a state, which has no progressive
+    deliberate: bool  # whether it can have an adverb of manner
     weight: float
 
     @property
     def object_case(self) -> tuple[str, str]:
-        """(preposition or "", case) of the object in German."""
+        """The (preposition or "", case) of the object in German."""
         return self.german.preposition or ("", "dative" if self.frame == "dative" else "accusative")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Modal:
-    """A modal, in English an auxiliary or a verb; in German the six forms of "present" and perhaps of "past"."""
+    """A modal: in English an auxiliary or a verb; in German six forms of "present" and perhaps of "past"."""
 
     english: EnglishVerb
     is_auxiliary: bool
@@ -68,7 +68,7 @@ class Modal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjective:
-    """An adjective; in German the form of the predicate, without ending, and the stem that takes the endings."""
+    """An adjective; in German the predicative form, which has no ending, and the stem that takes endings."""
 
     english: str
     predicate: str
@@ -80,47 +80,47 @@ class Adjective:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Determiner:
-    """An article or what stands in its place."""
+    """An article, or a word in its place."""
 
-    singular: str | None  # in English; None where it has no such number, "" where English says nothing
+    singular: str | None  # in English; None if it has no singular, "" if English has no word
     plural: str | None
     german: Forms
-    declension: str  # that of the adjective that follows in German
-    definite: bool  # whether it points to something known
+    declension: str  # of a following adjective in German
+    definite: bool  # whether it refers to something known
     possessive: bool
     negative: bool  # whether it is German "kein", so that the clause needs no "nicht"
 
 
 @dataclass(eq=False)
 class Phrase:
-    """What can be a subject or an object: a pronoun or a name as it stands, or a `NounPhrase`."""
+    """A subject or an object: a pronoun, a name, or a `NounPhrase`."""
 
     english: Mapping[str, str]  # case -> words, without the relative clause
     german: Mapping[str, str]
-    person: int  # the index of the verb form that goes with it
-    gender: str  # what a German pronoun that refers to it agrees with: "m", "f", "n" or "plural"
+    person: int  # the index of the verb form that agrees with it
+    gender: str  # the agreement of a German pronoun that refers to it: "m", "f", "n" or "plural"
     classes: Classes = frozenset({"person", "adult"})
-    is_pronoun: bool = False  # so that German hurries it to the front
-    definite: bool = True  # whether it names something known, so that German "nicht" may follow it
-    negative: bool = False  # whether it says "kein" itself
-    relative: Wording | None = None  # a clause that describes it; it stands where the clause around it wants it
+    is_pronoun: bool = False  # in German, pronouns come early in the clause
+    definite: bool = True  # whether it refers to something known; German "nicht" follows only such objects
+    negative: bool = False  # whether it has "kein"
+    relative: Wording | None = None  # a relative clause; the surrounding clause places it
 
     def english_tree(self, case: str) -> str:
-        """ "(NP the dog )", "(NP (NP the dog ) (SBAR (WHNP that ) (S ... ) ) )"."""
+        """Make the tree: "(NP the dog )", "(NP (NP the dog ) (SBAR (WHNP that ) (S ... ) ) )"."""
         words = bracket("NP", self.english[case])
         return bracket("NP", words, self.relative.english) if self.relative else words
 
 
 class NounPhrase(Phrase):
-    """ "these two old dogs", "Anna's book", "cold water".
+    """A noun phrase such as "these two old dogs", "Anna's book", "cold water".
 
     Args:
         noun: the head
-        plural: whether there are several
-        determiner: None where a number, an owner or nothing stands in its place
-        owner: whose it is
-        number: how many, 0 where it is not said
-        adjective: what it is like
+        plural: whether it is plural
+        determiner: None if there is a number, an owner or nothing in its place
+        owner: the possessor
+        number: a numeral, 0 for none
+        adjective: before the noun
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class NounPhrase(Phrase):
         )
 
     def _english(self) -> str:
-        """Determiner, number, adjective, noun."""
+        """Join determiner or owner, number, adjective and noun."""
         words = [english.numeral(self.number)] if self.number else []
         if self.adjective:
             words.append(self.adjective.english)
@@ -159,7 +159,7 @@ class NounPhrase(Phrase):
         return " ".join([first, *words] if first else words)
 
     def _german(self, gender: str, case: str) -> str:
-        """The same order; the adjective's ending depends on what stands before it."""
+        """Join them in the same order; the adjective's ending depends on the word before it."""
         words = []
         declension = "strong"
         if self.owner:
@@ -176,7 +176,7 @@ class NounPhrase(Phrase):
 
 
 def relative_pronoun(head: Phrase) -> Phrase:
-    """ "who" for persons as subjects, else "that"; German repeats gender and number of the head: "der", "denen"."""
+    """Make a relative pronoun: "who" for persons as subjects, else "that"; in German it agrees with the head."""
     who = "who" if "person" in head.classes else "that"
     return Phrase(
         english=dict.fromkeys(CASES, "that") | {"nominative": who},
@@ -188,7 +188,7 @@ def relative_pronoun(head: Phrase) -> Phrase:
 
 
 def prepositional(wording: Wording, case: str, phrase: Phrase) -> Wording:
-    """A preposition and a phrase: "in the garden", "im Garten"; with "der", "das" or "dem" it may become one word."""
+    """Join a preposition and a phrase: "in the garden", "im Garten"; some German articles contract with it."""
     article, space, rest = phrase.german[case].partition(" ")
     both = f"{wording.german} {article}"
     ours = bracket("PP", wording.english, phrase.english_tree(case))

@@ -1,1 +1,1 @@
-"""What was measured of a study with layers: tables, log-log plots, and a page of both. Needs no torch."""
+"""Reports on the measured costs of single layers: tables, log-log plots, and an HTML page of both. Needs no torch."""

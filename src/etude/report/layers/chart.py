@@ -1,4 +1,4 @@
-"""What each layer costs, drawn: log-log plots as SVG."""
+"""Draw the cost of each layer as log-log plots in SVG."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,10 +10,10 @@ from etude.runs.measurements import Found
 from etude.studies.measured import MeasuredStudy
 
 _WIDTH, _HEIGHT = 330, 250  # of a panel
-_LEGEND = 30  # its height
+_LEGEND = 30  # height of the legend
 _LEFT, _TOP, _INNER_WIDTH, _INNER_HEIGHT = 52, 30, 262, 176
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444")  # Okabe and Ito's
-# A page's own colours, light and dark; by itself the picture is light.
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444")  # Okabe and Ito's palette
+# The colours of the page around it, light or dark; a picture on its own is light.
 _STYLE = (
     "<style>.layers rect{fill:var(--paper,#fff)}.layers text{fill:var(--ink,#1d1d1b)}"
     ".layers .grid{stroke:var(--rule,#ddd)}.layers :is(line,polyline).dashed{stroke-dasharray:5 4}</style>"
@@ -24,7 +24,7 @@ Points = list[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Panel:
-    """One plot: a line for each name."""
+    """One plot, with a line for each name."""
 
     title: str
     axis: str
@@ -32,7 +32,7 @@ class Panel:
 
 
 def draw_layers(study: MeasuredStudy, kept: Mapping[str, Found]) -> str:
-    """FLOPs, time and memory over n, d and k or r, and operations and paths over n and k or r: one SVG."""
+    """Draw FLOPs, time and memory over n, d and k or r, operations over n, and paths over n and k or r, in one SVG."""
     most = {size: max(study.sizes[size]) for size in "nd"}
     costs: dict[str, Callable[[Found], float]] = {
         "FLOPs, forward": lambda cost: cost["flops"],
@@ -65,7 +65,10 @@ def _lines(
     fixed: Mapping[str, int],
     value: Callable[[Found], float | None],
 ) -> dict[str, Points]:
-    """A line for each layer, over n, d or its own k or r: sizes that are not `fixed` are at their first."""
+    """Collect a line for each layer, over n, d, or its own k or r.
+
+    k and r have their first value unless they are `fixed` or on the axis.
+    """
     lines = {}
     for row in study.rows:
         size = symbol_of(row) if along == "k, r" else along
@@ -80,7 +83,7 @@ def _lines(
 
 
 def draw(panels: Sequence[Panel], columns: int = 3) -> str:
-    """The panels, below a line that says which layer is which."""
+    """Draw the panels below a legend."""
     rows = -(-len(panels) // columns)
     names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
     looks = {name: _look(i) for i, name in enumerate(names)}
@@ -99,7 +102,7 @@ def draw(panels: Sequence[Panel], columns: int = 3) -> str:
 
 
 def _panel(panel: Panel, looks: dict[str, str]) -> Iterable[str]:
-    """Axes from the least to the largest power that holds all points, of two along and of ten upwards."""
+    """Draw one panel; the axes end at powers of two (x) and of ten (y)."""
     xs, ys = zip(*(point for line in panel.lines.values() for point in line), strict=True)
     left, right = math.floor(math.log2(min(xs))), max(math.ceil(math.log2(max(xs))), math.floor(math.log2(min(xs))) + 1)
     low = math.floor(math.log10(min(ys)))
@@ -131,7 +134,7 @@ def _panel(panel: Panel, looks: dict[str, str]) -> Iterable[str]:
 
 
 def _look(place: int) -> str:
-    """The look of a line; every other is dashed, so that one shows below it."""
+    """Return the style of a line; every other line is dashed, so that a line below it remains visible."""
     dashed = ' class="dashed"' * (place % 2)
     return f'stroke="{_COLOURS[place % len(_COLOURS)]}" stroke-width="2"{dashed}'
 

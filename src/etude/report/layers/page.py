@@ -1,4 +1,4 @@
-"""A page of what was measured of the layers: tables and plots, in light and dark. It runs no script and asks nobody."""
+"""An HTML page of the measured layers: tables and plots, in light and dark. It has no script and loads nothing."""
 
 from collections.abc import Mapping
 from html import escape
@@ -14,7 +14,7 @@ _STYLE = Path(render.__file__).parent / "html" / "page.css"
 
 
 def document(study: MeasuredStudy, kept: Mapping[str, Found]) -> str:
-    """The page as text."""
+    """Render the page."""
     title = escape(study.title)
     notes_html = "\n".join(f"<p>{escape(note)}</p>" for note in notes(study, kept))
     return f"""<!doctype html>

@@ -1,4 +1,4 @@
-"""What was measured of the layers, as tables of text: for a terminal and for a page."""
+"""Tables of the measured layers as text, for the terminal and for the HTML page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text; one that names a layer begins what is said of it."""
+    """Rows of text. Only the first row of a layer names it."""
 
     title: str
     headers: list[str]
@@ -22,7 +22,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Fit:
-    """The exponents of one cost of a layer, beside those that theory expects; None where it expects nothing."""
+    """The fitted exponents of one cost of a layer, and the expected ones; None if theory expects nothing."""
 
     of: str
     where: str
@@ -31,7 +31,7 @@ class Fit:
 
 
 def fits(row: Row, found: Found) -> Iterator[Fit]:
-    """The exponents of everything that was found of a layer."""
+    """Yield the exponents of every measured cost of a layer."""
     for where, points in found["flops"].items():
         yield Fit("FLOPs", where, row.flops[where], _fit(points, "flops"))
     seconds = [one | {"seconds": one["forward"] + one["backward"]} for one in found["costs"]]
@@ -43,7 +43,7 @@ def fits(row: Row, found: Found) -> Iterator[Fit]:
 
 
 def make_tables(study: MeasuredStudy, kept: Mapping[str, Found]) -> list[Table]:
-    """Exponents beside the paper's O(.), costs at the largest n and d, and chains and paths over n."""
+    """Make three tables: exponents beside the paper's O(.), costs at the largest n and d, chains and paths over n."""
     rows = [row for row in study.rows if row.name in kept]
     n, d = max(study.sizes["n"]), max(study.sizes["d"])
     ns = ", ".join(map(str, study.sizes["n"]))
@@ -67,7 +67,7 @@ def make_tables(study: MeasuredStudy, kept: Mapping[str, Found]) -> list[Table]:
 
 
 def notes(study: MeasuredStudy, kept: Mapping[str, Found]) -> list[str]:
-    """Where the times were measured, how exponents were fitted, and which layers are missing."""
+    """Say where the times were measured, how exponents were fitted, and which layers are missing."""
     machines = {_format_machine(**found["machine"]) for found in kept.values()}
     typed = f" with {' '.join(study.overrides)}" if study.overrides else ""
     missing = [row.name for row in study.rows if row.name not in kept]
@@ -82,12 +82,12 @@ def notes(study: MeasuredStudy, kept: Mapping[str, Found]) -> list[str]:
 
 
 def symbol_of(row: Row) -> str | None:
-    """The size of a layer's window: k, r, or None."""
+    """Return the symbol of the size of a layer's window: k, r, or None."""
     return next((symbol for symbol in row.symbols if symbol in ("k", "r")), None)
 
 
 def format_exponents(expected: Exponents) -> str:
-    """Write a product of powers as the paper does: `k n d²`, `n / k`, or `1` where nothing varies it."""
+    """Format a product of powers as the paper does: `k n d²`, `n / k`, or `1`."""
     powers = {symbol: expected.get(symbol, 0) for symbol in ("k", "r", "n", "d")}
     above = " ".join(_power(symbol, power) for symbol, power in powers.items() if power > 0)
     below = " ".join(_power(symbol, -power) for symbol, power in powers.items() if power < 0)
@@ -134,7 +134,7 @@ def _path(length: int | None) -> str:
 
 
 def _format(one: Exponent | None) -> str:
-    """With half its interval, where it has one; there is no -0.00."""
+    """Format an exponent, with half its interval if it has one; -0.00 becomes 0.00."""
     if one is None:
         return ""
     return f"{round(one.value, 2) + 0.0:.2f}" + ("" if one.half is None else f" ± {one.half:.2f}")

@@ -1,7 +1,8 @@
-"""The table for a paper: rules of booktabs, none but between groups of arms, scores under the name of their metric.
+"""Render a report's table in LaTeX, with booktabs rules between groups of arms and scores grouped by metric.
 
-The file is read with `\\input`. It is as wide as the page, or as one of two columns: what an arm is then shares one
-column of the table, and each metric but the first stands below. What is wider all the same is made smaller.
+The file is for `\\input`. The table is as wide as the page or as one of its two columns. In one column, the changed
+config values of an arm share one table column, and there is a table below the other for each metric. A table that is
+still too wide is scaled down.
 """
 
 import re
@@ -41,17 +42,20 @@ _SPECIAL = {
     **{char: f"$^{{{digit}}}$" for digit, char in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
     **{char: f"$\\{name}$" for char, name in zip("αβγδεηλρστΔ", _GREEK, strict=True)},
 }
-_MARKS = tuple("⁰¹²³⁴⁵⁶⁷⁸⁹§†‡¶")  # with which a note begins that explains a mark
+_MARKS = tuple("⁰¹²³⁴⁵⁶⁷⁸⁹§†‡¶")  # a note that starts with one of these explains a mark
 
 
 def latex(rows: Rows, notes: Notes = "full", columns: int = 2) -> str:
-    """A table with caption, label and notes: all of them, those that explain its marks, or none.
+    """Render a table with caption, label and notes.
 
-    `columns` are those of the paper that it shall span: 2 makes a `table*`, 1 a `table`.
+    Args:
+        rows: the table.
+        notes: "full" for all notes, "short" for those that explain marks and signs, or "none".
+        columns: how many columns of the page it spans: 2 for a `table*`, 1 for a `table`.
     """
     environment, width = ("table", r"\columnwidth") if columns == 1 else ("table*", r"\textwidth")
-    parts = [rows] if columns > 1 else split_by_metric(narrow(rows))  # which stand below each other
-    title = re.sub(r"^Table \d+: ", "", rows.title)  # the paper it goes into counts for itself
+    parts = [rows] if columns > 1 else split_by_metric(narrow(rows))  # one below the other
+    title = re.sub(r"^Table \d+: ", "", rows.title)  # LaTeX numbers the tables of the paper that includes it
     below = [rf"{escape_latex(note)}\par" for note in _choose(rows, notes)]
     if below:
         below = [rf"\begin{{minipage}}{{{width}}}\footnotesize\raggedright", *below, r"\end{minipage}"]
@@ -71,7 +75,7 @@ def latex(rows: Rows, notes: Notes = "full", columns: int = 2) -> str:
 
 
 def _tabular(rows: Rows, width: str) -> list[str]:
-    """Words to the left, numbers to the right; what an arm is, all of it in one column, on several lines."""
+    """Render a `tabular`: words left-aligned, numbers right-aligned, the column `WHAT` wrapped."""
     grouped = any(_letter(row) for row in rows.rows)
     kinds = ["p{2.6cm}" if column.header == WHAT else "l" if column.words else "r" for column in rows.columns]
     return [
@@ -89,7 +93,7 @@ def _tabular(rows: Rows, width: str) -> list[str]:
 
 
 def _choose(rows: Rows, notes: Notes) -> list[str]:
-    """The notes that were asked for. Short ones say what the marks and signs of the table mean."""
+    """Choose the notes to show. Short ones explain the marks and signs of the table."""
     if notes != "short":
         return rows.notes if notes == "full" else []
     cells = [cell for row in rows.rows for cell in row.cells]
@@ -100,12 +104,12 @@ def _choose(rows: Rows, notes: Notes) -> list[str]:
 
 
 def escape_latex(text: str) -> str:
-    """Text that prints as it is: 50 % -> 50 \\%."""
+    """Escape text for LaTeX: 50 % -> 50 \\%."""
     return "".join(_SPECIAL.get(char, char) for char in text)
 
 
 def _header(columns: Sequence[Column]) -> list[str]:
-    """Whose score it is in a second line, below the metric and a rule."""
+    """Render the header: metrics and rules above, and below each metric whose score it is."""
     above, below, rules, place = [], [], "", 1
     for header, group in groupby(columns, key=lambda column: column.header):
         under = list(group)
@@ -121,7 +125,7 @@ def _header(columns: Sequence[Column]) -> list[str]:
 
 
 def _body(rows: Rows, grouped: bool) -> list[str]:
-    """As in the paper, (A) stands before the first of A1, A2, ...; rules part groups, not arms that stand alone."""
+    """Render the rows. As in the paper, (A) precedes the first of A1, A2, ...; rules separate groups of arms."""
     lines: list[str] = []
     before: list[Row] = []
     for _, rows_of_group in groupby(rows.rows, key=lambda row: row.group):
@@ -141,7 +145,7 @@ def _letter(row: Row) -> str:
 
 
 def _cell(cell: str, column: Column) -> str:
-    """A star is raised, and what has one is bold; what an arm is is not spread over the line."""
+    """Render a cell: bold with a raised star if it has one; ragged right in the column `WHAT`."""
     if column.header == WHAT:
         return rf"\raggedright {escape_latex(cell)}"
     if cell.endswith(STAR):
@@ -150,7 +154,7 @@ def _cell(cell: str, column: Column) -> str:
 
 
 def _symbol(header: str) -> str:
-    """A symbol as mathematics, a word as a word: h, d_model and ε_ls are one letter, perhaps with an index."""
+    """Render a header in math mode if it is a symbol, one letter with or without an index: h, d_model, ε_ls."""
     match = re.fullmatch(r"(\w)(?:_(\w+))?", header)
     if not match:
         return escape_latex(header)

@@ -1,4 +1,4 @@
-"""What a report says: rows of cells, and the notes below them. How it looks is decided in `table.py` and `latex.py`."""
+"""The content of a report: rows of cells, and notes. `terminal.py`, `latex.py` and `html/table.py` render it."""
 
 import math
 import re
@@ -25,42 +25,42 @@ class Column:
     """A printed column."""
 
     header: str
-    whose: str = ""  # "ours" beside "paper", "tuned" at its own best, or "Δ", an arm's less the baseline's
-    about_arm: bool = False  # where it says what the arm is
-    words: bool = False  # where it holds words rather than numbers
-    starred: bool = False  # where a number may have a star
-    breaks: bool = False  # before which a table that is too wide is broken
+    whose: str = ""  # "ours", "paper", "tuned" (each arm at its own best value), or "Δ" (arm minus baseline)
+    about_arm: bool = False  # a config value of the arm
+    words: bool = False  # words rather than numbers
+    starred: bool = False  # its numbers may have a star
+    breaks: bool = False  # a table that is too wide is broken before this column
 
 
 @dataclass(frozen=True)
 class Row:
-    """One arm: its cells in the order of the columns."""
+    """The row of one arm: its cells in the order of the columns."""
 
     group: str  # "A" for A1, A2, ...; rules separate the groups
     cells: list[str]
-    run: bool  # whether there is a result
+    run: bool  # whether the arm has a result
 
 
 @dataclass
 class Rows:
-    """A whole table, not yet drawn."""
+    """The content of a table, before rendering."""
 
     name: str  # of the study
     title: str
-    columns: list[Column]  # what each cell of a row is
-    rows: list[Row] = field(default_factory=list)  # one an arm
-    notes: list[str] = field(default_factory=list)  # what the numbers are, what the marks mean, and what diverged
+    columns: list[Column]
+    rows: list[Row] = field(default_factory=list)  # one per arm
+    notes: list[str] = field(default_factory=list)  # on the numbers, the marks, and runs that diverged
     left_out: list[str] = field(default_factory=list)  # which runs were not selected, and why
 
 
 def make_rows(compared: Compared) -> Rows:
-    """The study's table as the paper prints it, filled with what was found."""
+    """Make the study's table, in the layout of the paper, from the comparison of its arms."""
     study = compared.study
     columns, cells = zip(*_columns(compared), strict=True)
     rows = []
     for arm in compared.arms:
         row = [cell(arm) for cell in cells]
-        if not arm.runs:  # in the place of its first score
+        if not arm.runs:  # its state replaces its first score
             row[1 + len(study.columns)] = _state(arm)
         match = re.fullmatch(r"([A-Za-z]+)\d+|([A-Za-z]+)-.+", arm.arm)  # A1; position-rope
         group = match[1] or match[2] if match else arm.arm
@@ -69,13 +69,13 @@ def make_rows(compared: Compared) -> Rows:
 
 
 def _state(arm: ArmResult) -> str:
-    """Where an arm without a score stands."""
+    """Return the state of an arm without a score."""
     failed = all(run.state is State.FAILED for run in arm.unfinished)
     return "diverged" if arm.diverged else "not run" if not arm.unfinished else "failed" if failed else "begun"
 
 
 def _columns(compared: Compared) -> Iterator[tuple[Column, Cell]]:
-    """The columns of a study's table, each with what an arm's cell in it says."""
+    """Yield the columns of a study's table, each with the function that makes an arm's cell."""
     study, marked = compared.study, marks(compared)
     yield Column("arm", words=True), lambda arm: arm.arm + marked[arm.arm]
     configs = [run.config for arm in compared.arms for run in arm.runs]
@@ -93,7 +93,10 @@ def _columns(compared: Compared) -> Iterator[tuple[Column, Cell]]:
 
 
 def _metric_columns(metric: Metric, compared: Compared, ours: str, breaks: bool) -> Iterator[tuple[Column, Cell]]:
-    """Mean and difference, ours and the paper's; of a logarithmic one the difference of logarithms, with both."""
+    """Yield a metric's columns: mean and difference, ours and the paper's.
+
+    For a logarithmic metric the difference is of logarithms, and the paper's is shown too.
+    """
     name, digits = metric.name, metric.digits
     paper = name in compared.study.printed
     header = f"{DELTA} {metric.compared_label}"
@@ -106,7 +109,7 @@ def _metric_columns(metric: Metric, compared: Compared, ours: str, breaks: bool)
         yield Column(header, ours, starred=True), lambda arm: _difference(arm, metric)
     if metric.is_log and paper:
         yield Column(header, "paper"), lambda arm: _papers_difference(arm, metric, compared)
-    if metric.is_log and metric == compared.study.lead:  # each arm at its own best, and whether it is as in the paper
+    if metric.is_log and metric == compared.study.lead:  # each arm at its best value; agreement with the paper
         if compared.tuned:
             tuned = {arm.arm: arm for arm in compared.tuned.arms}
             yield Column(header, "tuned", starred=True), lambda arm: _difference(tuned[arm.arm], metric)
@@ -115,7 +118,7 @@ def _metric_columns(metric: Metric, compared: Compared, ours: str, breaks: bool)
 
 
 def _describe(key: str, compared: Compared) -> Cell:
-    """What the arm is, blank where it is as the baseline."""
+    """Make the function that shows an arm's config value at `key`, blank if it equals the baseline's."""
     base = [value_at(run.config, key) for run in compared.baseline.runs[:1]]
 
     def cell(arm: ArmResult) -> str:
@@ -126,13 +129,13 @@ def _describe(key: str, compared: Compared) -> Cell:
 
 
 def _seeds(arm: ArmResult) -> str:
-    """How many the means are made of: where some diverged, of how many."""
+    """Format the number of seeds in the means; if some diverged, also the number of finished runs: "2 of 3"."""
     finished = len(arm.runs) + len(arm.diverged)
     return f"{len(arm.runs)} of {finished}" if arm.diverged else str(finished or "")
 
 
 def _mean(mean: Mean | None, digits: int) -> str:
-    """The mean, with half of its interval where it has one."""
+    """Format a mean, with half of its interval if it has one."""
     if mean is None:
         return "–"
     half = f" ± {format_fixed(mean.interval.high - mean.value, digits)}" if mean.interval else ""
@@ -140,7 +143,7 @@ def _mean(mean: Mean | None, digits: int) -> str:
 
 
 def _difference(arm: ArmResult, metric: Metric) -> str:
-    """With its sign, and a star where it is more than luck."""
+    """Format the difference from the reference arm, with its sign, and a star if it is significant."""
     found = arm.against.differences.get(metric.name) if arm.against else None
     if found is None:
         return ""
@@ -156,7 +159,7 @@ def _papers_difference(arm: ArmResult, metric: Metric, compared: Compared) -> st
 
 
 def _agrees(arm: ArmResult, compared: Compared) -> str:
-    """Whether a sign or a tie is the paper's; a tie that no test shows, where one could, is open."""
+    """Format whether an arm agrees with the paper: ✓, ✗, or ? for a tie that is within the margin but not shown."""
     point = compared.agreement.points.get(arm.arm) if compared.agreement else None
     if not point:
         return ""

@@ -1,4 +1,4 @@
-"""How a report looks: in a terminal, and in Markdown. What has a star is bold."""
+"""Render a report for the terminal and in Markdown. Cells with a star are bold."""
 
 from dataclasses import dataclass, replace
 
@@ -11,15 +11,15 @@ from rich.text import Text
 from etude.report.render.rows import STAR, Column, Row, Rows
 
 WHAT = "what it is"
-"""The header of the column that all changes of an arm share where there is little room."""
+"""The header of the column that holds all changed config values of an arm in a narrow table."""
 
 
 @dataclass
 class RenderedTable:
     """The table for a terminal, with its notes below.
 
-    Where it is too wide, each arm's changes share one column; where that is too wide, it is broken before each metric
-    but the first.
+    If it is too wide, the changed config values of an arm share one column; if that is still too wide, the table is
+    broken before each metric but the first.
     """
 
     rows: Rows
@@ -27,13 +27,13 @@ class RenderedTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for part in self._layout(console, options):
             if part.title:
-                yield Text(part.title, "bold")  # the table's own title would be broken where the table is narrower
+                yield Text(part.title, "bold")  # rich would wrap the table's own title at the width of the table
             yield _table(part)
             yield Text()
         yield from (Text(note) for note in (*self.rows.notes, *self.rows.left_out))
 
     def _layout(self, console: Console, options: ConsoleOptions) -> list[Rows]:
-        """The first layout that fits; of the narrow one, what an arm is may take several lines."""
+        """Return the first layout that fits; in the narrow one, the column `WHAT` may wrap."""
         narrower, room = narrow(self.rows), options.update(width=10_000)
         if Measurement.get(console, room, _table(self.rows)).maximum <= options.max_width:
             return [self.rows]
@@ -43,7 +43,7 @@ class RenderedTable:
 
 
 def narrow(rows: Rows) -> Rows:
-    """The same rows with what an arm is in one column: "h=1, d_k=64, d_v=64"."""
+    """Merge the columns with an arm's config values into one: "h=1, d_k=64, d_v=64"."""
     about_arm = [index for index, column in enumerate(rows.columns) if column.about_arm]
     if not about_arm:
         return rows
@@ -57,7 +57,7 @@ def narrow(rows: Rows) -> Rows:
 
 
 def split_by_metric(rows: Rows) -> list[Rows]:
-    """A table for each metric, the arms' names before each; what stands behind the last metric goes with it."""
+    """Split a table into one for each metric, each with the arms' names; the last also gets the remaining columns."""
     breaks = [index for index, column in enumerate(rows.columns) if column.breaks]
     parts: list[Rows] = []
     for start, end in zip([1, *breaks], [*breaks, len(rows.columns)], strict=True):
@@ -69,7 +69,7 @@ def split_by_metric(rows: Rows) -> list[Rows]:
 
 
 def markdown(rows: Rows) -> str:
-    """The same table and notes in Markdown."""
+    """Render the table and its notes in Markdown."""
     headers = [f"{column.header} {column.whose}".strip() for column in rows.columns]
     lines = [f"**{rows.title}**", "", _line(headers)]
     lines.append(_line([":--" if column.words else "--:" for column in rows.columns]))
@@ -78,7 +78,7 @@ def markdown(rows: Rows) -> str:
 
 
 def _table(rows: Rows) -> Table:
-    """Rules between the groups of arms; only words that tell what an arm is may be folded."""
+    """Make a rich table with rules between groups of arms; only config values in words may wrap."""
     table = Table(box=box.HORIZONTALS, show_edge=False, padding=0)
     for column in rows.columns:
         justify: JustifyMethod = "left" if column.words else "right"
@@ -97,7 +97,7 @@ def _table(rows: Rows) -> Table:
 
 
 def _cell(cell: str, column: Column) -> Text:
-    """A star does not push its number out of line with the others."""
+    """Make a cell; in a column with stars, numbers without one get a space, so that digits stay aligned."""
     if cell.endswith(STAR):
         return Text(cell, style="bold")
     return Text(f"{cell} " if column.starred else cell)

@@ -1,23 +1,24 @@
-"""The statistics of comparison: numbers in, numbers out; no run directories, no torch.
+"""Statistical tests for comparing arms. The functions take numbers and return numbers; they need no torch and no runs.
 
-Which question each answers, of arms that were trained with some seeds and tested on some sentences:
+The question that each function answers, about arms trained with several seeds and tested on one test set:
 
-- How good is this arm? `mean_interval`: Student's t over its seeds.
-- Is it better than base, for other seeds on other sentences? `combined_test`. **Stars hang on this one**, after `holm`
-  over the arms of a study, for it is the only one here that holds its level against both kinds of luck, from two seeds
-  on.
-- Is it, for other seeds on these sentences? Perplexity, which has no sentences to resample, is compared in nats by
-  `moderated_test`, which sees with three seeds what `welch` cannot; stars hang on it after `holm`. Are two arms alike,
-  as far as anyone would care? `equivalence`. By how many standard deviations of a run do they differ? `hedges_g`.
-- Is it, for these very runs on other sentences? `paired_bootstrap`, `approximate_randomisation`.
-- Which luck is larger, the seed's or the test set's? `variances`.
-- How many seeds would it take? `seeds_needed`, with `pooled_deviation`; `power` the other way round.
-- What does a search find in n trials? `expected_best`.
-- Do our arms stand in the paper's order? `spearman`, `kendall`. Do they differ by as much? `fit_line`.
+- How good is an arm? `mean_interval`: Student's t over its seeds.
+- Is it better than the baseline, for other seeds and other sentences? `combined_test`. **This test decides the stars of
+  BLEU**, after `holm` over the arms of a study: of the tests here, only this one keeps its level against the variance
+  of seeds and of sentences together, from two seeds on.
+- Is it better, for other seeds on the same sentences? `moderated_test`, in nats for perplexity, which has no
+  sentences to resample. With three seeds it has more power than `welch`. After `holm` it decides the stars.
+- Are two arms equal within a margin? `equivalence`.
+- By how many standard deviations of a run do they differ? `hedges_g`.
+- Is it better, for the same runs on other sentences? `paired_bootstrap`, `approximate_randomisation`.
+- Which variance is larger, over seeds or over test sets? `variances`.
+- How many seeds are needed? `seeds_needed`, with `pooled_deviation`; `power` for a given number of seeds.
+- What is the best of n trials of a search? `expected_best`.
+- Do our arms have the paper's order? `spearman`, `kendall`. Do they differ by as much? `fit_line`.
 
-Scores of one metric enter as `Scores`; translations as `Counts`, which `count` makes, and resampled once an arm by
-`resample`. What cannot be known, as with one seed, is None and comes with its reason; what should not be asked is
-refused by name.
+Scores of one metric are given as `Scores`; translations as `Counts` (made by `count`), resampled once per arm by
+`resample`. A result that is unknown, for example with one seed, is None and comes with a reason. Invalid input raises
+an error.
 """
 
 from etude.report.statistics.combined import Variances, combined_test, sentence_deviation, variances

@@ -1,15 +1,14 @@
-"""Two arms compared over seeds and sentences at once: would other seeds on other sentences show the difference?
+"""Compare two arms over seeds and sentences together: would other seeds on other sentences show the difference?
 
-This is what a reader takes a star to mean, so this is the test that stars should hang on: `combined_test`, corrected
-by Holm.
+This is what a reader takes a star to mean. So a star is decided by `combined_test`, corrected by Holm.
 
-Rates of false alarm at α = 0.05 on simulated studies; on the left where all variance comes from training, on the right
-where training, its interaction with the sentences, and the sentences themselves bring as much each:
+False positive rates at α = 0.05 on simulated studies. Left: all variance comes from training. Right: training, its
+interaction with the sentences, and the sentences themselves have equal variance:
 
-    seeds an arm                  2            3            5            10
+    seeds per arm                 2            3            5            10
     combined test                 0.02  0.04   0.04  0.04   0.05  0.05   0.05  0.05
-    Welch, of seeds alone         0.02  0.03   0.04  0.08   0.05  0.15   0.05  0.27
-    bootstrap, of sentences alone 1.00  0.11   1.00  0.10   1.00  0.08   1.00  0.07
+    Welch, over seeds only        0.02  0.03   0.04  0.08   0.05  0.15   0.05  0.27
+    bootstrap, sentences only     1.00  0.11   1.00  0.10   1.00  0.08   1.00  0.07
 """
 
 from dataclasses import dataclass
@@ -20,20 +19,23 @@ from etude.report.statistics.sentences import ROUNDING, Resampled, paired_differ
 
 @dataclass(frozen=True)
 class Variances:
-    """How far the BLEU of an arm would move, and why; in squared points."""
+    """Components of the variance of an arm's BLEU, in squared points."""
 
-    seeds: float  # of one run, over seeds, on this test set: what a table's ± comes from
-    training: float  # the part of `seeds` that would stay on an endless test set; the rest is luck with these sentences
+    seeds: float  # of one run, over seeds, on this test set: the source of a table's ±
+    training: float  # the part of `seeds` that an infinite test set would leave; the rest is due to these sentences
     test_set: float  # of the mean over these runs, over test sets like this one
 
 
 def variances(arm: Resampled) -> Variances:
-    """The variance over seeds and the variance over test sets, apart; ValueError for an arm of one run.
+    """Split the variance of an arm's BLEU into the variance over seeds and over test sets.
 
-    Runs that share a test set still differ in which of its sentences they happen to get right. How much of their
-    variance that explains is seen on the resamples: it is the variance there of each run's distance from the mean of
-    its arm. What is left is the training's (analysis of variance with random runs and random sentences: Searle,
-    Casella & McCulloch 1992); no less than zero.
+    Runs on the same test set also differ in which of its sentences they happen to get right. This interaction is
+    estimated on the resamples, as the variance of each run's distance from the mean of its arm. The rest, at least
+    zero, is the training variance (analysis of variance with random runs and random sentences: Searle, Casella &
+    McCulloch 1992).
+
+    Raises:
+        ValueError: the arm has one run.
     """
     runs = arm.counts.runs
     if runs < 2:
@@ -45,17 +47,17 @@ def variances(arm: Resampled) -> Variances:
 
 
 def combined_test(arm: Resampled, base: Resampled, level: float = 0.95) -> Comparison:
-    """A t test and interval of the difference of mean BLEU, over seeds and sentences.
+    """Test the difference of mean BLEU by a t test over seeds and sentences.
 
-    The variance of the difference is what paired resampling of sentences gives, these runs given, and the training
-    variance of both arms, each over its number of runs. The degrees of freedom are Satterthwaite's (1946):
-    those of the seeds where the seeds decide, many where the sentences do; each arm enters with its whole variance over
-    seeds, the careful choice. With as many seeds in both arms the rate of false alarms at 0.05 is 0.02 to 0.06 with
-    two and at most 0.05 with more; with two against five it may reach 0.07, as Welch's does.
+    The variance of the difference is the sum of two parts: the variance over paired resamples of the sentences, given
+    these runs; and the training variance of both arms, each divided by its number of runs. The degrees of freedom are
+    Satterthwaite's (1946): few if the seeds dominate, many if the sentences do. They use the whole variance over seeds
+    of each arm, which is conservative. With equally many seeds in both arms the false positive rate at 0.05 is 0.02 to
+    0.06 with two seeds and at most 0.05 with more; with two against five it may reach 0.07, as Welch's does.
 
     Raises:
         UserError: the arms were tested on different sentences.
-        ValueError: they were not resampled alike.
+        ValueError: they were resampled with different seeds or sample counts.
     """
     refuse_unlike(arm, base)
     difference = arm.counts.scores.mean - base.counts.scores.mean
@@ -74,10 +76,13 @@ def combined_test(arm: Resampled, base: Resampled, level: float = 0.95) -> Compa
 
 
 def sentence_deviation(arm: Resampled, base: Resampled) -> float:
-    """The standard deviation of the difference of mean BLEU over test sets, with seeds without end: what is left of it
-    when the share of the runs, which more of them would wash out, is taken from what resampling shows.
+    """Estimate the standard deviation of the difference of mean BLEU over test sets, in the limit of many seeds.
 
-    Raises as `combined_test` does, and ValueError for an arm of one run.
+    It is the variance over resamples less the part that is due to the finite number of runs.
+
+    Raises:
+        UserError: the arms were tested on different sentences.
+        ValueError: they were resampled with different seeds or sample counts, or an arm has one run.
     """
     parts = [(variances(side), side.counts.runs) for side in (arm, base)]
     of_runs = sum((found.seeds - found.training) / runs for found, runs in parts)

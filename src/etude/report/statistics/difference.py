@@ -1,9 +1,9 @@
-"""Two arms compared at the level of seeds: would other seeds show the difference as well?
+"""Compare two arms over seeds: would other seeds show the difference as well?
 
-Unpaired, although runs of two arms may share their seed numbers. A seed fixes the order of the batches, not what a
-changed architecture makes of them, so the scores of equal seeds need not go together; and pairing would halve the
-degrees of freedom (three seeds: t(2) = 4.30 instead of t(4) = 2.78). Where equal seeds do go together, the unpaired
-test errs on the safe side.
+The tests are unpaired, although runs of two arms may have the same seeds. A seed fixes the order of the batches, but
+not their effect on a changed architecture, so scores with equal seeds need not be correlated. Pairing would also halve
+the degrees of freedom (three seeds: t(2) = 4.30 instead of t(4) = 2.78). If scores with equal seeds are positively
+correlated, the unpaired test is conservative.
 """
 
 import math
@@ -17,19 +17,19 @@ from etude.report.statistics.scores import Interval, Scores
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a test found."""
+    """The result of a test of the difference between two arms."""
 
     difference: float  # arm minus base, in the metric's unit
-    interval: Interval | None  # of the difference; None where `why_not` says why it is unknown
-    p: float | None  # how often chance alone would show one at least as large in either direction; None as well
-    why_not: str = ""  # a phrase, empty where there is a test
+    interval: Interval | None  # of the difference; None if unknown, see `why_not`
+    p: float | None  # two-sided; None if unknown, see `why_not`
+    why_not: str = ""  # a phrase: why there is no test; empty if there is one
 
 
 def welch(arm: Scores, base: Scores, level: float = 0.95) -> Comparison:
-    """Welch's t test and interval (Welch 1947), which do not ask the two arms to vary alike.
+    """Test a difference by Welch's t test (Welch 1947), which does not assume equal variances.
 
-    It holds its level with two or three seeds, where it is on the cautious side. It speaks of other seeds on these very
-    sentences; `combined_test` speaks of other sentences too.
+    It keeps its level with two or three seeds, where it is conservative. It generalises to other seeds on the same
+    sentences; `combined_test` also generalises to other sentences.
     """
     difference = arm.mean - base.mean
     if unknown := unknown_difference(arm, base):
@@ -39,7 +39,7 @@ def welch(arm: Scores, base: Scores, level: float = 0.95) -> Comparison:
 
 
 def add_variances(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The variance of the difference of two means, and Satterthwaite's (1946) degrees of freedom.
+    """Return the variance of the difference of two means, and its degrees of freedom by Satterthwaite (1946).
 
     v = v1 + v2 with v² / (v1² / f1 + v2² / f2) degrees of freedom, for `parts` (v1, f1) and (v2, f2).
     """
@@ -48,7 +48,7 @@ def add_variances(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def t_test(difference: float, variance: float, freedom: float, level: float) -> Comparison:
-    """Student's t for a difference whose variance was estimated with so many degrees of freedom."""
+    """Test a difference by Student's t, given its estimated variance and degrees of freedom."""
     error = math.sqrt(variance)
     p = 2 * stats.t.sf(abs(difference) / error, freedom)
     low, high = stats.t.interval(level, freedom, loc=difference, scale=error)
@@ -56,13 +56,13 @@ def t_test(difference: float, variance: float, freedom: float, level: float) -> 
 
 
 def hedges_g(arm: Scores, base: Scores) -> float | None:
-    """The difference in standard deviations of a single run, freed of the bias that few seeds give it.
+    """Compute the difference in standard deviations of a single run, corrected for the bias of few seeds.
 
     g = J(m) (mean - mean of base) / s, with s pooled over both arms, m = n + n_base - 2 and
     J(m) = Γ(m / 2) / (sqrt(m / 2) Γ((m - 1) / 2)) (Hedges 1981, equation 6e). J(4) = 0.80.
 
     Returns:
-        No unit; None where the spread of an arm is unknown.
+        g, without a unit; None if the variance over seeds is unknown.
     """
     if unknown_difference(arm, base):
         return None
@@ -72,27 +72,30 @@ def hedges_g(arm: Scores, base: Scores) -> float | None:
 
 
 def pooled_deviation(arm: Scores, base: Scores) -> float:
-    """The standard deviation of a single run, from both arms as if they varied alike; each needs two seeds."""
+    """Compute the standard deviation of a single run, pooled over both arms; each needs two seeds."""
     squares = (arm.seeds - 1) * arm.variance + (base.seeds - 1) * base.variance
     return math.sqrt(squares / (arm.seeds + base.seeds - 2))
 
 
 def unknown_difference(arm: Scores, base: Scores) -> str:
-    """Why seeds cannot tell the arms apart; nothing where they can. One arm may well have no spread, not both."""
+    """Say why the arms cannot be compared over seeds; an empty string if they can.
+
+    Each arm needs two seeds. The scores of one arm may be all equal, but not of both.
+    """
     if min(arm.seeds, base.seeds) > 1 and (not arm.unknown_spread() or not base.unknown_spread()):
         return ""
     return arm.unknown_spread() if arm.seeds == 1 else base.unknown_spread()
 
 
 def holm(p: Mapping[str, float]) -> dict[str, float]:
-    """What is left of each p where chance had many tries: Holm's step-down adjustment (Holm 1979).
+    """Adjust p values for multiple tests by Holm's step-down procedure (Holm 1979).
 
-    Call significant what stays below α, and the chance that any of the calls is wrong stays below α, whatever the arms
-    have to do with each other. The k-th smallest of m values is multiplied by m - k + 1, and none may fall below a
-    smaller one's. It is never weaker than Bonferroni's m p, and asks for nothing more.
+    If adjusted values below α are called significant, the chance of any false positive is at most α, however the arms
+    depend on each other. The k-th smallest of m values is multiplied by m - k + 1, and no adjusted value is less than
+    that of a smaller p. It is never less powerful than Bonferroni's correction m p, and needs no further assumption.
 
     Args:
-        p: by arm; only of arms that were tested, for every one has its price.
+        p: by arm; only arms that were tested, because each one makes the correction stronger.
 
     Raises:
         ValueError: a value is not between 0 and 1.

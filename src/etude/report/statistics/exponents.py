@@ -1,4 +1,4 @@
-"""Exponents: least squares of the logarithm of a cost on those of the sizes that it was found at."""
+"""Exponents of a cost: least squares of its logarithm on the logarithms of the sizes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from scipy.stats import t as student
 
 @dataclass(frozen=True)
 class Exponent:
-    """An estimate, and half its 95 % interval, which is missing where there are no more points than unknowns."""
+    """An estimate, and half its 95 % interval; None if there are no more points than unknowns."""
 
     value: float
     half: float | None
 
 
 def fit_exponents(sizes: Sequence[Mapping[str, float]], costs: Sequence[float]) -> dict[str, Exponent]:
-    """The exponents a, b in c n^a d^b, for points that each have sizes such as n and d, and a cost above 0.
+    """Fit the exponents a, b in c n^a d^b to points with sizes, such as n and d, and a cost above 0.
 
-    Of a size that does not vary there is none.
+    A size that does not vary has no exponent.
     """
     varied = [size for size in sizes[0] if len({point[size] for point in sizes}) > 1] if sizes else []
     if not varied:

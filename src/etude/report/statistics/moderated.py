@@ -1,23 +1,22 @@
-"""Many arms with few seeds each: what they vary by, taken together as far as they vary alike.
+"""Moderated t tests: estimate the variance over seeds from many arms with few seeds each.
 
-Three seeds say next to nothing of their own spread; the sixty runs of twenty arms say a lot. How much of the others'
-spread an arm should borrow depends on how alike the arms vary, which their variances show: `moderate` estimates it
-(Smyth 2004, "Linear models and empirical Bayes methods", section 6.2). Where all vary alike, what comes out is the
-pooled variance of an analysis of variance, as in Dunnett's test; where each is its own, it is nearly Welch's. No arm
-counts for less than its own spread.
+Three seeds say little about the variance of an arm; the sixty runs of twenty arms say a lot. How much an arm's estimate
+should rely on the other arms depends on how similar their variances are. `moderate` estimates this (Smyth 2004, "Linear
+models and empirical Bayes methods", section 6.2). If all variances are equal, the result is the pooled variance of an
+analysis of variance, as in Dunnett's test; if they are very different, it is close to Welch's. The variance used for an
+arm is never less than its own estimate.
 
-Nineteen arms against one, three seeds each, α = 0.05 after Holm, normal scores, 400 simulated studies a figure:
+Nineteen arms against one, three seeds each, α = 0.05 after Holm, normal scores, 400 simulated studies per figure:
 
-                                             all vary alike   one arm 5 × more   the base 5 × more
-    4 deviations away: has its star                    0.80               0.69                0.18
-    any arm without a difference has one               0.03               0.09                0.09
-    the 95 % interval holds the truth                  0.96               0.96                0.86
+                                              equal variances   one arm 5 × more   the base 5 × more
+    power for a difference of 4 deviations               0.80               0.69                0.18
+    any false positive among the other arms              0.03               0.09                0.09
+    coverage of the 95 % interval                        0.96               0.96                0.86
 
-Welch's test with Holm sees 4 deviations in 0.14 of studies. The pooled variance alone, on which Dunnett's test rests,
-sees them in 0.93, but gives false stars in 0.25 of studies where one arm varies 5 times as much as the others, and in
-0.39 where the base does. To test first whether the arms vary alike does not help: with three seeds Levene's test either
-cries wolf half of the time (around the mean: 0.49) or never speaks (around the median: 0.00), and Bartlett's misses
-half of such cases.
+Welch's test with Holm has a power of 0.14 for 4 deviations. The pooled variance alone, as in Dunnett's test, has 0.93,
+but gives false stars in 0.25 of studies if one arm varies 5 times as much as the others, and in 0.39 if the base does.
+Testing first whether the variances are equal does not help: with three seeds Levene's test either rejects too often
+(around the mean: 0.49) or never (around the median: 0.00), and Bartlett's misses half of the unequal cases.
 """
 
 import math
@@ -33,15 +32,18 @@ from etude.report.statistics.scores import Scores
 
 @dataclass(frozen=True)
 class Prior:
-    """What the arms of a study together say of the variance of one of them."""
+    """The prior of an arm's variance over seeds, estimated from all arms of a study."""
 
     variance: float  # of a single run over seeds, in the squared unit of the metric
-    freedom: float  # how many degrees of freedom that is worth; the more, the more alike the arms vary
-    total: float  # degrees of freedom of all arms together; nothing is known better than by all of them
+    freedom: float  # its degrees of freedom: the larger, the more similar the variances of the arms
+    total: float  # degrees of freedom of all arms together, an upper limit for any estimate
 
     def of(self, arm: Scores) -> tuple[float, float]:
-        """The variance of a single run of an arm, and its degrees of freedom: its own spread with the others', and
-        never less than its own, for an arm that is wilder than the rest must not hide among them."""
+        """Return the moderated variance of a single run of an arm, and its degrees of freedom.
+
+        It is never less than the arm's own variance, so that an arm that varies more than the others is not tested
+        with a variance that is too small.
+        """
         own = arm.seeds - 1
         if not own:
             return self.variance, self.freedom
@@ -50,7 +52,7 @@ class Prior:
 
 
 def moderate(arms: Collection[Scores]) -> Prior | None:
-    """The prior of some arms; None where no arm has two seeds, or none of them varies."""
+    """Estimate the prior from some arms; None if no arm has two seeds with different scores."""
     several = [arm for arm in arms if arm.seeds > 1 and arm.variance > 0]
     if not several:
         return None
@@ -62,7 +64,7 @@ def moderate(arms: Collection[Scores]) -> Prior | None:
     # ln s² is distributed as ln s0² plus the logarithm of an F(d, d0): mean and variance by digamma and trigamma.
     level = np.log(variance) - special.digamma(freedom / 2) + np.log(freedom / 2)
     beyond = float(level.var(ddof=1) - special.polygamma(1, freedom / 2).mean())
-    if beyond <= 0:  # they vary no more unlike than chance makes them
+    if beyond <= 0:  # the variances differ no more than by chance
         return pooled
     prior = 2 * _inverse_trigamma(beyond)
     typical = math.exp(float(level.mean()) + special.digamma(prior / 2) - math.log(prior / 2))
@@ -70,10 +72,10 @@ def moderate(arms: Collection[Scores]) -> Prior | None:
 
 
 def moderated_test(arm: Scores, base: Scores, prior: Prior | None, level: float = 0.95) -> Comparison:
-    """A t test and interval of the difference of two means, each with its moderated variance; Welch's without a prior.
+    """Test the difference of two means by a t test with moderated variances; by Welch's test without a prior.
 
-    An arm of one seed is taken to vary as the others do: its interval leaves out zero where its run would be a surprise
-    as one more seed of the base. It has no p, for a single run is no ground for a star.
+    An arm with one seed is assumed to vary as the others do. It gets an interval but no p, because a single run should
+    not earn a star.
     """
     if not prior:
         return welch(arm, base, level)
@@ -85,13 +87,12 @@ def moderated_test(arm: Scores, base: Scores, prior: Prior | None, level: float 
 
 
 def equivalence(arm: Scores, base: Scores, prior: Prior, margin: float) -> float | None:
-    """Two one-sided t tests (Schuirmann 1987): how often chance would make two arms look this much alike, if they were
-    `margin` or more apart.
+    """Test whether two arms differ by less than `margin`, by two one-sided t tests (Schuirmann 1987).
 
-    Below α the arms are shown to differ by less than the margin; a large value shows nothing at all.
+    If p is below α, the arms differ by less than the margin; a large p shows nothing.
 
     Returns:
-        p; None where one of them has one seed.
+        p; None if an arm has one seed.
 
     Raises:
         ValueError: the margin is not above zero.
@@ -105,12 +106,12 @@ def equivalence(arm: Scores, base: Scores, prior: Prior, margin: float) -> float
 
 
 def _error(arm: Scores, base: Scores, prior: Prior) -> tuple[float, float]:
-    """The variance of the difference of two means, and its degrees of freedom."""
+    """Return the moderated variance of the difference of two means, and its degrees of freedom."""
     parts = [(variance / side.seeds, freedom) for side in (arm, base) for variance, freedom in (prior.of(side),)]
     variance, freedom = add_variances(parts)
     return variance, min(freedom, prior.total)
 
 
 def _inverse_trigamma(value: float) -> float:
-    """The x above 0 whose trigamma is `value`."""
+    """Find the x above 0 whose trigamma is `value`."""
     return float(optimize.brentq(lambda x: special.polygamma(1, x) - value, 1e-8, 1e8))

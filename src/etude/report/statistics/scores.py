@@ -1,4 +1,4 @@
-"""The scores of one arm, one a seed: their mean, and how far the mean of other seeds might be."""
+"""The scores of one arm, one per seed: their mean, and its confidence interval over seeds."""
 
 import math
 import statistics
@@ -12,7 +12,7 @@ from etude.errors import UserError
 
 
 class Interval(NamedTuple):
-    """Two ends, in the unit of what they enclose."""
+    """The lower and upper end of an interval."""
 
     low: float
     high: float
@@ -26,8 +26,8 @@ class Scores:
         UserError: there are no values, or one is not a finite number.
     """
 
-    arm: str  # its name, which errors and reasons are told with
-    values: Sequence[float]  # one a run, in the metric's own unit: BLEU from 0 to 100, perplexity per subword
+    arm: str  # the name, for errors and reasons
+    values: Sequence[float]  # one per run, in the metric's unit: BLEU from 0 to 100, perplexity per subword
 
     def __post_init__(self) -> None:
         if not self.values:
@@ -40,21 +40,21 @@ class Scores:
 
     @property
     def seeds(self) -> int:
-        """How many runs there are."""
+        """The number of runs."""
         return len(self.values)
 
     @property
     def mean(self) -> float:
-        """Over seeds."""
+        """The mean over seeds."""
         return statistics.fmean(self.values)
 
     @property
     def variance(self) -> float:
-        """Over seeds, of which there must be two; unbiased."""
+        """The unbiased variance over seeds; it takes two."""
         return statistics.variance(self.values)
 
     def unknown_spread(self) -> str:
-        """Why the seeds do not tell how far other seeds would fall; nothing where they do."""
+        """Say why the variance over seeds is unknown; an empty string if it is known."""
         if self.seeds == 1:
             return f"{self.arm} has one seed, which does not say how far another would fall from it"
         if min(self.values) == max(self.values):
@@ -64,7 +64,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over seeds, in the metric's unit; `interval` is None where `why_not` says why it is unknown."""
+    """A mean over seeds, in the metric's unit; if `interval` is None, `why_not` says why."""
 
     value: float
     interval: Interval | None
@@ -72,10 +72,10 @@ class Mean:
 
 
 def mean_interval(scores: Scores, level: float = 0.95) -> Mean:
-    """The mean and its interval by Student's t (Student 1908): mean ± t(n - 1) s / sqrt(n).
+    """Compute the mean and its interval by Student's t (Student 1908): mean ± t(n - 1) s / sqrt(n).
 
-    Exact for normal scores however few the seeds, and honest about how few they are: two seeds give an interval of
-    12.7 standard errors on either side, three give 4.3. One seed gives none.
+    The interval is exact for normal scores with any number of seeds: ± 12.7 standard errors with two seeds, ± 4.3 with
+    three. One seed gives none.
     """
     if unknown := scores.unknown_spread():
         return Mean(scores.mean, None, unknown)

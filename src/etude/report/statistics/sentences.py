@@ -1,7 +1,7 @@
-"""Two arms compared at the level of sentences: would these very runs differ on other sentences as well?
+"""Compare two arms over sentences: would the same runs differ on other sentences as well?
 
-Such tests take the trained models as given. A seed that was lucky is lucky on every sentence, so they often call the
-difference between two seeds of one arm significant; no star should hang on them alone. See `combined.py`.
+These tests take the trained models as given. A lucky seed is lucky on every sentence, so they often call the difference
+between two seeds of the same arm significant. They should never decide a star alone; see `combined.py`.
 """
 
 from collections.abc import Sequence
@@ -17,17 +17,17 @@ from etude.report.statistics.scores import Interval, Scores
 from etude.tasks.bleu import refuse_unequal
 from etude.tasks.bleu_sums import corpus_bleu, sums
 
-SEED = 12345  # sacreBLEU's; with equal numbers both draw the same sentences
-ROUNDING = 1e-9  # points of BLEU; a mean over the same runs in another order may differ by less
-_BLOCK = 1000  # samples that are turned into numbers at a time; bounds the memory
+SEED = 12345  # the default of sacreBLEU, so that both draw the same sentences
+ROUNDING = 1e-9  # BLEU points: an upper bound of rounding errors, such as those from the order of a sum
+_BLOCK = 1000  # samples that are computed at a time, to bound the memory
 
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """What each sentence of a test set brings to the corpus BLEU of each run of an arm.
+    """The statistics from which the corpus BLEU of each run of an arm is computed, for each sentence.
 
-    `counts` are (R, N, 10) for R runs and N sentences, whole numbers: words of the translation, words of the reference,
-    matching 1- to 4-grams, 1- to 4-grams of the translation.
+    `counts` is (R, N, 10) for R runs and N sentences and holds whole numbers: words of the translation, words of the
+    reference, matching 1- to 4-grams, 1- to 4-grams of the translation.
     """
 
     arm: str
@@ -35,29 +35,32 @@ class Counts:
 
     @property
     def runs(self) -> int:
-        """R."""
+        """R, the number of runs."""
         return self.counts.shape[0]
 
     @property
     def sentences(self) -> int:
-        """N."""
+        """N, the number of sentences."""
         return self.counts.shape[1]
 
     @cached_property
     def bleu(self) -> NDArray[np.float64]:
-        """(R,) the corpus BLEU of each run, 0 to 100: what sacreBLEU gives for the same text."""
+        """(R,) the corpus BLEU of each run, 0 to 100, equal to sacreBLEU's."""
         return corpus_bleu(self.counts.sum(axis=1))
 
     @property
     def scores(self) -> Scores:
-        """The same as scores of an arm."""
+        """The corpus BLEU of each run as `Scores`."""
         return Scores(self.arm, self.bleu.tolist())
 
 
 def count(arm: str, runs: Sequence[Sequence[str]], references: Sequence[str]) -> Counts:
-    """Count n-grams as sacreBLEU does by default: cased, 13a tokens, one reference a sentence.
+    """Count n-grams as sacreBLEU does by default: cased, 13a tokenisation, one reference per sentence.
 
-    `runs` are the translations of each run of the arm, plain and detokenised, as many lines as `references`.
+    Args:
+        arm: the name of the arm.
+        runs: the detokenised translations of each run, as many lines as `references`.
+        references: one line per sentence.
 
     Raises:
         UserError: there is no run or no line, or the line counts differ.
@@ -73,7 +76,11 @@ def count(arm: str, runs: Sequence[Sequence[str]], references: Sequence[str]) ->
 
 
 def refuse_unpaired(arm: Counts, base: Counts) -> None:
-    """Only translations of the same sentences can be compared sentence by sentence; raises UserError for others."""
+    """Check that two arms translated the same sentences.
+
+    Raises:
+        UserError: the number of sentences or the lengths of the references differ.
+    """
     if arm.sentences != base.sentences or (arm.counts[0, :, 1] != base.counts[0, :, 1]).any():
         raise UserError(
             f"{arm.arm} ({arm.sentences} sentences) and {base.arm} ({base.sentences}) were tested on different "
@@ -86,32 +93,34 @@ class Resampled:
     """The corpus BLEU of every run of an arm on resamples of the test set."""
 
     counts: Counts  # what was resampled
-    bleu: NDArray[np.float64]  # (R, S), 0 to 100; column s is the same sentences for every run and every arm
-    seed: int  # what the sentences were drawn with
+    bleu: NDArray[np.float64]  # (R, S), 0 to 100; column s is on the same sentences for every run and every arm
+    seed: int  # with which the sentences were drawn
 
 
 def resample(counts: Counts, samples: int = 1000, seed: int = SEED) -> Resampled:
-    """Draw as many sentences as there are, with replacement, `samples` times, and score every run on each draw."""
+    """Resample the test set `samples` times, with replacement, and compute the BLEU of every run on each resample."""
     sentences = counts.sentences
     drawn = np.random.default_rng(seed).integers(sentences, size=(samples, sentences))
     drawn += sentences * np.arange(samples)[:, None]
-    times = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape)  # each sentence was drawn
+    times = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(
+        drawn.shape
+    )  # (S, N) how often each sentence was drawn
     sums = np.tensordot(times.astype(np.float64), counts.counts, axes=(1, 1))  # (S, R, 10)
     return Resampled(counts, corpus_bleu(sums).T, seed)
 
 
 def paired_bootstrap(arm: Resampled, base: Resampled, level: float = 0.95) -> Comparison:
-    """Paired bootstrap resampling (Koehn 2004) of the difference of mean corpus BLEU.
+    """Test the difference of mean corpus BLEU by paired bootstrap resampling (Koehn 2004).
 
-    With one run each it is Koehn's; with several, the mean over the runs of an arm is what is compared. The interval
-    holds the middle of the resampled differences. p is two-sided: how often a resampled difference strays from the mean
-    of them all by the difference seen or more (the shift method: Noreen 1989; Riezler & Maxwell 2005).
-    sacreBLEU's `paired-bs` takes absolute values before it centres, which makes its p of a clear difference the
-    one-sided one, half of this: under no difference it falls below 0.05 one time in ten.
+    With one run per arm it is Koehn's test; with several, the means over runs are compared. The interval holds the
+    central part, `level`, of the resampled differences. p is two-sided: how often a resampled difference is as far from
+    the mean of all resampled differences as the observed one is from zero, or farther (the shift method: Noreen 1989;
+    Riezler & Maxwell 2005). sacreBLEU's `paired-bs` takes absolute values before it centres. So for a clear difference
+    its p is one-sided, half of this one, and without a difference it is below 0.05 one time in ten.
 
     Raises:
         UserError: the arms were tested on different sentences.
-        ValueError: they were not resampled alike.
+        ValueError: they were resampled with different seeds or sample counts.
     """
     difference = arm.counts.scores.mean - base.counts.scores.mean
     resampled = paired_differences(arm, base)
@@ -122,21 +131,22 @@ def paired_bootstrap(arm: Resampled, base: Resampled, level: float = 0.95) -> Co
 
 
 def paired_differences(arm: Resampled, base: Resampled) -> NDArray[np.float64]:
-    """(S,) mean BLEU of the arm less that of base on each resample; raises as `paired_bootstrap` does."""
+    """Compute the mean BLEU of the arm minus the base's on each resample, (S,); raises as `paired_bootstrap` does."""
     refuse_unlike(arm, base)
     return arm.bleu.mean(axis=0) - base.bleu.mean(axis=0)
 
 
 def approximate_randomisation(arm: Counts, base: Counts, samples: int = 10_000, seed: int = SEED) -> float:
-    """Approximate randomisation (Noreen 1989; Riezler & Maxwell 2005) of the difference of mean corpus BLEU.
+    """Test the difference of mean corpus BLEU by approximate randomisation (Noreen 1989; Riezler & Maxwell 2005).
 
-    If arm and base were alike, their translations of a sentence could change places. p, two-sided, is how often a
-    random exchange, each sentence tossed for, makes a difference at least as large as the one seen, which counts as one
-    of them. Equal translations thus give 1, where sacreBLEU's `paired-ar` gives its smallest value.
+    If arm and base were equal, their translations of a sentence could be exchanged. Each sample exchanges every
+    sentence with a chance of one half. p, two-sided, is how often this gives a difference at least as large as the
+    observed one, which counts as one of the samples. So equal translations give 1, where sacreBLEU's `paired-ar` gives
+    its smallest value.
 
     Raises:
         UserError: the arms were tested on different sentences.
-        ValueError: the arms have different numbers of runs, whose translations cannot change places.
+        ValueError: the arms have different numbers of runs, so that their translations cannot be exchanged.
     """
     refuse_unpaired(arm, base)
     if arm.runs != base.runs:
@@ -154,7 +164,12 @@ def approximate_randomisation(arm: Counts, base: Counts, samples: int = 10_000, 
 
 
 def refuse_unlike(arm: Resampled, base: Resampled) -> None:
-    """Only what was resampled alike can be compared sample by sample; raises ValueError for other draws."""
+    """Check that two arms were resampled with the same sentences.
+
+    Raises:
+        UserError: the arms were tested on different sentences.
+        ValueError: the seeds or sample counts differ.
+    """
     refuse_unpaired(arm.counts, base.counts)
     if arm.seed != base.seed or arm.bleu.shape[1] != base.bleu.shape[1]:
         raise ValueError(f"{arm.counts.arm} and {base.counts.arm} were resampled with other seeds or sample counts")

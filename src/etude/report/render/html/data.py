@@ -1,7 +1,7 @@
-"""All that the page draws, as one block of JSON for the scripts in `js/`.
+"""The data of the HTML page, one block of JSON for the scripts in `js/`.
 
-What is found of arms, tests and the paper goes there as it stands in `comparison.py` and `statistics`: an object of the
-same fields, an interval as [low, high], and null for whatever is not known.
+The dataclasses of `comparison.py` and `statistics` become objects with the same fields, an interval becomes
+[low, high], and None becomes null.
 """
 
 from dataclasses import asdict
@@ -16,15 +16,15 @@ from etude.runs.material import IMMATERIAL
 from etude.studies.metrics import Metric
 from etude.terminal import format_value
 
-FIRST_PICKED = 4  # arms whose curves are shown beside the baseline's before anybody chooses
-_NOT_COMPARED = ("seed", "stale", "runs_dir", "cache_dir", "logger", "metrics")  # no part of what an arm is
+FIRST_PICKED = 4  # arms whose curves are shown beside the baseline's at first
+_NOT_COMPARED = ("seed", "stale", "runs_dir", "cache_dir", "logger", "metrics")  # sections that do not define an arm
 
 
 def data(compared: Compared) -> dict[str, Any]:
-    """The page's data; `as_json` makes JSON of it.
+    """Collect the page's data, which `as_json` serialises.
 
-    `arms` are in the study's order. What an arm's `config` does not name is as in `config`, the baseline's. `analysis`
-    holds, by arm, what `etude analyze` left beside one of its runs.
+    `arms` is in the study's order. `config` is the baseline's; an arm's own `config` has only the keys that differ.
+    `analysis` holds by arm the output of `etude analyze` for one of its runs.
     """
     study = compared.study
     base = next((arm for arm in [compared.baseline, *compared.arms] if arm.runs), None)
@@ -81,7 +81,7 @@ def _arm(arm: ArmResult, headline: Metric) -> dict[str, Any]:
 
 
 def _config(arm: ArmResult, base: ArmResult | None) -> dict[str, tuple[str, str]]:
-    """Where the arm's frozen config is not as the baseline's: key -> (baseline's, the arm's)."""
+    """Return where the arm's frozen config differs from the baseline's: key -> (baseline's value, arm's value)."""
     if not arm.runs or base is None:
         return {}
     found = difference(base.runs[0].config, arm.runs[0].config)
@@ -93,7 +93,7 @@ def _config(arm: ArmResult, base: ArmResult | None) -> dict[str, tuple[str, str]
 
 
 def _is_compared(section: str, key: str = "") -> bool:
-    """Whether a part of a config says what an arm is; of the trainer, what may change a result does."""
+    """Whether a part of a config defines an arm; in `trainer`, only keys that may change a result."""
     if section == "trainer":
         return bool(key) and f"trainer.{key}" not in IMMATERIAL
     return section not in _NOT_COMPARED
@@ -104,7 +104,7 @@ def _format_config_value(value: Any) -> str:
 
 
 def _first_picked(compared: Compared) -> list[str]:
-    """The baseline and the arms that are furthest from the one they are held against, in the study's order."""
+    """Return the baseline and the arms with the largest differences from their reference, in the study's order."""
 
     def distance(arm: ArmResult) -> float:
         found = arm.against and arm.against.differences.get(compared.study.headline.name)

@@ -1,8 +1,8 @@
-"""A study as one page of HTML that holds all it shows: the table, curves, differences, costs, translations.
+"""Render a study as one self-contained HTML page: the table, curves, differences, costs and translations.
 
-Template, style, scripts and data are put together so that the page runs what we wrote and nothing else, and asks no
-server for anything. The table can be read without a script; the rest is drawn in the browser (`js/`) by plotly.js,
-which comes out of the package plotly and is packed into the page.
+Template, style, scripts and data are in the page, and its policy allows only its own scripts and no requests to other
+servers. The table needs no script; the rest is drawn in the browser (`js/`) by plotly.js, which is taken from the
+package plotly and included in the page.
 """
 
 import base64
@@ -47,7 +47,7 @@ def write_page(compared: Compared, file: Path, refresh: float = 0) -> None:
 
 
 def document(compared: Compared, refresh: float = 0) -> str:
-    """The page as text, which asks every `refresh` seconds whether a server has it anew; with 0 nobody for anything."""
+    """Render the page. If `refresh` is not 0, it asks its server every `refresh` seconds for a new version."""
     rows = make_rows(compared)
     script = "\n".join(_text(f"js/{name}.js") for name in _SCRIPTS)
     return Template(_text("page.html")).substitute(
@@ -67,21 +67,24 @@ def document(compared: Compared, refresh: float = 0) -> str:
 
 
 def as_json(value: Any) -> str:
-    """JSON as JavaScript parses it; a dataclass is an object of its fields.
+    """Serialise to JSON; a dataclass becomes an object with its fields.
 
     Raises:
-        ValueError: a number is not finite, which JSON cannot say.
+        ValueError: a number is not finite, which JSON does not allow.
     """
     return json.dumps(value, default=asdict, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def pack(text: str) -> str:
-    """Gzipped, in Base64, as `js/dom.js` unpacks it: a third of its size, and no text can end its block."""
+    """Compress text with gzip and encode it in Base64; `js/dom.js` unpacks it.
+
+    This takes a third of the size, and the text cannot close the script block that it is in.
+    """
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 def _policy(*scripts: str, asks: bool) -> str:
-    """Which scripts may run, by their hashes, and that nothing is fetched from anywhere."""
+    """Make the content security policy: only these scripts, by hash; requests only to the same server, if it `asks`."""
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     allowed = " ".join(f"'sha256-{one}'" for one in hashes)
     return (

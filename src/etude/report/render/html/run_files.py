@@ -1,4 +1,4 @@
-"""What runs left beside their results, as much of it as a page has room for: learning curves and analyses."""
+"""Read learning curves and analyses from run directories, shortened to what a page has room for."""
 
 import csv
 import json
@@ -11,19 +11,19 @@ import numpy as np
 from etude.report.comparison import ArmResult
 from etude.runs.records import Run
 
-POINTS = 150  # of one curve; more than the eye tells apart on a screen
-ROOM = 400_000  # bytes of attention maps, of all arms together; the rest of an analysis is small
+POINTS = 150  # of one curve; more would not be visible on a screen
+ROOM = 400_000  # bytes of attention maps of all arms together; the rest of an analysis is small
 _SHOWN = ("valid_perplexity", "loss")
 _ALONG = ("step", "tokens", "seconds")
 
 
 def curves(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
-    """What can be drawn of some runs of one arm.
+    """Compute the learning curves of some runs of one arm.
 
     Returns:
-        By metric, lists of equal length: `step`, `tokens`, `seconds` (means over the runs), `mean`, `low` and `high` of
-        the metric over the runs; and `seeds`, their number. At each step that every run has logged, evenly thinned.
-        No metric that some run has not logged.
+        By metric: lists of equal length, `step`, `tokens` and `seconds` (means over the runs), `mean`, `low` and `high`
+        of the metric over the runs; and `seeds`, the number of runs. There is a point for each step that every run has
+        logged, evenly thinned. A metric that some run has not logged is left out.
     """
     logged = [rows for run in runs if (rows := _rows(run))]
     found = {}
@@ -39,12 +39,12 @@ def curves(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
 
 
 def thin_steps(steps: Sequence[int], most: int) -> list[int]:
-    """At most so many of the steps, evenly spaced, the first and the last among them."""
+    """Choose at most `most` of the steps, evenly spaced, with the first and the last."""
     return [steps[index] for index in np.linspace(0, len(steps) - 1, min(most, len(steps))).round().astype(int)]
 
 
 def _rows(run: Run) -> list[dict[str, float]]:
-    """The numbers that a run has logged, without a row that it is just writing; infinity and NaN are none."""
+    """Read the finite numbers that a run has logged, without a last line that is still being written."""
     file = run.run_dir.metrics_file
     if not file.is_file():
         return []
@@ -64,7 +64,7 @@ def _number(text: str | None) -> float:
 def analyses(arms: Sequence[ArmResult]) -> dict[str, Any]:
     """Collect by arm the first `analysis.json` of its runs (see `etude.inspect.analyze`), with the `seed` of the run.
 
-    Where the maps of all have no room, only the first arms keep theirs.
+    If the attention maps of all arms do not fit, only the first arms keep theirs.
     """
     found = {arm.arm: analysis for arm in arms if (analysis := _analysis(arm.runs))}
     room = ROOM
@@ -76,7 +76,7 @@ def analyses(arms: Sequence[ArmResult]) -> dict[str, Any]:
 
 
 def _analysis(runs: Sequence[Run]) -> dict[str, Any] | None:
-    """An analysis that is being written, or is of another kind, is no reason to have no page."""
+    """Read the first valid analysis; a file that is incomplete or of another kind must not break the page."""
     for run in runs:
         file = run.run_dir.path / "analysis.json"
         try:
@@ -89,7 +89,7 @@ def _analysis(runs: Sequence[Run]) -> dict[str, Any] | None:
 
 
 def _shorten(node: Any) -> Any:
-    """Numbers to six figures: the page is to be small."""
+    """Round numbers to six figures, to keep the page small."""
     if isinstance(node, dict):
         return {key: _shorten(value) for key, value in node.items()}
     if isinstance(node, list):

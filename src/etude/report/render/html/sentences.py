@@ -1,4 +1,4 @@
-"""What a page shows of translations: those on which the arms differ most, and BLEU by the length of the source."""
+"""The translations that a page shows: the ones on which the arms differ most; and BLEU by source length."""
 
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
@@ -11,16 +11,22 @@ from etude.report.measure import TestSet
 from etude.report.statistics import Counts
 from etude.tasks.bleu_sums import corpus_bleu
 
-ROOM = 500_000  # bytes of text that a page may hold, whatever the size of the test set
+ROOM = 500_000  # bytes of text in a page, for any size of the test set
 BUCKETS = 5
 
 
 def samples(test_set: TestSet, said: Mapping[str, Sequence[str]], counts: Mapping[str, Counts], baseline: str) -> Any:
-    """The sentences on which arms differ most, as far as there is room, with what the first run of each arm `said`.
+    """Choose the sentences on which the arms differ most, up to `ROOM`.
+
+    Args:
+        test_set: the sentences.
+        said: arm -> the translations of its first run.
+        counts: arm -> the BLEU statistics of its runs.
+        baseline: the name of the baseline.
 
     Returns:
-        `of`, how many sentences there are, and `sentences`: source, reference, `said`, a list of [translation, sentence
-        BLEU] without repetitions, and `by`, the index of each arm's in that list.
+        `of`: the number of sentences in the test set. `sentences`: for each chosen one `source`, `reference`, `said` (a
+        list of [translation, sentence BLEU] without repetitions) and `by` (arm -> index in that list).
     """
     scores = {arm: corpus_bleu(counts[arm].counts[0], effective_order=True) for arm in said}
     kept, room = [], ROOM
@@ -39,7 +45,7 @@ def samples(test_set: TestSet, said: Mapping[str, Sequence[str]], counts: Mappin
 
 
 def buckets(sources: Sequence[str]) -> list[tuple[str, NDArray[np.intp]]]:
-    """The sentences by the words of their source, in buckets of about equal size: (label, indices of the sentences)."""
+    """Group sentences by the words of their source in buckets of similar size: (label, indices of the sentences)."""
     if not sources:
         return []
     words = np.array([len(source.split()) for source in sources])
@@ -53,15 +59,15 @@ def buckets(sources: Sequence[str]) -> list[tuple[str, NDArray[np.intp]]]:
 
 
 def bucket_bleu(counts: Counts, sentences: Sequence[NDArray[np.intp]]) -> list[float]:
-    """The corpus BLEU of each bucket, the mean over the runs of the arm."""
+    """Compute the corpus BLEU of each bucket, the mean over the runs of the arm."""
     return [round(float(corpus_bleu(counts.counts[:, some].sum(axis=1)).mean()), 2) for some in sentences]
 
 
 def _rank(scores: Mapping[str, NDArray[np.float64]], baseline: str) -> list[int]:
-    """The sentences in the order in which they are worth showing.
+    """Order the sentences by how much the arms differ on them.
 
-    In turn, for each arm the one where it gains most on the baseline and the one where it loses most, and the one where
-    any two arms are furthest apart; those on which all arms score alike are left out.
+    Several rankings take turns: by the spread over all arms, and for each arm by its gain and by its loss against the
+    baseline. Sentences on which all arms score the same are left out.
     """
     every = np.stack(list(scores.values()))
     spread = np.ptp(every, axis=0)

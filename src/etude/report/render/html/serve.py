@@ -1,4 +1,4 @@
-"""The page of a study on a small server of this machine, written anew while its runs go on."""
+"""Serve the page of a study on this machine, and update it while its runs go on."""
 
 import tempfile
 import threading
@@ -15,8 +15,8 @@ from etude.errors import UserError
 from etude.report.comparison import Compared
 from etude.report.render.html.document import write_page
 
-_ASKING = 2.0  # seconds between two looks at the runs, and between two questions of the page
-_SHARE = 4  # the page takes at most a fifth of the time to write; the runs want the processor too
+_INTERVAL = 2.0  # seconds between two checks for changes, by the server and by the page
+_PAUSE = 4  # wait this many times as long as writing the page took, to leave the processor to the runs
 _WAITING = (
     '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="2"><title>étude</title>'
     "<p>No run is finished yet. This page fills in when one is.</p>"
@@ -24,7 +24,7 @@ _WAITING = (
 
 
 def serve(make: Callable[[], Compared], study_runs: Path, port: int) -> None:
-    """Serve the page of what `make` gives until Ctrl-C, on this machine alone, while `study_runs` are watched.
+    """Serve the page of what `make` returns until Ctrl-C, on this machine only, and update it when `study_runs` change.
 
     Raises:
         UserError: the port is taken; 0 takes a free one.
@@ -40,7 +40,7 @@ def serve(make: Callable[[], Compared], study_runs: Path, port: int) -> None:
 
 @contextmanager
 def serve_folder(folder: Path, port: int) -> Iterator[str]:
-    """Serve a folder meanwhile, under the address that is yielded.
+    """Serve a folder while the context is open; yield the address.
 
     Raises:
         UserError: the port is taken.
@@ -58,16 +58,16 @@ def serve_folder(folder: Path, port: int) -> Iterator[str]:
 
 
 def write_again(make: Callable[[], Compared], file: Path) -> None:
-    """Write the page, or while there is nothing to show, one that waits."""
+    """Write the page; as long as there is nothing to show, write one that reloads itself."""
     try:
-        write_page(make(), file, refresh=_ASKING)
+        write_page(make(), file, refresh=_INTERVAL)
     except UserError:
         if not file.exists():
             file.write_text(_WAITING, encoding="utf-8")
 
 
 def changes(study_runs: Path) -> Iterator[None]:
-    """Yields at once, and whenever a curve or a result below the folder has changed."""
+    """Yield at once, and whenever a curve, result or analysis below the folder has changed."""
     seen: object = None
     while True:
         now = _modification_times(study_runs)
@@ -75,11 +75,11 @@ def changes(study_runs: Path) -> Iterator[None]:
         if now != seen:
             seen = now
             yield
-        time.sleep(max(_ASKING, _SHARE * (time.monotonic() - started)))
+        time.sleep(max(_INTERVAL, _PAUSE * (time.monotonic() - started)))
 
 
 def _modification_times(study_runs: Path) -> dict[Path, int]:
-    """When each curve and result below the folder was written; without one that is being put aside just now."""
+    """Return when each curve, result and analysis below the folder was written; files that vanish are skipped."""
     found = {}
     for name in ("metrics.csv", "result.json", "analysis.json"):
         for file in study_runs.glob(f"*/*/{name}"):
@@ -90,7 +90,7 @@ def _modification_times(study_runs: Path) -> dict[Path, int]:
 
 class _Quiet(SimpleHTTPRequestHandler):
     def send_head(self) -> Any:
-        """What is asked for, under this machine's own names alone: any site may point a name of its own here."""
+        """Answer only requests for this machine's own host names, against DNS rebinding by other sites."""
         assert isinstance(self.server, ThreadingHTTPServer)
         port = self.server.server_port
         if self.headers.get("Host") not in {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}:
@@ -99,4 +99,4 @@ class _Quiet(SimpleHTTPRequestHandler):
         return super().send_head()
 
     def log_message(self, format: str, *values: Any) -> None:
-        """Nothing: the page asks every other second."""
+        """Log nothing, because the page asks every two seconds."""

@@ -1,4 +1,4 @@
-"""The study's table in HTML: it can be read, and printed, without a script; its headers sort where there is one."""
+"""Render the study's table in HTML. It needs no script; with one, its headers sort the rows."""
 
 import re
 from html import escape
@@ -11,10 +11,10 @@ _SYMBOL = re.compile(r"(\w)_(\w+)")  # d_model, ε_ls: a letter with an index
 
 
 def table(rows: Rows) -> str:
-    """The table, a row an arm, in the study's order.
+    """Render the table, one row per arm in the study's order.
 
-    Each cell carries what it is sorted by: its number or its word, the baseline's where it is blank because it is as
-    there, and nothing where there is nothing.
+    Each cell has its sort key in `data-value`: its number or word; the baseline's if the cell is blank because it
+    equals the baseline's; none if there is no value.
     """
     base = next((row for row in rows.rows if row.run and all(cell for _, cell in _about(rows, row))), None)
     body, group = "", ""
@@ -26,12 +26,12 @@ def table(rows: Rows) -> str:
 
 
 def notes(rows: Rows) -> str:
-    """What the numbers are, and what was left out: a paragraph each."""
+    """Render the notes and what was left out, one paragraph each."""
     return "\n".join(f"<p>{escape(note)}</p>" for note in (*rows.notes, *rows.left_out))
 
 
 def setting(compared: Compared) -> str:
-    """What was chosen for all runs alike, and with how many seeds."""
+    """Render the setting that all runs share, and their seeds."""
     seeds = sorted({seed for arm in compared.arms for seed in arm.seeds})
     chosen = " ".join(f"{key}={value}" for key, value in compared.setting.items())
     return f"<code>{escape(chosen)}</code>, seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
@@ -39,7 +39,7 @@ def setting(compared: Compared) -> str:
 
 def _row(rows: Rows, row: Row, base: Row | None, begins: bool) -> str:
     about = ", ".join(f"{column.header}={cell}" for column, cell in _about(rows, row) if cell)
-    note = "" if row is base else f'<span class="is">{escape(about)}</span>'  # where there is no room for columns
+    note = "" if row is base else f'<span class="is">{escape(about)}</span>'  # shown if there is no room for columns
     cells = []
     for index, (cell, column) in enumerate(zip(row.cells, rows.columns, strict=True)):
         shown = base.cells[index] if base and row.run and column.about_arm and not cell else cell
@@ -52,7 +52,7 @@ def _row(rows: Rows, row: Row, base: Row | None, begins: bool) -> str:
 
 
 def _about(rows: Rows, row: Row) -> list[tuple[Column, str]]:
-    """What the row says of its arm's config."""
+    """Return the columns and cells with the config values of the arm."""
     return [(column, cell) for column, cell in zip(rows.columns, row.cells, strict=True) if column.about_arm]
 
 

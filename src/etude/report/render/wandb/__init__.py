@@ -1,1 +1,1 @@
-"""A study on Weights & Biases: its report written there, and its runs read back. No other report depends on it."""
+"""Write the report of a study to Weights & Biases, and read runs back from there. No other report needs this."""

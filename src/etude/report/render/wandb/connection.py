@@ -1,4 +1,4 @@
-"""W&B's public API, or one sentence on why it cannot be had."""
+"""Connect to W&B's public API; errors become one sentence."""
 
 import os
 from collections.abc import Iterator
@@ -11,19 +11,19 @@ from etude.wandb_service import end_service
 if TYPE_CHECKING:
     from wandb import Api
 
-_SECONDS = 5  # that a server may take to say who we are
+_SECONDS = 5  # timeout of the API
 
 
 class OutOfReachError(UserError):
-    """W&B cannot be asked now: it is set to be offline, there is no key, no network, or an outage."""
+    """W&B cannot be reached now: it is set to offline, there is no key, no network, or an outage."""
 
 
 @contextmanager
 def connect() -> Iterator["Api"]:
-    """W&B's public API; what goes wrong while it is used is one sentence.
+    """Open W&B's public API, and turn errors while it is used into one sentence.
 
     Raises:
-        OutOfReachError: it cannot be asked.
+        OutOfReachError: W&B cannot be reached or does not answer as expected.
     """
     if (mode := os.environ.get("WANDB_MODE", "online")) != "online":
         raise OutOfReachError(f"WANDB_MODE={mode} keeps everything on this machine")
@@ -46,10 +46,10 @@ def connect() -> Iterator["Api"]:
 
 
 def project_of(api: "Api", asked: str) -> tuple[str, str]:
-    """Entity and project, the entity being the person's own where none is named.
+    """Split [ENTITY/]PROJECT; the entity defaults to the user's own.
 
     Raises:
-        UserError: there is no such entity to be had.
+        UserError: `asked` has another form, or there is no default entity.
     """
     entity, slash, project = asked.rpartition("/")
     entity = entity if slash else api.default_entity or ""

@@ -1,4 +1,4 @@
-"""Reading the runs of a study back from W&B: the same rows as on disk, chosen and left out in the same way."""
+"""Read the runs of a study back from W&B: the same `Run` objects as from disk, selected in the same way."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -20,20 +20,20 @@ from etude.terminal import format_value
 if TYPE_CHECKING:
     from wandb.apis.public import Run as WandbRun
 
-_BESIDE = ("environment", "code", "overrides", "studies")  # what the logger puts beside the config
-_NOT_FINITE = ("NaN", "Infinity", "-Infinity")  # JSON has no numbers for them
+_NOT_CONFIG = ("environment", "code", "overrides", "studies")  # logged with the config, but not part of it
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")  # W&B stores them as strings
 _STATES = {"running": State.RUNNING, "failed": State.FAILED, "crashed": State.FAILED, "killed": State.STOPPED}
 
 
 def fetch(study: str, project: str, where: Mapping[str, str] | None = None) -> Results:
-    """Read the runs of a study that W&B has in `project`, [ENTITY/]PROJECT, selected as `results` does.
+    """Read the runs of a study in the W&B project `project`, [ENTITY/]PROJECT, selected as `results` does.
 
-    The directory of a run is its path at W&B, ENTITY/PROJECT/ID; nothing lies there. A run that did not tell W&B all
-    that was typed is of the setting that its config groups and its sweep make; what else was typed tells settings apart
-    only where `where` names it.
+    The directory of a run is its path at W&B, ENTITY/PROJECT/ID, where there are no files. If a run did not log its
+    overrides, its setting is made from its config groups and its sweep's parameters; other overrides distinguish
+    settings only if `where` names their keys.
 
     Raises:
-        UserError: W&B cannot be asked, or has no finished run of the study that is as `where` asks.
+        UserError: W&B cannot be reached, or has no finished run of the study that matches `where`.
     """
     known, asked = load_study(study), where or {}
     with connect() as api:
@@ -60,7 +60,7 @@ def fetch(study: str, project: str, where: Mapping[str, str] | None = None) -> R
 
 
 def _row(study: Study, run: "WandbRun", there: RunDir, arm: str, asked: Iterable[str]) -> Run:
-    """Make of what W&B has of a run the row that its directory would give."""
+    """Convert a W&B run to the `Run` that its directory would give."""
     config = config_of(run.config) | {"study": study.name, "arm": arm}
     today = with_groups_of_today(config)
     chosen = {key: today["choices"].get(key, value_at(today, key)) for key in asked if key not in study.changed}
@@ -76,12 +76,12 @@ def _row(study: Study, run: "WandbRun", there: RunDir, arm: str, asked: Iterable
 
 
 def config_of(logged: Mapping[str, Any]) -> dict[str, Any]:
-    """The frozen config of a run from its config at W&B, which holds more.
+    """Extract the frozen config of a run from its config at W&B, which has further keys.
 
-    The parameters of a sweep stand beside it. Where one of them has the name of a whole section, as `budget: smoke`
-    has, the section's own keys were logged with dots: `budget.max_steps`.
+    These include the parameters of a W&B sweep. If one has the name of a whole section, such as `budget: smoke`, the
+    section's own keys were logged with dots: `budget.max_steps`.
     """
-    config = {key: value for key, value in logged.items() if key not in _BESIDE and not {".", "/"} & set(key)}
+    config = {key: value for key, value in logged.items() if key not in _NOT_CONFIG and not {".", "/"} & set(key)}
     for section in _named_sections(logged):
         start = f"{section}."
         config[section] = {key.removeprefix(start): value for key, value in logged.items() if key.startswith(start)}
@@ -89,7 +89,7 @@ def config_of(logged: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def overrides_of(logged: Mapping[str, Any]) -> list[str]:
-    """What was typed, as far as W&B was told: all of it, or by a run that did not tell, the parameters of its sweep."""
+    """Return the logged overrides of a run; if it did not log them, the parameters of its W&B sweep."""
     if "overrides" in logged:
         return [str(override) for override in logged["overrides"]]
     named = _named_sections(logged)
@@ -101,7 +101,7 @@ def overrides_of(logged: Mapping[str, Any]) -> list[str]:
 
 
 def result_of(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """The result of a run from its summary, where `test/bleu` stands for a key within a key."""
+    """Convert the summary of a W&B run to a result, where `test/bleu` becomes a nested key."""
     result: dict[str, Any] = {}
     for key, value in summary.items():
         *section, name = key.split("/", 1)

@@ -1,4 +1,4 @@
-"""Writing the report of a study to W&B, or where that cannot be done now, keeping it beside the runs."""
+"""Write the report of a study to W&B; if W&B cannot be reached, keep it in a file."""
 
 import json
 import shlex
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
 _AXES = {"step": "valid_perplexity", "tokens": "by_tokens/valid_perplexity", "seconds": "by_seconds/valid_perplexity"}
 _COSTS = {"flops": "FLOPs of training", "seconds": "seconds of training", "parameters": "parameters"}
-_TITLE = 128  # characters, W&B takes no more
-_WIDE = (24, 9)  # columns of a whole row, and its height
+_TITLE = 128  # W&B's limit of characters
+_WIDE = (24, 9)  # width and height of a panel that fills a row
 
 
 def publish(made: Report, runs_dir: Path, project: str, where: Mapping[str, str], baseline: str = "") -> list[str]:
-    """Write the report to W&B; what was written there before of the same setting is brought up to date.
+    """Write the report to W&B; an earlier report on the same setting is updated.
 
-    What was sent, or could not be, is kept in `<runs_dir>/<study>/wandb-report.json`.
+    The report is also kept in `<runs_dir>/<study>/wandb-report.json`, whether or not it could be sent.
 
     Args:
         made: the table, and the runs behind it.
-        runs_dir: where they lie.
-        project: of W&B: [ENTITY/]PROJECT.
-        where, baseline: what was asked for, for the line that sends the report later.
+        runs_dir: the folder with the runs.
+        project: the W&B project, [ENTITY/]PROJECT.
+        where, baseline: the arguments of the report, for the command that sends it later.
 
     Returns:
-        What happened, in lines for the terminal: the report's URL, or where it is kept and how to send it.
+        Lines for the terminal: the report's URL, or where it is kept and how to send it.
 
     Raises:
-        UserError: `wandb-workspaces` is not installed, or there is no such project to write to.
+        UserError: `wandb-workspaces` is not installed, or `project` is not valid.
     """
     study = made.compared.study.name
     file = runs_dir / study / "wandb-report.json"
@@ -61,12 +61,12 @@ def publish(made: Report, runs_dir: Path, project: str, where: Mapping[str, str]
 
 
 def _keep(file: Path, report: "WandbReport") -> None:
-    """Write the report as W&B takes it; the library has no public word for that."""
+    """Write the report in W&B's own format, for which the library has no public method."""
     write_text(file, report._to_model().model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n")
 
 
 def _find_earlier_report(file: Path, report: "WandbReport") -> str:
-    """The id of the report in `file` where it is of the same project and setting; nothing where it is not."""
+    """Return the id of the report in `file` if it has the same project and setting, else ""."""
     try:
         kept = json.loads(file.read_text(encoding="utf-8"))
         entity, project = kept["project"]["entityName"], kept["project"]["name"]
@@ -77,7 +77,7 @@ def _find_earlier_report(file: Path, report: "WandbReport") -> str:
 
 
 def _not_sent(runs: Sequence[Run], folder: Path, report: "WandbReport") -> list[str]:
-    """How many runs lie on this machine alone, where there are any, and what sends them."""
+    """Say how many runs were logged offline, if any, and how to send them."""
     waiting = sum(is_kept_back(run.run_dir) for run in runs)
     if not waiting:
         return []
@@ -89,16 +89,16 @@ def _not_sent(runs: Sequence[Run], folder: Path, report: "WandbReport") -> list[
 
 
 def _runs_shown(made: Report) -> list[Run]:
-    """The runs that the table tells of, those that have only begun among them."""
+    """Return all runs of the table, including unfinished ones."""
     return [run for arm in made.compared.arms for run in (*arm.runs, *arm.diverged, *arm.unfinished)]
 
 
 def _build_report(made: Report, *, entity: str, project: str) -> "WandbReport":
-    """The report as `wandb-workspaces` holds it: the table as text, and plots that W&B draws of the same runs.
+    """Build the report for `wandb-workspaces`: the table as text, and plots that W&B draws from the same runs.
 
-    A line, a bar and a point stand for an arm, for its runs are grouped by job type. The runs are named by their ids,
-    so that the plots hold those of the table and no others. Nobody is asked for anything; `entity` may be empty while
-    nothing is sent.
+    A line, bar or point shows an arm, because the runs are grouped by job type. The runs are selected by their ids, so
+    that the plots show only the runs of the table. This makes no requests; `entity` may be empty until the report is
+    sent.
 
     Raises:
         UserError: `wandb-workspaces` is not installed.
@@ -123,7 +123,7 @@ def _build_report(made: Report, *, entity: str, project: str) -> "WandbReport":
         for axis, metric in _AXES.items()
     ]
     shown = {
-        metric.key.replace(".", "/"): metric.label  # under this name a run's summary at W&B holds it
+        metric.key.replace(".", "/"): metric.label  # the name in the run's summary at W&B
         for metric in [metric for metric in metrics if not metric.is_log] or [compared.study.headline]
     }
     bars = [
@@ -145,7 +145,7 @@ def _build_report(made: Report, *, entity: str, project: str) -> "WandbReport":
         runset = wr.Runset(name=compared.study.name, filters=And(Metric("ID").isin(ids)), groupby=["JobType"])
         blocks += [wr.H2(heading), wr.PanelGrid(runsets=[runset], panels=plots)]
     return wr.Report(
-        entity=entity,  # a run set that names no project is of the report's own
+        entity=entity,  # a run set without a project uses the report's
         project=project,
         title=compared.study.title[:_TITLE],
         description=", ".join(f"{key}={value}" for key, value in compared.setting.items()),
