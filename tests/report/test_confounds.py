@@ -141,5 +141,7 @@ def test_an_arm_that_changes_nothing_is_named(runs_dir: Path, make_run: Make) ->
     make_run("A1", seed=2)
     changed = {"model": {"heads": 8, "position": {"_target_": "etude.model.position.sinusoidal"}}}
     make_run("A2", seed=3, changed=changed, logger="none")
-    [told] = [note for note in notes(report("heads", runs_dir, {}).compared) if note.startswith("Arms that are the same")]
+    [told] = [
+        note for note in notes(report("heads", runs_dir, {}).compared) if note.startswith("Arms that are the same")
+    ]
     assert told == "Arms that are the same run as the baseline: A2."

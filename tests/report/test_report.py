@@ -145,7 +145,7 @@ def test_several_seeds_bring_differences_and_a_star_where_one_is_more_than_luck(
     assert "Bold with a star: p < 0.05 after Holm's correction for all arms, for each metric by itself" in notes(
         runs_dir
     )
-    why = "without the translations of both nobody knows what other sentences would show"
+    why = "without the translations of both, other sentences cannot be resampled"
     assert f"No test of BLEU, hence no star: {why} (all others)." in notes(runs_dir)
     markdown = report("heads", runs_dir, {}).markdown()
     assert "| **+0.286**\\* |" in markdown

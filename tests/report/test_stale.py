@@ -27,8 +27,8 @@ def test_where_one_mean_is_of_different_code_the_seeds_of_other_code_are_named(r
         make_run("base", seed, code="0123456789")
         make_run("A1", seed, code="0123456789" if seed == 2 else None)
         make_run("A2", seed, code="0123456789" if seed == 2 else "today's")
-    told = [note for note in report("heads", runs_dir, {}).rows.notes if "different code" in note]
-    assert told == ["Made of seeds of different code: A1 (seed 1‡, 2†); A2 (seed 2†)."]
+    told = [note for note in report("heads", runs_dir, {}).rows.notes if "different versions" in note]
+    assert told == ["Averaged over seeds of different versions of the code: A1 (seed 1‡, 2†); A2 (seed 2†)."]
 
 
 def test_a_run_whose_class_is_not_here_is_said_to_be_unchecked(runs_dir: Path, make_run: Make) -> None:

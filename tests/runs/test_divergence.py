@@ -130,4 +130,4 @@ def test_a_model_that_is_no_number_when_it_translates_has_diverged(capsys: pytes
     assert status == EXIT_STATUS
     assert math.isfinite(run.result()["test"]["perplexity"])
     told = capsys.readouterr().out.splitlines()[-1]
-    assert told.startswith("diverged: a translation comes to logits that are no numbers: the model's `step` should")
+    assert told.startswith("diverged: a translation has logits that are NaN: the model's `step` should")

@@ -128,7 +128,7 @@ def test_what_is_not_yaml_is_told_with_its_line(tmp_path: Path) -> None:
             "method: bayes\nparameters: {seed: {value: 1}}",
             "method is 'bayes'; without W&B's agents only grid and random",
         ),
-        ("method: random\nparameters: {seed: {value: 1}}", "a random search has no end of its own: say run_cap=20"),
+        ("method: random\nparameters: {seed: {value: 1}}", "a random search needs a number of trials: say run_cap=20"),
         ("method: grid\nparameters: {seed: 1}", r"parameters\.seed needs values"),
         ("method: grid\nparameters: {seed: {min: 1, max: 3}}", r"parameters\.seed needs values"),
         ("method: grid\nparameters: {seed: {values: []}}", r"parameters\.seed\.values must be a list"),
@@ -241,9 +241,9 @@ def test_an_end_or_a_seed_that_is_none_is_refused(own: dict[str, Any], told: str
 def test_a_random_search_without_an_end_is_refused(tmp_path: Path) -> None:
     endless = write(tmp_path / "search.yaml", SEARCH, method="random", run_cap=None)
     for ask in (sweep_overrides, planned_runs):
-        with pytest.raises(UserError, match=r"has no end of its own: say run_cap=20"):
+        with pytest.raises(UserError, match=r"needs a number of trials: say run_cap=20"):
             ask(endless)
-    with pytest.raises(UserError, match=r"has no end of its own: say run_cap=20"):
+    with pytest.raises(UserError, match=r"needs a number of trials: say run_cap=20"):
         sweep_runs([], file=endless)
 
 

@@ -111,7 +111,7 @@ def test_a_plan_counts_trials_and_both_readings(folder: Path) -> None:
     ("name", "words", "told"),
     [
         ("mine", ["tuned=yes"], "tuned=yes: say tuned=true, or leave it out"),
-        ("mine", ["tuned=true", "seed=101"], "seed=101 is a pilot seed of study mine: judge on others"),
+        ("mine", ["tuned=true", "seed=101"], "seed=101 is a pilot seed of study mine: judge on other seeds"),
         ("mine", ["tuned=true", "++budget.lr_factor=1"], r"tuned=true tries values of budget\.lr_factor"),
         (
             "mine",

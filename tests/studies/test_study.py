@@ -119,10 +119,10 @@ def test_a_sweep_that_is_taken_for_a_study_is_told_from_it(
         ("baseline: base\narms: {base: [], on: []}", "True cannot name an arm; write it in quotes"),
         (
             "baseline: base\narms: {base: [], A1: [seed=3]}",
-            r"arms\.A1: seed is not for an arm to set; leave seed=3 out",
+            r"arms\.A1: seed cannot be set by an arm; leave seed=3 out",
         ),
-        ("baseline: base\narms: {base: [], A1: [+study=x]}", r"arms\.A1: study is not for an arm to set"),
-        ("baseline: base\narms: {base: [], A1: [arm=x]}", r"arms\.A1: arm is not for an arm to set"),
+        ("baseline: base\narms: {base: [], A1: [+study=x]}", r"arms\.A1: study cannot be set by an arm"),
+        ("baseline: base\narms: {base: [], A1: [arm=x]}", r"arms\.A1: arm cannot be set by an arm"),
         ("baseline: base\narms: {base: , A1: []}", r"arms\.base must be a list of overrides"),
         ("baseline: base\narms: {base: [model.heads: 1]}", r"arms\.base: \{'model\.heads': 1\} is no override"),
         ("baseline: base\narms: {base: [two words]}", r"arms\.base: 'two words' is no override"),

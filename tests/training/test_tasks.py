@@ -171,7 +171,7 @@ def test_a_beam_is_refused_where_nothing_is_translated(made: Callable[..., RunDi
     if not run.finished:
         train(run)
     config = {"run": str(run.path), "split": "test", "device": "cpu", "decoding": {"beam": 8}, "metrics": {}}
-    with pytest.raises(UserError, match=r"decoding\.beam: .*nothing to search: leave it out"):
+    with pytest.raises(UserError, match=r"decoding\.beam: .*does not translate: leave it out"):
         evaluate(config, ["decoding.beam=8"])
     with pytest.raises(UserError, match=r"decoding\.beam: this config has no decoding .*: leave it out"):
         compose(["task=language_modelling", "decoding.beam=8"])

@@ -174,7 +174,7 @@ class BeamSearch:
         log_probabilities = logits.float().log_softmax(dim=-1)
         if log_probabilities[:, EOS].isnan().any():  # then the whole row is NaN
             raise NoNumbers(
-                "a translation comes to logits that are no numbers: the model's `step` should give what `forward` gives"
+                "a translation has logits that are NaN: the model's `step` should give what `forward` gives"
             )
         end = log_probabilities[:, EOS, None].clone()
         log_probabilities[:, [PAD, BOS, EOS]] = -torch.inf

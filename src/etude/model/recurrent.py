@@ -123,7 +123,7 @@ class RecurrentDecoder(nn.Module):
         self.dropout = Dropout(parts.dropout)
         self.alignment: Alignment | NoAlignment = alignment()
         if not reads and not isinstance(self.alignment, NoAlignment):
-            raise ValueError("model/decoder/alignment has no encoder to look at: say model/decoder/alignment=none")
+            raise ValueError("model/decoder/alignment has no encoder to attend to: say model/decoder/alignment=none")
         self.input_feeding = input_feeding
         self.layers = recurrent_layers(cell, d_model * (1 + input_feeding), d_model, n_layers, parts.dropout)
         self.first = nn.Linear(d_model, n_layers * d_model) if reads else _Zeros(n_layers * d_model)

@@ -144,7 +144,7 @@ def _over_sentences(
 ) -> Difference:
     g = st.hedges_g(ours, theirs)
     if not (arm and base):
-        why = "without the translations of both nobody knows what other sentences would show"
+        why = "without the translations of both, other sentences cannot be resampled"
         return Difference(st.Comparison(ours.mean - theirs.mean, None, None, why), hedges_g=g)
     alike = arm.counts.runs == base.counts.runs
     of_run = st.pooled_deviation(ours, theirs) if min(ours.seeds, theirs.seeds) > 1 else 0.0

@@ -74,7 +74,7 @@ def _on_mixed_code(arms: Sequence[ArmResult]) -> list[str]:
         if len({run.result.get("code") for run in arm.runs}) > 1:
             marked = [f"{run.seed}{mark}" for run in arm.runs if (mark := marks_on_code([run.code]))]
             mixed.append(f"{arm.arm} (seed {', '.join(marked)})")
-    return [f"Made of seeds of different code: {'; '.join(mixed)}."] * bool(mixed)
+    return [f"Averaged over seeds of different versions of the code: {'; '.join(mixed)}."] * bool(mixed)
 
 
 def _on_tuning(compared: Compared) -> list[str]:

@@ -120,7 +120,9 @@ def _why_not(run: Run, base: TestSet, metric: Metric) -> str:
     if own and base.references:
         return "" if own == base.references else "its references are not the baseline's"
     return (
-        "" if _store(run) == _store(base.run) else "it met another text than the baseline, and one kept no references"
+        ""
+        if _store(run) == _store(base.run)
+        else "tested on another text than the baseline, and one kept no references"
     )
 
 

@@ -165,7 +165,7 @@ def _parse_option(key: str, text: str) -> Any:
 
 def _require_run_cap(file: object, run_cap: Any) -> None:
     if run_cap is None:
-        raise UserError(f"{file}: a random search has no end of its own: say run_cap=20, in the file or here")
+        raise UserError(f"{file}: a random search needs a number of trials: say run_cap=20, in the file or here")
 
 
 def _read_file(file: Path) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def _arms(study: Study, runs: Sequence[Sequence[str]]) -> list[Overrides]:
     seeds = {word.removeprefix("seed=") for run in runs for word in run if word.startswith("seed=")}
     if pilots := seeds & set(map(str, study.pilots)):
         raise UserError(
-            f"seed={min(pilots)} is a pilot seed of study {study.name}: judge on others, such as seed=1,2,3"
+            f"seed={min(pilots)} is a pilot seed of study {study.name}: judge on other seeds, such as seed=1,2,3"
         )
     typed = {override_key(word) for run in runs for word in run} & set(study.tune)
     if typed:

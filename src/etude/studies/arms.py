@@ -136,7 +136,7 @@ def _overrides(file: Path, arm: Any, listed: Any) -> list[str]:
         key = override_key(override)
         refuse_old_name(file, f"arms.{arm}", key)
         if key in _RESERVED:
-            raise UserError(f"{file}: arms.{arm}: {key} is not for an arm to set; leave {override} out")
+            raise UserError(f"{file}: arms.{arm}: {key} cannot be set by an arm; leave {override} out")
     return list(listed)
 
 

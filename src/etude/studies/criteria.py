@@ -40,7 +40,7 @@ def read_against(file: Path, given: Any, arms: Mapping[str, list[str]], baseline
             raise UserError(f"{file}: against: the study has no arm {name!r}: {did_you_mean(str(name), arms)}")
     for arm in given:
         if arm in (baseline, given[arm]):
-            raise UserError(f"{file}: against.{arm}: the baseline, or an arm itself, is held against no other")
+            raise UserError(f"{file}: against.{arm}: the baseline, or an arm itself, is not compared with another")
     return dict(given)
 
 

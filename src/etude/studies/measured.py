@@ -150,11 +150,13 @@ def _row(where: str, name: str, row: Any) -> Row:
         raise UserError(f"{where}.overrides must be a list, such as [model/encoder=recurrent]")
     for key in ("operations", "path"):
         _check_exponents(f"{where}.{key}", row[key])
-    for regime, expected in row["flops"].items() if isinstance(row["flops"], dict) else [(row["flops"], {})]:
+    if not isinstance(row["flops"], dict):
+        raise UserError(f"{where}.flops must map a regime to exponents, such as anywhere: {{n: 1, d: 2}}")
+    for regime, expected in row["flops"].items():
         pair = outweighs(str(regime))
         _check_exponents(f"{where}.flops.{regime}", expected)
         if pair and (pair[0] == pair[1] or not {*pair} <= expected.keys()):
-            raise UserError(f"{where}.flops: {regime!r} is no place; say anywhere, or n ≫ d, of sizes in its exponents")
+            raise UserError(f"{where}.flops: {regime!r} is unknown; say anywhere, or n ≫ d, of sizes in its exponents")
     made = Row(name, **row)
     if not {"n", "d"} <= {*made.symbols}:
         raise UserError(f"{where}.flops must say what is expected of n and d, such as anywhere: {{n: 1, d: 2}}")
@@ -191,4 +193,4 @@ def _numbers(where: str, text: str) -> list[int]:
 def _check_odd(sizes: Mapping[str, Sequence[int]]) -> None:
     for symbol in ("k", "r"):
         if even := [size for size in sizes[symbol] if size % 2 == 0]:
-            raise UserError(f"{symbol}={even[0]}: it is odd, for a position sees as many on either side and itself")
+            raise UserError(f"{symbol}={even[0]}: it must be odd, for as many neighbours on either side")

@@ -184,9 +184,7 @@ def search(trained: Config, asked: Config, typed: Iterable[str]) -> Config | Non
     keys = {override.lstrip("+~").partition("=")[0] for override in typed}
     if not trained["decoding"]:
         if searches := sorted(key for key in keys if key.partition(".")[0] == "decoding"):
-            raise UserError(
-                f"{searches[0]}: the run translates nothing, so that there is nothing to search: leave it out"
-            )
+            raise UserError(f"{searches[0]}: the task of this run does not translate: leave it out")
         return None
     chosen = {key: value for key, value in asked["decoding"].items() if f"decoding.{key}" in keys}
     return asked["decoding"] if "decoding" in keys else trained["decoding"] | chosen
@@ -219,5 +217,5 @@ def device(name: str) -> torch.device:
         wanted = torch.device("cuda" if name == "auto" and torch.cuda.is_available() else name.replace("auto", "cpu"))
         torch.zeros(1, device=wanted)
     except (RuntimeError, AssertionError) as error:
-        raise UserError(f"device={name} is not to be had here: say device=cpu, or auto") from error
+        raise UserError(f"device={name} is not available here: say device=cpu, or auto") from error
     return wanted
