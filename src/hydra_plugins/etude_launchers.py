@@ -151,7 +151,7 @@ class SlotsLauncher(FrozenLauncher):
         """Run all that are not finished, as many at once as there are slots."""
         from etude.launchers.slots import run_side_by_side
 
-        run_side_by_side(run_dirs, self._slots, **self._checked.how)
+        run_side_by_side(run_dirs, self._slots, **self._checked.run_arguments)
 
 
 class SubmititLauncher(FrozenLauncher):
