@@ -1,7 +1,7 @@
 """File locks: only one process at a time works on a run or on a shared training, and only one launcher starts it.
 
 The locks are released when their process ends. They use `flock`, which works on one machine and across machines whose
-shared file system supports it (docs/clusters.md). The locks of trainings that runs share are in `runs/.trainings`.
+shared file system supports it (docs/clusters.md). Locks of trainings, which runs may share, are in `runs/.trainings`.
 """
 
 import errno
