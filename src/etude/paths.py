@@ -18,7 +18,7 @@ def shipped(name: str) -> Path:
 
 
 def folders_of(name: str) -> list[Path]:
-    """Return every folder `name` by precedence: for `conf` that of -cd, that of the working directory, the shipped one."""
+    """Return every folder `name` by precedence: for `conf` that of -cd, then the working directory's, then étude's."""
     ours, typed = shipped(name), os.environ.get(CONFIG_DIR) if name == "conf" else None
     own = [*([Path(typed)] if typed else []), Path.cwd() / name]
     return [*(folder for folder in own if folder.is_dir() and folder.resolve() != ours.resolve()), ours]

@@ -51,7 +51,7 @@ def try_out(node: Config, *positional: Any) -> None:
 
 @contextmanager
 def _explain_failures(node: Config, given: tuple[str, ...] = ()) -> Iterator[None]:
-    """Within the context, turn errors that are due to the values of a node into a UserError.
+    """Turn errors due to the values of a node into a UserError, within the context.
 
     Raises:
         UserError: as `make`.
@@ -86,7 +86,7 @@ def _bind(part: Callable[..., Any], target: str, *positional: Any) -> None:
 
 @contextmanager
 def of_today(checking: Callable[[], None]) -> Iterator[None]:
-    """Within the context, explain errors of a config that was frozen by older code by what `checking` raises.
+    """Explain errors of a config that was frozen by older code by what `checking` raises, within the context.
 
     Raises:
         UserError: the config has keys that today's code does not accept, or lacks keys that it needs.
