@@ -1,4 +1,4 @@
-"""`python -m etude` is `etude`."""
+"""Run `etude` as `python -m etude`."""
 
 from etude.cli.main import main
 

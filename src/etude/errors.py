@@ -1,11 +1,11 @@
-"""Mistakes that the person at the keyboard can mend, told in one sentence."""
+"""Errors that the user can fix, each reported as one sentence."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 class UserError(Exception):
-    """One clear sentence that names the key or the file and line, and the way out.
+    """A mistake of the user's. The message names the key, or the file and line, and says how to fix it.
 
     The command line prints it without a traceback and exits with `exit_status`.
     """
@@ -14,7 +14,7 @@ class UserError(Exception):
 
 
 def did_you_mean(word: str, choices: Iterable[str], shown: int = 12) -> str:
-    """The end of an error sentence: the names nearest to `word`, or all of them where none is near."""
+    """Make the end of an error message: the `choices` most similar to `word`, or else the first `shown` of them."""
     known = sorted(set(choices))
     if not known:
         return "there is nothing to choose from"
@@ -26,7 +26,7 @@ def did_you_mean(word: str, choices: Iterable[str], shown: int = 12) -> str:
 
 
 def chain(error: BaseException | None) -> list[BaseException]:
-    """The error and all that it came from, the nearest first."""
+    """Return the error and its chain of causes, the nearest first."""
     chain = []
     while error is not None and error not in chain:
         chain.append(error)

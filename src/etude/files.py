@@ -1,4 +1,4 @@
-"""Writing files so that a reader never sees half of one."""
+"""Write files atomically, so that a reader never sees an incomplete one."""
 
 import errno
 import hashlib
@@ -26,7 +26,7 @@ _WAYS_OUT = {
 
 
 def disk_mistake(error: BaseException) -> UserError | None:
-    """The sentence for what the disk refuses, or None where the error is another one."""
+    """Convert an OSError of the disk to a UserError; None for any other error."""
     if not isinstance(error, OSError) or error.errno not in _WAYS_OUT:
         return None
     return UserError(f"{error.filename or 'a file'}: {error.strerror}; {_WAYS_OUT[error.errno]}, then start again")
@@ -34,7 +34,7 @@ def disk_mistake(error: BaseException) -> UserError | None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path`, renamed to it on success and removed on failure.
+    """Yield a temporary path beside `path`, which is renamed to it on success and removed on failure.
 
     Raises:
         UserError: the file cannot be written (a full disk, a missing permission).
@@ -53,18 +53,18 @@ def replacing(path: Path) -> Iterator[Path]:
             "then start again: nothing that was finished is lost"
         ) from error
     finally:
-        with suppress(OSError):  # there may be no such folder
+        with suppress(OSError):  # the folder may not exist
             temporary.unlink()
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` to `path`, whole or not at all."""
+    """Write `text` to `path` atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_or_print(name: str, text: str) -> None:
-    """Write `text` to the file of that name, or to standard output where the name is -."""
+    """Write `text` to the file of that name, or to standard output if the name is -."""
     if name == "-":
         sys.stdout.write(text)
     else:
@@ -72,12 +72,12 @@ def write_or_print(name: str, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write `value` to `path` as JSON, whole or not at all."""
+    """Write `value` to `path` as JSON, atomically."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def read_json(path: Path) -> Any:
-    """What a file of JSON holds; None where there is none, or not a whole one."""
+    """Load a JSON file; None if it does not exist or is not valid."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -85,35 +85,35 @@ def read_json(path: Path) -> Any:
 
 
 def checksum(path: Path, algorithm: str = "sha256") -> str:
-    """The SHA-256 of a file, or what another algorithm of hashlib's makes of it."""
+    """Return the hash of a file in hex digits, by any algorithm of hashlib's."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, algorithm).hexdigest()
 
 
 def link_or_copy(file: Path, to: Path) -> None:
-    """Give a file another name, or where that cannot be, a copy.
+    """Make a hard link to a file, or if that is not possible, a copy.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: the file does not exist.
     """
     try:
         to.hardlink_to(file)
     except FileNotFoundError:
         raise
-    except OSError:  # another file system, or one that knows no links
+    except OSError:  # another file system, or one without hard links
         shutil.copy2(file, to)
 
 
 def is_whole_archive(path: Path) -> bool:
-    """Whether there is a zip archive, and nothing in it has changed since it was written: half a second a gigabyte."""
+    """Return whether the file is an undamaged zip archive, by its checksums; this takes half a second per gigabyte."""
     try:
         with ZipFile(path) as archive:
             return archive.testzip() is None
-    except Exception:  # whatever a torn or foreign file makes it raise
+    except Exception:  # a truncated or foreign file may raise anything
         return False
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what killed processes were writing; nobody else may be writing in `folder` or below."""
+    """Remove temporary files of killed processes; no other process may be writing in `folder` or below."""
     for leftover in folder.rglob(".*.part"):
         leftover.unlink(missing_ok=True)

@@ -1,22 +1,22 @@
-"""Who may speak, and where to."""
+"""Configure logging: where étude's log goes, and which libraries are silenced."""
 
 import logging
 import warnings
 from pathlib import Path
 
 _LOUD = ("lightning", "lightning.pytorch", "lightning.fabric", "wandb", "sacrebleu", "fsspec", "filelock")
-_MUTE = "opentelemetry"  # W&B's figures about itself, and its errors where they cannot be sent
+_MUTE = "opentelemetry"  # W&B's telemetry, which logs errors when it cannot be sent
 
 
 class _LogFile(logging.FileHandler):
-    """A log that a full disk cuts short, without a traceback for every line: what matters more will say so itself."""
+    """A log file that ignores write errors: on a full disk, more important writes report the error."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """Leave the line out."""
+        """Drop the line, without a traceback."""
 
 
 def logging_to(file: Path | None) -> None:
-    """Send étude's log to the terminal, and to `file` too where there is one."""
+    """Send étude's log to the terminal, and also to `file` if it is given."""
     root = logging.getLogger()
     root.setLevel(logging.INFO)
     handlers: list[logging.Handler] = [logging.StreamHandler()]
@@ -29,7 +29,7 @@ def logging_to(file: Path | None) -> None:
 
 
 def quiet_libraries() -> None:
-    """Keep the libraries' chatter out of ours: their warnings that mean nothing here, their greetings."""
+    """Silence messages of libraries below errors, and warnings of theirs that do not apply here."""
     for name in _LOUD:
         logging.getLogger(name).setLevel(logging.ERROR)
     logging.getLogger(_MUTE).setLevel(logging.CRITICAL)

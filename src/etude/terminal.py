@@ -1,20 +1,20 @@
-"""Where the verbs that print tables write, and how they write a value."""
+"""The console for commands that print tables, and the formats of values in them."""
 
 import os
 from typing import Any
 
 from rich.console import Console
 
-PIPE_WIDTH = 120  # columns, where nobody says how wide the paper is
+PIPE_WIDTH = 120  # columns, if the output is no terminal and COLUMNS is not set
 
 
 def console(**options: Any) -> Console:
-    """As wide as the terminal; plain and 120 columns wide in a pipe.
+    """Make a rich console as wide as the terminal; in a pipe, without colours and 120 columns wide.
 
-    Text is printed as it stands: brackets and colons, which users write in titles and overrides, mean nothing.
+    Text is printed verbatim: brackets and colons, which occur in titles and overrides, are no markup.
 
     Args:
-        options: of rich's own `Console`.
+        options: arguments of rich's `Console`.
     """
     made = Console(highlight=False, markup=False, emoji=False, **options)
     if not made.is_terminal and "width" not in options and "COLUMNS" not in os.environ:
@@ -23,12 +23,12 @@ def console(**options: Any) -> Console:
 
 
 def format_value(value: Any) -> str:
-    """A value of a config as a person would type it."""
+    """Format a value of a config as it is typed in an override: null, true, 0.1."""
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def format_duration(seconds: float | None) -> str:
-    """Seconds as a person reads them: 0:42, 12:05, 3:02:41."""
+    """Format seconds as 0:42, 12:05 or 3:02:41; empty for None."""
     if seconds is None:
         return ""
     minutes, rest = divmod(round(seconds), 60)
@@ -37,5 +37,5 @@ def format_duration(seconds: float | None) -> str:
 
 
 def format_number(value: float | None, digits: int) -> str:
-    """1,234.50; nothing where there is none."""
+    """Format a number as 1,234.50; empty for None."""
     return "" if value is None else f"{value:,.{digits}f}"

@@ -1,16 +1,16 @@
-"""The service that W&B's client starts beside a process, and how it is ended."""
+"""End the service process that W&B's client starts."""
 
 import time
 
-_MOMENT = 0.2  # seconds; its answer to a question that was given up takes less than one thousandth of that
+_MOMENT = 0.2  # seconds; answering an abandoned request takes the service less than one thousandth of that
 
 
 def end_service() -> None:
-    """End it now, after a question that it did not answer in time.
+    """End W&B's service after a request that it did not answer in time.
 
-    The client gives such a question up and hangs up on the service; if it is told to end in the same breath, the answer
-    that nobody takes any more makes it drop the line before it has heard that. It would then stay for ten minutes, and
-    the process with it. So it is given a moment first.
+    The client abandons such a request and closes the connection. If the service is asked to end right then, it may fail
+    to send the abandoned answer and drop the connection before it reads that it should end. The service, and with it
+    this process, would then stay for ten minutes. So wait a moment first.
     """
     from wandb import teardown
 

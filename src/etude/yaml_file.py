@@ -1,4 +1,4 @@
-"""Reading YAML, with mistakes told as one sentence."""
+"""Read YAML files, and report mistakes in them as one sentence."""
 
 from pathlib import Path
 from typing import Any
@@ -9,13 +9,10 @@ from etude.errors import UserError
 
 
 class _Strict(yaml.SafeLoader):
-    """YAML in which a key written twice is a mistake, not the loss of what stood there first.
-
-    So is an alias within what it stands for, which would have no end.
-    """
+    """A YAML loader that rejects duplicate keys, where PyYAML keeps the last one, and aliases to a node around them."""
 
     def construct_document(self, node: yaml.Node) -> Any:
-        self.deep_construct = True  # only then is a node looked for within itself
+        self.deep_construct = True  # otherwise PyYAML does not detect a node that contains itself
         return super().construct_document(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -29,10 +26,10 @@ class _Strict(yaml.SafeLoader):
 
 
 def read_yaml(file: Path) -> Any:
-    """The content of a YAML file.
+    """Load a YAML file.
 
     Raises:
-        UserError: it cannot be read or is not YAML (the line is named), holds a key twice, or itself.
+        UserError: it cannot be read, is not YAML (the line is named), has a duplicate key, or a node contains itself.
     """
     try:
         with file.open(encoding="utf-8") as stream:
@@ -46,8 +43,8 @@ def read_yaml(file: Path) -> Any:
 
 
 def not_yaml(error: yaml.YAMLError, file: Path | str) -> UserError:
-    """The sentence for a file that cannot be read as YAML."""
+    """Make the error for a file that cannot be parsed as YAML."""
     mark = getattr(error, "problem_mark", None)
     line = f", line {mark.line + 1}" if mark else ""
-    problem = getattr(error, "problem", None) or getattr(error, "reason", error)  # of a byte that no text has
+    problem = getattr(error, "problem", None) or getattr(error, "reason", error)  # `reason`: invalid byte
     return UserError(f"{file}{line}: this is not YAML: {problem}")

@@ -1,8 +1,8 @@
 """The launchers of étude: `hydra/launcher=slots`, `submitit_slurm` and `ray`.
 
-Each first freezes the config of every job, so that no later edit of a YAML file counts.
+Each first freezes the config of every job, so that later edits of YAML files have no effect on the sweep.
 
-Hydra imports this file at every start: what is heavy is imported when a sweep is launched.
+Hydra imports this file at every start, so heavy modules are imported only when a sweep is launched.
 """
 
 import logging
@@ -25,22 +25,22 @@ logger = logging.getLogger(__name__)
 
 
 class FrozenLauncher(Launcher):
-    """A launcher whose jobs are frozen runs; where they run is its children's matter.
+    """Base class of the launchers: its jobs are frozen runs, and a subclass decides where they run.
 
     Args:
-        options: what the launcher's file in `conf/hydra/launcher` says.
+        options: the keys of the launcher's file in `conf/hydra/launcher`.
     """
 
-    needs: ClassVar[tuple[str, str] | None] = None  # a package that is no part of étude, and the extra that brings it
+    needs: ClassVar[tuple[str, str] | None] = None  # an optional package, and the extra of étude that installs it
 
     def __init__(self, **options: Any) -> None:
         self.options = options
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Called by Hydra; the task function is not called: each run is a process that reads its frozen config.
+        """Receive the config from Hydra. The task function is never called: each run is a process of its own.
 
         Raises:
-            UserError: a package is not installed.
+            UserError: a package that the launcher needs is not installed.
         """
         from etude.errors import UserError
         from etude.logs import logging_to
@@ -56,20 +56,20 @@ class FrozenLauncher(Launcher):
         self.config = config
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        """Run every job that is not finished yet, with Hydra's callbacks told before the first and after the last.
+        """Run all unfinished jobs; Hydra's callbacks are called for all jobs before the first and after the last.
 
         Returns:
-            Of each job its objective; of those that ended without a result, what ended them.
+            For each job its objective, or the error if it ended without a result.
 
         Raises:
-            UserError: a config is not sound; nothing was started.
+            UserError: a config is not valid; nothing was started.
         """
         from etude.launchers.shared import notes_on_shared
         from etude.launchers.slots import SweepFailed
         from etude.runs.provenance import code_changed
 
         callbacks = self.hydra_context.callbacks
-        Path(self.config.hydra.sweep.dir).mkdir(parents=True, exist_ok=True)  # sweepers write what they found there
+        Path(self.config.hydra.sweep.dir).mkdir(parents=True, exist_ok=True)  # sweepers write their results there
         run_dirs = self._freeze(job_overrides)
         for note in notes_on_shared(job_overrides, run_dirs):
             logger.info(note)
@@ -92,7 +92,7 @@ class FrozenLauncher(Launcher):
         return returns
 
     def _make_return(self, overrides: Sequence[str], run_dir: "RunDir", failure: Exception | None) -> JobReturn:
-        """What Hydra's sweepers and callbacks are told of a job; nothing where nobody waited for its end."""
+        """Make what Hydra's sweepers and callbacks receive for a job; no value if the launcher did not wait for it."""
         from etude.runs.objective import objective
 
         made = JobReturn(
@@ -109,7 +109,7 @@ class FrozenLauncher(Launcher):
 
     @abstractmethod
     def run(self, run_dirs: "Sequence[RunDir]") -> None:
-        """Run all that are not finished."""
+        """Run all unfinished runs."""
 
     def _freeze(self, jobs: Sequence[Sequence[str]]) -> "list[RunDir]":
         from etude.config.identity import freeze_all
@@ -122,22 +122,22 @@ class FrozenLauncher(Launcher):
             HydraConfig.instance().cfg = outside
 
     def _compose(self, overrides: Sequence[str]) -> DictConfig:
-        """The config of one job, with Hydra's own node."""
+        """Compose the config of one job, with Hydra's own node."""
         config = self.hydra_context.config_loader.load_sweep_config(self.config, list(overrides))
         with open_dict(config):
-            config.hydra.job.id = config.hydra.job.num = 0  # a run has no number: it is known by its config
+            config.hydra.job.id = config.hydra.job.num = 0  # a run is identified by its config, not by a number
         HydraConfig.instance().set_config(config)
         return config
 
 
 class SlotsLauncher(FrozenLauncher):
-    """Gives every run a slot of this machine: a GPU, a share of one, several of them, or cores."""
+    """Runs each run in a slot of this machine: a GPU, a share of one, several GPUs, or CPU cores."""
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        """Run every job that is not finished yet.
+        """Run all unfinished jobs.
 
         Raises:
-            UserError: an option or a config is not sound, or asks for more than there is; nothing was started.
+            UserError: an option or a config is not valid, or needs more than this machine has; nothing was started.
         """
         from etude.launchers.options import Options
 
@@ -148,31 +148,31 @@ class SlotsLauncher(FrozenLauncher):
         return super().launch([[*overrides, *for_all] for overrides in job_overrides], initial_job_idx)
 
     def run(self, run_dirs: "Sequence[RunDir]") -> None:
-        """Run all that are not finished, as many at once as there are slots."""
+        """Run all unfinished runs, as many at once as there are slots."""
         from etude.launchers.slots import run_side_by_side
 
-        run_side_by_side(run_dirs, self._slots, **self._checked.how)
+        run_side_by_side(run_dirs, self._slots, **self._checked.run_arguments)
 
 
 class SubmititLauncher(FrozenLauncher):
-    """Hands every run to SLURM, through submitit, as a job of its own."""
+    """Submits each run to SLURM as a separate job, through submitit."""
 
     needs = ("submitit", "slurm")
 
     def run(self, run_dirs: "Sequence[RunDir]") -> None:
-        """Submit all that are not finished, and see them through."""
+        """Submit all unfinished runs, and wait for them if `wait_for_completion`."""
         from etude.launchers.slurm import run_as_jobs
 
         run_as_jobs(run_dirs, **self.options)
 
 
 class RayLauncher(FrozenLauncher):
-    """Hands every run to a Ray cluster, or to Ray on this machine, as a task of its own."""
+    """Submits each run as a separate task to a Ray cluster, or to Ray on this machine."""
 
     needs = ("Ray", "ray")
 
     def run(self, run_dirs: "Sequence[RunDir]") -> None:
-        """Run all that are not finished."""
+        """Run all unfinished runs."""
         from etude.launchers.ray import run_as_tasks
 
         run_as_tasks(run_dirs, **self.options)

@@ -1,4 +1,4 @@
-"""Hydra's view of `experiments/`: every arm of every study is an option of the config group `experiment`."""
+"""Show `experiments/` to Hydra: every arm of every study is an option of the config group `experiment`."""
 
 from typing import Any
 
@@ -18,10 +18,10 @@ GROUP = "experiment"
 
 
 class StudySearchPath(SearchPathPlugin):
-    """Adds the user's `conf/` and the studies to the search path of étude's own commands, and of no other program."""
+    """Adds the user's `conf/` and the studies to the search path of étude's commands; other programs keep theirs."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        """Called by Hydra once the main config directory is known."""
+        """Extend the search path; Hydra calls this when the main config directory is known."""
         *own, ours = map(str, folders_of("conf"))
         if any((element.path or "").removeprefix("file://") == ours for element in search_path.get_path()):
             for folder in own:
@@ -30,19 +30,19 @@ class StudySearchPath(SearchPathPlugin):
 
 
 class StudySource(ConfigSource):
-    """Serves `experiment/table3/A1` out of `experiments/table3/study.yaml`."""
+    """Serves configs such as `experiment/table3/A1` from `experiments/table3/study.yaml`."""
 
     @staticmethod
     def scheme() -> str:
-        """Of the search path."""
+        """Return the scheme of this source in the search path."""
         return "study"
 
     def available(self) -> bool:
-        """Always: without studies the group is empty."""
+        """Return True: without studies, the group is empty."""
         return True
 
     def load_config(self, config_path: str) -> ConfigResult:
-        """One arm, as a config in the package _global_."""
+        """Load one arm as a config in the package _global_."""
         name = self._name(config_path)
         if not self.is_config(config_path):
             raise ConfigLoadError(f"Config not found : {config_path}")
@@ -51,18 +51,18 @@ class StudySource(ConfigSource):
         )
 
     def is_group(self, config_path: str) -> bool:
-        """`experiment` and `experiment/<study>`."""
+        """Return whether the path is a group: the root, `experiment` or `experiment/<study>`."""
         path = config_path.strip("/")
         if path in ("", GROUP):
             return True
         return path.startswith(f"{GROUP}/") and any(name.startswith(f"{self._name(path)}/") for name in arm_names())
 
     def is_config(self, config_path: str) -> bool:
-        """`experiment/<study>/<arm>`."""
+        """Return whether the path is a config: `experiment/<study>/<arm>`."""
         return config_path.startswith(f"{GROUP}/") and self._name(config_path) in arm_names()
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
-        """All `<study>/<arm>` under `experiment`, so that `experiment=glob(table3/*)` finds them."""
+        """List all `<study>/<arm>` under `experiment`, so that `experiment=glob(table3/*)` finds them."""
         path = config_path.strip("/")
         if path == "":
             return [GROUP] if results_filter in (None, ObjectType.GROUP) else []
@@ -77,10 +77,10 @@ class StudySource(ConfigSource):
 
 
 def arm_config(name: str) -> DictConfig:
-    """The overrides of the arm `<study>/<arm>` as a Hydra config: groups become its defaults list, values its body.
+    """Convert the overrides of the arm `<study>/<arm>` to a Hydra config: groups go to the defaults list.
 
     Raises:
-        UserError: an override of the arm is not one that a study can hold.
+        UserError: an override of the arm is not a plain `key=value`.
     """
     study, _, arm = name.partition("/")
     defaults: list[dict[str, Any] | str] = []
@@ -90,7 +90,7 @@ def arm_config(name: str) -> DictConfig:
         if override.is_sweep_override() or override.is_delete():
             raise UserError(f"study {study}, arm {arm}: {override.input_line} is no plain key=value")
         if is_group(override):
-            chosen = override.value()  # of callbacks and loggers several
+            chosen = override.value()  # a list for groups with several choices, such as callbacks and loggers
             names = [*map(str, chosen)] if isinstance(chosen, list) else str(chosen)
             defaults.append({f"override /{key.lstrip('+')}": names})
         else:

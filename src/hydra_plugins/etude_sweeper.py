@@ -1,8 +1,8 @@
-"""`hydra/sweeper=sweepfile`, the default: a multirun, its values drawn as a W&B sweep file says, or ending early.
+"""`hydra/sweeper=sweepfile`, the default: a multirun, optionally with values sampled from a W&B sweep file.
 
-Hydra's own sweeper composes every job to see whether that can be done, and a launcher composes it again.
+Hydra's basic sweeper would compose every job to validate it, and a launcher composes it again.
 
-Hydra imports this file at every start: what is heavy is imported when a sweep is launched.
+Hydra imports this file at every start, so heavy modules are imported only when a sweep is launched.
 """
 
 import logging
@@ -20,13 +20,13 @@ logger = logging.getLogger(__name__)
 
 
 class SweepFileSweeper(Sweeper):
-    """Hands the runs to the launcher, all at once.
+    """Passes all runs to the launcher at once.
 
     Args:
-        file: a sweep file with method random; None draws nothing.
-        run_cap: how many runs at most.
-        search_seed: the same seed draws the same runs.
-        tuned: whether each arm of a study is run at its own best as well.
+        file: a sweep file with method random; None samples nothing.
+        run_cap: the maximum number of runs.
+        search_seed: the seed for sampling; the same seed gives the same runs.
+        tuned: whether to run each arm of a study with its own best hyperparameters as well.
     """
 
     def __init__(self, *, file: str | None, run_cap: int | None, search_seed: int, tuned: bool) -> None:
@@ -34,16 +34,16 @@ class SweepFileSweeper(Sweeper):
         self.launcher: Launcher
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Called by Hydra."""
+        """Create the launcher; called by Hydra."""
         self.launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
         )
 
     def sweep(self, arguments: list[str]) -> list[Sequence[JobReturn]]:
-        """Launch every run; of tuned arms first the trials.
+        """Launch every run; with `tuned`, the trials of each arm first.
 
         Raises:
-            UserError: the file asks for what cannot be drawn, or the study does not say what to tune.
+            UserError: the sweep file cannot be sampled, or the study does not declare what to tune.
             SweepFailed: some runs failed; the others are finished.
         """
         from etude.search.sweep_file import sweep_runs
@@ -58,14 +58,14 @@ class SweepFileSweeper(Sweeper):
         tried = trials(study, runs)
         first = self._launch(tried, 0)
         found = {tuple(run): RunDir(Path(str(done.working_dir))) for run, done in zip(tried, first, strict=True)}
-        if not all(run.finished for run in found.values()):  # a launcher that does not wait has only submitted them
+        if not all(run.finished for run in found.values()):  # a launcher may only submit them and not wait
             logger.warning("the trials are not finished: typed again when they are, this runs each arm at its best")
             return [first, self._launch(runs, len(tried))]
         second = [*runs, *at_their_best(study, runs, found)]
         return [first, self._launch(second, len(tried))]
 
     def _launch(self, runs: Sequence[Sequence[str]], first: int) -> Sequence[JobReturn]:
-        """Launch some runs, of which `first` is the number of the first one, and raise what ended one of them."""
+        """Launch some runs, numbered from `first`, and raise the error of the first that failed."""
         done = self.launcher.launch(runs, initial_job_idx=first)
         for job in done:
             if job.status is JobStatus.FAILED:

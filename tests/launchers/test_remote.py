@@ -19,7 +19,7 @@ ELSEWHERE = Outcome(0.0, 1.0, "another process is training it", elsewhere=True)
 
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "_LOOKS", 0.01)
+    monkeypatch.setattr(remote, "_POLL_INTERVAL", 0.01)
 
 
 def ended(jobs: Sequence[Job], outcome: Outcome) -> Outcomes:

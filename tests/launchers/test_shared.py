@@ -57,10 +57,10 @@ def test_a_run_that_waits_for_the_training_of_another_says_so(
     assert (jobs[0].claim(), jobs[1].claim()) == (True, False)
     Dashboard(jobs).elsewhere(jobs[1])
     assert "table3/A1 seed 1: waits for the run that trains the same" in caplog.text
-    jobs[1].look()
+    jobs[1].refresh_state()
     assert jobs[1].state is State.ELSEWHERE
     jobs[0].stop()
-    jobs[1].look()
+    jobs[1].refresh_state()
     assert jobs[1].state is State.WAITING
 
 

@@ -1,4 +1,4 @@
-"""Is this config one that can run? Asked before anything heavy is imported."""
+"""Check names, types and `_target_`s of a config, before torch or other heavy modules are imported."""
 
 import re
 from collections.abc import Mapping
@@ -17,20 +17,20 @@ from etude.errors import UserError, chain
 
 _OWN_KEYS = {"_target_", "_partial_", "_convert_", "_recursive_", "_args_"}
 _LEFT_TO_OTHERS = {"hydra", "choices"}
-_LARGEST = 2**63 - 1  # what fits a whole number of torch's
+_LARGEST = 2**63 - 1  # the largest integer in a tensor (int64)
 
 Node = DictConfig | Mapping[str, Any]
 
 
 def check(config: Node, schema: type = Run) -> None:
-    """Every name, type and `_target_` of `config`, against the schema and the signatures.
+    """Check every name, type and `_target_` of `config` against the schema and the signatures.
 
     Args:
-        config: as composed, or resolved as plain data, which is checked a hundred times as fast.
+        config: the composed config; or the resolved one as plain data, for which this is a hundred times as fast.
         schema: a dataclass of `schema.py`.
 
     Raises:
-        UserError: the first thing that is wrong: the key, what it should be, and the nearest valid name.
+        UserError: the first mistake: its key, what it should be, and the nearest valid name.
     """
     _check_section(config, schema, "")
 
@@ -43,7 +43,7 @@ def _check_section(node: Any, schema: type, path: str) -> None:
     if schema is Trainer:
         _check_flags(node, hints)
     else:
-        _no_others(node, hints, path)
+        _check_no_other_keys(node, hints, path)
     for name, hint in hints.items():
         where = _join(path, name)
         if not _has(node, name):
@@ -52,12 +52,12 @@ def _check_section(node: Any, schema: type, path: str) -> None:
 
 
 def check_model(node: Node) -> None:
-    """The same of the section `model` alone."""
+    """Check the section `model` alone; raises as `check`."""
     _check_section(node, Model, "model")
 
 
 def _hints_of_class(node: Node, path: str) -> dict[str, Any]:
-    """What the class of a model takes beside étude's sizes and axes: all that it needs, and what else is given."""
+    """Return the parameters of the model's class that `Model` does not have, and that are required or in the config."""
     if not _has(node, "_target_"):
         return {}
     expected = _signature_of(node, path)
@@ -72,13 +72,13 @@ def _join(path: str, name: str) -> str:
 
 @cache
 def _hints(schema: type) -> dict[str, Any]:
-    """The type of each key, in the order of the schema."""
+    """Return the type of each key, in the order of the schema."""
     hints = get_type_hints(schema)
     return {field.name: hints[field.name] for field in fields(schema)}
 
 
 def _has(node: Node, name: str) -> bool:
-    """Whether there is a value; ??? is none."""
+    """Return whether the key has a value; ??? in plain data counts as none."""
     return name in node and (isinstance(node, DictConfig) or node[name] != "???")
 
 
@@ -107,7 +107,7 @@ def _is_part_of_a_part(value: Any, hint: Any) -> bool:
 
 
 def _check_parts(node: Any, path: str, given: tuple[str, ...]) -> None:
-    """The same of a dictionary of parts."""
+    """Check a dictionary of parts, each of which gets the parameters `given` from the code."""
     _require_section(node, path, "a dictionary of parts")
     if "_target_" in node:
         raise UserError(f"{path} holds its parts by name: put _target_ and what follows it under {path}.NAME")
@@ -116,7 +116,7 @@ def _check_parts(node: Any, path: str, given: tuple[str, ...]) -> None:
 
 
 def _check_flags(node: Node, own: Mapping[str, Any]) -> None:
-    """See to it that étude or Lightning's Trainer takes each key of `trainer`."""
+    """Check that each key of `trainer` is one of étude's or a flag of Lightning's Trainer."""
     for name in map(str, node):
         if mistake := flag_mistake(name, own):
             raise mistake
@@ -126,7 +126,7 @@ def _check_flags(node: Node, own: Mapping[str, Any]) -> None:
 
 
 def _without_groups(node: Any, path: str) -> Any:
-    """An optimizer's node without its groups of parameters, once their form has been checked."""
+    """Check the parameter groups of an optimizer's node, and return the node without them."""
     if not isinstance(node, Mapping) or "groups" not in node:
         return node
     groups = _value(node, "groups", f"{path}.groups") or []
@@ -143,7 +143,17 @@ def _without_groups(node: Any, path: str) -> Any:
 
 
 def check_part(node: Any, path: str, given: tuple[str, ...] = (), *, called: bool = False) -> None:
-    """The same of a single part at `path`; what is `given` the config need not say, and one is `called` by the code."""
+    """Check the part at `path` against the signature of its `_target_`.
+
+    Args:
+        node: the config of the part.
+        path: its dotted key, for messages.
+        given: the parameters that the code gives, so that the config need not.
+        called: whether the code calls the part, so that it must have `_partial_: true`.
+
+    Raises:
+        UserError: the first mistake.
+    """
     _require_section(node, path, "one of its variations")
     if not _has(node, "_target_"):
         raise UserError(f"{path} names no _target_: its YAML file must say which class it configures")
@@ -156,7 +166,8 @@ def check_part(node: Any, path: str, given: tuple[str, ...] = (), *, called: boo
     expected = _signature_of(node, path).for_config(bool(node.get("_partial_")))
     if not expected.open:
         of_code = expected.leading if expected.by_name_alone else ()
-        _no_others(node, [name for name in expected.keywords if name not in given or name not in of_code], path)
+        known = [name for name in expected.keywords if name not in given or name not in of_code]
+        _check_no_other_keys(node, known, path)
     for name in expected.required.difference(given):
         if not _has(node, name):
             raise UserError(f"{path}.{name} is missing: {node['_target_']} needs it, and has no default to hide it")
@@ -173,7 +184,11 @@ def _signature_of(node: Node, path: str) -> Signature:
 
 
 def _value(parent: Node, name: str, where: str) -> Any:
-    """One value with its interpolations resolved, or the sentence that says why there is none."""
+    """Return one value with its interpolations resolved.
+
+    Raises:
+        UserError: the value is ??? or cannot be resolved.
+    """
     try:
         return parent[name]
     except MissingMandatoryValue as error:
@@ -181,12 +196,12 @@ def _value(parent: Node, name: str, where: str) -> Any:
     except (InterpolationResolutionError, InterpolationKeyError) as error:
         user_error = next((cause for cause in chain(error) if isinstance(cause, UserError)), None)
         if user_error:
-            raise user_error from error  # a resolver of ours has said it already
+            raise user_error from error  # raised by one of étude's resolvers
         reason = str(error).splitlines()[0]
         raise UserError(f"{where} cannot be worked out: {reason}") from error
 
 
-def _no_others(node: Node, names: Any, path: str) -> None:
+def _check_no_other_keys(node: Node, names: Any, path: str) -> None:
     for key in node:
         if key not in names and key not in _OWN_KEYS and not (path == "" and key in _LEFT_TO_OTHERS):
             target = str(node.get("_target_", ""))
@@ -195,7 +210,7 @@ def _no_others(node: Node, names: Any, path: str) -> None:
 
 
 def _require_section(node: Any, path: str, what: str) -> None:
-    """See to it that there are keys: `model.position=rope` may be typed for the group `model/position=rope`."""
+    """Check that the node is a section of keys: `model.position=rope` may be a typo for `model/position=rope`."""
     if not isinstance(node, Mapping):
         choice = f"{path.replace('.', '/')}={node}"
         raise UserError(f"{path} must be {what}, not {_show(node)}; to choose a variation write {choice}")
@@ -210,11 +225,11 @@ def _conforms(value: Any, hint: Any) -> bool:
         return value in get_args(hint)
     if isinstance(value, bool) and hint in (int, float):
         return False
-    hint = get_origin(hint) or hint  # list[str], whose items nobody looks at
-    return isinstance(value, _ALSO.get(hint, hint))
+    hint = get_origin(hint) or hint  # the items of list[str] are not checked
+    return isinstance(value, _ACCEPTED.get(hint, hint))
 
 
-_ALSO: dict[Any, Any] = {float: int | float, list: list | ListConfig, tuple: list | ListConfig, dict: Mapping}
+_ACCEPTED: dict[Any, Any] = {float: int | float, list: list | ListConfig, tuple: list | ListConfig, dict: Mapping}
 _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word", NoneType: "null"}
 
 

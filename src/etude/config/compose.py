@@ -1,4 +1,4 @@
-"""Composing a config outside Hydra's own command line: for tests, plans and other programs."""
+"""Compose a config outside Hydra's command line, for tests, plans and other programs."""
 
 from collections.abc import Sequence
 
@@ -13,10 +13,10 @@ from etude.paths import shipped
 
 
 def compose(overrides: Sequence[str] = (), config_name: str = "train") -> DictConfig:
-    """The config that `etude train OVERRIDES` would see, Hydra's own node included.
+    """Compose the config that `etude train OVERRIDES` would use, with Hydra's own node.
 
     Raises:
-        UserError: an override names what does not exist.
+        UserError: an override names something that does not exist.
     """
     register()
     try:

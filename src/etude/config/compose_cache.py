@@ -1,7 +1,7 @@
-"""Composing, resolving and checking many configs that differ little, such as the arms of a study with their seeds.
+"""Compose, resolve and check many similar configs fast, such as the arms of a study with their seeds.
 
-Hydra takes a tenth of a second to compose a config. Most arms of a study choose no other file than the baseline does
-and only set values, so that they share its composition; the seeds of an arm share all but the seed.
+Hydra takes a tenth of a second to compose a config. Most arms of a study choose the same files as the baseline and only
+set values, so they share its composition. The seeds of an arm share everything except the seed.
 """
 
 import re
@@ -29,14 +29,14 @@ from etude.paths import folders_of
 from etude.studies.study import arm_names, load_study
 
 Compose = Callable[[Sequence[str]], DictConfig]
-"""What makes a config of overrides, with Hydra's own node."""
+"""Composes overrides to a config with Hydra's own node."""
 
 _INTERPOLATION = re.compile(r"\$\{\s*([\w.]*)\s*(.?)")
 
 
 @dataclass(frozen=True)
 class ValidConfig:
-    """A config that can run: resolved, as it is written with its interpolations, and what was typed."""
+    """A valid config: resolved, as written with its interpolations, and the overrides."""
 
     config: dict[str, Any]
     written: dict[str, Any]
@@ -44,43 +44,43 @@ class ValidConfig:
 
 
 class ConfigCache:
-    """Composes, resolves and checks configs, and shares what several of them have in common.
+    """Composes, resolves and checks configs, and caches what several of them have in common.
 
     Args:
-        compose: what makes a config of overrides, Hydra's own node included.
+        compose: composes overrides to a config with Hydra's own node.
     """
 
     def __init__(self, compose: Compose = compose) -> None:
         self._compose = compose
         self._templates: dict[tuple[str, ...], tuple[DictConfig, dict[str, Any]]] = {}  # by the choices
-        self._seeded: dict[tuple[str, ...], ValidConfig] = {}  # by what was typed beside the seed
+        self._by_other_overrides: dict[tuple[str, ...], ValidConfig] = {}  # by the overrides without the seed
 
     def resolve(self, overrides: Sequence[str]) -> ValidConfig:
-        """The config of a run, after every check.
+        """Compose, check and resolve the config of a run.
 
         Raises:
-            UserError: the config cannot run.
+            UserError: the config is not valid.
         """
         typed = plain_overrides(overrides)
         if typed is None:
-            return self._valid(*self._alone(overrides))
+            return self._check(*self._compose_alone(overrides))
         seed = next((o.value() for o in typed if o.key_or_group == "seed" and type(o.value()) is int), None)
-        beside = tuple(str(o.input_line) for o in typed if o.key_or_group != "seed")
-        if seed is not None and beside in self._seeded:
-            alike = self._seeded[beside]
-            config = alike.config | {"seed": seed}
+        others = tuple(str(o.input_line) for o in typed if o.key_or_group != "seed")
+        if seed is not None and others in self._by_other_overrides:
+            cached = self._by_other_overrides[others]
+            config = cached.config | {"seed": seed}
             check_rules(config)
-            return ValidConfig(config, alike.written | {"seed": seed}, list(overrides))
-        valid = self._valid(*(self._set_values(overrides, typed) or self._alone(overrides)))
+            return ValidConfig(config, cached.written | {"seed": seed}, list(overrides))
+        valid = self._check(*(self._set_values(overrides, typed) or self._compose_alone(overrides)))
         if seed is not None and not _may_read(valid.written, "seed", "hydra"):
-            self._seeded[beside] = valid
+            self._by_other_overrides[others] = valid
         return valid
 
     def resolve_all(self, runs: Sequence[Sequence[str]]) -> list[ValidConfig]:
-        """The config of each of several runs; of a mistake it is told in which, by what the others do not say.
+        """Resolve the configs of several runs.
 
         Raises:
-            UserError: the config of one cannot run.
+            UserError: a config is not valid; the message begins with the overrides that only this run has.
         """
         resolved = []
         for run in runs:
@@ -94,43 +94,46 @@ class ConfigCache:
         return resolved
 
     @staticmethod
-    def _valid(own: DictConfig, choices: dict[str, Any], typed: list[str]) -> ValidConfig:
+    def _check(own: DictConfig, choices: dict[str, Any], typed: list[str]) -> ValidConfig:
         written: dict[str, Any] = OmegaConf.to_container(own)  # type: ignore[assignment]
         return ValidConfig(check_and_resolve(own, choices, typed), written, typed)
 
-    def _alone(self, overrides: Sequence[str]) -> tuple[DictConfig, dict[str, Any], list[str]]:
+    def _compose_alone(self, overrides: Sequence[str]) -> tuple[DictConfig, dict[str, Any], list[str]]:
         config = self._compose(overrides)
         return without_hydra(config), dict(config.hydra.runtime.choices), typed_overrides(config)
 
     def _set_values(
         self, overrides: Sequence[str], typed: Sequence[Override]
     ) -> tuple[DictConfig, dict[str, Any], list[str]] | None:
-        """The config of the choices among the overrides, with their values in it; None where that is a mistake."""
+        """Set the values among the overrides in the cached composition of their choices.
+
+        Returns None if this fails or could differ from composing all overrides, which must then be done.
+        """
         arm = next((str(o.value()) for o in typed if o.key_or_group == "experiment"), "")
         if arm and any(o.key_or_group == "debug" for o in typed):
-            return None  # it says more than the arm
-        said = _spell_out(arm, typed)
-        chosen = {o.key_or_group: str(o.input_line) for o in said if is_group(o)}
+            return None  # a debug file has precedence over the values of an arm
+        spelled_out = _spell_out(arm, typed)
+        chosen = {o.key_or_group: str(o.input_line) for o in spelled_out if is_group(o)}
         key = tuple(sorted(chosen.values()))
         if key not in self._templates:
-            template, choices, _ = self._alone(key)
-            OmegaConf.set_struct(template, True)  # a key that is not there is a mistake
+            template, choices, _ = self._compose_alone(key)
+            OmegaConf.set_struct(template, True)  # setting an unknown key is an error
             self._templates[key] = template, choices
         template, choices = self._templates[key]
         own = deepcopy(template)
         try:
-            for override in said:
+            for override in spelled_out:
                 if not is_group(override):
                     OmegaConf.update(own, override.key_or_group, override.value())
         except OmegaConfBaseException:
-            return None  # composing alone tells it in full
+            return None  # composing all overrides gives the full error
         if _may_read(OmegaConf.to_container(own), "hydra"):
-            return None  # which is another for each run
+            return None  # Hydra's node differs between runs
         return own, choices | ({"experiment": arm} if arm else {}), list(overrides)
 
 
 def _may_read(node: Any, *keys: str) -> bool:
-    """Whether an interpolation may read one of these; of a computed name or an unknown resolver nobody can say."""
+    """Return whether an interpolation may read one of these keys; True for computed names and unknown resolvers."""
     return any(
         name not in RESOLVERS if mark == ":" else mark != "}" or name.partition(".")[0] in ("", *keys)
         for name, mark in _INTERPOLATION.findall(str(node))
@@ -138,10 +141,10 @@ def _may_read(node: Any, *keys: str) -> bool:
 
 
 def expand(overrides: Sequence[str]) -> list[list[str]]:
-    """Every combination of what a multirun's overrides stand for: lists (`seed=1,2`), `glob(...)`, `range(...)`.
+    """Return every combination of a multirun's overrides: lists (`seed=1,2`), `glob(...)`, `range(...)`.
 
     Raises:
-        UserError: a word is no override.
+        UserError: an override cannot be parsed.
     """
     try:
         parsed = [_parse(override) for override in make_readable(overrides)]
@@ -166,7 +169,7 @@ def _options(group: str) -> list[str]:
 
 
 def plain_overrides(overrides: Sequence[str]) -> list[Override] | None:
-    """The overrides as Hydra reads them, where each is a plain `key=value` of its own; else None."""
+    """Parse the overrides; None unless each is a plain `key=value`, with all keys different."""
     try:
         parsed = [_parse(override) for override in overrides]
     except HydraException:
@@ -182,13 +185,13 @@ def _parse(override: str) -> Override:
 
 
 def _is_plain(override: Override) -> bool:
-    """`key=value`: it adds nothing, removes nothing, is one value, and not Hydra's."""
+    """Return whether the override is `key=value`: one value, nothing added or removed, and not Hydra's own."""
     changes = override.is_add() or override.is_force_add() or override.is_delete()
     return not (changes or override.is_sweep_override() or override.is_hydra_override() or override.package)
 
 
 def _spell_out(arm: str, typed: Sequence[Override]) -> list[Override]:
-    """What was typed, with an arm's own overrides before it in the place of its name."""
+    """Replace `experiment=<arm>` by the overrides of that arm, before the others."""
     if arm not in arm_names():
         return [*typed]
     study, _, name = arm.partition("/")
@@ -197,7 +200,7 @@ def _spell_out(arm: str, typed: Sequence[Override]) -> list[Override]:
 
 
 def is_group(override: Override) -> bool:
-    """`model/position=learned` and `model=big` choose a file; `model.heads=1` sets a value."""
+    """Return whether the override chooses a file, such as `model/position=learned`, and sets no value."""
     return "." not in override.key_or_group and any(
         (folder / override.key_or_group).is_dir() for folder in folders_of("conf")
     )

@@ -1,4 +1,4 @@
-"""What two configs do differently: the choices, the values that were written, and what follows from those."""
+"""Compare two configs: the group choices, the values that were written, and the values derived from those."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,12 +10,12 @@ from etude.runs.material import canonical
 Pair = tuple[Any, Any]  # before and after
 Config = Mapping[str, Any]
 
-_NAMES = ("study", "arm", "choices.experiment")  # what a run is called, not what it is
+_NAMES = ("study", "arm", "choices.experiment")  # keys that only name a run
 _REFERENCE = re.compile(r"\$\{[\w.]+\}")
 
 
 class _Absent:
-    """There is no such key."""
+    """Marks a key that a config does not have."""
 
     def __repr__(self) -> str:
         return "–"
@@ -26,28 +26,28 @@ ABSENT = _Absent()
 
 @dataclass(frozen=True)
 class Difference:
-    """What changes from one config to another; keys are dotted, in the order of the configs."""
+    """The changes from one config to another; keys are dotted, in the order of the configs."""
 
-    choices: dict[str, Pair]  # config group -> the names of its files
+    choices: dict[str, Pair]  # config group -> the chosen options
     values: dict[str, Pair]  # written differently
-    consequences: dict[str, Pair]  # written alike, but worked out from something that differs
+    consequences: dict[str, Pair]  # written the same, but computed from something that differs
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """Return whether there is any difference."""
         return bool(self.choices or self.values or self.consequences)
 
 
 def difference(before: Config, after: Config, written: tuple[Config, Config] = ({}, {})) -> Difference:
-    """What changes from `before` to `after`.
+    """Compute the changes from `before` to `after`.
 
     Args:
         before: a resolved config, with its group choices in `choices`.
         after: another one.
-        written: both again, with their interpolations still standing; a value that is not there counts as written.
+        written: both configs with their interpolations unresolved; a value missing there counts as written.
 
     Returns:
-        The difference. Left out are the names of the runs, the classes that a choice brings with it, and plain copies
-        of other keys (`${model.d_model}`).
+        The difference, without the names of the runs, the classes that belong to a changed choice, and plain copies of
+        other keys (`${model.d_model}`).
     """
     changes = [c for c in _changes((before, after, *written)) if c.key not in _NAMES]
     choices = {c.key.removeprefix("choices."): c.pair for c in changes if c.key.startswith("choices.")}
@@ -61,7 +61,7 @@ def difference(before: Config, after: Config, written: tuple[Config, Config] = (
 
 
 def _is_missing_part(side: Any, sides: tuple[Any, Any, Any, Any]) -> bool:
-    """Whether there is nothing here where another side has a part that a config group chose."""
+    """Return whether this side is absent while another one has a part that a config group chose."""
     return side is ABSENT and any(isinstance(other, Mapping) and "_partial_" in other for other in sides[:2])
 
 
@@ -74,7 +74,7 @@ class _Change:
 
 
 def _changes(sides: tuple[Any, Any, Any, Any], path: str = "") -> Iterator[_Change]:
-    """Every leaf that differs; a part that only one side has is told by its leaves too, any other section whole."""
+    """Yield every leaf that differs; a part that only one side has by its leaves, any other such section as a whole."""
     before, after, written_before, written_after = ({} if _is_missing_part(side, sides) else side for side in sides)
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         if canonical(before) != canonical(after):

@@ -1,4 +1,4 @@
-"""Hydra's and OmegaConf's errors, told as one sentence; `unknown.py` has those of names that do not exist."""
+"""Convert errors of Hydra and OmegaConf to one sentence each; `unknown.py` does so for names that do not exist."""
 
 import re
 from pathlib import Path
@@ -29,7 +29,7 @@ _READING = ("", "Error resolving interpolation ")
 
 
 def explain(error: BaseException) -> UserError | None:
-    """The sentence for an error of composition or of the disk, or None where this is neither."""
+    """Convert an error of composition or of the disk to a UserError; None if it is neither."""
     for cause in chain(error):
         if isinstance(cause, UserError):
             return cause
@@ -66,7 +66,7 @@ def explain(error: BaseException) -> UserError | None:
 
 
 def _not_text() -> Path | None:
-    """The first config file that is no text: Python does not say which one it was."""
+    """Find the first config file that is not UTF-8, as Python's error does not name it."""
     for file in (file for folder in folders_of("conf") for file in sorted(folder.rglob("*.yaml"))):
         try:
             file.read_text(encoding="utf-8")
@@ -78,22 +78,22 @@ def _not_text() -> Path | None:
 
 
 def _is_no_name_of_a_file(error: BaseException) -> bool:
-    """Whether Hydra, looking for the files of config groups, has met something else than their names."""
+    """Return whether the error is Hydra's for a config group whose value is not the name of a file."""
     if isinstance(error, ValueError) and str(error).startswith("Config group override "):
         return True
-    if isinstance(error, TypeError):  # of the items of a list
+    if isinstance(error, TypeError):  # an item of a list of choices
         return Path(extract_tb(error.__traceback__)[-1].filename).name == "defaults_list.py"
     return isinstance(error, ConfigCompositionException) and str(error).partition("'")[0] in _READING
 
 
 def missing_target(error: BaseException) -> str | None:
-    """The `_target_` that cannot be imported, where an error is about one."""
+    """Return the `_target_` that could not be imported, if that caused the error."""
     found = (_LOCATING.match(str(cause)) for cause in chain(error) if isinstance(cause, InstantiationException))
     return next((match[1] for match in found if match), None)
 
 
 def _no_override(error: OverrideParseException) -> UserError:
-    """What Hydra's grammar cannot read: the value of a key that was left out, or one that needs quotes."""
+    """Make the error for an override that Hydra's grammar cannot parse: it lacks the key, or needs quotes."""
     meant = "run" if Path(error.override).is_dir() else "experiment" if error.override in arm_names() else ""
     if meant:
         return UserError(f"{error.override!r} is no override; did you mean {meant}={error.override}?")
@@ -106,11 +106,11 @@ def _no_override(error: OverrideParseException) -> UserError:
 
 
 def _not_imported(target: str, error: InstantiationException) -> UserError:
-    """A `_target_` that is not there, or whose module ends in an error of its own."""
+    """Make the error for a `_target_` that does not exist, or whose module raises an error on import."""
     try:
         signature(target)
     except UserError as mistake:
         return mistake
     _, *from_hydra = chain(error)
-    cause = (from_hydra[1:] or from_hydra or [error])[0]  # Hydra's own ImportError says nothing
+    cause = (from_hydra[1:] or from_hydra or [error])[0]  # Hydra's own ImportError does not give the reason
     return not_imported(target, cause)

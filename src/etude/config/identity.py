@@ -1,4 +1,4 @@
-"""A run is a function of its config: what identifies it, and the directory that follows from it."""
+"""Derive the identity of a run from its config, and with it the directory; freeze the config there."""
 
 import json
 import shutil
@@ -29,13 +29,15 @@ __all__ = [
 
 
 def freeze(config: DictConfig) -> RunDir:
-    """Check a composed config, give it its directory, and write it there as it will be run.
+    """Check a composed config and write it, resolved, to the directory of its run.
+
+    With `stale=rerun`, an existing run computed by other code is put aside first.
 
     Args:
-        config: as composed, Hydra's own node included. With `stale=rerun` a run that other code has made is put aside.
+        config: the composed config with Hydra's own node.
 
     Raises:
-        UserError: the config cannot run.
+        UserError: the config is not valid.
     """
     plain = resolve_valid(config)
     return _freeze(plain, typed_overrides(config), _Text(fingerprint(plain), training_fingerprint(plain)))
@@ -46,15 +48,15 @@ def freeze_all(
     compose: Compose,
     finished: Callable[[RunDir, dict[str, Any]], object] = lambda run, config: None,
 ) -> list[RunDir]:
-    """What `freeze(compose(overrides))` does, for every job of a sweep and in much less time.
+    """Do `freeze(compose(overrides))` for every job of a sweep, in much less time.
 
     Args:
-        jobs: the overrides of each.
-        compose: what makes a config of overrides, Hydra's own node included.
-        finished: called with the directory and the config of each run that is finished already.
+        jobs: the overrides of each job.
+        compose: composes overrides to a config with Hydra's own node.
+        finished: called with the directory and the config of each run that is already finished.
 
     Raises:
-        UserError: a config cannot run; nothing has been written.
+        UserError: a config is not valid; nothing has been written.
     """
     found = []
     for config, words, text in [*_identify_jobs(jobs, compose)]:
@@ -66,7 +68,7 @@ def freeze_all(
 
 
 def places(jobs: Iterable[Sequence[str]], compose: Compose) -> list[RunDir]:
-    """Where the run of every job lies, or would lie; nothing is written. Arguments and errors as of `freeze_all`."""
+    """Return the directory of every job's run without writing anything; arguments and errors as in `freeze_all`."""
     return [run_dir(config, text.all) for config, _, text in _identify_jobs(jobs, compose)]
 
 
@@ -78,7 +80,7 @@ class _Text(NamedTuple):
 
 
 def _identify_jobs(jobs: Iterable[Sequence[str]], compose: Compose) -> list[tuple[dict[str, Any], list[str], _Text]]:
-    """Of every job its resolved config, what was typed, and the fingerprints of its text, asked once a text."""
+    """Return the resolved config, overrides and text fingerprints of every job; each text is read only once."""
     texts: dict[str, _Text] = {}
     runs = []
     for job in ConfigCache(compose).resolve_all([*jobs]):
@@ -90,40 +92,40 @@ def _identify_jobs(jobs: Iterable[Sequence[str]], compose: Compose) -> list[tupl
 
 
 def run_dir(config: dict[str, Any], text: str) -> RunDir:
-    """Where the run of a resolved config lies, given the fingerprint of its text."""
+    """Return the directory of the run of a resolved config, given the fingerprint of its text."""
     name = f"seed{config['seed']}-{identify(config, text)}"
     study = "debug" if config["trainer"]["fast_dev_run"] else config["study"]
     return RunDir(Path(config["runs_dir"]).expanduser() / study / config["arm"] / name)
 
 
 def fingerprint(config: dict[str, Any]) -> str:
-    """Of the text that a config trains and tests on.
+    """Return the fingerprint of the text that a config trains and tests on.
 
     Raises:
-        UserError: it cannot be had.
+        UserError: the text is not available.
     """
     text: str = make(config["data"]).fingerprint()
     return text
 
 
 def training_fingerprint(config: dict[str, Any]) -> str:
-    """Of the text that a config trains on.
+    """Return the fingerprint of the text that a config trains on.
 
     Raises:
-        UserError: it cannot be had.
+        UserError: the text is not available.
     """
     text: str = make(config["data"]).training_fingerprint()
     return text
 
 
 def _freeze(config: dict[str, Any], typed: Iterable[str], text: _Text) -> RunDir:
-    """The run's directory, with its config and what stands for its text in it unless it is finished."""
+    """Return the run's directory; unless it is finished, write config, overrides and fingerprints to it."""
     directory = run_dir(config, text.all)
     if config["trainer"]["fast_dev_run"]:
-        shutil.rmtree(directory.path, ignore_errors=True)  # what it found before is no result
+        shutil.rmtree(directory.path, ignore_errors=True)  # a debug run starts from scratch
     if config["stale"] == "rerun":
         config = config | {"metrics": put_aside(directory) | config["metrics"]}
-    if not directory.finished:  # what is immaterial may have changed: another place of the data, another logger
+    if not directory.finished:  # immaterial keys may have changed since, such as the path of the data or the logger
         write_text(directory.overrides_file, "".join(f"{line}\n" for line in typed))
         write_text(directory.text_file, f"{text.all}\n")
         write_text(directory.training_file, f"{identify_training(config, text.training)}\n")

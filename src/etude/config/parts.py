@@ -1,4 +1,4 @@
-"""A part: the object that a config node names by its `_target_`."""
+"""Make a part: the object that a config node names by its `_target_`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,15 +17,15 @@ Config = dict[str, Any]
 
 
 def make(node: Config, *positional: Any, **given: Any) -> Any:
-    """The object that a config node names; a partial one is called with what only code knows.
+    """Make the object that a config node names by its `_target_`.
 
     Args:
-        node: with its `_target_`.
-        positional: for a partial one.
-        given: for any other, by the names of parameters: it gets those which it takes and the node leaves open.
+        node: the config of the part.
+        positional: arguments for a node with `_partial_: true`, which is called with them.
+        given: arguments by name for any other node: it gets those that its class accepts and the node does not set.
 
     Raises:
-        UserError: the class refuses its values, or the config is older than the code.
+        UserError: the class rejects its values, or the config is older than the code.
     """
     with _explain_failures(node, tuple(given)):
         if not node.get("_partial_"):
@@ -38,10 +38,10 @@ def make(node: Config, *positional: Any, **given: Any) -> Any:
 
 
 def try_out(node: Config, *positional: Any) -> None:
-    """As `make`, but a partial part is not called: anything may stand for what only code knows.
+    """Check that `make` would succeed, without calling a partial part: any objects may be passed as `positional`.
 
     Raises:
-        UserError: as there.
+        UserError: as `make`.
     """
     with _explain_failures(node):
         part = instantiate(node, _convert_="all")
@@ -51,7 +51,7 @@ def try_out(node: Config, *positional: Any) -> None:
 
 @contextmanager
 def _explain_failures(node: Config, given: tuple[str, ...] = ()) -> Iterator[None]:
-    """Inside, what fails because of a node's values is one sentence.
+    """Turn errors due to the values of a node into a UserError, within the context.
 
     Raises:
         UserError: as `make`.
@@ -65,36 +65,36 @@ def _explain_failures(node: Config, given: tuple[str, ...] = ()) -> Iterator[Non
             raise UserError(f"{cause} ({node['_target_']})") from error
         raise explain(error) or error from error
     except (TypeError, LookupError) as error:
-        if not node["_target_"].startswith("torch."):  # it may be a mistake in the class
+        if not node["_target_"].startswith("torch."):  # it may be a bug in the class
             raise
         raise UserError(f"{node['_target_']} cannot take its values: {error}") from error
 
 
 def _bind(part: Callable[..., Any], target: str, *positional: Any) -> None:
-    """See to it that a partial part can be called with what only code knows.
+    """Check that a partial part can be called with the arguments that the code gives.
 
     Raises:
-        UserError: it takes something else, or more.
+        UserError: its parameters are different.
     """
     try:
         signature(part).bind(*positional)
-    except TypeError as error:  # of the call, and not of what is called
+    except TypeError as error:  # the arguments do not fit; the part itself is not called here
         raise UserError(f"{target} cannot be called as a part of its kind is: {error}") from error
-    except ValueError:  # of what is written in C nobody knows
+    except ValueError:  # written in C, without a signature
         pass
 
 
 @contextmanager
 def of_today(checking: Callable[[], None]) -> Iterator[None]:
-    """Inside, what fails because the code has changed since a config was frozen is told by what `checking` raises.
+    """Explain errors of a config that was frozen by older code by what `checking` raises, within the context.
 
     Raises:
-        UserError: the config holds what today's code does not take, or lacks what it needs.
+        UserError: the config has keys that today's code does not accept, or lacks keys that it needs.
     """
     try:
         yield
     except (InstantiationException, KeyError, TypeError) as error:
-        if not (missing_target(error) or "etude.").startswith("etude."):  # a class of the user's has gone
+        if not (missing_target(error) or "etude.").startswith("etude."):  # a class of the user's is gone
             raise explain(error) or error from error
         try:
             checking()

@@ -1,4 +1,4 @@
-"""What `precision=auto` stands for on this machine. The frozen config, and so the run's identity, has the answer."""
+"""Resolve `precision=auto` for this machine. The frozen config, and so the run's identity, has the resolved value."""
 
 import os
 import shutil
@@ -9,16 +9,16 @@ from importlib.metadata import version
 from etude.errors import UserError
 
 _PATIENCE = 10.0  # seconds for nvidia-smi
-_AMPERE = 8.0  # the compute capability from which on a GPU multiplies bfloat16
+_AMPERE = 8.0  # the first compute capability with bfloat16 matrix multiplication
 
 
 def choose_precision(asked: str, accelerator: str) -> str:
-    """The precision that is asked for; of "auto" bf16-mixed on GPUs that have it, 32-true elsewhere.
+    """Return the configured precision; for "auto", bf16-mixed on GPUs that support it, 32-true elsewhere.
 
-    A GPU may lie on a machine other than the one that asks, as behind SLURM: there, name the precision.
+    This looks at the GPUs of this machine. If the run will use another one, as with SLURM, set the precision instead.
 
     Raises:
-        UserError: "auto" is asked for, and nobody can tell what the GPUs have.
+        UserError: it is "auto", and nvidia-smi does not tell what the GPUs support.
     """
     if asked != "auto":
         return asked
@@ -28,13 +28,13 @@ def choose_precision(asked: str, accelerator: str) -> str:
 
 @cache
 def _gpus_have_bf16(visible: str | None) -> bool:
-    """Whether the `visible` GPUs do, None: all, asked without PyTorch, which takes seconds to import."""
+    """Return whether the `visible` GPUs (None: all) support bfloat16, without PyTorch, whose import takes seconds."""
     if visible is not None and not visible.strip():
         return False
     command = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader", *(["-i", visible] if visible else [])]
     try:
-        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_PATIENCE).stdout.split()
-        return bool(said) and all(float(capability) >= _AMPERE for capability in said)
+        found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_PATIENCE).stdout.split()
+        return bool(found) and all(float(capability) >= _AMPERE for capability in found)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise UserError(
             "precision=auto: nvidia-smi does not say what the GPUs here can do; name it, such as precision=bf16-mixed"

@@ -1,18 +1,18 @@
-"""Values as Hydra's override grammar writes them."""
+"""Quote values for Hydra's override grammar."""
 
 import re
 from collections.abc import Iterable
 from typing import Any
 
 _PLAIN = re.compile(r"[A-Za-z0-9_/.+-]([A-Za-z0-9_/.:+-]*[A-Za-z0-9_/.+-])?")  # needs no quotes in Hydra's grammar
-# What Hydra reads without quotes, and what may be more than one value.
+# Values that Hydra reads without quotes, and values that may be a list or already have quotes.
 _AS_TYPED = re.compile(r"[A-Za-z0-9_ /:+.$%*@?|-]*|.*[][{}()'\",\\=].*", re.DOTALL)
 
 
 def make_readable(overrides: Iterable[str]) -> list[str]:
-    """The overrides with quotes around values that Hydra's grammar has no letters for, such as a path with an accent.
+    """Quote values with characters that Hydra's grammar does not have, such as a path with an accent.
 
-    What has brackets, commas or quotes is left as it is: it may be a list.
+    Values with brackets, commas or quotes are left unchanged: they may be lists.
 
     Example:
         >>> make_readable(["data.root=/home/rené/x", "seed=1,2"])
@@ -29,7 +29,7 @@ def _readable(override: str) -> str:
 
 
 def quote(value: Any) -> str:
-    """`value` as Hydra's override grammar writes it, so that it is read back as one value and nothing else.
+    """Write `value` in Hydra's override grammar, so that it is read back as the same single value.
 
     Example:
         >>> [quote(value) for value in ("table3/A1", 1e-9, None, True, "a, b", [1, 2])]
@@ -44,6 +44,6 @@ def quote(value: Any) -> str:
     text = str(value)
     if _PLAIN.fullmatch(text):
         return text
-    # Backslashes are themselves in Hydra's quotes, unless they stand before a quote.
+    # Within quotes, Hydra reads a backslash literally unless it is followed by a quote.
     escaped = re.sub(r"(\\*)('|$)", lambda m: m[1] * 2 + ("\\'" if m[2] else ""), text)
     return f"'{escaped}'"

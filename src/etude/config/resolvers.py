@@ -1,4 +1,4 @@
-"""What `${width:512}` and its kin mean in a YAML file."""
+"""OmegaConf resolvers for the YAML files, such as `${width:512}`."""
 
 import os
 from functools import partial
@@ -10,15 +10,15 @@ from omegaconf import DictConfig, OmegaConf
 from etude.errors import UserError
 
 _FACTORS = {"width": "scale.width", "depth": "scale.depth", "heads": "scale.head_count", "steps": "budget.steps"}
-"""`${width:512}`, `${depth:6}`, `${heads:8}`, `${steps:4000}`: a number as the paper prints it, times this key."""
+"""`${width:512}`, `${depth:6}`, `${heads:8}`, `${steps:4000}`: the paper's number times the value of this key."""
 
 
 RESOLVERS = {*_FACTORS, "data_key", "head_dim", "head_size", "noam_peak", "env", "oc.env"}
-"""Those of which it is known that they read sizes, budgets and the data alone, or nothing of the config."""
+"""The resolvers known to read only sizes, budgets and `data`, or nothing of the config."""
 
 
 def register() -> None:
-    """Teach OmegaConf the resolvers of `conf/`; may be called again."""
+    """Register the resolvers that `conf/` uses with OmegaConf; may be called repeatedly."""
     for name, key in _FACTORS.items():
         OmegaConf.register_new_resolver(name, partial(_scale, key=key), replace=True)
     for resolver in (_data_key, _env, _head_dim, _head_size, _noam_peak):
@@ -33,22 +33,22 @@ def _scale(number: int, *, key: str, _root_: DictConfig) -> int:
 
 
 def _data_key(name: str, *, _root_: DictConfig) -> Any:
-    """What the corpus says under a key that few have, else null."""
+    """Return the value of an optional key of `data`, else null."""
     return OmegaConf.select(_root_, f"data.{name}")
 
 
 def _env(name: str, default: Any) -> Any:
-    """A variable of the environment; one that is empty says nothing."""
+    """Return an environment variable; the default if it is unset or empty."""
     return os.environ.get(name) or default
 
 
 def _head_dim(size: int, *, _root_: DictConfig) -> int:
-    """The size of one head's keys or values as the paper prints it, times `scale.width` over `scale.head_count`."""
+    """Multiply the paper's size of one head's keys or values by `scale.width / scale.head_count`."""
     return max(1, round(size * _factor(_root_, "scale.width") / _factor(_root_, "scale.head_count")))
 
 
 def _noam_peak(*, _root_: DictConfig) -> float:
-    """The highest learning rate of equation (3): `budget.lr_factor * (d_model * warmup_steps)^-0.5`."""
+    """Compute the peak learning rate of equation (3): `budget.lr_factor * (d_model * warmup_steps)^-0.5`."""
     product = _root_.model.d_model * _root_.budget.warmup_steps
     return _factor(_root_, "budget.lr_factor") * max(1, product) ** -0.5
 
@@ -63,7 +63,11 @@ def _factor(root: DictConfig, key: str) -> float:
 
 
 def _head_size(size: Any, name: str, *, _root_: DictConfig) -> Any:
-    """`size` itself, or d_model / heads where it is left open."""
+    """Return `size`, or d_model / heads if it is null.
+
+    Raises:
+        UserError: it is null, and `heads` does not divide `d_model`.
+    """
     if size is not None:
         return size
     d_model, heads = _root_.model.d_model, _root_.model.heads

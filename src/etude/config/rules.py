@@ -1,7 +1,7 @@
-"""What types cannot say: ranges, names, and parts that must fit each other. Each rule names the key and the way out.
+"""Check what types cannot express: ranges, names, and parts that must fit each other. Each error says what to change.
 
-A class refuses its sizes by itself when it is built; here they are found before torch is imported. What a class of your
-own cannot take, let its constructor say with a ValueError.
+Classes check their sizes again when they are built, but these checks come before torch is imported. In a class of your
+own, raise a ValueError in the constructor for values that it cannot use.
 """
 
 import re
@@ -37,19 +37,19 @@ _AT_LEAST = {
     """,
     2: "model.scale.length tokenizer.input_sentence_size",
     4: "model.position.buckets",
-    5: "tokenizer.vocab_size",  # four of them stand for no text
+    5: "tokenizer.vocab_size",  # four are special tokens
 }
 _ABOVE_ZERO = """
     budget.lr_factor budget.steps model.norm.eps optimizer.eps scale.width scale.depth scale.head_count schedule.factor
     schedule.peak trainer.gradient_clip_val
 """
 _SHARES = "model.dropout model.attention_dropout loss.smoothing budget.cooldown optimizer.beta1 optimizer.beta2"
-_LARGEST_SEED = 2**32 - 1  # that every generator of random numbers takes
+_LARGEST_SEED = 2**32 - 1  # the largest that every random number generator accepts
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 def check_rules(config: Config) -> None:
-    """The rules of a training run whose names and types are right.
+    """Check the rules of a training run, given that names and types are valid.
 
     Raises:
         UserError: the first rule that is broken.
@@ -79,7 +79,7 @@ def check_rules(config: Config) -> None:
 
 
 def _require(config: Config, keys: str, holds: Callable[[float], bool], requirement: str) -> None:
-    """See to it that the numbers under some keys are in range; another part may mean something else by the name."""
+    """Check that the numbers under some keys are in range; other types are skipped, as a class may use them freely."""
     for key in keys.split():
         value = value_at(config, key)
         if isinstance(value, int | float) and not holds(value):
@@ -87,7 +87,7 @@ def _require(config: Config, keys: str, holds: Callable[[float], bool], requirem
 
 
 def _wandb_takes_it(config: Config) -> None:
-    """W&B refuses some characters, and only when the run begins; and nobody misses an artifact until it has ended."""
+    """Check the name of the W&B project, which W&B rejects only when the run begins, and the names of artifacts."""
     project = value_at(config, "logger.wandb.project")
     wrong = re.search(r"[/\\#?%:]", project) if isinstance(project, str) else None
     if wrong:
@@ -104,9 +104,9 @@ def _wandb_takes_it(config: Config) -> None:
 
 
 def _schedule_gives_the_rate(config: Config) -> None:
-    """An optimizer multiplies what the schedule gives by its own rate, which torch's have unless they are told.
+    """Check that only the schedule sets the learning rate, and no callback.
 
-    A scheduler of torch's, which is made for the optimizer, is meant to, and needs one. No callback has a say in it.
+    An optimizer multiplies the rate of étude's schedules by its `lr`, which must be 1. Torch's schedulers need an `lr`.
     """
     for name, part in (config.get("callbacks") or {}).items():
         if str(part["_target_"]).rpartition(".")[2] in ("LearningRateFinder", "StochasticWeightAveraging"):
@@ -131,7 +131,7 @@ def _schedule_gives_the_rate(config: Config) -> None:
 
 
 def _average_fits(config: Config) -> None:
-    """The checkpoints to be averaged must lie in the run."""
+    """Check that all checkpoints to be averaged lie within the run."""
     checkpoints, every = config["averaging"]["checkpoints"], config["averaging"]["every"]
     steps = config["budget"]["max_steps"]
     if checkpoints and steps - (checkpoints - 1) * every < 1:
@@ -142,9 +142,9 @@ def _average_fits(config: Config) -> None:
 
 
 def _callbacks_find_what_they_need(config: Config) -> None:
-    """The metric that one monitors, a validation to choose from, and nobody else who decides how the run ends."""
+    """Check that monitored metrics exist, best_checkpoint sees a validation, and only one part chooses the weights."""
     parts = {name: str(part["_target_"]) for name, part in (config.get("callbacks") or {}).items()}
-    ours = all(target.startswith(("etude.", "lightning.")) for target in parts.values())  # a user's may log more
+    ours = all(target.startswith(("etude.", "lightning.")) for target in parts.values())  # others may log more metrics
     for name in parts:
         monitored = value_at(config, f"callbacks.{name}.monitor")
         if ours and monitored not in (None, *_MONITORED):
@@ -169,7 +169,7 @@ _MONITORED = ("val_loss", "val_perplexity")
 
 
 def _positions_fit(config: Config) -> None:
-    """Pairs of dimensions must be whole; a table must hold the longest source with its end, and its translation."""
+    """Check that dimensions are even and buckets divide; a table must hold the longest source and its translation."""
     d_k, d_model = value_at(config, "model.attention.d_k"), value_at(config, "model.position.d_model")
     if _is(config, "model.position", "Rotary") and d_k % 2:
         raise UserError(f"model/position=rope turns pairs of dimensions, and d_k={d_k} is odd: say model.d_k={d_k + 1}")
@@ -195,7 +195,7 @@ def _positions_fit(config: Config) -> None:
 
 
 def _stacks_fit(config: Config) -> None:
-    """An encoder's kernel has a middle, two directions share its width, and an alignment has something to look at."""
+    """Check encoder kernel and width; an alignment needs an encoder, and linear attention takes no score bias."""
     kernel, d_model = value_at(config, "model.encoder.kernel"), value_at(config, "model.encoder.d_model")
     if _is(config, "model.encoder", "ConvolutionEncoder") and kernel % 2 == 0:
         raise UserError(
@@ -244,6 +244,6 @@ def _vocabulary_has_room(config: Config) -> None:
 
 
 def _is(config: Config, part: str, *names: str) -> bool:
-    """Whether the part is one of these classes of étude."""
+    """Return whether the part is one of these classes of étude's."""
     target = str(value_at(config, f"{part}._target_"))
     return target.startswith("etude.") and target.rpartition(".")[2] in names

@@ -1,6 +1,6 @@
-"""What a run's config must hold, section by section: names and types, no defaults (those live in `conf/`).
+"""The schema of a run's config, section by section: names and types, without defaults, which are in `conf/`.
 
-A `Part` is a node whose `_target_` names a class or function; its schema is that signature.
+A `Part` is a node whose `_target_` names a class or function; its schema is the signature of that.
 """
 
 from collections.abc import Collection
@@ -12,19 +12,19 @@ from etude.errors import UserError, did_you_mean
 
 
 class Part:
-    """A node that names its own class by `_target_`."""
+    """A node that names its class by `_target_`."""
 
 
 class Factory(Part):
-    """The same, called by the code as often as it needs one: its `_partial_` is true."""
+    """A part with `_partial_: true`, which the code calls each time it needs an object."""
 
 
 class Optimizer(Factory):
-    """The same, with `groups` of parameters beside the arguments of its class."""
+    """A factory with `groups` of parameters besides the arguments of its class."""
 
 
 Parts = dict[str, Part]
-"""A dictionary of parts, each under a name of its own."""
+"""A dictionary of named parts."""
 
 GIVEN = {
     "callbacks": ("dirpath",),
@@ -32,7 +32,7 @@ GIVEN = {
     "metrics": ("hypotheses", "references"),
     "model": ("vocab_size", "seed"),
 }
-"""What the code gives to a part of these sections that takes it, so that the config need not."""
+"""Parameters that the code gives to the parts of these sections that accept them, so that the config need not."""
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Scale:
 
 @dataclass
 class Budget:
-    """How long to train and on batches of how many tokens."""
+    """How long to train, and the number of tokens per batch."""
 
     steps: float
     max_steps: int
@@ -65,7 +65,7 @@ class Budget:
 
 @dataclass
 class Model:
-    """Sizes, then the scientific axes; what else the class of the model takes stands beside them."""
+    """Sizes, then the axes of variation; further parameters of the model's class may be added."""
 
     _target_: str
     vocabulary: int | None
@@ -93,7 +93,7 @@ class Model:
 
 @dataclass
 class Averaging:
-    """How many checkpoints the final weights are the mean of, and how many steps lie between two."""
+    """How many checkpoints are averaged for the final weights, and how many steps apart they are."""
 
     checkpoints: int
     every: int
@@ -101,7 +101,7 @@ class Averaging:
 
 @dataclass
 class Trainer:
-    """Where and how to train; most other flags of Lightning's Trainer may stand here too."""
+    """Where and how to train; most other flags of Lightning's Trainer may be added."""
 
     accelerator: Literal["auto", "cpu", "gpu", "cuda", "mps"]
     devices: int
@@ -215,11 +215,11 @@ _INSTEAD = {
     "use_distributed_sampler": None,
     "val_check_interval": _VALIDATION,
 }
-"""Flags of Lightning's Trainer that étude sets, and what to say in their place."""
+"""Flags of Lightning's Trainer that étude sets itself, and the key to use instead."""
 
 
 def flag_mistake(key: str, own: Collection[str]) -> UserError | None:
-    """What is wrong with a key of `trainer`; None where it is one of étude's `own` or a flag that is handed on."""
+    """Return the error for a key of `trainer`; None if it is one of étude's `own` or a flag that Lightning accepts."""
     others = signature("lightning.pytorch.trainer.trainer.Trainer").keywords.keys() - _INSTEAD.keys()
     if key in own or key in others:
         return None

@@ -1,6 +1,6 @@
-"""The signature of a `_target_`: read from its source without importing it (so that a check needs no torch).
+"""Read the signature of a `_target_` from its source, without importing it, so that checking a config needs no torch.
 
-Where the source does not tell, as of a class whose constructor is inherited from a compiled module, it is imported.
+If the source is not enough, as for a class that inherits its constructor from a compiled module, it is imported.
 """
 
 import ast
@@ -26,15 +26,15 @@ _NAMES = {kind.__name__: kind for kind in (int, float, bool, str, list, dict, tu
 
 @dataclass(frozen=True)
 class Signature:
-    """What a config may and must give to a target.
+    """The parameters of a target, which a config may or must give.
 
     Attributes:
-        keywords: name -> type of all that can be given by name; Any where the annotation is not a plain type.
-        required: those of them that can be given by name alone, and have no default.
-        leading: positional parameters without a default, in their order.
-        defaults: of all parameters, where they are plain values.
-        open: whether any other keyword is taken too (`**kwargs`).
-        by_name_alone: whether some can be given by name alone.
+        keywords: name -> type of all parameters that can be given by name; Any if the annotation is not a plain type.
+        required: keyword-only parameters without a default.
+        leading: positional parameters without a default, in order.
+        defaults: the defaults of all parameters that are plain values.
+        open: whether the target accepts any other keyword (`**kwargs`).
+        by_name_alone: whether there are keyword-only parameters.
     """
 
     keywords: dict[str, Any]
@@ -45,10 +45,10 @@ class Signature:
     by_name_alone: bool = False
 
     def for_config(self, partial: bool) -> "Signature":
-        """What is left to the config, and needed from it.
+        """Return the signature as it applies to the config: without the parameters that the code gives.
 
-        Of a part that the code calls (`_partial_`) it may give the leading parameters, and gives all of them where
-        others can be given by name alone, as in the parts of étude.
+        If `partial`, the code calls the part and gives its leading parameters. If the part has keyword-only parameters,
+        as étude's own have, the config must not give the leading ones; otherwise it may give some of them.
         """
         if not partial:
             return replace(self, required=self.required.union(self.leading))
@@ -58,7 +58,7 @@ class Signature:
 
 @cache
 def signature(target: str) -> Signature:
-    """The parameters of the class or function `target`, a dotted path, but for `self`.
+    """Return the signature of the class or function `target`, a dotted path, without `self`.
 
     Raises:
         UserError: there is no such module or no such name in it, or the module is not Python.
@@ -87,38 +87,38 @@ def _signature(target: str) -> Signature:
     except SyntaxError as error:
         raise not_python(error) from error
     found = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
-    passed_on = _reexported_names(tree, module if file.name == "__init__.py" else module.rpartition(".")[0])
-    if name in passed_on:
-        return signature(passed_on[name])
-    ours = module.startswith("etude.")  # no constructor of ours is inherited from elsewhere
+    reexported = _reexported_names(tree, module if file.name == "__init__.py" else module.rpartition(".")[0])
+    if name in reexported:
+        return signature(reexported[name])
+    ours = module.startswith("etude.")  # étude's classes inherit no constructor from other packages
     if name in found:
-        return _read(found[name], found, passed_on) or (Signature({}) if ours else _import_signature(module, name))
+        return _read(found[name], found, reexported) or (Signature({}) if ours else _import_signature(module, name))
     if ours or not _may_hold(tree, name):
-        raise UserError(f"_target_: {target} names nothing in {module}; {did_you_mean(name, [*found, *passed_on])}")
+        raise UserError(f"_target_: {target} names nothing in {module}; {did_you_mean(name, [*found, *reexported])}")
     return _import_signature(module, name)
 
 
 def not_python(error: SyntaxError) -> UserError:
-    """The sentence for a file that cannot be read as Python."""
+    """Make the error for a file that cannot be parsed as Python."""
     return UserError(f"{error.filename}, line {error.lineno}: this is not Python: {error.msg}")
 
 
 def not_imported(target: str, error: BaseException) -> UserError:
-    """The sentence for a target whose module ends in an error of its own."""
+    """Make the error for a target whose module raises an error on import."""
     own = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
     where = f"{own[-1].filename}, line {own[-1].lineno}" if own else "its module"
     return UserError(f"_target_: {target} cannot be imported: {where}: {error}; mend it, or install what it asks for")
 
 
 def _source(module: str) -> Path | None:
-    """The file of a module, found without importing the packages around it."""
+    """Find the file of a module without importing the packages that contain it; None if there is none."""
     first, *rest = module.split(".")
     try:
         spec = importlib.util.find_spec(first) if first else None
         for depth in range(len(rest)):
             places = spec and spec.submodule_search_locations
             spec = PathFinder.find_spec(".".join([first, *rest[: depth + 1]]), places) if places else None
-    except KeyError:  # a folder without __init__.py in another such; importing those runs nothing
+    except KeyError:  # nested namespace packages (no __init__.py), whose import runs no code
         spec = importlib.util.find_spec(module)
     except (ImportError, ValueError):
         spec = None
@@ -126,7 +126,7 @@ def _source(module: str) -> Path | None:
 
 
 def _reexported_names(tree: ast.Module, package: str) -> dict[str, str]:
-    """Names that a module imports from elsewhere, and their full paths."""
+    """Return the names that a module imports from others, with their full paths."""
     names: dict[str, str] = {}
     for node in tree.body:
         if isinstance(node, ast.ImportFrom):
@@ -137,14 +137,14 @@ def _reexported_names(tree: ast.Module, package: str) -> dict[str, str]:
 
 
 def _may_hold(tree: ast.Module, name: str) -> bool:
-    """Whether a module may have a name that it neither defines nor imports in plain sight."""
+    """Return whether a module may have a name that it neither defines nor imports at the top level."""
     written = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     hidden = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.alias)}
     return bool({name, "*", "__getattr__"} & (written | hidden))
 
 
-def _read(node: ast.ClassDef | ast.FunctionDef, module: dict[str, Any], passed_on: dict[str, str]) -> Signature | None:
-    """The signature as it is written; None where the source does not tell."""
+def _read(node: ast.ClassDef | ast.FunctionDef, module: dict[str, Any], reexported: dict[str, str]) -> Signature | None:
+    """Read the signature from the source; None if it cannot be determined from it."""
     if isinstance(node, ast.FunctionDef):
         return _from_arguments(node.args)
     for child in node.body:
@@ -155,14 +155,14 @@ def _read(node: ast.ClassDef | ast.FunctionDef, module: dict[str, Any], passed_o
         return None if fields is None else _from_arguments(fields)
     for base in node.bases:  # an inherited __init__
         if isinstance(base, ast.Name) and base.id in module and len(node.bases) == 1:
-            return _read(module[base.id], module, passed_on)
-        if isinstance(base, ast.Name) and passed_on.get(base.id, "").startswith("etude."):
-            return signature(passed_on[base.id])
+            return _read(module[base.id], module, reexported)
+        if isinstance(base, ast.Name) and reexported.get(base.id, "").startswith("etude."):
+            return signature(reexported[base.id])
     return None if node.bases else Signature({})
 
 
 def _fields(node: ast.ClassDef) -> ast.arguments | None:
-    """The fields of a dataclass as parameters; None where its bases or `field()` say more about them."""
+    """Convert the fields of a dataclass to parameters; None if it has bases or calls `field()`."""
     written = [ast.unparse(child) for child in node.body if isinstance(child, ast.AnnAssign)]
     own = [field for field in written if "ClassVar" not in field]
     if node.bases or any("KW_ONLY" in field or re.search(r"= (\w+\.)?field\(", field) for field in own):
@@ -170,15 +170,15 @@ def _fields(node: ast.ClassDef) -> ast.arguments | None:
     by_name = ["*"] if any("kw_only=True" in ast.unparse(decorator) for decorator in node.decorator_list) else []
     try:
         [function] = ast.parse(f"def part({', '.join([*by_name, *own])}): ...").body
-    except SyntaxError:  # in an order that `dataclass` refuses, too
+    except SyntaxError:  # a field without default after one with: `dataclass` rejects it too
         return None
     return function.args  # type: ignore[attr-defined]
 
 
 def _from_arguments(arguments: ast.arguments, *, method: bool = False) -> Signature:
-    """The signature of a function with these arguments, less `self`.
+    """Make the signature of a function with these arguments; for a method, without `self`.
 
-    Python reads them; annotations stay text, and a default that only the module itself could work out is `...`.
+    Annotations stay strings. A default that is not a constant becomes `...`, as only the module could evaluate it.
     """
     arguments.defaults = [_plain(default) for default in arguments.defaults]
     arguments.kw_defaults = [default and _plain(default) for default in arguments.kw_defaults]
@@ -192,7 +192,7 @@ def _plain(default: ast.expr) -> ast.expr:
 
 
 def _import_signature(module: str, name: str) -> Signature:
-    """The signature as Python tells it."""
+    """Import the target and inspect its signature."""
     try:
         target = getattr(importlib.import_module(module), name)
     except AttributeError as error:
@@ -201,7 +201,7 @@ def _import_signature(module: str, name: str) -> Signature:
         raise not_imported(f"{module}.{name}", error) from error
     try:
         parameters = inspect.signature(target).parameters.values()
-    except (TypeError, ValueError):  # of what is written in C
+    except (TypeError, ValueError):  # written in C
         return Signature({}, open=True)
     return _from_parameters(parameters)
 
@@ -221,9 +221,9 @@ def _from_parameters(parameters: Iterable[inspect.Parameter], *, typed: bool = F
 
 
 def _type(annotation: str) -> Any:
-    """The plain types `int`, `float | None`, `list[str]`, `Literal["a", "b"]`; anything else is Any."""
+    """Evaluate a plain type such as `int`, `float | None`, `list[str]`, `Literal["a", "b"]`; anything else is Any."""
     try:
         hint = eval(annotation, {"__builtins__": {}}, _NAMES)
-    except Exception:  # a name that is known in the module alone
+    except Exception:  # a name that only the module knows
         return Any
     return Any if isinstance(hint, str) else hint

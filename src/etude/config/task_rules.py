@@ -1,6 +1,6 @@
-"""Which model suits which task of étude's, and which choice a model.
+"""Check that the model suits the task, and that the chosen parts suit the model.
 
-What a class of your own cannot do, its task finds out when it is built.
+This only covers étude's classes; a user's task finds out what its model lacks when it is built.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,25 +10,25 @@ from etude.config.signature import signature
 from etude.errors import UserError
 from etude.studies.study import arm_names, load_study
 
-_OF_AN_ENCODER = {"MaskedLanguageModelling", "Classification"}
+_ENCODER_TASKS = {"MaskedLanguageModelling", "Classification"}
 _LANGUAGE_MODELS = {"LanguageModelling", "Agreement"}
-_OF_A_DECODER = {"Translation", *_LANGUAGE_MODELS}
+_DECODER_TASKS = {"Translation", *_LANGUAGE_MODELS}
 
 
 def check_task(config: Mapping[str, Any]) -> None:
-    """See to it that the model, and the search, are such as the task has a use for.
+    """Check that the task can use the model, the decoding and the metrics.
 
     Raises:
-        UserError: they are not.
+        UserError: it cannot.
     """
     task, model = _name(config["task"]), _name(config["model"])
     encoder = _name(config["model"].get("encoder"))
-    if model == "EncoderDecoder" and task in _OF_AN_ENCODER:
+    if model == "EncoderDecoder" and task in _ENCODER_TASKS:
         raise UserError(f"{task} reads an encoder alone, and this model has a decoder: say model=encoder_only")
-    if model == "EncoderOnly" and task in _OF_A_DECODER:
+    if model == "EncoderOnly" and task in _DECODER_TASKS:
         raise UserError(f"{task} needs a decoder, which model=encoder_only has not: say model=base")
-    unanswered = {*_OF_AN_ENCODER, "LanguageModelling"}
-    for key, without in (("decoding", unanswered | _LANGUAGE_MODELS), ("metrics", unanswered)):
+    textless = {*_ENCODER_TASKS, "LanguageModelling"}
+    for key, without in (("decoding", textless | _LANGUAGE_MODELS), ("metrics", textless)):
         if config[key] and task in without:
             raise UserError(f"{task} writes no text that could be searched for or compared: leave {key} out")
     if model == "EncoderDecoder" and task in _LANGUAGE_MODELS and encoder != "NoEncoder":
@@ -36,14 +36,14 @@ def check_task(config: Mapping[str, Any]) -> None:
 
 
 def check_choices(config: Mapping[str, Any], typed: Sequence[str]) -> None:
-    """See to it that the model has a use for each part that was chosen for it.
+    """Check that the model uses each part that was chosen for it.
 
     Args:
-        config: resolved, with its `choices`.
-        typed: the overrides; those of an arm are looked up.
+        config: the resolved config, with its `choices`.
+        typed: the overrides; those of the chosen arm are added.
 
     Raises:
-        UserError: it has none.
+        UserError: a part is not used.
     """
     model, choices = config["model"], config["choices"]
     takes = signature(model["_target_"])
@@ -63,6 +63,6 @@ def check_choices(config: Mapping[str, Any], typed: Sequence[str]) -> None:
 
 
 def _name(node: Mapping[str, Any] | None) -> str:
-    """Of a class of étude's; of any other nothing."""
+    """Return the name of the node's class if it is one of étude's, else ""."""
     target = str((node or {}).get("_target_"))
     return target.rpartition(".")[2] if target.startswith("etude.") else ""

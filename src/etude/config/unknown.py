@@ -1,4 +1,4 @@
-"""Names that do not exist, of a group, a file in it or a key: told with the nearest that do."""
+"""Errors for names of config groups, options and keys that do not exist, with the nearest names that do."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -23,7 +23,7 @@ _TWICE = re.compile(r"Multiple values for ([\w/]+)\.")
 
 
 def missing_option(error: MissingConfigException) -> UserError:
-    """`model/position=rop`: the group is there, the option is not."""
+    """Make the error for an option that its group does not have, such as `model/position=rop`."""
     missing = str(error.missing_cfg_file)
     options = [str(option) for option in error.options or []]
     group = max(
@@ -57,7 +57,7 @@ def _no_such_option(group: str, name: str, options: Iterable[str]) -> UserError:
 
 
 def unknown_key(error: OmegaConfBaseException) -> UserError:
-    """`model.heds=4`: the section is there, the key is not."""
+    """Make the error for a key that its section does not have, such as `model.heds=4`."""
     if "/" in str(error.full_key):
         return _no_such_group(str(error.full_key))
     parent = error.parent_node
@@ -76,15 +76,15 @@ def unknown_key(error: OmegaConfBaseException) -> UserError:
             f"{section}.{key} has not been chosen: write {section}={key} first, or +{section}.{key}._target_=... for a "
             "class of your own"
         )
-    if section and not known:  # it is null
+    if section and not known:  # the section is null
         return UserError(f"{error.full_key}: this config has no {section} in which it could be set: leave it out")
     section = section or "the config"
     return no_such_key(str(error.full_key), section, [*known, *by_class])
 
 
 def _keys_of_class(section: DictConfig) -> Collection[str]:
-    """What the config may give to the class that a section names, with or without a default."""
-    with suppress(UserError):  # of a class that is not there the check says so
+    """Return the parameters that the config may give to the class of a section, with or without a default."""
+    with suppress(UserError):  # a missing class is reported by the check
         if target := section.get("_target_"):
             return signature(str(target)).for_config(bool(section.get("_partial_"))).keywords
     return ()
@@ -93,14 +93,14 @@ def _keys_of_class(section: DictConfig) -> Collection[str]:
 def _no_such_group(group: str) -> UserError:
     if now := renamed(group):
         return UserError(f"{group} was renamed to {now}: write {now}=...")
-    groups = [known for known in group_names() if known != group]  # a folder of that name may lie there for nothing
+    groups = [known for known in group_names() if known != group]  # an unused folder of that name may exist
     nearest = [known for known in groups if known.endswith(f"/{group}")]
     hint = f"did you mean {' or '.join(nearest)}?" if nearest else did_you_mean(group, groups)
     return UserError(f"{group} is not a config group; {hint}")
 
 
 def no_such_key(key: str, section: str, known: Iterable[str], target: str = "") -> UserError:
-    """The sentence for a key that its section, or the class `target` that it configures, does not have."""
+    """Make the error for a key that its section, or the class `target` that it configures, does not have."""
     if section == "model.position" and "cross" in key:
         return UserError(
             f"{key} does not exist: source and target have no offset from each other, so that every position scheme "
@@ -113,7 +113,7 @@ def no_such_key(key: str, section: str, known: Iterable[str], target: str = "") 
 
 
 def unknown_group(error: HydraException) -> UserError:
-    """`model/positions=rope`, and what else Hydra says of groups and of their files."""
+    """Make the error for a group that does not exist, such as `model/positions=rope`, and for Hydra's other errors."""
     first = str(error).splitlines()[0]
     match = _NOT_IN_DEFAULTS.search(first)
     if match and (needs := next((axis.needs for axis in axes() if axis.group == match[1]), "")):
@@ -137,7 +137,7 @@ def unknown_group(error: HydraException) -> UserError:
 
 
 def _find_longer_keys(name: str, config: object) -> list[str]:
-    """Keys and groups that `name` may be short for: `heads` for `model.heads`."""
+    """Return the keys and groups that `name` may be short for, such as `model.heads` for `heads`."""
     if "." in name or not isinstance(config, DictConfig):
         return []
     groups = [group for group in group_names() if group.endswith(f"/{name}")]
@@ -147,7 +147,7 @@ def _find_longer_keys(name: str, config: object) -> list[str]:
 
 
 def _keys(config: DictConfig, path: str = "") -> Iterator[str]:
-    """Every dotted key of a config, not resolved."""
+    """Yield every dotted key of a config, without resolving values."""
     for key in config:
         whole = path + str(key)
         yield whole
@@ -157,7 +157,7 @@ def _keys(config: DictConfig, path: str = "") -> Iterator[str]:
 
 
 def group_names() -> list[str]:
-    """Every config group that a person can override."""
+    """Return every config group that can be overridden, sorted."""
     return sorted(
         {path.relative_to(root).as_posix() for root in folders_of("conf") for path in root.rglob("*") if path.is_dir()}
     )

@@ -1,4 +1,4 @@
-"""How a sweep stands: a table that fills in as runs finish, or plain lines where nobody watches."""
+"""Show the progress of a sweep: a live table on a terminal, else plain log lines."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -28,20 +28,20 @@ _STYLES = {
     State.WAITING: "dim",
     State.SKIPPED: "dim",
 }
-"""The most important state first."""
+"""The style of each state, the most important state first."""
 _FIGURES = ("step", "loss", "tokens/s", "left")
-_AROUND = 3  # lines that the table needs beside its rows
+_EXTRA_LINES = 3  # lines of the table besides its rows
 
 
 class Dashboard:
-    """What a sweep tells whoever watches it.
+    """Shows the progress of a sweep.
 
-    On a terminal that is a table with a row a run, and above it, as it happens, what failed or diverged; a terminal
-    that has gone ends no sweep. Elsewhere it is a line when a run starts and one when it ends.
+    On a terminal, this is a table with a row per run, and above it a message for each run that fails or diverges. If
+    the terminal is closed, the sweep goes on. Elsewhere, it is a log line when a run starts and another when it ends.
 
     Args:
         jobs: the runs of the sweep.
-        live: where the table is drawn; None for lines.
+        live: the display for the table; None for log lines.
     """
 
     def __init__(self, jobs: Sequence[Job], live: Live | None = None) -> None:
@@ -49,13 +49,13 @@ class Dashboard:
         self._tell(logging.INFO, f"runs: {len(jobs)}, finished before: {self._done()}")
 
     def started(self, job: Job) -> None:
-        """`job` has begun."""
+        """Report that `job` has started."""
         again = f" again, retry {_retry(job, job.attempts - 1)}" if job.attempts > 1 else ""
         on = f" on GPU {_gpus(job)}" if job.gpus else ""
         self._tell(logging.INFO, f"{job.name}: started{again}{on}")
 
     def ended(self, job: Job) -> None:
-        """`job` is finished or has failed; for a failure the last lines of the log are told too."""
+        """Report that `job` is finished or has failed; a failure with the last lines of its log."""
         done = f" ({self._done()} of {len(self._jobs)})"
         if job.state is State.FAILED:
             again = f"\nit is tried again, behind those that wait: retry {_retry(job, job.attempts)}"
@@ -68,7 +68,7 @@ class Dashboard:
             self._tell(logging.INFO, f"{job.name}: finished in {took}, {scores}{done}")
 
     def elsewhere(self, job: Job) -> None:
-        """`job` is left to another process that works on it or on its training, or was finished by one."""
+        """Report that another process works on `job` or on its training, or has finished it."""
         if job.state in DONE:
             message = "finished by another process"
         elif is_training_locked(job.run_dir) and not is_locked(job.run_dir):
@@ -78,20 +78,20 @@ class Dashboard:
         self._tell(logging.INFO, f"{job.name}: {message}")
 
     def stopping(self, runs: int, grace: float) -> None:
-        """The sweep is to stop, and so many runs have `grace` seconds to put themselves away."""
+        """Report that the sweep is stopping, and that `runs` runs have `grace` seconds to write a checkpoint."""
         which = "1 run has" if runs == 1 else f"{runs} runs have"
         way_out = "Ctrl-C again ends everything now"
         self._tell(logging.WARNING, f"stopping: {which} {grace:g} s to write a checkpoint; {way_out}")
 
     def refresh(self, whole: bool = False) -> None:
-        """Draw the table anew: all of it if `whole`, else what fits on the screen."""
+        """Redraw the table: all rows if `whole`, else those that fit on the screen."""
         if self._live is not None:
-            room = len(self._jobs) if whole else self._live.console.height - _AROUND
+            room = len(self._jobs) if whole else self._live.console.height - _EXTRA_LINES
             with suppress(OSError):
                 self._live.update(sweep_table(self._jobs, room), refresh=True)
 
     def _tell(self, level: int, text: str, style: str = "") -> None:
-        """Log it, or say it above the table, unless the table shows it anyway."""
+        """Log a message; with a table, print it above the table if it is a warning or error."""
         if self._live is None:
             logger.log(level, "%s", text)
         elif level > logging.INFO:
@@ -104,7 +104,7 @@ class Dashboard:
 
 @contextmanager
 def dashboard(jobs: Sequence[Job], console: Console | None = None) -> Iterator[Dashboard]:
-    """A live table where `console` (standard output unless told) is a terminal, else one line for each event."""
+    """Open a dashboard: a live table if `console` (by default standard output) is a terminal, else log lines."""
     console = console or make_console()
     if not console.is_terminal:
         yield Dashboard(jobs)
@@ -121,7 +121,7 @@ def dashboard(jobs: Sequence[Job], console: Console | None = None) -> Iterator[D
 
 
 def sweep_table(jobs: Sequence[Job], room: int) -> Table:
-    """The state of every job; where there is `room` for fewer rows, of those that matter most now."""
+    """Make the table of all jobs; if there is `room` for fewer rows, of those in the most important states."""
     table = Table(box=None, header_style="bold", caption_justify="left", pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("run", no_wrap=True)
     table.add_column("state", no_wrap=True)
@@ -142,7 +142,7 @@ def sweep_table(jobs: Sequence[Job], room: int) -> Table:
 
 
 def _state(job: Job) -> Text:
-    """The word for what a job is about."""
+    """Return the cell of a job's state; for a running job, what it is doing, with the number of the retry."""
     if job.state is State.WAITING and job.attempts > 0:
         return Text(f"waiting, retry {_retry(job, job.attempts)}", "yellow")
     if job.state is not State.RUNNING:
@@ -153,7 +153,7 @@ def _state(job: Job) -> Text:
 
 
 def _figures(job: Job) -> dict[str, str]:
-    """What there is to know of a job, by column."""
+    """Return the cells of a job by column: results if it is done, progress if it runs, else none."""
     if job.state in DONE:
         steps, parameters = (format_number(job.result.get(key), 0) for key in ("steps", "parameters"))
         return {"step": steps, "params": parameters} | ({} if job.state is State.DIVERGED else _scores(job))
@@ -171,12 +171,12 @@ def _figures(job: Job) -> dict[str, str]:
 
 
 def _scores(job: Job) -> dict[str, str]:
-    """What a finished run scored, by the labels of its study's metrics; empty where it was not measured."""
+    """Return the scores of a finished run by the labels of its study's metrics; "" for a score it does not have."""
     return {metric.label: format_number(value_at(job.result, metric.key), metric.digits) for metric in job.metrics}
 
 
 def _gpus(job: Job) -> str:
-    """The GPUs a job runs on; of a long id the beginning, which nvidia-smi knows as well."""
+    """Return the ids of a job's GPUs, long ones abbreviated, which nvidia-smi accepts too."""
     return ",".join(gpu[:12] for gpu in job.gpus)
 
 

@@ -23,7 +23,7 @@ class Interrupts:
             self._receiver.recv(4096)
 
     def is_repeated(self, count: int) -> bool:
-        """Whether a signal followed the first `count`; SIGHUP does not count, as a closing terminal sends several."""
+        """Return whether a signal other than SIGHUP, of which a closing terminal sends several, followed the first `count`."""
         return any(number != signal.SIGHUP for number in self.caught[count:])
 
 

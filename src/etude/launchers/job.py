@@ -1,4 +1,4 @@
-"""One run of a sweep: its process, and what became of it."""
+"""One run of a sweep: its process, its state and its outcome."""
 
 import os
 import signal
@@ -25,15 +25,15 @@ from etude.studies.study import metrics_of, value_at
 
 Command = Callable[[RunDir], Sequence[str]]
 
-GRACE = 60.0  # seconds that a run which is asked to stop has for its checkpoint
+GRACE = 60.0  # seconds that a run has to write its checkpoint when it is asked to stop
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-_MISTAKE = UserError.exit_status  # a mistake of the user's, which another attempt would make again
-_PATIENCE = 5.0  # seconds for the kernel to take away what was killed
+_MISTAKE = UserError.exit_status  # a mistake of the user's: a retry would fail again
+_PATIENCE = 5.0  # seconds for killed processes to end
 
 
 def train_command(run_dir: RunDir) -> list[str]:
-    """What trains, evaluates and records one frozen run: one process, or torchrun with one for each device."""
+    """Return the command that trains and evaluates a frozen run: one process, or torchrun with one per device."""
     devices = value_at(run_dir.config(), "trainer.devices") or 1
     torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"] if devices > 1 else []
     return [sys.executable, *torchrun, "-m", "etude.training.run", str(run_dir.path)]
@@ -42,12 +42,13 @@ def train_command(run_dir: RunDir) -> list[str]:
 def start_supervised(
     command: Sequence[str], *, log: Path, environment: Mapping[str, str], grace: float
 ) -> subprocess.Popen[bytes]:
-    """Start a command under a supervisor, its output going to the end of a log; `grace` and signals as `supervisor.py`.
+    """Start a command under `supervisor.py`, appending its output to a log.
 
-    It has no input and sessions of its own: Ctrl-C reaches the sweep, and the sweep decides.
+    `grace` is the time in seconds between asking the command to stop and killing it. The command has no input, and its
+    own session, so that Ctrl-C reaches the sweep only, which then decides what to stop.
 
     Raises:
-        OSError: the log cannot be written, or there is no room for another process.
+        OSError: the log cannot be written, or no process can be started.
     """
     supervisor = [sys.executable, "-I", "-S", str(Path(__file__).with_name("supervisor.py"))]
     with log.open("ab") as file:
@@ -62,15 +63,15 @@ def start_supervised(
 
 
 class Job:
-    """One run: its process, and what became of it.
+    """One run of a sweep: its process, its state and its outcome.
 
     Args:
-        run_dir: frozen.
-        retries: how often it is tried again when it fails.
+        run_dir: the directory of the frozen run.
+        retries: how often it is tried again after a failure.
 
     Raises:
-        UserError: the run is finished, and its result torn.
-        OSError: it is not, and its config cannot be read.
+        UserError: the run is finished, but its result is truncated.
+        OSError: the run is not finished, and its config cannot be read.
     """
 
     def __init__(self, run_dir: RunDir, retries: int = 0) -> None:
@@ -80,24 +81,24 @@ class Job:
             self.state = State.DIVERGED if self.divergence else State.SKIPPED
         self._launched = "" if run_dir.finished else run_dir.config_file.read_text(encoding="utf-8")
         self.reason = ""  # why it failed
-        self.started = self.ended = 0.0  # seconds since the epoch; what lies between is told by no clock that is set
+        self.started = self.ended = 0.0  # seconds since the epoch; their difference is that of the monotonic clock
         self._began = 0.0  # by the monotonic clock
         self.retries = retries
         self.attempts = 0
-        self.gpus: tuple[str, ...] = ()  # that it runs on
-        self.stopping = False  # it has been asked to stop
-        self.apart = ""  # what was typed for it, and not for others of the same study, arm and seed
+        self.gpus: tuple[str, ...] = ()  # ids of the GPUs it runs on
+        self.stopping = False  # whether it has been asked to stop
+        self.name_suffix = ""  # overrides that distinguish it from other runs of the same study, arm and seed
         self._process: subprocess.Popen[bytes] | None = None
         self._claim: ExitStack | None = None
         self._code: int | None = None
-        self._log_start = 0  # where in the log its process's words begin
-        self._timeout, self._deadline = inf, inf  # seconds; and by the monotonic clock
+        self._log_start = 0  # offset in the log at which the output of its process begins
+        self._timeout, self._deadline = inf, inf  # in seconds, and as a time of the monotonic clock
 
     @property
     def name(self) -> str:
-        """Study, arm and seed, as its directory says, and what tells it from others of the same sweep."""
+        """Study, arm and seed, and the overrides that distinguish it from other runs of the sweep."""
         study, arm, run = self.run_dir.path.parts[-3:]
-        return f"{study}/{arm} {run.split('-')[0].replace('seed', 'seed ')} {self.apart}".rstrip()
+        return f"{study}/{arm} {run.split('-')[0].replace('seed', 'seed ')} {self.name_suffix}".rstrip()
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -106,18 +107,18 @@ class Job:
 
     @cached_property
     def result(self) -> dict[str, Any]:
-        """What the finished run found."""
+        """The result of the finished run."""
         return self.run_dir.result()
 
     @cached_property
     def metrics(self) -> list[Metric]:
-        """What its study shows of a result."""
+        """The metrics that its study shows."""
         task = self.config.get("choices", {}).get("task", "translation")
         return [*metrics_of(self.run_dir.path.parts[-3], task).values()]
 
     @property
     def divergence(self) -> str | None:
-        """How the finished run diverged, if it did."""
+        """How the finished run diverged; None if it did not."""
         return divergence(self.result)
 
     @property
@@ -127,25 +128,25 @@ class Job:
 
     @property
     def retriable(self) -> bool:
-        """Whether it has failed, may be tried again, and could then do better."""
+        """Whether it has failed, has retries left, and did not fail because of a mistake of the user's."""
         return self.state is State.FAILED and self.attempts <= self.retries and self._code != _MISTAKE
 
     @property
     def alive(self) -> bool:
-        """Whether anything of it has not ended yet."""
+        """Whether its process, or any process that it started, is still running."""
         return self._process is not None and self._process.poll() is None
 
-    def look(self) -> None:
-        """Of a run that waits or is elsewhere: whether another process works on it, or has finished it."""
-        # Asked first: it may finish meanwhile.
+    def refresh_state(self) -> None:
+        """Update the state of a run that waits or is elsewhere: another process may work on it or have finished it."""
+        # The locks are checked before the result: the other process may finish in between.
         elsewhere = is_locked(self.run_dir) or is_training_locked(self.run_dir)
         self.state = self.outcome if self.run_dir.finished else State.ELSEWHERE if elsewhere else State.WAITING
 
     def claim(self) -> bool:
-        """Take the run for this sweep; false where another process works on it or its training, or has finished it."""
+        """Claim the run for this sweep; return False if another process works on it or its training, or finished it."""
         try:
             self._claim = claim(self.run_dir)
-        except OSError:  # its process will say what is wrong with the directory
+        except OSError:  # the run's own process will report what is wrong with the directory
             return True
         if self._claim is None or self.run_dir.finished:
             self._end(self.outcome if self.run_dir.finished else State.ELSEWHERE)
@@ -161,12 +162,13 @@ class Job:
         timeout: float | None = None,
         grace: float = GRACE,
     ) -> None:
-        """Start the process of a run that is claimed, with `threads` for each of its processes.
+        """Start the process of a claimed run, with `threads` for each of its processes.
 
-        It sees the GPUs that are named, or where None is given, those that this process sees.
+        It sees the GPUs whose ids are given; with None, those that this process sees. Times are in seconds.
         """
-        if self._launched != self.run_dir.config_file.read_text(encoding="utf-8"):  # another command asked for others
-            write_text(self.run_dir.config_file, self._launched)  # devices meanwhile; these are what the slot is for
+        # Another command may have frozen the run again for other devices; the slot was chosen for these.
+        if self._launched != self.run_dir.config_file.read_text(encoding="utf-8"):
+            write_text(self.run_dir.config_file, self._launched)
         self.state, self.started, self.ended = State.RUNNING, time.time(), 0.0
         self._began = time.monotonic()
         self._process, self._code, self.reason, self.stopping = None, None, "", False
@@ -176,8 +178,8 @@ class Job:
         self._deadline = time.monotonic() + self._timeout
         environment = os.environ | dict.fromkeys(_THREADS, str(threads)) | {"PYTHONUNBUFFERED": "1"}
         wait_briefly(environment)
-        environment["PYTHONSAFEPATH"] = "1"  # no file of the working directory stands in for a library
-        environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = str(ceil(grace))  # what torchrun leaves its workers
+        environment["PYTHONSAFEPATH"] = "1"  # no file in the working directory may shadow a library
+        environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = str(ceil(grace))  # seconds that torchrun gives its workers
         if gpus is not None:
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
         log = self.run_dir.log_file
@@ -188,7 +190,7 @@ class Job:
             self._end(State.FAILED, f"could not be started: {error}")
 
     def poll(self) -> None:
-        """Look whether the process has ended, and how: only a result is success, a terminated trainer exits with 0."""
+        """Check whether the process has ended, and how. Only a result is success: a terminated trainer exits with 0."""
         if self.state is not State.RUNNING or self._process is None:
             return
         self._code = self._process.poll()
@@ -197,22 +199,22 @@ class Job:
         elif self._code is not None:
             self._code = last_lines(self.run_dir.log_file, self._log_start)[1] or self._code
             if self._code == Busy.exit_status:
-                self.attempts -= 1  # it was none
+                self.attempts -= 1  # it did not start training, so this was no attempt
                 self._end(State.ELSEWHERE, "another process is training it")
             else:
-                self._end(State.FAILED, self.reason or _how(self._code))
+                self._end(State.FAILED, self.reason or _describe_exit(self._code))
         elif time.monotonic() > self._deadline and not self.stopping:
             self.reason = f"took longer than {self._timeout:g} s, the timeout"
             self.signal(signal.SIGTERM)
 
     def signal(self, number: signal.Signals) -> None:
-        """SIGTERM asks it to stop, and kills what is there when the grace is over; SIGUSR1 kills it all now."""
+        """Signal the supervisor: SIGTERM asks the run to stop and kills it after the grace; SIGUSR1 kills it now."""
         self.stopping = True
         if self._process is not None:
             self._process.send_signal(number)
 
     def stop(self) -> None:
-        """End the process and all that it started, at once; what not even the kernel can end is left to it."""
+        """Kill the process and all that it started; give up after some seconds on any that the kernel cannot end."""
         self.signal(signal.SIGUSR1)
         if self._process is not None:
             try:
@@ -222,11 +224,11 @@ class Job:
         self._end(self.outcome if self.run_dir.finished else State.STOPPED)
 
     def progress(self) -> Progress:
-        """What this process last said of itself."""
+        """Read the progress that this process last recorded."""
         return read_progress(self.run_dir, self.started)
 
     def failure(self) -> str:
-        """What went wrong and where to read on, with the last lines of the log."""
+        """Describe the failure, with the last lines of the log and its path."""
         lines, _ = last_lines(self.run_dir.log_file, self._log_start)
         said = "".join(f"\n    {line}" for line in lines or ["(it printed nothing)"])
         attempts = f" (attempt {self.attempts})" if self.attempts > 1 else ""
@@ -239,8 +241,8 @@ class Job:
         self.ended = self.started + time.monotonic() - self._began
 
 
-def _how(code: int) -> str:
-    """How a process without a result has ended."""
+def _describe_exit(code: int) -> str:
+    """Describe how a process without a result has ended; a negative code is minus the number of a signal."""
     if code >= 0:
         return f"exit status {code}, without a result"
     hint = " (the machine may be out of memory)" if code == -signal.SIGKILL else ""

@@ -1,6 +1,6 @@
-"""The keys of `hydra.launcher`, checked, and the slots that they make of the cores and GPUs of this machine.
+"""Check the keys of `hydra.launcher`, and make slots from them and the cores and GPUs of this machine.
 
-The machine is asked without torch, which takes seconds.
+The GPUs are listed without torch, as importing it takes seconds.
 """
 
 import os
@@ -19,7 +19,7 @@ from etude.launchers.resources import Slots
 _GPU = re.compile(r"GPU (\d+): ")
 _SLICE = re.compile(r"\s+MIG .*\(UUID: (MIG-[^)]+)\)")
 _ID = re.compile(r"\d+|(GPU|MIG)-.+")
-_PATIENCE = 60.0  # seconds: a driver that nobody keeps awake takes a while per GPU
+_PATIENCE = 60.0  # seconds for nvidia-smi: without persistence mode, the driver takes a while per GPU
 
 
 def _whole(least: int, *others: object) -> Callable[[Any], bool]:
@@ -31,16 +31,16 @@ def _seconds(value: Any) -> bool:
 
 
 def _key(needed: str, fits: Callable[[Any], bool]) -> Any:
-    """A key without a default, what it must be, and whether a value is that."""
+    """Make a field without default, with a description of its valid values and a function that checks one."""
     return field(metadata={"needed": needed, "fits": fits})
 
 
 @dataclass(frozen=True)
 class Options:
-    """What `conf/hydra/launcher/slots.yaml` holds, where each key is explained.
+    """The keys of `conf/hydra/launcher/slots.yaml`, which explains them.
 
     Raises:
-        UserError: a value makes no sense.
+        UserError: a value is not valid.
     """
 
     workers: int | str = _key("auto or a whole number, 1 or more", _whole(1, "auto"))
@@ -64,15 +64,15 @@ class Options:
                 raise UserError(f"hydra.launcher.{key.name}={typed}: it must be {key.metadata['needed']}")
 
     @property
-    def how(self) -> dict[str, Any]:
-        """What is done with runs, by the arguments of `run_side_by_side`."""
+    def run_arguments(self) -> dict[str, Any]:
+        """The options that are arguments of `run_side_by_side`."""
         return {name: getattr(self, name) for name in ("retries", "timeout", "grace", "fail_fast")}
 
     def slots(self) -> Slots:
-        """What there is to hand out.
+        """Make the slots: the workers and GPUs that runs may use.
 
         Raises:
-            UserError: it is more than this machine has.
+            UserError: the options name more GPUs than this machine has, or GPUs that this process may not use.
         """
         cores = usable_cores()
         threads = None if self.threads == "auto" else int(self.threads)
@@ -85,7 +85,7 @@ class Options:
         if len(set(ids)) < len(ids):
             raise UserError(f"hydra.launcher.gpus={named} names a GPU twice: say runs_per_gpu=2 for two runs on each")
         seen = visible_gpus() if "CUDA_VISIBLE_DEVICES" in os.environ else ids
-        if unseen := [gpu for gpu in ids if gpu not in seen]:  # they are somebody else's
+        if unseen := [gpu for gpu in ids if gpu not in seen]:  # allocated to another user or job
             raise UserError(
                 f"hydra.launcher.gpus: {unseen[0]} is not in CUDA_VISIBLE_DEVICES, which names "
                 f"{', '.join(seen) or 'none'}: say auto"
@@ -105,7 +105,7 @@ class Options:
 
 
 def usable_cores() -> int:
-    """The cores this process may use: what the machine has, less what affinity and a container's quota take away."""
+    """Return the number of cores this process may use, given its CPU affinity and a container's quota."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
@@ -115,9 +115,9 @@ def usable_cores() -> int:
 
 
 def visible_gpus() -> tuple[str, ...]:
-    """The ids of the GPUs this process may use: those that CUDA_VISIBLE_DEVICES names, else all of the machine."""
+    """Return the ids of the GPUs this process may use: those in CUDA_VISIBLE_DEVICES, else all of the machine."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if named is not None:  # CUDA heeds what stands before the first id that cannot be
+    if named is not None:  # like CUDA, use the ids before the first invalid one
         ids = (part.strip() for part in named.split(","))
         return tuple(dict.fromkeys(takewhile(_ID.fullmatch, ids)))
     try:
@@ -128,7 +128,7 @@ def visible_gpus() -> tuple[str, ...]:
 
 
 def parse_gpu_list(listing: str) -> tuple[str, ...]:
-    """The ids in what `nvidia-smi -L` prints; of a GPU that is cut into slices (MIG), those of its slices.
+    """Parse the GPU ids from the output of `nvidia-smi -L`; for a GPU partitioned with MIG, those of its instances.
 
     Example:
         >>> parse_gpu_list("GPU 0: H100 (UUID: GPU-5)\\n  MIG 1g Device 0: (UUID: MIG-7a)\\nGPU 1: T4 (UUID: GPU-6)")

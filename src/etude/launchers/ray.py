@@ -1,4 +1,4 @@
-"""Runs as tasks of Ray, which hands out cores and GPUs, fractions of GPUs among them, on one machine or many."""
+"""Run the runs of a sweep as Ray tasks. Ray allocates cores, GPUs and fractions of GPUs on one machine or several."""
 
 import logging
 import os
@@ -28,16 +28,16 @@ def run_as_tasks(
     fail_fast: bool = False,
     command: Command = train_command,
 ) -> None:
-    """Run all that are not finished, as many at once as Ray has room for.
+    """Run all unfinished runs, as many at once as Ray has resources for.
 
     Args:
-        run_dirs: frozen runs; one that is named twice runs once.
-        init, num_cpus, num_gpus, max_retries, fail_fast: as `conf/hydra/launcher/ray.yaml` has them.
-        command: the process that does one run.
+        run_dirs: frozen runs; a run that is listed twice is run once.
+        init, num_cpus, num_gpus, max_retries, fail_fast: see `conf/hydra/launcher/ray.yaml`.
+        command: makes the command line that trains one run.
 
     Raises:
-        UserError: Ray refuses.
-        SweepFailed: at least one run ended without a result; all the others were run.
+        UserError: Ray cannot start or rejects an option.
+        SweepFailed: at least one run ended without a result; without `fail_fast`, all the others were run.
         KeyboardInterrupt: Ctrl-C or SIGTERM; every run has stopped.
     """
 
@@ -62,7 +62,7 @@ def run_as_tasks(
 
 
 def _task(job: Job, num_cpus: float, num_gpus: float | None, max_retries: int, command: Command) -> Any:
-    """Hand over one run, with what it asks for; the reference to its outcome."""
+    """Submit one run with the resources it needs; return Ray's reference to its outcome."""
     need = Need.of(job.config)
     gpus = _gpus(need, num_gpus)
     for kind, asked in (("CPU", num_cpus), ("GPU", gpus)):
@@ -80,7 +80,7 @@ def _train(run: RemoteRun) -> Outcome:
 
 
 def _gpus(need: Need, asked: float | None) -> float:
-    """How many GPUs a run takes: as asked, but one for each of its devices if it has several."""
+    """Return the number of GPUs for a run: as configured, but one per device if it trains on several."""
     if need.accelerator == "cpu" or asked == 0:
         return 0
     if asked is None and need.accelerator == "auto" and not ray.cluster_resources().get("GPU"):
@@ -89,7 +89,7 @@ def _gpus(need: Need, asked: float | None) -> float:
 
 
 def _outcomes(tasks: dict[Any, Job]) -> Outcomes:
-    """Each run as it ends; on the way out, those that have not are stopped and waited for."""
+    """Yield each run with its outcome as it ends; when closed early, stop the remaining runs and wait for them."""
     began = time.time()
     left = dict(tasks)
     try:

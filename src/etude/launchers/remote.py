@@ -1,6 +1,6 @@
-"""A run on another machine: what the worker there is handed, and what it says in the end.
+"""Run a run on another machine: the callable that a worker there executes, and the outcome that it returns.
 
-Both machines see the run's directory: config, log, progress, checkpoints and result pass through it.
+Both machines share the directory of the run, with config, log, progress, checkpoints and result.
 """
 
 import os
@@ -19,8 +19,8 @@ from etude.runs.lock import Busy, hold_lock
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
 
-_PAUSE = 0.1  # seconds between two looks at the process
-_LOOKS = 1.0  # seconds between two looks at runs that other processes work on
+_PAUSE = 0.1  # seconds between checks of the process
+_POLL_INTERVAL = 1.0  # seconds between checks of runs that other processes work on
 
 
 class Outcome(NamedTuple):
@@ -28,31 +28,31 @@ class Outcome(NamedTuple):
 
     started: float  # seconds since the epoch
     ended: float
-    reason: str  # why there is no result; empty if there is one
+    reason: str  # why it has no result; empty if it has one
     elsewhere: bool = False  # another process works on it
 
 
 Outcomes = Generator[tuple[Job, Outcome], None, None]
-Launch = Callable[[Sequence[Job]], Outcomes]  # hands runs over, and gives each as it ends
+Launch = Callable[[Sequence[Job]], Outcomes]  # submits runs, and yields each with its outcome as it ends
 
 
 @dataclass
 class RemoteRun:
-    """Trains a frozen run, in a process of its own, on the machine where it is called."""
+    """Trains a frozen run in a separate process on the machine where it is called."""
 
     run_dir: RunDir  # with an absolute path
-    threads: int  # of each of its processes
-    gpus: Sequence[str] | None = None  # ids of those it sees; None for those that the caller sees
+    threads: int  # per process
+    gpus: Sequence[str] | None = None  # ids of the visible GPUs; None: those that the caller sees
     grace: float = GRACE  # seconds between asking it to stop and killing it
     command: Command = train_command
-    folder: Path = field(default_factory=Path.cwd)  # where the sweep was typed, whose modules and files the run uses
+    folder: Path = field(default_factory=Path.cwd)  # working directory of the sweep, with the user's modules and files
     _job: Job | None = field(default=None, init=False, repr=False)
 
     def __call__(self) -> Outcome:
-        """Train until the run has ended; whatever cuts this short stops the run first."""
+        """Train until the run has ended; if this is interrupted, stop the run first."""
         os.chdir(self.folder)
         with suppress(Busy), hold_lock(self.run_dir, self.grace):
-            pass  # an attempt whose worker has died may still be writing its checkpoint
+            pass  # an earlier attempt whose worker died may still be writing its checkpoint
         job = self._job = Job(self.run_dir)
         try:
             if job.state is State.WAITING and job.claim():
@@ -70,12 +70,12 @@ class RemoteRun:
         return self._job is not None and self._job.stopping
 
     def ask_to_stop(self) -> None:
-        """Have the run write its checkpoint and end; it is asked once."""
+        """Ask the run to write its checkpoint and end; later calls have no effect."""
         if self._job is not None and not self._job.stopping:
             self._job.signal(signal.SIGTERM)
 
     def stop(self) -> None:
-        """Ask the run to stop, and return when it has; it is killed when the grace is over."""
+        """Ask the run to stop and wait until it has ended; it is killed after the grace period."""
         if self._job is None or self._job.state is not State.RUNNING:
             return
         self.ask_to_stop()
@@ -85,20 +85,20 @@ class RemoteRun:
 
 
 def remote_jobs(run_dirs: Sequence[RunDir]) -> list[Job]:
-    """The runs of a sweep, under paths that hold on other machines too."""
+    """Make the jobs of a sweep with absolute paths, which are valid on other machines too."""
     return jobs_of([RunDir(run_dir.path.absolute()) for run_dir in run_dirs])
 
 
 def follow(jobs: Sequence[Job], launch: Launch, *, fail_fast: bool = False) -> None:
-    """Launch all runs that wait, tell how each ended as it does, and all failures again after the last.
+    """Launch all waiting runs, report each as it ends, and report all failures again at the end.
 
-    What another process works on is left to it meanwhile. When all others have ended, whatever that process has let go
-    of unfinished is launched again; until then it waits here, where no core or GPU is kept for it.
+    A run that another process works on is skipped at first. After all others have ended, runs that the other process
+    left unfinished are launched. Until then they are only polled here, so no core or GPU is reserved for them.
 
     Args:
         jobs: all runs.
-        launch: hands runs over.
-        fail_fast: whether the first failure ends it, and with the outcomes what was launched.
+        launch: submits runs, and yields each with its outcome.
+        fail_fast: whether the first failure ends the sweep, and closes `launch`, which stops the other runs.
 
     Raises:
         SweepFailed: at least one run ended without a result.
@@ -118,5 +118,5 @@ def follow(jobs: Sequence[Job], launch: Launch, *, fail_fast: bool = False) -> N
                 if fail_fast and job.state is State.FAILED:
                     conclude(jobs, stopped=False)
         while not (left := take_back(jobs, show)) and any(job.state is State.ELSEWHERE for job in jobs):
-            time.sleep(_LOOKS)
+            time.sleep(_POLL_INTERVAL)
     conclude(jobs, stopped=False)

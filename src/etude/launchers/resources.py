@@ -1,4 +1,4 @@
-"""Allocate the resources of a machine to runs: shares of GPUs, and workers on the processor.
+"""Allocate the resources of a machine to runs: shares of GPUs, and workers on the CPU.
 
 Nothing here inspects the machine: the caller passes ids and numbers.
 """
@@ -14,8 +14,8 @@ from etude.studies.study import value_at
 class Need:
     """The resources that a run needs."""
 
-    devices: int = 1  # processes, each with a device of its own
-    accelerator: str = "auto"  # "cpu" takes no GPU, "gpu" and "cuda" take nothing else, "auto" takes what there is
+    devices: int = 1  # processes, each with its own device
+    accelerator: str = "auto"  # "cpu": never a GPU; "gpu" and "cuda": only GPUs; "auto": a GPU if there are any
 
     @classmethod
     def of(cls, config: dict[str, Any]) -> "Need":
@@ -27,24 +27,24 @@ class Need:
 class Slot:
     """The resources allocated to one run while it runs."""
 
-    threads: int  # of each of its processes
-    gpus: tuple[str, ...] = ()  # ids; none on the processor
-    shares: int = 0  # of each of those GPUs
-    workers: int = 0  # on the processor
+    threads: int  # per process
+    gpus: tuple[str, ...] = ()  # ids; none on the CPU
+    shares: int = 0  # taken from each of those GPUs
+    workers: int = 0  # on the CPU
 
 
 class Slots:
-    """Allocates and releases GPUs and workers.
+    """Allocates and releases GPUs and CPU workers.
 
     A run on one GPU takes one of its shares. A run on several takes as many different GPUs, each entirely. A run on the
-    processor takes one worker per process.
+    CPU takes one worker per process.
 
     Args:
-        workers: processes at once on the processor.
-        threads: of each process; None for one on the processor, and on a GPU for an equal share of the cores.
+        workers: the number of processes that may run on the CPU at once.
+        threads: threads per process; None: one on the CPU, and an equal share of the cores on a GPU.
         gpus: ids, all different.
-        runs_per_gpu: shares of each GPU.
-        cores: of the machine.
+        runs_per_gpu: the number of shares of each GPU.
+        cores: the number of cores of the machine.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Slots:
             self._free_shares[gpu] += slot.shares
 
     def hold_all(self, needs: Sequence[Need]) -> bool:
-        """Whether all fit at once."""
+        """Return whether all these runs fit at once."""
         admitted = self.admit(needs)
         for slot in admitted.values():
             self.give_back(slot)
@@ -122,7 +122,7 @@ class Slots:
     def _take_gpus(self, need: Need) -> Slot | None:
         """Take one share of the least busy GPU, or several free GPUs."""
         shares = 1 if need.devices == 1 else self._runs_per_gpu
-        by_room = sorted(self._free_shares, key=lambda gpu: self._free_shares[gpu], reverse=True)  # else in their order
+        by_room = sorted(self._free_shares, key=lambda gpu: self._free_shares[gpu], reverse=True)  # ties keep order
         gpus = tuple(gpu for gpu in by_room if self._free_shares[gpu] >= shares)[: need.devices]
         if len(gpus) < need.devices:
             return None

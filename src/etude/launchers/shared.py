@@ -12,8 +12,8 @@ def notes_on_shared(jobs: Typed, run_dirs: Sequence[RunDir]) -> Iterator[str]:
     """Yield a sentence if there are fewer runs than jobs, and one if there are fewer trainings than runs.
 
     Args:
-        jobs: the overrides of each.
-        run_dirs: the frozen run of each.
+        jobs: the overrides of each job.
+        run_dirs: the frozen run of each job.
     """
     if keys := _distinguishing_keys(jobs, [str(run.path) for run in run_dirs]):
         runs = len(set(run_dirs))

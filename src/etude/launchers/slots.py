@@ -1,4 +1,4 @@
-"""Run several runs in parallel, as many at once as there are slots, each in a process of its own."""
+"""Run several runs in parallel on this machine, as many at once as there are slots, each in its own process."""
 
 import logging
 import shlex
@@ -25,8 +25,8 @@ Cost = Callable[[Sequence[dict[str, Any]]], Sequence[float]]  # frozen configs t
 
 logger = logging.getLogger(__name__)
 
-_REFRESH = 0.5  # seconds between two pictures of the sweep; the end of a process is noticed at once
-_SLACK = 10.0  # seconds beyond the grace, in which killed processes have to go
+_REFRESH = 0.5  # seconds between updates of the table; the end of a process is noticed at once
+_SLACK = 10.0  # seconds beyond the grace period in which killed processes must end
 _PATIENCE = 1.0  # seconds to wait for another process that works on a run
 
 
@@ -35,16 +35,16 @@ class SweepFailed(Exception):  # noqa: N818
 
 
 def planned_hours(configs: Sequence[dict[str, Any]]) -> Sequence[float]:
-    """Hours of each run by its plan, all on the same device: they are compared, not kept to.
+    """Estimate the hours of each run, all on the same device; the figures only serve to order the runs.
 
-    Where a run cannot be planned, all count alike.
+    If a run cannot be planned, all get the same estimate.
     """
     from etude.inspect.plan.device import load_device  # these need torch
     from etude.inspect.plan.runs import plan_runs
 
     try:
         return [run.hours for run in plan_runs(configs, load_device("cpu"))]
-    except Exception as error:  # whatever is wrong with a run, it will say itself
+    except Exception as error:  # the run itself will report what is wrong with it
         logger.info("the runs start in the order given, for their plan cannot be made: %s", error or repr(error))
         return [0.0] * len(configs)
 
@@ -60,29 +60,29 @@ def run_side_by_side(
     cost: Cost = planned_hours,
     command: Command = train_command,
 ) -> None:
-    """Run all that are not finished, the longest first, as many at once as there are slots, and show how they stand.
+    """Run all unfinished runs, longest first, as many at once as there are slots, and show their progress.
 
-    A run that another process works on is left to it meanwhile; the sweep comes back to it, and ends when all have. So
-    several sweeps over the same runs share them.
+    A run that another process works on is skipped at first. The sweep checks on it until it is finished, and takes it
+    over if the other process leaves it unfinished. So several sweeps can share the same runs.
 
     Args:
-        run_dirs: frozen runs; one that is named twice runs once.
-        slots: what there is to run on.
-        retries, timeout, grace, fail_fast: as `conf/hydra/launcher/slots.yaml` has them.
-        cost: what runs will take, by their configs; asked where not all can run at once.
-        command: the process that does one run.
+        run_dirs: frozen runs; a run that is listed twice is run once.
+        slots: the resources to run on.
+        retries, timeout, grace, fail_fast: see `conf/hydra/launcher/slots.yaml`.
+        cost: estimates the hours of runs from their configs; only called if not all runs fit at once.
+        command: makes the command line that trains one run.
 
     Raises:
-        UserError: a run asks for more than there is; nothing was started.
-        SweepFailed: at least one run ended without a result; all the others were run.
+        UserError: a run needs more than `slots` has; nothing was started.
+        SweepFailed: at least one run ended without a result; without `fail_fast`, all the others were run.
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP; every process has ended.
     """
     jobs = jobs_of(run_dirs, retries)
-    waiting = _in_order([job for job in jobs if job.state is State.WAITING], slots, cost)
+    waiting = _longest_first([job for job in jobs if job.state is State.WAITING], slots, cost)
     running: dict[Job, Slot] = {}
 
     def is_over() -> bool:
-        if fail_fast and any(job.state is State.FAILED for job in jobs):  # one that is tried again waits
+        if fail_fast and any(job.state is State.FAILED for job in jobs):  # a run that is tried again is WAITING
             return True
         return not (waiting or running or any(job.state is State.ELSEWHERE for job in jobs))
 
@@ -108,7 +108,7 @@ def run_side_by_side(
                     if job.state is State.RUNNING:
                         continue
                     slots.give_back(running.pop(job))
-                    if job.state is State.ELSEWHERE:  # that process was quicker
+                    if job.state is State.ELSEWHERE:  # another process took the lock first
                         show.elsewhere(job)
                         continue
                     show.ended(job)
@@ -121,13 +121,13 @@ def run_side_by_side(
 
 
 def train_on_several(run: RunDir, launcher: Mapping[str, Any]) -> dict[str, Any]:
-    """Train a frozen run on several devices: a process for each, launched and watched like a sweep of one.
+    """Train a frozen run on several devices, with one process per device, launched like a sweep of one run.
 
-    Returns what `result.json` holds. `launcher` is Hydra's node, which says what there is to run on.
+    Returns the content of `result.json`. `launcher` is the node `hydra.launcher`, which describes the resources.
 
     Raises:
-        Busy: another process works on it.
-        UserError: the data cannot be had, or the config or this machine does not fit; nothing was started.
+        Busy: another process works on the run.
+        UserError: the data is not available, or the config is wrong or too large for this machine; nothing was started.
         SweepFailed, KeyboardInterrupt: as `run_side_by_side`.
     """
     from etude.tasks import build
@@ -137,16 +137,16 @@ def train_on_several(run: RunDir, launcher: Mapping[str, Any]) -> dict[str, Any]
     except TypeError as error:
         raise UserError("one run on several devices is launched on this machine: say hydra/launcher=slots") from error
     with hold_lock(run, _PATIENCE):
-        pass  # a sweep would wait for the other process; whoever asks for one run is told
+        pass  # raises Busy if another process works on the run: a sweep would wait for it, a single run does not
     config = run.config()
     build.shapes(config)
-    build.token_store(config)  # made here, where a mistake is one sentence and not one of each process
-    run_side_by_side([run], asked.slots(), **asked.how)
+    build.token_store(config)  # prepared here, so that an error is reported once and not by each process
+    run_side_by_side([run], asked.slots(), **asked.run_arguments)
     return run.result()
 
 
 def jobs_of(run_dirs: Sequence[RunDir], retries: int = 0) -> list[Job]:
-    """The runs of a sweep, each once, under names that tell them apart.
+    """Make the jobs of a sweep, one per distinct run, with names that distinguish them.
 
     Raises:
         UserError, OSError: as `Job`.
@@ -159,25 +159,25 @@ def jobs_of(run_dirs: Sequence[RunDir], retries: int = 0) -> list[Job]:
         typed = {job: distinguishing_overrides(job.run_dir.overrides()) for job in group}
         shared = set.intersection(*map(set, typed.values()))
         for job, words in typed.items():
-            job.apart = " ".join(word for word in words if word not in shared)
+            job.name_suffix = " ".join(word for word in words if word not in shared)
     return jobs
 
 
 def take_back(jobs: Sequence[Job], show: Dashboard) -> list[Job]:
-    """Of the runs that other processes worked on, those that are left unfinished; those that are finished are told."""
+    """Return the runs that other processes worked on and left unfinished; announce those that they finished."""
     elsewhere = [job for job in jobs if job.state is State.ELSEWHERE]
     for job in elsewhere:
-        job.look()
+        job.refresh_state()
         if job.state in DONE:
             show.elsewhere(job)
     return [job for job in elsewhere if job.state is State.WAITING]
 
 
-def _in_order(jobs: list[Job], slots: Slots, cost: Cost) -> list[Job]:
-    """The longest first, where some have to wait.
+def _longest_first(jobs: list[Job], slots: Slots, cost: Cost) -> list[Job]:
+    """Sort the jobs by estimated hours, longest first; if all fit at once, leave them in order.
 
     Raises:
-        UserError: one would wait for ever.
+        UserError: a run could never start.
     """
     needs = [Need.of(job.config) for job in jobs]
     for job, need in zip(jobs, needs, strict=True):
@@ -190,7 +190,7 @@ def _in_order(jobs: list[Job], slots: Slots, cost: Cost) -> list[Job]:
 
 
 def _stop(running: Sequence[Job], signals: Interrupts, show: Dashboard, grace: float) -> None:
-    """Ask every process to stop, and kill it when its time is over or the user grows impatient."""
+    """Ask every process to stop, and kill it after the grace period or at a second Ctrl-C."""
     for job in running:
         job.signal(signal.SIGTERM)
     deadline, asked = time.monotonic() + grace + _SLACK, len(signals.caught)
@@ -206,15 +206,19 @@ def _stop(running: Sequence[Job], signals: Interrupts, show: Dashboard, grace: f
 
 
 def conclude(jobs: Sequence[Job], *, stopped: bool) -> None:
-    """Say what diverged, or has not come to W&B; raise what the sweep ends with, if not all is well.
+    """Log which runs diverged or are not synced to W&B, and raise an error if the sweep was stopped or runs failed.
 
-    Neither fails a sweep: a run that diverged has a result, and no result depends on W&B.
+    Divergence and missing synchronization are no errors: a diverged run has a result, and no result depends on W&B.
+
+    Raises:
+        SweepFailed: at least one run failed.
+        KeyboardInterrupt: the sweep was interrupted.
     """
     if diverged := [f"{job.name} ({job.divergence})" for job in jobs if job.state is State.DIVERGED]:
         logger.warning(
             "%d of %d runs diverged, which no retry would change: %s", len(diverged), len(jobs), "; ".join(diverged)
         )
-    if kept := [job for job in jobs if is_kept_back(job.run_dir) and _wants_to_be_sent(job)]:
+    if kept := [job for job in jobs if is_kept_back(job.run_dir) and _logs_online(job)]:
         folders = " ".join(f"{shlex.quote(str(study))}/*/*/wandb" for study in _studies(kept))
         logger.warning("W&B lacks %d of %d runs; this sends them: wandb sync %s", len(kept), len(jobs), folders)
     if stopped:
@@ -230,10 +234,10 @@ def conclude(jobs: Sequence[Job], *, stopped: bool) -> None:
         raise SweepFailed(f"{len(failed)} of {len(jobs)} runs failed:\n\n{failures}\n\n{others}; {again}")
 
 
-def _wants_to_be_sent(job: Job) -> bool:
+def _logs_online(job: Job) -> bool:
     return value_at(job.config, "logger.wandb.mode") == "online"
 
 
 def _studies(jobs: Sequence[Job]) -> list[Path]:
-    """The folders of their studies, each once."""
+    """Return the folders of the jobs' studies, each once."""
     return list(dict.fromkeys(job.run_dir.path.parents[1] for job in jobs))

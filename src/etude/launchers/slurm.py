@@ -1,4 +1,4 @@
-"""Runs as SLURM jobs, handed over by submitit: a job for each run, requeued when it is pre-empted or out of time."""
+"""Run the runs of a sweep as SLURM jobs through submitit: one job per run, requeued on preemption or time-out."""
 
 import json
 import logging
@@ -29,24 +29,24 @@ logger = logging.getLogger(__name__)
 
 Submitted = dict[submitit.Job[Outcome], Job]
 
-_GENERAL = ("name", "timeout_min", "mem_gb")  # options that submitit has for every cluster; the others are SLURM's
-_REQUEUE = 30.0  # seconds that putting a job back into the queue may take
-_GRACE_TIME = 3600.0  # seconds; more than a cluster leaves a job that it takes away
-_LOOKS = 1.0  # seconds between two looks at the jobs
-_NOTE = "job.json"  # in a run's directory: which job has it
-_ALIVE = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "PREEMPTED", "REQUEUED", "COMPLETING"}  # states of jobs
+_GENERAL = ("name", "timeout_min", "mem_gb")  # submitit's options for every cluster; the others are SLURM's
+_REQUEUE = 30.0  # seconds that requeueing a job may take
+_GRACE_TIME = 3600.0  # seconds; longer than the grace time that clusters give a preempted job
+_POLL_INTERVAL = 1.0  # seconds
+_NOTE = "job.json"  # in the directory of a run: its SLURM job
+_ALIVE = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "PREEMPTED", "REQUEUED", "COMPLETING"}  # SLURM's job states
 
 
 @dataclass
 class Preemptible(RemoteRun):
-    """A run whose job may be taken away: it writes its checkpoint, and goes on from it when the job comes back."""
+    """A run whose job may be preempted: it writes a checkpoint, and resumes from it when the job is requeued."""
 
     def __call__(self) -> Outcome:
         """Train until the run has ended.
 
-        SLURM sends SIGTERM to a job that it takes away, be it for good (scancel) or to queue it again
-        (PreemptMode=REQUEUE). Which of the two is SLURM's to say: the run stops, and then this waits to be ended. A job
-        that ended by itself, in the time of grace that a cluster may give, would be over and not come back.
+        SLURM sends SIGTERM to a job that it ends, either for good (scancel) or to requeue it (PreemptMode=REQUEUE). The
+        job cannot tell which. So the run stops, and this method then waits until SLURM kills the job: if the job exited
+        by itself within the grace time of the cluster, it would count as completed and not be requeued.
         """
         signal.signal(signal.SIGTERM, lambda number, frame: self.ask_to_stop())
         outcome = super().__call__()
@@ -55,7 +55,7 @@ class Preemptible(RemoteRun):
         return outcome
 
     def checkpoint(self) -> DelayedSubmission:
-        """Called by submitit at its signal, before the time is over or on pre-emption: what is to be queued again."""
+        """Stop the run and return what to requeue. submitit calls this on its signal, before time-out or preemption."""
         self.stop()
         return DelayedSubmission(replace(self))
 
@@ -69,17 +69,17 @@ def run_as_jobs(
     command: Command = train_command,
     **options: Any,
 ) -> None:
-    """Submit all runs that are neither finished nor in SLURM's queue, and see all through.
+    """Submit all runs that are neither finished nor in SLURM's queue, and wait for all if `wait_for_completion`.
 
     Args:
-        run_dirs: frozen runs; one that is named twice runs once.
-        cluster, wait_for_completion, fail_fast, options: as `conf/hydra/launcher/submitit_slurm.yaml` has them.
-        command: the process that does one run.
+        run_dirs: frozen runs; a run that is listed twice is run once.
+        cluster, wait_for_completion, fail_fast, options: see `conf/hydra/launcher/submitit_slurm.yaml`.
+        command: makes the command line that trains one run.
 
     Raises:
-        UserError: submitit or the cluster refuses.
+        UserError: submitit or the cluster rejects the jobs.
         SweepFailed: at least one run ended without a result.
-        KeyboardInterrupt: Ctrl-C while waiting; SLURM's jobs go on.
+        KeyboardInterrupt: Ctrl-C while waiting; the SLURM jobs go on.
     """
     jobs = remote_jobs(run_dirs)
     submitted: Submitted = {}
@@ -102,20 +102,20 @@ def run_as_jobs(
     try:
         follow(jobs, launch, fail_fast=fail_fast)
     except SweepFailed:
-        for task in submitted:  # none but after fail_fast
+        for task in submitted:  # empty unless fail_fast ended the sweep early
             task.cancel()
         raise
     except KeyboardInterrupt:
-        if not submitted:  # what is left is with other processes
+        if not submitted:  # the remaining runs belong to other processes
             conclude(jobs, stopped=True)
         raise KeyboardInterrupt(f"the jobs go on: etude status shows them, {_cancel(submitted)} ends them") from None
 
 
 def find_submitted(jobs: Sequence[Job]) -> Submitted:
-    """The runs that an earlier launch has submitted, and whose SLURM jobs wait or run."""
+    """Find the runs that an earlier launch submitted and whose SLURM jobs are pending or running."""
     noted: Submitted = {}
     for job in jobs:
-        with suppress(OSError, ValueError):  # no note
+        with suppress(OSError, ValueError):  # no job.json, or not a valid one
             noted[submitit.SlurmJob(**json.loads((job.run_dir.path / _NOTE).read_text(encoding="utf-8")))] = job
     submitted = {task: job for task, job in noted.items() if task.watcher.get_state(task.job_id) in _ALIVE}
     if submitted:
@@ -135,10 +135,10 @@ def submit(
     command: Command,
     **options: Any,
 ) -> Submitted:
-    """Hand over the runs, those that ask for the same devices as one array; arguments as `run_as_jobs` has them.
+    """Submit the runs, with one job array for all that need the same devices; arguments as in `run_as_jobs`.
 
     Raises:
-        UserError: submitit or the cluster refuses.
+        UserError: submitit or the cluster rejects the jobs.
     """
     alike: defaultdict[tuple[int, int], list[Job]] = defaultdict(list)
     for job in jobs:
@@ -169,9 +169,9 @@ def submit(
 
 
 def outcomes(submitted: Submitted) -> Outcomes:
-    """Each run as its job ends, and is `submitted` no more."""
+    """Yield each run with its outcome as its job ends, and remove it from `submitted`."""
     began = time.time()
-    for task in as_completed([*submitted], poll_frequency=_LOOKS):
+    for task in as_completed([*submitted], poll_frequency=_POLL_INTERVAL):
         try:
             outcome = task.result()
         except UncompletedJobError:
@@ -181,6 +181,6 @@ def outcomes(submitted: Submitted) -> Outcomes:
 
 
 def _cancel(submitted: Submitted) -> str:
-    """The command that ends the jobs, arrays as a whole."""
+    """Return the command that cancels the jobs, with an array as one argument."""
     program = "kill" if any(isinstance(task, submitit.LocalJob) for task in submitted) else "scancel"
     return " ".join([program, *dict.fromkeys(task.job_id.partition("_")[0] for task in submitted)])

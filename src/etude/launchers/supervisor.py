@@ -1,18 +1,18 @@
-"""Supervises the command of one run, so that nothing of it outlives the run, nor the sweep.
+"""Supervise the command of one run, so that none of its processes outlives the run or the sweep.
 
-It is run as a script that imports nothing slow:
+This file is run as a script, so it imports nothing slow:
 
     python -I -S supervisor.py PARENT GRACE COMMAND...
 
-What torchrun or a dashboard's client starts has a session of its own, which no signal to a process group reaches. So
-the supervisor adopts whatever loses its parent (a "subreaper", on Linux), and ends only when it has no child left. What
-the command leaves behind has a moment to end by itself.
+Processes that torchrun or W&B's client start have their own session, so a signal to a process group does not reach
+them. Therefore the supervisor adopts every orphan below it (as a "subreaper", on Linux), and ends only when it has no
+child left. After the command has ended, its remaining processes get a moment to end by themselves.
 
-    SIGTERM   ask the command to stop, and kill everything GRACE seconds later; comes by itself if PARENT dies (Linux)
+    SIGTERM   ask the command to stop, and kill everything GRACE seconds later; also sent when PARENT dies (Linux)
     SIGUSR1   kill everything now
 
-The supervisor ends as the command ended: with its exit status, or by the same signal. Where there is no Linux, only the
-command's process group is killed, and nobody notices that PARENT has died.
+The supervisor ends as the command ended: with its exit status, or by the same signal. On systems other than Linux, only
+the command's process group is killed, and the death of PARENT is not noticed.
 """
 
 import os
@@ -22,13 +22,13 @@ from collections.abc import Iterator
 
 _ASKING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 _HEEDED = _ASKING | {signal.SIGCHLD, signal.SIGALRM, signal.SIGUSR1}
-_FAREWELL = 2.0  # seconds for what the command left behind: a dashboard's client may have rows to write
+_FAREWELL = 2.0  # seconds for processes that the command left behind: W&B's client may still have rows to write
 _LINUX = sys.platform == "linux"
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # <linux/prctl.h>
 
 
 def supervise(command: list[str], grace: float) -> int:
-    """Run `command` to its end, and to the end of all that it started.
+    """Run `command` until it and all processes that it started have ended.
 
     Args:
         command: program and arguments.
@@ -43,24 +43,24 @@ def supervise(command: list[str], grace: float) -> int:
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:  # none is left
+        except ChildProcessError:  # no child is left
             return 1 if code is None else code
         if pid == leader:
             code = os.waitstatus_to_exitcode(status)
             signal.setitimer(signal.ITIMER_REAL, _FAREWELL)
         if pid:
             continue
-        if killing:  # again after each death: the orphans of the dead are ours now
+        if killing:  # repeated after each death, as the orphans of a dead process become our children
             _kill_children(leader)
         number = signal.sigwait(_HEEDED)
         if number in _ASKING and code is None:
-            os.kill(leader, signal.SIGTERM)  # the command alone, which knows what to do with those it started
+            os.kill(leader, signal.SIGTERM)  # only the command: it decides how to stop its own children
             signal.setitimer(signal.ITIMER_REAL, max(grace, 1e-3))
         killing = killing or number in (signal.SIGALRM, signal.SIGUSR1)
 
 
 def _start(command: list[str]) -> int:
-    """The process of `command`: in a session of its own, with default signals, killed if the supervisor dies."""
+    """Start `command` in its own session, with unblocked signals; the kernel kills it if the supervisor dies."""
     supervisor = os.getpid()
     pid = os.fork()
     if pid:
@@ -85,7 +85,7 @@ def _kill_children(leader: int) -> None:
 
 
 def _children() -> Iterator[int]:
-    """The processes whose parent is this one."""
+    """Yield the ids of the processes whose parent is this one."""
     me = os.getpid()
     for name in os.listdir("/proc"):  # noqa: PTH208 (pathlib takes longer to import than the supervisor to start)
         if name.isdigit():
@@ -99,7 +99,7 @@ def _children() -> Iterator[int]:
 
 
 def _die_with(parent: int, number: int) -> None:
-    """Have the kernel send signal `number` when the parent dies; end at once if it is dead already."""
+    """Let the kernel send signal `number` when the parent dies; exit at once if it is already dead."""
     _prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
         os._exit(1)
@@ -113,7 +113,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _end_as(code: int) -> None:
-    """End with this exit status, or by this signal; a second core dump would tell nobody anything."""
+    """End with this exit status, or by this signal if negative; without a core dump, as the command has written one."""
     if code < 0:
         import resource
 
@@ -126,10 +126,10 @@ def _end_as(code: int) -> None:
 
 
 def main() -> None:
-    """Supervise the command that the arguments name."""
+    """Supervise the command given as arguments."""
     parent, grace, *command = sys.argv[1:]
-    signal.signal(signal.SIGCHLD, lambda number, frame: None)  # one that is ignored by default need not be kept pending
-    signal.pthread_sigmask(signal.SIG_BLOCK, _HEEDED)  # they are waited for
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)  # without a handler, it need not stay pending
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HEEDED)  # for `sigwait`
     _die_with(int(parent), signal.SIGTERM)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _end_as(supervise(command, float(grace)))

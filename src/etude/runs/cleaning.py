@@ -1,4 +1,7 @@
-"""What may go from the directories of runs: nothing that was found out, and nothing of a run that is not finished."""
+"""Find and delete files of runs that are no longer needed: never a result, and nothing of an unfinished run.
+
+The exception are unfinished runs that `stale=rerun` has put aside.
+"""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -13,7 +16,7 @@ from etude.runs.run_dir import RunDir
 
 
 class Kind(StrEnum):
-    """Why something may go."""
+    """Why files may be deleted."""
 
     CHECKPOINTS = "checkpoints of finished runs"
     HALF_WRITTEN = "files that killed processes had half written"
@@ -22,7 +25,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Removable:
-    """Files or folders of one run that may go, and the bytes that they take."""
+    """Files or folders of one run that may be deleted, and their size in bytes."""
 
     run: RunDir
     kind: Kind
@@ -31,7 +34,7 @@ class Removable:
 
 
 def find_removable(folder: Path) -> Iterator[Removable]:
-    """What may go from the runs of one study, and from those that were put aside; `folder` holds its arms."""
+    """Yield what may be deleted from the runs of one study, including those put aside; `folder` holds its arms."""
     for path in sorted([*folder.glob("*/seed*/"), *folder.glob("*/.stale/seed*/")]):
         run = RunDir(path)
         if not (run.id and run.config_file.is_file()) or is_locked(run):
@@ -47,7 +50,7 @@ def find_removable(folder: Path) -> Iterator[Removable]:
 
 
 def remove(one: Removable) -> int:
-    """Delete what was found, and return the bytes that this frees: 0 where a process has taken the run meanwhile."""
+    """Delete the files and return the bytes that this frees: 0 if a process has started to work on the run."""
     lock = claim(one.run)
     if lock is None:
         return 0
@@ -70,13 +73,13 @@ def _removable(run: RunDir, kind: Kind, paths: Sequence[Path]) -> Iterator[Remov
 
 
 def _own_size(file: Path) -> int:
-    """The bytes of a file that one run has; of a checkpoint that several share its part."""
+    """Return the size of a file in bytes, divided by the number of runs that share it as a hard link."""
     status = file.lstat()
     return status.st_size // status.st_nlink
 
 
 def _has_result(run: RunDir) -> bool:
-    """Whether its result can be read: one that is torn is made again out of the checkpoint."""
+    """Return whether the result can be read; if it is truncated, the checkpoint is still needed to evaluate again."""
     try:
         return run.finished and bool(run.result())
     except (UserError, OSError):

@@ -1,8 +1,8 @@
-"""The code that a result depends on, as a fingerprint: runs that have the same one were computed by the same rules.
+"""Compute a fingerprint of the code that a result depends on. Runs with the same fingerprint used the same code.
 
-Names are followed from definition to definition, beginning with `etude.training.run` and the classes that a config
-names. What else stands in the same files is not reached, so that a new variation changes nothing for the runs that do
-not use it. Nothing is imported: asking needs no torch.
+Starting from `etude.training.run` and the classes that a config names, every name in a definition is followed to its
+own definition. Other definitions in the same files do not count, so that adding a variation does not change the
+fingerprint of runs that do not use it. No module is imported, so torch is not needed.
 """
 
 import hashlib
@@ -20,40 +20,40 @@ from etude.runs.source import Definition, Source
 _START = "etude.training.run.train"
 _PACKAGE = Path(__file__).resolve().parents[1]
 
-# What asks, shows, tells and files: no number depends on it.
-_BESIDE = re.compile(
+# Modules that no result depends on: they configure, launch, log, store and show.
+_WITHOUT_EFFECT = re.compile(
     r"etude\.(cli|config|errors|files|inspect|launchers|logs|paths|report|runs|search|studies|terminal|wandb_service"
     r"|yaml_file|tasks\.(counted|size|text_size)|training\.(loggers|metrics_writers|stopping|wandb_logger))(\.|$)"
 )
-# Libraries stand for themselves: `environment.json` has their versions.
+# Libraries are not followed: `environment.json` has their versions.
 _LIBRARIES = {"torch", "lightning", "hydra", "omegaconf", "sentencepiece", "sacrebleu", "sacremoses", "numpy", "wandb"}
 
-_LEAVES = (str, float, int, type(None))  # of which a config has many, and thousands of configs more
+_LEAVES = (str, float, int, type(None))  # skipped for speed: most values in a config are of these types
 
 _UNKNOWN = Definition("not to be found", frozenset())
 
 
 def code_fingerprint(config: Mapping[str, Any]) -> str:
-    """Ten hex digits for the code that decides what a run of this config finds.
+    """Return ten hex digits that identify the code which a run of this config depends on.
 
     They change when a definition that the run can reach changes, in étude or in the package of a class that the config
-    names; comments, docstrings and formatting do not matter.
+    names. Comments, docstrings and formatting do not matter.
     """
     return fingerprint(_targets_of(config))
 
 
 def unread_of(config: Mapping[str, Any]) -> list[str]:
-    """The classes and functions of a user's that a config names and whose source is not to be had here."""
+    """Return the user's classes and functions that a config names and whose source is not found here."""
     return [
         target for target in _own_targets(config) if _UNKNOWN in (definition for _, definition in _definitions(target))
     ]
 
 
 def blame(error: BaseException, config: Mapping[str, Any]) -> str:
-    """Which class or function of a user's an error came from, such as " in mine.norm.Norm (mine/norm.py, line 9)".
+    """Describe which of the user's classes an error came from, such as " in mine.norm.Norm (mine/norm.py, line 9)".
 
-    Where it came from none of those that the config names, all of them are told, for one may have returned what the
-    next could not take; empty where there are none.
+    If it came from none of those that the config names, list all of them, as one may have returned a value that
+    another part could not use. Empty if the config names no class or function of the user's.
     """
     own = {target: _file(target.rpartition(".")[0]) for target in sorted(_own_targets(config))}
     for frame, line in reversed([*walk_tb(error.__traceback__)]):
@@ -69,7 +69,7 @@ def _own_targets(config: Mapping[str, Any]) -> list[str]:
 
 
 def _targets_of(config: Mapping[str, Any]) -> frozenset[str]:
-    """The classes and functions that a config names, but for its loggers'."""
+    """Return the classes and functions that a config names, except in its section `logger`."""
     found: set[str] = set()
     todo: list[Any] = [{key: node for key, node in config.items() if key != "logger"}]
     while todo:
@@ -85,7 +85,7 @@ def _targets_of(config: Mapping[str, Any]) -> frozenset[str]:
 
 @cache
 def fingerprint(targets: frozenset[str]) -> str:
-    """The fingerprint for runs that use these classes and functions."""
+    """Return the fingerprint of the code of runs that use these classes and functions."""
     seen: set[str] = set()
     found: dict[str, str] = {}
     todo = [_START, *(targets - ONLOOKERS)]
@@ -102,14 +102,14 @@ def fingerprint(targets: frozenset[str]) -> str:
 
 
 def _names_to_follow(where: str, needs: Iterable[str]) -> Iterator[str]:
-    """Of the names in a definition, those of étude and of its own package."""
+    """Yield the names in a definition that belong to étude or to the definition's own package."""
     roots = {"etude", _root(where)}
-    return (name for name in needs if _root(name) in roots and not _BESIDE.match(name))
+    return (name for name in needs if _root(name) in roots and not _WITHOUT_EFFECT.match(name))
 
 
 @cache
 def _definitions(name: str) -> list[tuple[str, Definition]]:
-    """What a full name stands for, and what its module does on import; a module stands for all that it defines."""
+    """Return the definition of a full name and what its module does on import; for a module, all its definitions."""
     source, rest = _source(name)
     if source is None:
         return [(name, _UNKNOWN)]
@@ -120,7 +120,7 @@ def _definitions(name: str) -> list[tuple[str, Definition]]:
 
 @cache
 def _source(name: str) -> tuple[Source | None, str]:
-    """The module that a full name begins with, as much of it as there is, and the rest of the name."""
+    """Split a full name into the longest module it begins with, as its source, and the rest; None without a module."""
     if _root(name) in _LIBRARIES:
         return None, name
     parts = name.split(".")
@@ -136,12 +136,12 @@ def _module(name: str) -> Source | None:
     file = _file(name)
     try:
         return Source(name, file) if file else None
-    except (SyntaxError, ValueError):  # a user's, at work on it
+    except (SyntaxError, ValueError):  # a user's module that is being edited
         return None
 
 
 def _file(module: str) -> Path | None:
-    """Where a module is written. Its packages are not imported."""
+    """Return the source file of a module, without importing its packages; None if it is not found."""
     root, _, rest = module.partition(".")
     places = [_PACKAGE.parent] if root == "etude" else _places(root)
     for place in places:
@@ -154,7 +154,7 @@ def _file(module: str) -> Path | None:
 
 @cache
 def _places(root: str) -> list[Path]:
-    """The folders that hold a top-level package or module."""
+    """Return the folders that contain a top-level package or module."""
     try:
         spec = find_spec(root)
     except (ImportError, ValueError):

@@ -1,4 +1,4 @@
-"""Where a run was made: versions, the state of the code, the hardware."""
+"""Record the environment of a run: versions, the state of the code, the hardware."""
 
 import os
 import platform
@@ -29,9 +29,9 @@ _DECISIVE = ("torch", "matmul", "lightning", "sentencepiece", "sacrebleu")
 
 
 def environment(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The code that a run of this config depends on, versions, git commit (was it changed?), the machine's processors.
+    """Return the code fingerprint, versions, git commit (and whether files were modified), CPU and GPUs for a run.
 
-    `code` is a fingerprint: it stays the same where a commit changed nothing that the run can reach.
+    The fingerprint `code` only changes with the code that a run of this config can reach, not with every commit.
     """
     import torch
 
@@ -49,13 +49,13 @@ def environment(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def libraries_of(made: Mapping[str, Any], begun: Mapping[str, Any]) -> dict[str, str]:
-    """The libraries that a result's last digits depend on, each with its versions in the order in which it met them.
+    """Return the versions of the libraries that affect the rounding of a result, in the order in which they were used.
 
-    `matmul` is what multiplied matrices on a processor: see `trainer.matmul`.
+    `matmul` is the library that multiplied matrices on the CPU, see `trainer.matmul`.
 
     Args:
-        made: the environment that it was finished in.
-        begun: the one that its training was begun in; empty where that is the same.
+        made: the environment in which the run was finished.
+        begun: the environment in which its training was begun; empty if it is the same.
     """
     met = [(one.get("packages") or {}) | {"matmul": one.get("matmul")} for one in (begun, made)]
     versions = {name: dict.fromkeys(libraries.get(name) for libraries in met) for name in _DECISIVE}
@@ -63,7 +63,7 @@ def libraries_of(made: Mapping[str, Any], begun: Mapping[str, Any]) -> dict[str,
 
 
 def installed_version(library: str) -> str | None:
-    """The version of a library; None where it runs from its sources and nobody has installed it."""
+    """Return the version of a library; None if it is not installed."""
     try:
         return version(library)
     except PackageNotFoundError:
@@ -71,7 +71,7 @@ def installed_version(library: str) -> str | None:
 
 
 def _git() -> dict[str, Any] | None:
-    """The checkout that the code runs from; None from an installed wheel, and where git does not answer."""
+    """Return commit and state of the checkout that the code runs from; None without a checkout or without git."""
     here = Path(__file__).resolve().parent
     try:
         commit = _output("git", "-C", str(here), "rev-parse", "HEAD")

@@ -1,7 +1,7 @@
-"""One process at a time works on a run or trains what several share, and one launcher starts it.
+"""File locks: only one process at a time works on a run or on a shared training, and only one launcher starts it.
 
-The locks die with their processes. `flock` holds them, on this machine and on all that share a file system which passes
-it on (docs/clusters.md). Those of a training that runs share lie in `runs/.trainings`.
+The locks are released when their process ends. They use `flock`, which works on one machine and across machines whose
+shared file system supports it (docs/clusters.md). Locks of trainings, which runs may share, are in `runs/.trainings`.
 """
 
 import errno
@@ -20,21 +20,21 @@ log = logging.getLogger(__name__)
 
 
 class Busy(UserError):  # noqa: N818
-    """Another process works on the run; it is no failure, and the same command may be given again later."""
+    """Another process is working on the run. This is not a failure: the same command can be repeated later."""
 
     exit_status = 75  # EX_TEMPFAIL in sysexits.h: try again later
 
 
 @contextmanager
 def hold_lock(run: RunDir, patience: float) -> Iterator[None]:
-    """Meanwhile no other process works on the run.
+    """Hold the lock of a run within the context, so that no other process works on it.
 
     Args:
-        run: a directory.
+        run: the directory of the run.
         patience: seconds to wait for another process.
 
     Raises:
-        Busy: another process has it.
+        Busy: another process still holds the lock after that time.
     """
     try:
         with FileLock(run.lock_file, timeout=patience):
@@ -45,16 +45,18 @@ def hold_lock(run: RunDir, patience: float) -> Iterator[None]:
 
 @contextmanager
 def hold_training(run: RunDir, patience: float) -> Iterator[None]:
-    """Meanwhile no other run trains the same; whoever has to do with a complete training alone waits for nobody.
+    """Hold the lock of a run's training within the context, so that no run that shares it trains at the same time.
+
+    No lock is taken if the training is complete or not recorded.
 
     Args:
-        run: a directory.
-        patience: seconds to wait for another run; below zero as long as it takes.
+        run: the directory of the run.
+        patience: seconds to wait for another run; a negative number waits as long as necessary.
 
     Raises:
-        Busy: another run trains the same.
+        Busy: another run still holds the lock after that time.
     """
-    file = _of_training(run, "lock")
+    file = _training_file(run, "lock")
     if file is None or is_trained(run):
         yield
         return
@@ -69,10 +71,13 @@ def hold_training(run: RunDir, patience: float) -> Iterator[None]:
 
 
 def claim(run: RunDir) -> ExitStack | None:
-    """Keep other launchers from the run and its training until the stack is closed; None where somebody is at it."""
+    """Claim a run and its training for this launcher; closing the returned stack releases them.
+
+    Returns None if another process or launcher holds either of them.
+    """
     with ExitStack() as claimed:
         files = [run.claim_file]
-        if (shared := _of_training(run, "claim")) and not is_trained(run):
+        if (shared := _training_file(run, "claim")) and not is_trained(run):
             shared.parent.mkdir(exist_ok=True)
             files.append(shared)
         for file in files:
@@ -80,30 +85,33 @@ def claim(run: RunDir) -> ExitStack | None:
                 claimed.enter_context(FileLock(file, timeout=0, thread_local=False))
             except Timeout:
                 return None
-        if _is_held(run.lock_file) or (shared in files and _is_held(_of_training(run, "lock"))):
+        if _is_held(run.lock_file) or (shared in files and _is_held(_training_file(run, "lock"))):
             return None
         return claimed.pop_all()
 
 
 def is_locked(run: RunDir) -> bool:
-    """Whether a process works on the run, or a launcher is starting one."""
+    """Return whether a process works on the run, or a launcher is starting one."""
     return _is_held(run.lock_file) or _is_held(run.claim_file)
 
 
 def is_training_locked(run: RunDir) -> bool:
-    """Whether a process trains for this run or another what it needs, or a launcher is starting one."""
-    held = _is_held(_of_training(run, "lock")) or _is_held(_of_training(run, "claim"))
+    """Return whether the run's training is incomplete and a process works on it, or a launcher is starting one.
+
+    The process may belong to another run that shares the training.
+    """
+    held = _is_held(_training_file(run, "lock")) or _is_held(_training_file(run, "claim"))
     return held and not is_trained(run)
 
 
-def _of_training(run: RunDir, kind: str) -> Path | None:
-    """The file to hold while the run's training is incomplete; None where nobody has recorded which that is."""
+def _training_file(run: RunDir, kind: str) -> Path | None:
+    """Return the lock or claim file of the run's training; None if the run has no recorded training."""
     training = run.training
     return run.runs_dir / ".trainings" / f"{training}.{kind}" if training else None
 
 
 def _is_held(file: Path | None) -> bool:
-    if file is None or not file.exists():  # taking it would make it
+    if file is None or not file.exists():  # taking the lock would create the file
         return False
     try:
         with FileLock(file, timeout=0):
@@ -111,6 +119,6 @@ def _is_held(file: Path | None) -> bool:
     except Timeout:
         return True
     except OSError as error:
-        if error.errno in (errno.EROFS, errno.EACCES):  # of a disk that is only read, or another's: nobody here has it
+        if error.errno in (errno.EROFS, errno.EACCES):  # read-only, or another user's: no process here can hold it
             return False
         raise

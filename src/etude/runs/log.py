@@ -1,29 +1,28 @@
-"""The end of a run's log, where it says why it died."""
+"""Read the end of a run's log, which says why the run failed."""
 
 import os
 import re
 from pathlib import Path
 
-_TAIL = 16384  # bytes: room for a long traceback, and torchrun's story behind it
+_TAIL = 16384  # bytes: enough for a long traceback and torchrun's report after it
 _LINES = 15
-_ERROR = re.compile(r"etude: |[A-Za-z_][\w.]*(Error|Exception)(:|$)")  # how a process says why it ends
-_NO_ERROR = re.compile(
-    r"\d\d:\d\d:\d\d |KeyboardInterrupt\b|etude: stopped;"
-)  # it went on after that; or was asked to stop
-# How torchrun begins to tell of a process that died. Forty lines follow, and none of them says why.
+_ERROR = re.compile(r"etude: |[A-Za-z_][\w.]*(Error|Exception)(:|$)")  # the last line of a process that fails
+# A log line with a time means that the process went on; the others, that it was asked to stop.
+_NO_ERROR = re.compile(r"\d\d:\d\d:\d\d |KeyboardInterrupt\b|etude: stopped;")
+# The first line of torchrun's report on a failed process. The forty lines after it do not give the reason.
 _TORCHRUN = re.compile(r"E\d{4} .*torch/distributed/elastic/.*failed \(exitcode: (-?\d+)\)")
 
 
 def last_lines(log: Path, start: int = 0) -> tuple[list[str], int | None]:
-    """Read what a process printed last.
+    """Read the last lines that a process printed.
 
     Args:
-        log: the file, which may hold an earlier process's words too.
-        start: where this process's begin, in bytes.
+        log: the log file, which may also hold the output of earlier processes.
+        start: the offset in bytes at which the output of this process begins.
 
     Returns:
-        A few lines, without the empty ones; and the exit status of the process in which a run on several devices
-        failed (minus the number of the signal, where one killed it), or None.
+        Up to 15 non-empty lines; and for a run on several devices, the exit status of the process that failed (minus
+        the signal number if a signal killed it), else None.
     """
     lines = _tail(log, start)
     for place, line in enumerate(lines):
@@ -33,17 +32,17 @@ def last_lines(log: Path, start: int = 0) -> tuple[list[str], int | None]:
 
 
 def last_error(log: Path) -> str | None:
-    """Find the line with which a run died; None where it was asked to stop, was killed, or went on after it."""
+    """Return the error line that ended a run; None if it was asked to stop, was killed, or went on afterwards."""
     for line in reversed(_tail(log)):
         if _NO_ERROR.match(line):
             return None
-        if _ERROR.match(line) and "another process is training" not in line:  # it spoke for itself, not for the run
+        if _ERROR.match(line) and "another process is training" not in line:  # not an error of the run
             return line
     return None
 
 
 def _tail(log: Path, start: int = 0) -> list[str]:
-    """The last lines from byte `start` on, of a progress bar what it showed last, without the empty ones."""
+    """Return the last non-empty lines from byte `start` on; for a progress bar, only its last state."""
     try:
         with log.open("rb") as file:
             end = file.seek(0, os.SEEK_END)

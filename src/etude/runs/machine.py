@@ -1,4 +1,4 @@
-"""What a machine has that étude can use, found without importing any of it: versions, GPUs, room, services."""
+"""Inspect this machine for `etude doctor`: versions, GPUs, disk space, services. No library is imported for it."""
 
 import importlib.util
 import os
@@ -20,19 +20,19 @@ from etude.runs.environment import installed_version
 
 _PATIENCE = 5.0  # seconds for a program to answer
 _HANDSHAKE = 2.0  # seconds for a server
-_ROOM = 5e9  # bytes: a corpus of some million pairs and the checkpoints of a few runs
+_ROOM = 5e9  # bytes: enough for a corpus of some million pairs and the checkpoints of a few runs
 _WANDB = "https://api.wandb.ai"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of what was found.
+    """One finding about the machine.
 
     Attributes:
-        about: what was looked for.
-        found: what is there.
-        mend: what to do; empty where nothing is amiss.
-        broken: whether étude cannot work without it.
+        about: the thing that was checked.
+        found: what was found.
+        mend: how to fix it; empty if nothing is wrong.
+        broken: whether étude cannot work until it is fixed.
     """
 
     about: str
@@ -42,7 +42,7 @@ class Finding:
 
 
 def torch_version() -> str:
-    """PyTorch and the CUDA that it was built with, from its files: importing it takes seconds."""
+    """Return the versions of PyTorch and of its CUDA, read from its files, as importing torch takes seconds."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         return "no torch"
@@ -52,11 +52,11 @@ def torch_version() -> str:
 
 
 def look_around(runs_dir: Path, cache_dir: Path) -> Iterator[Finding]:
-    """Everything, one finding after the other.
+    """Check everything, and yield the findings one by one.
 
     Args:
-        runs_dir: where runs would lie.
-        cache_dir: where prepared text would lie.
+        runs_dir: the folder for runs.
+        cache_dir: the folder for prepared text.
     """
     yield Finding("Python", sys.version.split()[0])
     yield from _libraries()
@@ -71,7 +71,7 @@ def look_around(runs_dir: Path, cache_dir: Path) -> Iterator[Finding]:
 
 
 def _libraries() -> Iterator[Finding]:
-    """What étude depends on, held against the bounds of its own metadata."""
+    """Compare the installed dependencies with the versions that étude's metadata requires."""
     for requirement in map(Requirement, _requirements()):
         if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
             continue
@@ -83,7 +83,7 @@ def _libraries() -> Iterator[Finding]:
 
 
 def _extras() -> Iterator[Finding]:
-    """The optional packages by the extras that bring them."""
+    """Yield for each extra of étude whether its optional packages are installed."""
     extras: dict[str, list[str]] = {}
     for line in _requirements():
         if named := re.search(r"extra == ['\"]([\w-]+)['\"]", line):
@@ -95,7 +95,7 @@ def _extras() -> Iterator[Finding]:
 
 
 def _requirements() -> list[str]:
-    """What the installed étude asks for; nothing where it runs from its sources and nobody has installed it."""
+    """Return étude's requirements; an empty list if it runs from a checkout without being installed."""
     try:
         return requires("etude") or []
     except PackageNotFoundError:
@@ -116,12 +116,12 @@ def _gpus() -> Finding:
 
 
 def _memory() -> float:
-    """Bytes."""
+    """Return the memory of the machine in bytes."""
     return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
 def _room(key: str, folder: Path) -> Finding:
-    """How much a folder, or the nearest above it that is there, has room for."""
+    """Check the free disk space and write permission of a folder, or of its nearest existing parent."""
     there = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
     free = shutil.disk_usage(there).free
     found = f"{folder}: {free / 1e9:.0f} GB free"
@@ -131,7 +131,7 @@ def _room(key: str, folder: Path) -> Finding:
 
 
 def _wandb() -> Finding:
-    """Whether somebody is logged in, and whether the server can be reached then."""
+    """Check whether the user is logged in to W&B, and if so, whether the server can be reached."""
     server = os.environ.get("WANDB_BASE_URL", _WANDB)
     host, port = urlsplit(server).hostname or "", urlsplit(server).port or 443
     if not os.environ.get("WANDB_API_KEY") and not _in_netrc(host):
@@ -161,7 +161,7 @@ def _slurm() -> Finding:
 
 
 def _output(command: list[str]) -> str | None:
-    """What a program prints; None where it fails or does not answer in time."""
+    """Return what a program prints; None if it fails or does not answer in time."""
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=_PATIENCE).stdout.strip()
     except (OSError, subprocess.SubprocessError):

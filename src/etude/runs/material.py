@@ -1,4 +1,4 @@
-"""What of a config may change the result of a run, and so identifies it; and when two of its values are one."""
+"""Select the part of a config that may change the result of a run, and compute the run's identity from it."""
 
 import hashlib
 import json
@@ -12,8 +12,8 @@ _TRAINER = """accelerator devices num_nodes micro_batches matmul compile determi
     inference_mode profiler log_every_n_steps enable_autolog_hparams model_registry"""
 _SECTIONS = {"budget": _FACTORS, "trainer": _TRAINER, "decoding": "batch_tokens"}
 IMMATERIAL = frozenset(_OWN.split()).union(f"{name}.{key}" for name, keys in _SECTIONS.items() for key in keys.split())
-"""What cannot: names, places, devices, loggers, what helps debugging, how much is computed at once; and the data, which
-counts by the text that it gives. All else may, whoever brought it."""
+"""The keys that cannot change a result: names, paths, devices, loggers, debugging aids, how much is computed at once.
+Also `data`, which counts by the text that it yields. Any other key may change the result, the user's own included."""
 
 ONLOOKERS = frozenset(
     [
@@ -21,28 +21,28 @@ ONLOOKERS = frozenset(
         *(f"lightning.pytorch.callbacks.{name}" for name in ("DeviceStatsMonitor", "LearningRateMonitor")),
     ]
 )
-"""Callbacks that only look."""
+"""Callbacks that observe training without changing it."""
 
 TRANSLATION = {"_target_": "etude.tasks.translation.Translation"}
-"""The task of every run until there was another, which therefore identifies none."""
+"""The only task in early versions. It is left out of the identity, so that the runs of those versions keep theirs."""
 
 BACKENDS = tuple(
     f"etude.model.{name}" for name in ("backend.Eager", "fused.Fused", "backend.Sdpa", "by_device.ByDevice")
 )
-"""Ways to compute the same attention: as with devices, its rounding is theirs, and which dropout it draws."""
+"""Backends that compute the same attention. Like devices, they may differ in rounding and in the dropout they draw."""
 
 _SCORE_ONLY = ("decoding", "budget.bleu_sentences")
 
 
 def material(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The resolved config less what is immaterial; its seed is left in. What is off counts as if it were not there."""
+    """Return the resolved config without immaterial keys; the seed stays. A switched-off option counts as absent."""
     found = {"budget": {}, "trainer": {}} | {key: value for key, value in config.items() if key not in IMMATERIAL}
     for name in _SECTIONS:
-        if values := found.get(name):  # there is no search where nothing is translated
+        if values := found.get(name):  # `decoding` is null for a task that does not translate
             found[name] = {key: value for key, value in values.items() if f"{name}.{key}" not in IMMATERIAL}
     callbacks = (config.get("callbacks") or {}).items()
     found["callbacks"] = {name: part for name, part in callbacks if part.get("_target_") not in ONLOOKERS}
-    if not found["callbacks"]:  # nobody acts on what a validation finds
+    if not found["callbacks"]:  # without callbacks, validation has no influence on training
         found["budget"].pop("val_every", None)
     found["trainer"] = {
         key: value for key, value in found["trainer"].items() if value is not None and value is not False
@@ -61,23 +61,23 @@ def material(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def identify(config: Mapping[str, Any], text: str) -> str:
-    """Which run a resolved config is: ten hex digits, which change exactly when the result may.
+    """Return the identity of the run of a resolved config: ten hex digits that change exactly when the result may.
 
     Args:
-        config: resolved.
-        text: the fingerprint of what it trains and tests on.
+        config: the resolved config.
+        text: the fingerprint of the training and test text.
     """
     return _digest(material(config) | {"text": text})
 
 
 def identify_training(config: Mapping[str, Any], text: str) -> str:
-    """Which training it is: ten hex digits that stay the same where only a score is worked out otherwise.
+    """Return the identity of the training of a resolved config: ten hex digits. Runs that share them share weights.
 
-    So it is with another beam, or another test text: runs that share them share their weights.
+    Keys that only change how the model is scored, such as the beam size or the test text, do not change it.
 
     Args:
-        config: resolved.
-        text: the fingerprint of what it trains on.
+        config: the resolved config.
+        text: the fingerprint of the training text.
     """
     sections = {key: value for key, value in material(config).items() if key not in _SCORE_ONLY}
     sections["budget"] = {key: v for key, v in sections.get("budget", {}).items() if f"budget.{key}" not in _SCORE_ONLY}
@@ -85,7 +85,7 @@ def identify_training(config: Mapping[str, Any], text: str) -> str:
 
 
 def is_same_but_for_seed(config: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two resolved configs come to the same result wherever their seeds are the same."""
+    """Return whether two resolved configs would give the same result if their seeds were the same."""
     one, two = (identify({**each, "seed": 0}, canonical(each.get("data"))) for each in (config, other))
     return one == two
 
@@ -95,12 +95,12 @@ def _digest(value: Any) -> str:
 
 
 def canonical(value: Any) -> str:
-    """One text for all that is the same value: 1.0 is the number 1, which true is not, and keys have no order."""
+    """Write a value as JSON, so that equal values give equal text: 1.0 equals 1 but not true; keys are sorted."""
     return json.dumps(_as_numbers(value), sort_keys=True, separators=(",", ":"), default=repr)
 
 
 def _as_numbers(value: Any) -> Any:
-    """The same with 1.0 written as 1."""
+    """Convert whole floats such as 1.0 to int, also within dictionaries and lists."""
     if isinstance(value, dict):
         return {key: _as_numbers(one) for key, one in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What was measured of a study with layers, kept: `runs/table1/recurrent/measured-0123456789.json`."""
+"""Store the measurements of a measured study, a file per layer: `runs/table1/recurrent/measured-0123456789.json`."""
 
 import hashlib
 from collections.abc import Iterator
@@ -15,27 +15,27 @@ from etude.studies.measured import MeasuredStudy, Row
 
 MEASURED = "*/measured-*.json"  # below the folder of a study
 
-Found = dict[str, Any]  # of a layer, as `etude.inspect.complexity.study` makes it
+Found = dict[str, Any]  # the measurement of one layer, made by `etude.inspect.complexity.study`
 
 
 def place(study: MeasuredStudy, row: Row, runs_dir: Path) -> Path:
-    """Where the measurement of a layer lies, or will; another setting lies beside it."""
+    """Return the file for the measurement of a layer; other settings of the same layer have other files."""
     digest = hashlib.sha256(canonical(study.setting(row)).encode()).hexdigest()[:10]
     return runs_dir / study.name / row.name / f"measured-{digest}.json"
 
 
 def read_measurements(study: MeasuredStudy, runs_dir: Path) -> dict[str, Found]:
-    """What was found of each layer that has been measured with this setting."""
+    """Read the measurement of each layer that has been measured with this setting."""
     kept = {row.name: read_json(place(study, row, runs_dir)) for row in study.rows}
     return {name: found for name, found in kept.items() if found is not None}
 
 
 @contextmanager
 def hold_measurements(study: MeasuredStudy, runs_dir: Path) -> Iterator[None]:
-    """Meanwhile no other process measures the study: each would slow the other down, and time that.
+    """Hold the lock of a study's measurements within the context, as two processes would distort each other's times.
 
     Raises:
-        Busy: another process measures it.
+        Busy: another process is measuring the study.
     """
     folder = runs_dir / study.name
     folder.mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ def hold_measurements(study: MeasuredStudy, runs_dir: Path) -> Iterator[None]:
 
 
 def note_on_measurements(study: MeasuredStudy, runs_dir: Path, typed: str = "") -> str:
-    """A sentence on how many layers have been measured, and which have not and would be by what was `typed`."""
+    """Return a sentence on how many layers have been measured, and which `etude sweep TYPED` would still measure."""
     kept = read_measurements(study, runs_dir)
     missing = [row.name for row in study.rows if row.name not in kept]
     rest = f"; `etude sweep {typed or study.name}` measures {', '.join(missing)}" if missing else ""

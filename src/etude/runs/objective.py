@@ -1,4 +1,4 @@
-"""The number of a finished run that Hydra's sweepers (Optuna, Ax, Nevergrad) go by."""
+"""The number of a finished run that Hydra's sweepers (Optuna, Ax, Nevergrad) optimize."""
 
 from collections.abc import Iterator, Mapping
 from math import inf
@@ -12,11 +12,11 @@ from etude.studies.study import value_at
 
 
 def objective(result: dict[str, Any], config: DictConfig) -> float:
-    """The value in `result.json` that `objective` names; of a run that diverged the worst there is.
+    """Return the value in `result.json` that the key `objective` names; the worst possible value if the run diverged.
 
     Args:
-        result: of a finished run.
-        config: as composed, with Hydra's own node, which says whether its sweeper looks for the highest.
+        result: the result of a finished run.
+        config: the composed config with Hydra's own node, which tells whether the sweeper maximizes.
 
     Raises:
         UserError: the result holds no such number.

@@ -1,4 +1,7 @@
-"""Runs that other code has made: kept and marked, or on request put aside and computed again."""
+"""Compare the code that computed a run with today's, and mark results of other code.
+
+Such runs are kept, or on request (`stale=rerun`) put aside and computed again.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -11,16 +14,16 @@ from etude.runs.run_dir import RunDir
 
 
 class Code(StrEnum):
-    """The code that made a run, as seen from today's."""
+    """How the code that computed a run compares to today's."""
 
     SAME = "same"
     OTHER = "other"
-    UNKNOWN = "unknown"  # nobody has recorded it
-    UNCHECKED = "unchecked"  # a class of its config is not to be had here
+    UNKNOWN = "unknown"  # it was not recorded
+    UNCHECKED = "unchecked"  # a class of its config is not found here
 
 
 MARKS: dict[Code | None, str] = {Code.OTHER: "†", Code.UNKNOWN: "‡", Code.UNCHECKED: "¶"}
-"""What stands beside a result that today's code may not give."""
+"""The marks in tables for results that today's code may not reproduce."""
 
 _MEANINGS = {
     Code.OTHER: "made by other code than today's, and kept; stale=rerun computes it again.",
@@ -30,18 +33,18 @@ _MEANINGS = {
 
 
 def marks_on_code(codes: Iterable[Code | None]) -> str:
-    """The marks of some finished runs, each once."""
+    """Return the marks of some finished runs, each once."""
     found = set(codes)
     return "".join(mark for code, mark in MARKS.items() if code in found)
 
 
 def notes_on_code(made: Iterable[tuple[Code | None, Mapping[str, Any]]]) -> list[str]:
-    """A sentence for each mark among finished runs: what it says, and the way out.
+    """Return a sentence for each mark among finished runs: what it means, and what to do.
 
     Args:
-        made: of each run the code that made it, and its config.
+        made: for each run, how its code compares to today's, and its config.
     """
-    found: dict[Code | None, set[str]] = {}  # with the classes that are not to be had
+    found: dict[Code | None, set[str]] = {}  # with the classes that are not found here
     for code, config in made:
         found.setdefault(code, set()).update(unread_of(config) if code is Code.UNCHECKED else ())
     present = {code: meaning for code, meaning in _MEANINGS.items() if code in found}
@@ -49,7 +52,7 @@ def notes_on_code(made: Iterable[tuple[Code | None, Mapping[str, Any]]]) -> list
 
 
 def notes_on_libraries(results: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A sentence for each library that is not the same for some finished runs."""
+    """Return a sentence for each library whose version differs between finished runs."""
     met: dict[str, Counter[str]] = {}
     for result in results:
         for name, versions in (result.get("libraries") or {}).items():
@@ -63,7 +66,7 @@ def notes_on_libraries(results: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def code_of(result: Mapping[str, Any], config: Mapping[str, Any]) -> Code:
-    """Which code made a finished run, given its result and its frozen config."""
+    """Compare the code that computed a finished run with today's, given its result and its frozen config."""
     recorded = result.get("code")
     if not recorded:
         return Code.UNKNOWN
@@ -73,12 +76,12 @@ def code_of(result: Mapping[str, Any], config: Mapping[str, Any]) -> Code:
 
 
 def code_changed(run: RunDir, config: Mapping[str, Any]) -> bool:
-    """Whether a run was finished, or else begun, by other code than today's, or nobody knows by which."""
+    """Return whether a run that has been started was computed by other code than today's, or by unrecorded code."""
     return run.environment_file.exists() and recorded_code(run) != code_fingerprint(config)
 
 
 def recorded_code(run: RunDir) -> str | None:
-    """The fingerprint of the code that finished the run, or of what works on it; None where there is none."""
+    """Return the fingerprint of the code that finished the run, or else began it; None if it was not recorded."""
     file = run.result_file if run.finished else run.environment_file
     code: str | None = (read_json(file) or {}).get("code")
     return code

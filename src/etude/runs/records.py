@@ -1,7 +1,7 @@
-"""The table of runs: one row a run, read from its directory or made of what W&B has of it.
+"""The table of runs: one row per run, read from its directory or built from W&B's record of it.
 
-`etude status`, `results`, `report` and searches are views of these rows; the live table of a sweep reads how far its
-runs have come in the same way. Nothing is composed, nothing is written, and no trainer is asked.
+`etude status`, `results`, `report` and searches are views of these rows. The live table of a sweep reads the progress
+of its runs in the same way. Reading composes no config, writes no file and does not contact the training process.
 """
 
 import gc
@@ -35,20 +35,20 @@ class Run:
     """One run.
 
     Attributes:
-        run_dir: where it lies; of one that was read from W&B its path there, where nothing lies.
-        study: its name.
-        arm: its name.
-        seed: of the run.
-        config: as frozen, under the names and with the groups of today.
-        result: empty while it is not finished.
-        state: where it stands.
-        error: what a failed one said last, and how a diverged one did.
-        progress: of one that is not finished.
-        overrides: what was typed.
-        setting: all that was chosen besides arm and seed, typed or not, less what is so anyway.
-        changed: when it last wrote, in seconds since the epoch.
-        code: of a finished one: was it made by the code of today?
-        text: the fingerprint of what it was launched with; empty where nobody has recorded it.
+        run_dir: its directory; for a run read from W&B, its path there, which does not exist on this disk.
+        study: the name of its study.
+        arm: the name of its arm.
+        seed: its seed.
+        config: the frozen config, with renamed keys and groups translated to today's names.
+        result: the content of `result.json`; empty until the run is finished.
+        state: its state.
+        error: the last error of a failed run, or how a diverged run diverged.
+        progress: the progress of an unfinished run.
+        overrides: the overrides it was launched with.
+        setting: the choices besides arm and seed, typed or by default, without those that make no difference.
+        changed: when its result, or else its config, was written, in seconds since the epoch.
+        code: for a finished run, how the code that computed it compares to today's.
+        text: the fingerprint of the corpus at launch; empty if it was not recorded.
     """
 
     run_dir: RunDir
@@ -68,69 +68,69 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Study, arm and directory, as one would type them behind the folder of runs."""
+        """The path of the run below the folder of runs: `<study>/<arm>/<directory>`."""
         return "/".join(self.run_dir.path.parts[-3:])
 
     @property
     def failure(self) -> str:
-        """How it failed or diverged, and where to read on; empty where it did not."""
+        """How the run failed or diverged, and its log file; empty if it did neither."""
         return f"{self.name} {self.state}: {self.error} ({self.run_dir.log_file})" if self.error else ""
 
     @property
     def finished(self) -> bool:
-        """Whether there is a result."""
+        """Whether the run has a result."""
         return bool(self.result)
 
     @cached_property
     def divergence(self) -> str | None:
-        """How it diverged, if it is finished and did."""
+        """How the run diverged; None if it did not or is not finished."""
         return divergence(self.result)
 
     @property
     def choices(self) -> Mapping[str, Any]:
-        """Config group -> the file that was chosen."""
+        """The chosen option of each config group."""
         choices: Mapping[str, Any] = self.config.get("choices", {})
         return choices
 
     @cached_property
     def typed(self) -> dict[str, str]:
-        """What was typed besides arm and seed: group or key -> choice."""
+        """The overrides besides arm and seed, as config group or key -> value."""
         return typed_settings(self.overrides)
 
     def score(self, key: str) -> float | None:
-        """The number that the result holds under a dotted key; None where it holds none."""
+        """Return the number under a dotted key of the result; None if there is none."""
         value = value_at(self.result, key)
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
     def chosen(self, key: str) -> str:
-        """What was chosen for a group or a config key, as it is typed."""
+        """Return the choice for a config group or the value of a config key, written as in an override."""
         return self.setting.get(key, format_value(self.choices.get(key, value_at(self.config, key))))
 
     def has(self, key: str, value: str) -> bool:
-        """Whether that was chosen; a text goes by the first digits of its fingerprint too."""
+        """Return whether `key` has this value; for `text`, the first digits of the fingerprint match too."""
         return self.chosen(key) == value or (key == "text" and self.text.startswith(value or "-"))
 
     @property
     def material(self) -> dict[str, Any]:
-        """What of its config may change what it finds, besides the seed, and what was chosen for it."""
-        ignored = NOT_A_SETTING | SAME_FUNCTION  # one of those that computes something else is told by its class
+        """The part of the config that can change the result, without the seed, together with the group choices."""
+        ignored = NOT_A_SETTING | SAME_FUNCTION  # if such a part does change the result, its `_target_` differs
         choices = {group: choice for group, choice in self.choices.items() if group not in ignored}
         return {key: value for key, value in material(self.config).items() if key != "seed"} | {"choices": choices}
 
     def differs_only_in_seed(self, other: "Run") -> bool:
-        """Whether this run and another of its arm may be averaged: the same config but for the seed, the same text."""
+        """Return whether this run and another of its arm may be averaged: same text, same config except the seed."""
         stores = [run.result.get("store") for run in (self, other)]
         same_text = stores[0] == stores[1] if self.finished and other.finished else self.text == other.text
         return same_text and self.material | {"choices": {}} == other.material | {"choices": {}}
 
 
 def read_run(run_dir: RunDir) -> Run:
-    """Read one run.
+    """Read the row of one run from its directory.
 
     Raises:
-        UserError: one of its files is torn.
-        ValueError, TypeError, AttributeError: the directory is no run's, or one of its files is not as it should be.
-        OSError: it cannot be read.
+        UserError: one of its files is truncated.
+        ValueError, TypeError, AttributeError: this is not the directory of a run, or one of its files is malformed.
+        OSError: a file cannot be read.
     """
     study, arm, name = run_dir.path.parts[-3:]
     if not run_dir.config_file.is_file():
@@ -140,7 +140,7 @@ def read_run(run_dir: RunDir) -> Run:
         raise NoRunError("named otherwise than a run")
     config = run_dir.config()
     held = not run_dir.finished and is_locked(run_dir)
-    result = run_dir.result() if run_dir.finished else {}  # asked again: it may have become so meanwhile
+    result = run_dir.result() if run_dir.finished else {}  # checked again, as the run may have finished meanwhile
     text = run_dir.text_file.read_text(encoding="utf-8").strip() if run_dir.text_file.is_file() else ""
     file = run_dir.result_file if result else run_dir.config_file
     row: dict[str, Any] = {"overrides": run_dir.overrides(), "changed": file.stat().st_mtime, "text": text}
@@ -154,8 +154,11 @@ def read_run(run_dir: RunDir) -> Run:
 def finished_run(
     run_dir: RunDir, study: str, arm: str, seed: int, config: dict[str, Any], result: dict[str, Any], **row: Any
 ) -> Run:
-    """Make the row of a finished run; arguments as the attributes of `Run`, `config` as frozen."""
-    int(result.get("steps", 0)), float(result.get("seconds", 0))  # raise where they are none
+    """Build the row of a finished run.
+
+    The arguments are the attributes of `Run`, except that `config` is the frozen config before renaming.
+    """
+    int(result.get("steps", 0)), float(result.get("seconds", 0))  # raise an error if they are not numbers
     why = divergence(result)
     state = State.DIVERGED if why else State.FINISHED
     today, code = with_groups_of_today(config), code_of(result, config)
@@ -163,12 +166,12 @@ def finished_run(
 
 
 class NoRunError(ValueError):
-    """What a directory is, where it is no run's."""
+    """The directory is not that of a run; the message says what it is instead."""
 
 
 @contextmanager
 def _pause_garbage_collector() -> Iterator[None]:
-    """Keep the garbage collector from looking through thousands of rows again and again, which all stay."""
+    """Pause the garbage collector, which would scan thousands of rows repeatedly although none can be freed."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -180,11 +183,11 @@ def _pause_garbage_collector() -> Iterator[None]:
 
 @_pause_garbage_collector()
 def read_rows(folder: Path, arms: Collection[str] | None = None) -> tuple[list[Run], list[str]]:
-    """Read every run in the folder of a study, and say in a sentence which could not be read.
+    """Read every run in the folder of a study; also return a sentence for each run that could not be read.
 
     Args:
-        folder: such as `runs/table3`.
-        arms: read no others; None reads all.
+        folder: the folder of the study, such as `runs/table3`.
+        arms: the arms to read; None reads all.
     """
     runs, notes = [], []
     for arm in _folders(folder):
@@ -204,7 +207,7 @@ def read_rows(folder: Path, arms: Collection[str] | None = None) -> tuple[list[R
 
 
 def studies_in(runs_dir: Path) -> tuple[list[str], list[str]]:
-    """The folders of `runs_dir` that hold runs or measurements, and a sentence for each that holds none."""
+    """Return the folders of `runs_dir` that hold runs or measurements, and a sentence for each that holds none."""
     kinds = ("*/seed*/", MEASURED)
     folders = {folder.name: any(any(folder.glob(kind)) for kind in kinds) for folder in _folders(runs_dir)}
     notes = [f"Left out: {runs_dir / name}, which holds no runs." for name, runs in folders.items() if not runs]
@@ -212,6 +215,6 @@ def studies_in(runs_dir: Path) -> tuple[list[str], list[str]]:
 
 
 def _folders(folder: Path) -> list[Path]:
-    """The folders in a folder, by name, hidden ones left out; none where there is no such folder."""
+    """Return the visible folders in a folder, sorted by name; an empty list if the folder does not exist."""
     inside = folder.iterdir() if folder.is_dir() else ()
     return sorted(path for path in inside if not path.name.startswith(".") and path.is_dir())

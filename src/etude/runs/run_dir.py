@@ -1,25 +1,25 @@
-"""The directory of one run: what lies in it and under which name.
+"""The directory of one run and the names of its files.
 
 runs/<study>/<arm>/seed<k>-<hash>/
     config.yaml          the resolved config, frozen when the run was launched
-    overrides.txt        what was typed, one override a line
-    text.txt             the fingerprint that the corpus had when the run was launched
-    training.txt         what identifies its training, which runs that differ in decoding or study share
+    overrides.txt        the overrides it was launched with, one per line
+    text.txt             the fingerprint of the corpus when the run was launched
+    training.txt         identifies its training, which runs that differ only in decoding or study share
     result.json          written last: its presence means that the run is finished
     checkpoints/         last.ckpt, step-*.ckpt where they are averaged, previous.ckpt until the run is finished;
-                         cleaned.txt where `etude clean` has taken them away
-    metrics.csv          one row a logged step
-    progress.json        where a live run stands, rewritten every few seconds
-    hypotheses.test.txt  the translations, one line a source line
-    sources.test.txt     what was translated, and
-    references.test.txt  what it was compared with
-    tokenizer.model      the subwords the model was trained with
+                         cleaned.txt if `etude clean` has deleted them
+    metrics.csv          one row per logged step
+    progress.json        the progress of a running process, rewritten every few seconds
+    hypotheses.test.txt  the translations, one line per source line
+    sources.test.txt     the source sentences
+    references.test.txt  the reference translations
+    tokenizer.model      the subword model
     environment.json     versions, git state, hardware
-    log.txt              what the run printed
-    analysis.json        what `etude analyze` found, where it was asked
-    job.json             the SLURM job that the run was last given to, if any
-    .lock                whoever works on the run holds it
-    .claim               whoever starts a process for the run holds it, from before that until it has ended
+    log.txt              the output of the run
+    analysis.json        the findings of `etude analyze`, if it was run
+    job.json             the SLURM job that the run was last submitted as, if any
+    .lock                held by the process that works on the run
+    .claim               held by the launcher of that process, from before its start until it has ended
 """
 
 import json
@@ -42,8 +42,8 @@ _NAME = re.compile(r"seed-?\d+-[0-9a-f]+")
 _SEED = re.compile(r"^seed: (0|-?[1-9]\d*)$", re.MULTILINE)
 
 
-class _Inside:
-    """A path inside the directory."""
+class _RunFile:
+    """Descriptor: the path of a file in the directory of the run."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -54,41 +54,41 @@ class _Inside:
 
 @dataclass(frozen=True)
 class RunDir:
-    """Paths and records of one run."""
+    """The directory of one run: paths of its files, and methods that read them."""
 
     path: Path
 
-    config_file = _Inside("config.yaml")
-    overrides_file = _Inside("overrides.txt")
-    text_file = _Inside("text.txt")
-    training_file = _Inside("training.txt")
-    result_file = _Inside("result.json")
-    checkpoint = _Inside("checkpoints/last.ckpt")
-    cleaned_file = _Inside("checkpoints/cleaned.txt")
-    metrics_file = _Inside("metrics.csv")
-    progress_file = _Inside("progress.json")
-    tokenizer_file = _Inside("tokenizer.model")
-    environment_file = _Inside("environment.json")
-    log_file = _Inside("log.txt")
-    analysis_file = _Inside("analysis.json")
-    lock_file = _Inside(".lock")
-    claim_file = _Inside(".claim")
+    config_file = _RunFile("config.yaml")
+    overrides_file = _RunFile("overrides.txt")
+    text_file = _RunFile("text.txt")
+    training_file = _RunFile("training.txt")
+    result_file = _RunFile("result.json")
+    checkpoint = _RunFile("checkpoints/last.ckpt")
+    cleaned_file = _RunFile("checkpoints/cleaned.txt")
+    metrics_file = _RunFile("metrics.csv")
+    progress_file = _RunFile("progress.json")
+    tokenizer_file = _RunFile("tokenizer.model")
+    environment_file = _RunFile("environment.json")
+    log_file = _RunFile("log.txt")
+    analysis_file = _RunFile("analysis.json")
+    lock_file = _RunFile(".lock")
+    claim_file = _RunFile(".claim")
 
     @classmethod
     def at(cls, path: str) -> "RunDir":
-        """The run in the directory `path`, or the one that a checkpoint at `path` belongs to."""
+        """Return the run in the directory `path`, or the run that the checkpoint at `path` belongs to."""
         given = Path(path)
         return cls(given.parent.parent if given.suffix == ".ckpt" else given)
 
     @property
     def id(self) -> str:
-        """`seed<k>-<hash>`, also of a run that was put aside; empty where the directory is named otherwise."""
+        """`seed<k>-<hash>`, also for a run that was put aside; empty if the directory has another kind of name."""
         found = _NAME.match(self.path.name)
         return found[0] if found else ""
 
     @property
     def training(self) -> str:
-        """What identifies the training; empty where nobody has recorded it, and of a run that was put aside."""
+        """The identifier of the training; empty if it was not recorded, and for a run that was put aside."""
         with suppress(OSError):
             if not self.path.parent.name.startswith("."):
                 return self.training_file.read_text(encoding="utf-8").strip()
@@ -96,38 +96,38 @@ class RunDir:
 
     @property
     def runs_dir(self) -> Path:
-        """The folder in which it lies by study and arm."""
+        """The folder of runs, three levels above: `runs_dir/<study>/<arm>/<run>`."""
         return Path(os.path.normpath(self.path / "../../.."))
 
     def hypotheses_file(self, split: str) -> Path:
-        """The translations of `split`, one line a source line."""
+        """Return the file of the translations of `split`, one line per source line."""
         return self.path / f"hypotheses.{split}.txt"
 
     def sources_file(self, split: str) -> Path:
-        """The source lines of `split`."""
+        """Return the file of the source lines of `split`."""
         return self.path / f"sources.{split}.txt"
 
     def references_file(self, split: str) -> Path:
-        """The references of `split`."""
+        """Return the file of the references of `split`."""
         return self.path / f"references.{split}.txt"
 
     @property
     def not_a_run(self) -> UserError:
-        """What to say where there is no run in the directory: those below it may be meant."""
+        """The error for a directory without a run; it suggests the folder of a run below it, if there is one."""
         below = sorted([*self.path.glob("seed*/config.yaml"), *self.path.glob("*/seed*/config.yaml")])
         way_out = f"did you mean {below[0].parent}?" if below else "name one under runs/"
         return UserError(f"{self.path} is not the directory of a run: it has no config.yaml; {way_out}")
 
     @property
     def finished(self) -> bool:
-        """A finished `result.json` is success; an exit code is not."""
+        """Whether the run has a `result.json`. Only this means success, whatever the exit code of the process was."""
         return self.result_file.is_file()
 
     def config(self) -> dict[str, Any]:
-        """The frozen config as plain data.
+        """Load the frozen config as plain data, with renamed keys translated to today's names.
 
         Raises:
-            UserError: the file is torn, or there is none.
+            UserError: the file is truncated or missing.
         """
         try:
             text = self.config_file.read_text(encoding="utf-8")
@@ -136,20 +136,20 @@ class RunDir:
             raise UserError(f"{self.path} has no config.yaml: delete the directory and train again") from error
         except (ValueError, yaml.YAMLError):
             text, content = "", None
-        # What was cut short may still be YAML, but lacks the choices, which are written last, or the end of a line.
+        # A truncated file may still be valid YAML, but it lacks `choices`, which is written last, or the final newline.
         if not (isinstance(content, dict) and isinstance(content.get("choices"), dict) and text.endswith("\n")):
             raise UserError(f"{self.config_file} is torn: delete the directory and train again")
         return with_new_names(content)
 
     def overrides(self) -> list[str]:
-        """What was typed; nothing where that was not kept."""
+        """Return the overrides the run was launched with; an empty list if they were not recorded."""
         return self.overrides_file.read_text(encoding="utf-8").splitlines() if self.overrides_file.is_file() else []
 
     def result(self) -> dict[str, Any]:
-        """What the finished run found.
+        """Load the result of the finished run.
 
         Raises:
-            UserError: the file is torn.
+            UserError: the file is truncated.
         """
         try:
             content = json.loads(self.result_file.read_text(encoding="utf-8"))
@@ -160,7 +160,7 @@ class RunDir:
         return content
 
     def progress(self) -> dict[str, Any] | None:
-        """Where the run stands, or None before its first step.
+        """Load the recorded progress; None before the first step.
 
         Keys: state ("training" | "evaluating"), step, max_steps, loss, tokens_per_second, seconds_left.
         """
@@ -168,12 +168,12 @@ class RunDir:
         return content
 
     def write_result(self, result: dict[str, Any]) -> None:
-        """Say that the run is finished."""
+        """Write `result.json`, which marks the run as finished."""
         write_json(self.result_file, result)
 
 
 def _parse(text: str) -> Any:
-    """What a config says. Thousands of them differ in their seeds alone, and YAML takes a millisecond for each."""
+    """Parse the text of a config; configs that differ only in the seed are parsed once, as YAML takes 1 ms for each."""
     seed = _SEED.search(text)
     if seed is None:
         return pickle.loads(_parse_once(text))
@@ -183,5 +183,6 @@ def _parse(text: str) -> Any:
 
 @lru_cache(1024)
 def _parse_once(text: str) -> bytes:
-    """Pickled, so that everyone gets a value of their own."""
-    return pickle.dumps(yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))  # ten times as fast
+    """Parse YAML and pickle the value, so that each caller unpickles a copy of its own."""
+    # The C loader, if PyYAML has it, is ten times as fast.
+    return pickle.dumps(yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))

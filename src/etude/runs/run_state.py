@@ -1,4 +1,4 @@
-"""Where a run stands: its state, and how far one that is not finished has come."""
+"""The state of a run, and the progress of an unfinished one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,42 +11,42 @@ from etude.runs.run_dir import RunDir
 
 
 class State(StrEnum):
-    """Where a run stands in its sweep."""
+    """The state of a run, as seen by its sweep."""
 
-    SKIPPED = "skipped"  # it was finished before the sweep began
+    SKIPPED = "skipped"  # finished before the sweep began
     WAITING = "waiting"
     ELSEWHERE = "elsewhere"  # another process works on it
     RUNNING = "running"
     FINISHED = "finished"
-    DIVERGED = "diverged"  # finished too, but what it found are no numbers; the same run would find them again
+    DIVERGED = "diverged"  # finished, but without usable scores; the same run would diverge again
     FAILED = "failed"
     STOPPED = "stopped"  # the sweep was interrupted
 
 
-DONE = (State.SKIPPED, State.FINISHED, State.DIVERGED)  # there is a result
+DONE = (State.SKIPPED, State.FINISHED, State.DIVERGED)  # the states in which a run has a result
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run that is not finished has come. A figure is None where nobody has written it."""
+    """The progress of an unfinished run. A field is None if it has not been recorded."""
 
-    doing: str | None = None  # of a running one: "starting", "training" or "evaluating"
+    doing: str | None = None  # of a running run: "starting", "training" or "evaluating"
     step: int | None = None
     max_steps: int | None = None
-    loss: float | None = None  # nats a target token, as trained
+    loss: float | None = None  # training loss in nats per target token
     tokens_per_second: float | None = None
-    seconds_left: float | None = None  # of training
+    seconds_left: float | None = None  # until the end of training
 
 
 NO_PROGRESS = Progress()
 
 
 def read_progress(run_dir: RunDir, since: float) -> Progress:
-    """Read what a running process last said of itself; what was said before `since` was an earlier one's.
+    """Read the progress that a running process last recorded.
 
     Args:
-        run_dir: its directory.
-        since: when the process began, in seconds since the epoch.
+        run_dir: the directory of the run.
+        since: when the process began, in seconds since the epoch; an older record is that of an earlier process.
     """
     try:
         stale = run_dir.progress_file.stat().st_mtime < since
@@ -62,13 +62,13 @@ def state_of_unfinished(run: RunDir, held: bool) -> tuple[State, str | None, Pro
     """Find state, error and progress of a run that has no result.
 
     Args:
-        run: its directory.
+        run: the directory of the run.
         held: whether a process works on it.
     """
     if held:
-        begun = run.environment_file  # each process begins with noting its environment
+        begun = run.environment_file  # each process writes this file first
         return State.RUNNING, None, read_progress(run, begun.stat().st_mtime if begun.exists() else 0)
-    if not run.log_file.is_file():  # whoever begins to work on it opens its log
+    if not run.log_file.is_file():  # a process opens the log when it starts
         return State.WAITING, None, NO_PROGRESS
     error, last = last_error(run.log_file), run.progress() or {}
     progress = _progress(None, {key: last[key] for key in ("step", "max_steps") if key in last})

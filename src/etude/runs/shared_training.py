@@ -1,7 +1,7 @@
-"""Runs that share a training: what decides their weights is the same, so that one of them trains for all.
+"""Share a training between runs: everything that determines their weights is the same, so one of them trains for all.
 
-The others take over what it has learned, as links to the same files: each directory stays whole, whatever becomes of
-the others. A run that another study has too is taken over with its result.
+The others link to its checkpoints, so that each directory stays complete if another one is deleted. If another study
+has the same run, its result is shared too.
 """
 
 import os
@@ -16,22 +16,23 @@ from etude.runs.run_dir import RunDir
 from etude.runs.siblings import hands_over, siblings
 
 _RECORDS = ["tokenizer.model", "metrics.csv", "environment.json"]
-_WEIGHTS = ["checkpoints/step-*.ckpt", "checkpoints/best.ckpt", "checkpoints/last.ckpt"]  # the last says: all is there
+# last.ckpt comes last: its presence means that the others are there
+_WEIGHTS = ["checkpoints/step-*.ckpt", "checkpoints/best.ckpt", "checkpoints/last.ckpt"]
 
 
 def take_over(run: RunDir, config: dict[str, Any], *, result: bool = True) -> RunDir | None:
-    """Take over what a run of the same training has learned; nothing where this one is ahead of it.
+    """Link checkpoints and records of another run of the same training into this one, if that run is ahead.
 
     Args:
-        run: frozen; nobody else works on its training.
-        config: of the run.
-        result: whether the result of the same run of another study is taken over too.
+        run: a frozen run; no other process may be working on its training.
+        config: the config of the run.
+        result: whether to take over the result too, if another study has the same run.
 
     Returns:
-        The other run.
+        The run that was taken over from; None if there is none ahead of this one.
     """
     others = siblings(run)
-    code = {"code": code_fingerprint(config)}  # today's, for that is whose runs hand over
+    code = {"code": code_fingerprint(config)}  # only runs of today's code hand over, so theirs is the same
     same = [other for other in others if other.finished and other.id == run.id and hands_over(other, result=True)]
     if result and same:
         texts = [f"{name}.test.txt" for name in ("hypotheses", "sources", "references")]
@@ -50,7 +51,7 @@ def take_over(run: RunDir, config: dict[str, Any], *, result: bool = True) -> Ru
 
 
 def _age(run: RunDir) -> float:
-    """When its newest checkpoint was written; one that is linked is as old as the other."""
+    """Return when the last checkpoint was written, 0 if there is none; a linked checkpoint keeps its original time."""
     with suppress(OSError):
         return run.checkpoint.stat().st_mtime
     return 0.0
@@ -61,11 +62,11 @@ def _note(run: RunDir, code: dict[str, str]) -> None:
 
 
 def _link(other: RunDir, run: RunDir, patterns: Sequence[str]) -> None:
-    """Give files of another run to this one: those that are replaced whole are linked, those that grow are copied."""
+    """Link checkpoints of another run, which are only ever replaced as a whole, and copy its other files."""
     for file in [file for pattern in patterns for file in sorted(other.path.glob(pattern))]:
         to = run.path / file.relative_to(other.path)
         to.parent.mkdir(exist_ok=True)
         temporary = to.with_name(f".{to.name}.{os.getpid()}.part")
-        with suppress(FileNotFoundError):  # it has been cleaned meanwhile
+        with suppress(FileNotFoundError):  # `etude clean` may have deleted it meanwhile
             link_or_copy(file, temporary) if file.suffix == ".ckpt" else shutil.copy2(file, temporary)
             temporary.replace(to)

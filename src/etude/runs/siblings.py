@@ -1,4 +1,4 @@
-"""The runs of all studies that share a training, and which of them can hand theirs over."""
+"""Find the runs of all studies that share a training, and those whose training another run can use."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -10,13 +10,13 @@ from etude.runs.run_dir import RunDir
 
 
 def runs_of_training(runs_dir: Path, seed: int, training: str) -> list[RunDir]:
-    """All runs in a folder of runs whose weights are decided by the same."""
+    """Return all runs in a folder of runs that have this seed and training."""
     found = (RunDir(file.parent) for file in runs_dir.glob(f"*/*/seed{seed}-*/training.txt"))
     return [run for run in found if run.training == training]
 
 
 def siblings(run: RunDir) -> list[RunDir]:
-    """The other runs of its training in the same folder of runs."""
+    """Return the other runs in the same folder of runs that share the training of `run`."""
     if not (training := run.training):
         return []
     seed = run.path.name.removeprefix("seed").rpartition("-")[0]
@@ -24,25 +24,25 @@ def siblings(run: RunDir) -> list[RunDir]:
 
 
 def is_trained(run: RunDir) -> bool:
-    """Whether nothing is left to train: it is finished, or a run of the same training can hand it over whole."""
+    """Return whether nothing is left to train: this run is finished, or a finished one can hand over its training."""
     return run.finished or any(hands_over(other) for other in siblings(run) if other.finished)
 
 
 def hands_over(run: RunDir, *, result: bool = False) -> bool:
-    """Whether what a run has learned may be used by another: with today's code, and nothing of it damaged.
+    """Return whether another run may use the training of `run`: it was computed by today's code and is undamaged.
 
     Args:
-        run: finished or begun.
-        result: whether its result is asked for, which holds without the weights.
+        run: a finished or unfinished run.
+        result: whether its result is enough, so that a finished run needs no checkpoint.
     """
-    with suppress(UserError, OSError):  # torn, or removed meanwhile
+    with suppress(UserError, OSError):  # truncated, or deleted meanwhile
         if run.environment_file.exists() and not code_changed(run, run.config()):
             return (result and run.finished) or is_whole_archive(run.checkpoint)
     return False
 
 
 def studies_of(run: RunDir) -> dict[str, str]:
-    """The studies that have this very run, each with its arm there; that which had its result first stands first."""
+    """Return the studies that have the same finished run, as study -> arm: oldest result first, that of `run` last."""
     same = [other for other in siblings(run) if other.id == run.id and other.finished]
     same.sort(key=lambda other: other.result_file.stat().st_mtime)
     return {one.path.parts[-3]: one.path.parts[-2] for one in [*same, run]}

@@ -1,4 +1,4 @@
-"""A source file, read and not imported: what its top-level names stand for, and which names that needs in turn."""
+"""Read a source file without importing it: the definition of each top-level name, and the names it depends on."""
 
 import ast
 from collections.abc import Iterable, Iterator
@@ -10,11 +10,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Definition:
-    """What a name stands for.
+    """The definition of a top-level name.
 
     Attributes:
-        text: its syntax tree, which knows nothing of comments and formatting, without docstrings.
-        needs: the full names that occur in it, imported ones and others of its own module.
+        text: its syntax tree without docstrings; comments and formatting are not part of it.
+        needs: the full names it refers to, imported ones and those of its own module.
     """
 
     text: str
@@ -22,17 +22,17 @@ class Definition:
 
 
 class Source:
-    """One module.
+    """The source of one module.
 
     Args:
         module: its full name.
-        file: where it is written.
+        file: its source file.
     """
 
     def __init__(self, module: str, file: Path) -> None:
         self.module = module
         self._package = module if file.name == "__init__.py" else module.rpartition(".")[0]
-        tree = _Bare().visit(ast.parse(file.read_bytes()))
+        tree = _StripNoOps().visit(ast.parse(file.read_bytes()))
         self._imports: dict[str, set[str]] = {}
         for node in ast.walk(tree):
             for name, full in self._read_import(node):
@@ -50,28 +50,28 @@ class Source:
 
     @property
     def names(self) -> list[str]:
-        """All that it defines."""
+        """The top-level names that the module defines."""
         return list(self._bound)
 
     def definition(self, name: str) -> Definition | None:
-        """What defines `name`, or where it is imported from; None where the module does not know it."""
+        """Return the definition of `name`, or where it is imported from; None if the module has no such name."""
         if name in self._bound:
             return self._read(self._bound[name])
         return Definition("", frozenset(self._imports[name])) if name in self._imports else None
 
     @cached_property
     def on_import(self) -> Definition:
-        """What is done whoever imports it, beside defining names: a registration, say."""
+        """The statements that run on import and bind no name, such as a registration; with star imports."""
         read = self._read(self._loose)
         return Definition(read.text, read.needs | self._imports.get("*", set()))
 
     def _read(self, statements: Iterable[ast.stmt]) -> Definition:
         chains = {chain for statement in statements for chain in _chains(statement)}
-        needs = {full for chain in chains for full in self._full(chain)}
+        needs = {full for chain in chains for full in self._full_names(chain)}
         return Definition(_dump(list(statements)), frozenset(needs))
 
-    def _full(self, chain: str) -> Iterator[str]:
-        """What `nn.Linear` is called elsewhere; nothing for a local name or a builtin."""
+    def _full_names(self, chain: str) -> Iterator[str]:
+        """Yield the full names of a chain such as `nn.Linear`; none for a local name or a builtin."""
         first, dot, rest = chain.partition(".")
         if first in self._bound:
             yield f"{self.module}.{first}"
@@ -79,7 +79,7 @@ class Source:
             yield f"{module}{dot}{rest}"
 
     def _read_import(self, node: ast.AST) -> Iterator[tuple[str, str]]:
-        """Names that an import brings, wherever in the file it stands, and their full ones."""
+        """Yield each name that an import statement binds, with its full name."""
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.partition(".")[0]
@@ -91,8 +91,8 @@ class Source:
                 yield alias.asname or alias.name, module if alias.name == "*" else f"{module}.{alias.name}"
 
 
-class _Bare(ast.NodeTransformer):
-    """Takes out what does nothing when the module is imported: docstrings above all."""
+class _StripNoOps(ast.NodeTransformer):
+    """Removes what has no effect on import: docstrings, `pass`, and blocks for type checking or `__main__`."""
 
     def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         if ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING", "__name__ == '__main__'"):
@@ -107,7 +107,7 @@ class _Bare(ast.NodeTransformer):
 
 
 def _dump(node: Any) -> str:
-    """A syntax tree in words that every version of Python chooses alike: what is empty has none."""
+    """Write a syntax tree as text that is the same for every version of Python: empty fields are left out."""
     if isinstance(node, list):
         return f"[{' '.join(map(_dump, node))}]"
     if not isinstance(node, ast.AST):
@@ -117,7 +117,7 @@ def _dump(node: Any) -> str:
 
 
 def _names_bound(statement: ast.stmt) -> Iterator[str]:
-    """What a top-level statement defines, under an `if` or a `try` too."""
+    """Yield the names that a top-level statement binds, also within an `if` or a `try`."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield statement.name
         return
@@ -129,7 +129,7 @@ def _names_bound(statement: ast.stmt) -> Iterator[str]:
 
 
 def _chains(node: ast.AST) -> Iterator[str]:
-    """Every name that is read, with the attributes that are asked of it: `build.model` of `build.model(config)`."""
+    """Yield every name that is read, with its attributes: `build.model` for `build.model(config)`."""
     if isinstance(node, ast.Attribute | ast.Name):
         parts: list[str] = []
         inner: ast.AST = node

@@ -1,4 +1,4 @@
-"""What other code has made, put aside on request."""
+"""Move runs computed by other code than today's out of the way, on request (`stale=rerun`)."""
 
 from collections.abc import Mapping
 from itertools import count
@@ -13,12 +13,12 @@ from etude.yaml_file import read_yaml
 
 
 def put_aside(run: RunDir) -> dict[str, Any]:
-    """Move a run of other code, finished or not, to `.stale` beside it; one that somebody is training stays.
+    """Move a run of other code, finished or not, to `.stale` beside it, unless a process is training it.
 
     Nothing is deleted: `<arm>/.stale/<run>-<code>` is still the directory of a run.
 
     Returns:
-        The metrics that a run put aside was scored by.
+        The metrics that the moved run was scored by; empty if it was not moved.
     """
     code = recorded_code(run)
     if not (run.finished or run.environment_file.exists()) or code == code_fingerprint(config := run.config()):
@@ -37,7 +37,7 @@ def put_aside(run: RunDir) -> dict[str, Any]:
 
 
 def _metrics_of(run: RunDir, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The metrics of its config, and those of `conf/metrics` by which it was scored later."""
+    """Return the metrics of the run's config, and those from `conf/metrics` that it was scored by later."""
     scores = (run.result().get("test") or {}) if run.finished else {}
     files = (find_file("conf", f"metrics/{name}.yaml") for name in scores)
     parts = {name: part for file in files if file.is_file() for name, part in read_yaml(file).items()}

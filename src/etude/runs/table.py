@@ -1,4 +1,4 @@
-"""The runs of a study that belong into its tables, each with its setting."""
+"""Read the runs that belong in the tables of a study, each with its setting."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -12,13 +12,19 @@ from etude.terminal import format_value
 
 
 def read_runs(study: Study, runs_dir: Path) -> tuple[list[Run], list[str]]:
-    """Read every run of the study's arms, with its setting, and say in a sentence which were left out."""
+    """Read every run of the study's arms, with its setting; also return a sentence for each run left out."""
     rows, notes = read_rows(runs_dir / study.name, study.arms)
     return runs_of(study, rows, notes)
 
 
 def runs_of(study: Study, rows: Iterable[Run], notes: Sequence[str]) -> tuple[list[Run], list[str]]:
-    """Leave out the rows that a table of the study could not hold, and find the settings of the others."""
+    """Drop the rows that do not fit in a table of the study, and find the settings of the others.
+
+    Args:
+        study: the study.
+        rows: its runs.
+        notes: sentences on runs left out so far; the returned list begins with them.
+    """
     kept, notes = [], [*notes]
     for run in rows:
         lacks = [key for key in ("parameters", "steps") if run.finished and run.score(key) is None]
@@ -32,29 +38,30 @@ def runs_of(study: Study, rows: Iterable[Run], notes: Sequence[str]) -> tuple[li
 
 
 def with_settings(runs: Sequence[Run], changed: Collection[str], tuned: Collection[str]) -> list[Run]:
-    """Set `setting` of each run: what was chosen besides arm and seed, typed or not. Runs of one share a table.
+    """Set `setting` of each run: the choices besides arm and seed, typed or not. Runs of one setting share a table.
 
-    Left out is what a study tunes, and what was typed in vain: the value is the same where it was not typed.
+    Left out are the keys that the study tunes, and overrides without effect: runs without the override have the same
+    value.
 
     Args:
-        runs: of one study.
+        runs: the runs of one study.
         changed: the config groups and dotted keys that its arms change.
-        tuned: the keys that it tunes.
+        tuned: the keys that the study tunes.
     """
     found = []
     for run in runs:
         typed = {key: value for key, value in run.typed.items() if key not in tuned}
         found.append(replace(run, setting=typed | _free_choices(run.choices, changed)))
     return [
-        replace(run, setting={k: v for k, v in run.setting.items() if not _is_needless(k, run, found, changed)})
+        replace(run, setting={k: v for k, v in run.setting.items() if not _has_no_effect(k, run, found, changed)})
         for run in found
     ]
 
 
-def _is_needless(key: str, run: Run, runs: Sequence[Run], changed: Collection[str]) -> bool:
-    """Whether those who did not type `key` have the value that this run typed.
+def _has_no_effect(key: str, run: Run, runs: Sequence[Run], changed: Collection[str]) -> bool:
+    """Return whether the runs without an override of `key` have the same value as this run with one.
 
-    Those of its arm are asked, or where there are none and no arm touches it, all.
+    Compared are runs of the same arm; if there are none and no arm changes the key, runs of all arms.
     """
     value = value_at(run.config, key)
     if key not in run.typed or key in run.choices or (value is None and run.typed[key] != "null"):
@@ -66,17 +73,17 @@ def _is_needless(key: str, run: Run, runs: Sequence[Run], changed: Collection[st
 
 
 def _choices(run: Run) -> dict[str, str]:
-    """The choices of groups in the setting."""
+    """Return the choices of config groups in the setting."""
     return {key: value for key, value in run.setting.items() if key in run.choices}
 
 
 def _is_touched(changed: Collection[str], name: str) -> bool:
-    """Whether an arm changes a group or a key, or one around it."""
+    """Return whether an arm changes a config group or key, or one that contains it."""
     return any(f"{name.replace('.', '/')}/".startswith(f"{one.replace('.', '/')}/") for one in changed)
 
 
 def _free_choices(choices: Mapping[str, Any], changed: Collection[str]) -> dict[str, str]:
-    """The choices in groups that no arm changes."""
+    """Return the choices of the config groups that no arm changes."""
     return {
         group: format_value(choice)
         for group, choice in choices.items()

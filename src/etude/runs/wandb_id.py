@@ -1,7 +1,7 @@
-"""Under which id W&B knows a run: drawn when the run is first logged, and kept in its directory.
+"""The W&B id of a run: chosen at random when the run is first logged, and kept in its directory.
 
-`wandb/<id>.rows` holds a byte for each row that was logged under the id. The run's hash alone would not do: two studies
-may have trained the same run each for itself, and one that is deleted and trained again is another curve.
+`wandb/<id>.rows` holds one byte per row logged under the id. The run's hash alone is not unique: two studies may each
+train the same run, and a run that is deleted and trained again must be another curve.
 """
 
 import secrets
@@ -11,12 +11,12 @@ from etude.runs.run_dir import RunDir
 
 
 def rows_file(run: RunDir, id: str) -> Path:
-    """What counts the rows that were logged under an id."""
+    """Return the file that counts the rows logged under an id."""
     return run.path / "wandb" / f"{id}.rows"
 
 
 def own_id(run: RunDir) -> str:
-    """The id that the run was begun with; of one that begins, a new one, which is kept: its hash and a drawn ending."""
+    """Return the run's own W&B id; if it has none, create and store one: its hash and a random suffix."""
     if kept := _newest(run, f"{_hash(run)}*"):
         return kept
     file = rows_file(run, f"{_hash(run)}-{secrets.token_hex(3)}")
@@ -26,12 +26,12 @@ def own_id(run: RunDir) -> str:
 
 
 def logged_as(run: RunDir) -> str:
-    """The id under which W&B knows a run: its own, or what an agent of W&B called it last."""
-    return _newest(run, "*") or _hash(run)  # the hash was the id where none is kept
+    """Return the id that the run was last logged under: its own, or one that a W&B agent gave it."""
+    return _newest(run, "*") or _hash(run)  # older runs stored no id and used the hash
 
 
 def is_kept_back(run: RunDir) -> bool:
-    """Whether something of the run was logged offline and has not been sent since."""
+    """Return whether the run was logged offline and some of that has not been synced to W&B yet."""
     return any(not [*part.glob("*.synced")] for part in run.path.glob("wandb/offline-run-*"))
 
 
