@@ -51,7 +51,7 @@ def _sum(plans: Sequence[RunPlan], key: str) -> float:
 
 def render_proportions(runs: Sequence[tuple[str, Proportions]], paper: Mapping[str, float]) -> Table:
     """Render a table of the dimensionless ratios of some runs, beside the paper's, if it gives any."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Without units")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Dimensionless numbers")
     table.add_column("")
     for name, _ in runs:
         table.add_column(name, justify="right")
