@@ -23,7 +23,7 @@ class Interrupts:
             self._receiver.recv(4096)
 
     def is_repeated(self, count: int) -> bool:
-        """Return whether a signal came after the first `count`; SIGHUP, which a closing terminal sends twice, does not count."""
+        """Return whether a signal came after the first `count`, not counting SIGHUP: a closing terminal sends several."""
         return any(number != signal.SIGHUP for number in self.caught[count:])
 
 
