@@ -23,7 +23,7 @@ class Interrupts:
             self._receiver.recv(4096)
 
     def is_repeated(self, count: int) -> bool:
-        """Return whether a signal came after the first `count`, not counting SIGHUP: a closing terminal sends several."""
+        """Return whether a signal came after the first `count`; SIGHUP, which comes in bursts, does not count."""
         return any(number != signal.SIGHUP for number in self.caught[count:])
 
 
