@@ -1,8 +1,11 @@
 """How long the gradient is, part by part."""
 
+from math import hypot
+
 from lightning import Callback, LightningModule, Trainer
-from lightning.pytorch.utilities import grad_norm
 from torch.optim import Optimizer
+
+from etude.training.processes import whole
 
 
 class GradientNorms(Callback):
@@ -19,6 +22,7 @@ class GradientNorms(Callback):
         """Measure before an update."""
         step = trainer.global_step + 1
         if step % self.every == 0:
-            norms = {name: float(norm) for name, norm in grad_norm(pl_module, norm_type=2).items()}
+            gradients = {name: weight.grad for name, weight in pl_module.named_parameters() if weight.grad is not None}
+            norms = {f"grad_2.0_norm/{name}": float(whole(gradient.norm())) for name, gradient in gradients.items()}
             for logger in trainer.loggers:
-                logger.log_metrics(norms, step)
+                logger.log_metrics(norms | {"grad_2.0_norm_total": hypot(*norms.values())}, step)

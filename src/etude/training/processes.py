@@ -31,6 +31,12 @@ def all_gather_floats(value: Tensor | float, device: torch.device) -> list[float
     return [float(one) for one in everyones]
 
 
+def whole(value: Tensor) -> Tensor:
+    """What the shares of all processes make together, where each holds one (`training.sharded`)."""
+    joined: Tensor = value.full_tensor() if hasattr(value, "full_tensor") else value
+    return joined
+
+
 class Poll:
     """Whether a flag is up in any process, asked about once in `seconds`: whoever asks waits for all.
 
