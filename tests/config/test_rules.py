@@ -54,6 +54,15 @@ from etude.errors import UserError
         ),
         (["optimizer._target_=torch.optim.AdamW"], "optimizer.lr is 0.001 in torch.optim.AdamW, which would multiply"),
         (["arm=a/b"], "arm=a/b cannot name a folder"),
+        (
+            ["trainer.strategy=fsdp", "trainer.compile=true"],
+            "trainer.compile=true makes one piece of the layers.*: say trainer.compile=false, or trainer.strategy=ddp",
+        ),
+        (["trainer.strategy=fsdp", "precision=16-mixed"], "precision=16-mixed scales.*: say precision=bf16-mixed, or"),
+        (
+            ["trainer.strategy=fsdp", "optimizer=adafactor"],
+            "torch.optim.Adafactor may need.*: say optimizer=adam,",
+        ),
         (["study=.."], r"study=\.\. cannot name a folder"),
         (
             ["model/position=learned", "budget.max_tokens=600"],

@@ -87,10 +87,18 @@ def _minus(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> list
 def in_processes(run: RunDir) -> subprocess.CompletedProcess[str]:
     """Train a run in processes of its own, one for each device, with the environment that torchrun would give them."""
     devices = run.config()["trainer"]["devices"]
+    return warm.run(warm.TRAINING, run.path, ranks=cluster(devices) if devices > 1 else [{}])
+
+
+def cluster(devices: int = 1, machines: int = 1) -> list[dict[str, str]]:
+    """The environments that torchrun would give to the processes of some machines."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": "one", "GROUP_RANK": 0}
-    common |= {"WORLD_SIZE": devices, "LOCAL_WORLD_SIZE": devices}
-    ranks = [common | {"RANK": rank, "LOCAL_RANK": rank} for rank in range(devices)] if devices > 1 else [{}]
-    return warm.run(warm.TRAINING, run.path, ranks=[{k: str(v) for k, v in each.items()} for each in ranks])
+    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": "one"}
+    common |= {"WORLD_SIZE": devices * machines, "LOCAL_WORLD_SIZE": devices}
+    own = [
+        {"RANK": rank, "LOCAL_RANK": rank % devices, "GROUP_RANK": rank // devices}
+        for rank in range(devices * machines)
+    ]
+    return [{key: str(value) for key, value in (common | each).items()} for each in own]

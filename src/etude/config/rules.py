@@ -11,6 +11,7 @@ from math import inf
 from operator import le
 from typing import Any
 
+from etude.config.sharding_rules import check_sharding
 from etude.config.signature import signature
 from etude.config.task_rules import check_task
 from etude.errors import UserError, did_you_mean
@@ -54,9 +55,8 @@ def check_rules(config: Config) -> None:
     Raises:
         UserError: the first rule that is broken.
     """
-    _require(
-        config, _ABOVE_ZERO, lambda value: 0 < value < inf, "be above 0 and finite"
-    )  # which many sizes follow from
+    # first, for many sizes follow from these
+    _require(config, _ABOVE_ZERO, lambda value: 0 < value < inf, "be above 0 and finite")
     for least, keys in _AT_LEAST.items():
         _require(config, keys, partial(le, least), f"be at least {least}")
     _require(config, "seed", lambda seed: seed <= _LARGEST_SEED, f"be at most {_LARGEST_SEED}")
@@ -76,6 +76,7 @@ def check_rules(config: Config) -> None:
     _norms_are_used(config)
     _vocabulary_has_room(config)
     check_task(config)
+    check_sharding(config)
 
 
 def _require(config: Config, keys: str, holds: Callable[[float], bool], requirement: str) -> None:

@@ -105,6 +105,7 @@ class Trainer:
 
     accelerator: Literal["auto", "cpu", "gpu", "cuda", "mps"]
     devices: int
+    strategy: Literal["ddp", "fsdp"]
     micro_batches: int
     matmul: Literal["auto", "default", "onednn"]
     compile: bool
@@ -211,7 +212,6 @@ _INSTEAD = {
     "plugins": None,
     "precision": "precision",
     "reload_dataloaders_every_n_epochs": None,
-    "strategy": "trainer.devices",
     "use_distributed_sampler": None,
     "val_check_interval": _VALIDATION,
 }

@@ -1,8 +1,11 @@
 """Log the norm of the gradient, in total and for each parameter."""
 
+from math import hypot
+
 from lightning import Callback, LightningModule, Trainer
-from lightning.pytorch.utilities import grad_norm
 from torch.optim import Optimizer
+
+from etude.training.processes import full_tensor
 
 
 class GradientNorms(Callback):
@@ -19,6 +22,9 @@ class GradientNorms(Callback):
         """Log the norms every so many steps."""
         step = trainer.global_step + 1
         if step % self.every == 0:
-            norms = {name: float(norm) for name, norm in grad_norm(pl_module, norm_type=2).items()}
+            gradients = {name: weight.grad for name, weight in pl_module.named_parameters() if weight.grad is not None}
+            norms = {
+                f"grad_2.0_norm/{name}": float(full_tensor(gradient.norm())) for name, gradient in gradients.items()
+            }
             for logger in trainer.loggers:
-                logger.log_metrics(norms, step)
+                logger.log_metrics(norms | {"grad_2.0_norm_total": hypot(*norms.values())}, step)

@@ -31,6 +31,12 @@ def all_gather_floats(value: Tensor | float, device: torch.device) -> list[float
     return [float(one) for one in everyones]
 
 
+def full_tensor(value: Tensor) -> Tensor:
+    """Gather a tensor of which each process holds a shard (`training.sharded`); return any other as it is."""
+    joined: Tensor = value.full_tensor() if hasattr(value, "full_tensor") else value
+    return joined
+
+
 class Poll:
     """Whether a flag is up in any process, asked about once in `seconds`: whoever asks waits for all.
 

@@ -206,9 +206,10 @@ def _fit_and_score(
     if diverged:
         log.error("diverged: %s; trainer.stop_when_diverged=false would have gone on", diverged)
         return no_scores(config["metrics"]) | cost | {"steps": diverged.step, "diverged": str(diverged)}
-    load_weights(module.model, final_weights(run, config))
+    model = build.model(config, store.vocab_size)  # whole: of the one that was trained this process may have a share
+    load_weights(model, final_weights(run, config))
     progress.evaluating(steps)
-    scores = evaluate(run, config, module.model.to(device), store)
+    scores = evaluate(run, config, model.to(device), store)
     if why := divergence(scores):
         log.error("diverged: %s", why)
         scores["diverged"] = why

@@ -30,11 +30,15 @@ from etude.training.metrics_callback import Records
 from etude.training.metrics_writers import Bar, LoggerSink, LogSink, MetricsFile, ProgressFile, Sink, missing_steps
 from etude.training.module import TrainingModule
 from etude.training.processes import broadcast_from_rank0
+from etude.training.sharded import FullySharded
 from etude.training.stopping import StopWhenAsked
 
 log = logging.getLogger(__name__)
 
-_NOT_LIGHTNINGS = ("micro_batches", "matmul", "compile", "stop_when_diverged", "limit_train_batches", "fast_dev_run")
+_NOT_LIGHTNINGS = frozenset(
+    ["strategy", "micro_batches", "matmul", "compile", "stop_when_diverged", "limit_train_batches", "fast_dev_run"]
+)
+_STRATEGIES = {"ddp": DDPStrategy, "fsdp": FullySharded}
 
 
 def rank() -> int:
@@ -100,7 +104,7 @@ def fit(
     try:
         trainer = Trainer(
             **flags,
-            strategy=_shared_among_processes(cluster) if isinstance(cluster, TorchElasticEnvironment) else "auto",
+            strategy=_shared_among(cluster, where) if isinstance(cluster, TorchElasticEnvironment) else "auto",
             precision=config["precision"],
             max_steps=start if ended else steps,
             max_epochs=-1,
@@ -172,9 +176,10 @@ def _start(run: RunDir, averaged: dict[int, Path]) -> tuple[int, bool, Path | No
     return (0, False, None) if gone else (step, ended, checkpoint)
 
 
-def _shared_among_processes(cluster: ClusterEnvironment) -> DDPStrategy:
+def _shared_among(cluster: ClusterEnvironment, where: Mapping[str, Any]) -> DDPStrategy:
     """Every process keeps its own buffers: a table of positions is as long as the sentences of that process ask for."""
-    return DDPStrategy(cluster_environment=cluster, gradient_as_bucket_view=True, broadcast_buffers=False)
+    strategy = _STRATEGIES[where["strategy"]]
+    return strategy(cluster_environment=cluster, gradient_as_bucket_view=True, broadcast_buffers=False)
 
 
 def _processes(run: RunDir, where: Mapping[str, Any]) -> ClusterEnvironment:
