@@ -56,7 +56,7 @@ from etude.errors import UserError
         (["arm=a/b"], "arm=a/b cannot name a folder"),
         (
             ["trainer.strategy=fsdp", "trainer.compile=true"],
-            "trainer.compile=true makes one piece of the layers.*: say trainer.compile=false, or trainer.strategy=ddp",
+            "trainer.compile=true joins the layers.*: say trainer.compile=false, or trainer.strategy=ddp",
         ),
         (["trainer.strategy=fsdp", "precision=16-mixed"], "precision=16-mixed scales.*: say precision=bf16-mixed, or"),
         (
