@@ -48,7 +48,7 @@ def test_in_equal_time_the_systems_are_the_same_but_for_their_updates():
     assert others == STUDY.arms
     updates = {arm: resolve(compose([f"experiment=history_time/{arm}"]))["budget"]["max_steps"] for arm in timed.arms}
     assert updates == {
-        "rnn": 1920, "additive": 1920, "multiplicative": 1920, "convolution": 3520, "base": 3200, "modern": 2560
+        "rnn": 2400, "additive": 2400, "multiplicative": 2400, "convolution": 4400, "base": 4000, "modern": 3200
     }  # fmt: skip
 
 
