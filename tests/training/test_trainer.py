@@ -50,6 +50,14 @@ def test_a_fused_optimizer_is_clipped_in_mixed_precision_too(runs: Freeze) -> No
     assert train(run)["steps"] == 1
 
 
+def test_a_run_in_double_precision_keeps_doubles_and_moves_as_one_in_single(runs: Freeze) -> None:
+    single, double = (with_plain_descent(runs(name, *ONE, f"precision={name}")) for name in ("32-true", "64-true"))
+    train(single)
+    train(double)
+    assert {weight.dtype for weight in read_checkpoint(double.checkpoint)["state_dict"].values()} == {torch.float64}
+    assert distance(update(single), update(double)) < 1e-5
+
+
 @pytest.mark.parametrize("flag", ["trainer.gradient_clip_val=1.0", "+trainer.limit_val_batches=1"])
 def test_what_may_change_a_result_makes_another_run(flag: str, runs: Freeze) -> None:
     assert runs("flag", flag).path != runs("flag").path

@@ -19,7 +19,7 @@ Draw = tuple[int, int] | None
 EVALUATION: Draw = None
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen: with precision=64-true Lightning copies a batch field by field
 class Batch:
     """The input and the expected output of a model, padded on each side; the comments describe translation."""
 
