@@ -76,7 +76,9 @@ class FrozenLauncher(Launcher):
         begun = [run for run in run_dirs if run.environment_file.exists()]
         if other := [run.finished for run in begun if code_changed(run, run.config())]:
             kept = f"{sum(other)} finished, {len(other) - sum(other)} half-finished"
-            logger.warning("runs of other code than today's, which are kept: %s; stale=rerun starts anew", kept)
+            logger.warning(
+                "runs made by another version of the code, which are kept: %s; stale=rerun starts anew", kept
+            )
         configs = [self._compose(overrides) for overrides in job_overrides] if callbacks.callbacks else []
         failure: SweepFailed | None = None
         with env_override(self.config.hydra.job.env_set):

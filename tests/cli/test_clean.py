@@ -84,7 +84,7 @@ def test_a_terminal_is_asked(answer: str, deleted: bool, make_run: Make, monkeyp
 
 @pytest.mark.parametrize("result", [None, "", '{"torn": '])
 def test_a_run_without_a_readable_result_keeps_everything(result: str | None, make_run: Make) -> None:
-    """A result that is torn is made again out of the checkpoint."""
+    """A result that is incomplete is made again out of the checkpoint."""
     make_run("base", result)
     make_run("base", "{", folder=".stale")
     before = files()

@@ -170,7 +170,7 @@ def test_a_run_older_than_a_key_and_a_torn_config_are_one_sentence(shown):
     for text, sentence in (
         (
             whole.replace("\n  dropout: 0.1\n", "\n"),
-            "the config of this run is of other code than today's \\(model\\.dropout is missing",
+            "the config of this run was written by another version of the code \\(model\\.dropout is missing",
         ),
         (whole.replace("\n  dropout: 0.1\n", "\n  dropout: [0.1\n"), r"config\.yaml, line \d+: this is not YAML"),
         ("", "is not the config of a run"),

@@ -187,7 +187,7 @@ def test_a_run_whose_config_was_cut_short_is_no_run_and_named(make_run: Make, ca
     torn.config_file.write_text("study: heads\narm: one\nseed: 1\n")
     told = as_json(capsys)
     assert told["runs"] == []
-    assert f"{torn.config_file.relative_to(Path.cwd())} is torn" in told["notes"][0]
+    assert f"{torn.config_file.relative_to(Path.cwd())} is incomplete" in told["notes"][0]
 
 
 def test_every_study_that_has_runs_is_listed_unless_some_are_asked_for(make_run: Make, capsys: Capture) -> None:

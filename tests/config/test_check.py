@@ -25,11 +25,11 @@ MISTAKES = {
     "a key added to a part": (["+model.position.colour=3"], r"model.position.colour is not a key of model.position"),
     "a key that a class has a default for": (
         ["optimizer=adamw", "optimizer.amsgrad=true"],
-        r"optimizer.amsgrad stands in no file yet: write \+optimizer.amsgrad=",
+        r"optimizer.amsgrad is not in the config yet: write \+optimizer.amsgrad=",
     ),
     "a key of a class that was put in": (
         ["optimizer._target_=torch.optim.AdamW", "optimizer.lr=1"],
-        r"optimizer.lr stands in no file yet: write \+optimizer.lr=",
+        r"optimizer.lr is not in the config yet: write \+optimizer.lr=",
     ),
     "a misspelt key of a class": (["optimizer=adamw", "optimizer.amsgard=true"], r"did you mean amsgrad\?"),
     "a word for a whole number": (["model.n_layers=six"], r"model.n_layers must be a whole number, not 'six'"),

@@ -30,7 +30,7 @@ def run_dirs(tmp_path: Path) -> dict[str, RunDir]:
 def test_jobs_that_are_one_run_are_told_with_the_keys_that_change_nothing(run_dirs: dict[str, RunDir]) -> None:
     jobs = [["seed=1", "trainer.micro_batches=1"], ["seed=1", "trainer.micro_batches=2"], ["seed=2"]]
     notes = [*notes_on_shared(jobs, [run_dirs["one"], run_dirs["one"], run_dirs["old"]])]
-    assert notes == ["3 jobs are 2 runs, for trainer.micro_batches tells no runs apart"]
+    assert notes == ["3 jobs are 2 runs, because trainer.micro_batches does not change a run"]
 
 
 def test_runs_that_share_a_training_are_told_with_the_keys_that_change_no_weight(run_dirs: dict[str, RunDir]) -> None:
@@ -56,7 +56,7 @@ def test_a_run_that_waits_for_the_training_of_another_says_so(
     jobs = [Job(first), Job(second)]
     assert (jobs[0].claim(), jobs[1].claim()) == (True, False)
     Dashboard(jobs).elsewhere(jobs[1])
-    assert "table3/A1 seed 1: waits for the run that trains the same" in caplog.text
+    assert "table3/A1 seed 1: waits for another run, which trains the same weights" in caplog.text
     jobs[1].refresh_state()
     assert jobs[1].state is State.ELSEWHERE
     jobs[0].stop()
@@ -79,7 +79,7 @@ def test_a_sweep_over_beams_and_micro_batches_trains_once(tmp_path: Path) -> Non
     command = [sys.executable, "-m", "etude", *words]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=600)
     assert done.returncode == 0, done.stderr
-    assert "12 jobs are 6 runs, for trainer.micro_batches tells no runs apart" in done.stderr
+    assert "12 jobs are 6 runs, because trainer.micro_batches does not change a run" in done.stderr
     assert "6 runs share 1 training, for decoding.beam, study changes no weight" in done.stderr
     runs = [RunDir(file.parent) for file in sorted(tmp_path.glob("runs/*/base/seed1-*/result.json"))]
     assert len(runs) == 6

@@ -204,7 +204,7 @@ def test_a_run_that_is_out_of_time_too_often_has_failed(
     assert soon((run.path / "started").exists)
     for job in submitted:
         preempt(job)
-    with pytest.raises(SweepFailed, match=r"job \d+ ended without a word \(FINISHED\), see \S+log\.err"):
+    with pytest.raises(SweepFailed, match=r"job \d+ ended without a result \(FINISHED\), see \S+log\.err"):
         follow(jobs, lambda left: outcomes(submitted))
     assert (run.path / "checkpoint").exists()
 

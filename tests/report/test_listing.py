@@ -31,8 +31,8 @@ def test_it_prints_csv_and_says_on_stderr_what_it_left_out(
     assert printed.err.splitlines() == [
         "Left out: A1, seed 1: failed, RuntimeError: in A1.",
         "Not run: A2, E1, long.",
-        f"Left out: {torn.result_file.relative_to(runs_dir.parent)} is torn: delete it, and the same command evaluates "
-        "the run again.",
+        f"Left out: {torn.result_file.relative_to(runs_dir.parent)} is incomplete: delete it, and the same command "
+        "evaluates the run again.",
         f"Left out: {stranger.relative_to(runs_dir.parent)}, which is no run: it has no config.yaml.",
     ]
 

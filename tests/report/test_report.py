@@ -327,7 +327,7 @@ def test_a_run_whose_config_was_cut_short_is_left_out_and_named(length: int, run
     torn = make_run("A1")
     torn.config_file.write_text(torn.config_file.read_text()[:length])
     told = notes(runs_dir)
-    assert f"Left out: {torn.config_file} is torn: delete the directory and train again." in told
+    assert f"Left out: {torn.config_file} is incomplete: delete the directory and train again." in told
 
 
 def test_a_torn_run_and_one_of_a_forgotten_arm_are_left_out_and_named(runs_dir: Path, make_run: Make) -> None:
@@ -341,7 +341,9 @@ def test_a_torn_run_and_one_of_a_forgotten_arm_are_left_out_and_named(runs_dir: 
     (forgotten / "config.yaml").write_text("{}")
     assert table(runs_dir)["A1"]["PPL ours"] == "not run"
     told = notes(runs_dir)
-    assert f"Left out: {torn.result_file} is torn: delete it, and the same command evaluates the run again." in told
+    assert (
+        f"Left out: {torn.result_file} is incomplete: delete it, and the same command evaluates the run again." in told
+    )
     assert f"Left out: {headless.path}, which cannot be read" in told
     assert "the study has no arm Z9" in told
 

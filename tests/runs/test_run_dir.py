@@ -10,7 +10,7 @@ from etude.runs.run_dir import RunDir
 def test_a_config_that_is_cut_short_is_torn_though_it_can_be_read(torn: str, tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     run.config_file.write_text(torn)
-    with pytest.raises(UserError, match=rf"{run.config_file} is torn"):
+    with pytest.raises(UserError, match=rf"{run.config_file} is incomplete"):
         run.config()
 
 
@@ -19,9 +19,9 @@ def test_a_torn_file_is_named_with_the_way_out(torn: str, tmp_path: Path) -> Non
     run = RunDir(tmp_path)
     run.config_file.write_text(torn)
     run.result_file.write_text(torn)
-    with pytest.raises(UserError, match=rf"{run.config_file} is torn: delete the directory and train again"):
+    with pytest.raises(UserError, match=rf"{run.config_file} is incomplete: delete the directory and train again"):
         run.config()
-    with pytest.raises(UserError, match=rf"{run.result_file} is torn: delete it, and the same command evaluates"):
+    with pytest.raises(UserError, match=rf"{run.result_file} is incomplete: delete it, and the same command evaluates"):
         run.result()
 
 
@@ -30,7 +30,7 @@ def test_bytes_that_are_no_text_are_torn_as_well(tmp_path: Path) -> None:
     run.config_file.write_bytes(b"\xff\xfe")
     run.result_file.write_bytes(b"\xff\xfe")
     for read in (run.config, run.result):
-        with pytest.raises(UserError, match="is torn"):
+        with pytest.raises(UserError, match="is incomplete"):
             read()
 
 

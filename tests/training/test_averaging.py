@@ -105,7 +105,7 @@ def test_a_step_in_several_micro_batches_is_saved_once(runs, monkeypatch):
     assert saved_steps == [6, 10]
 
 
-@pytest.mark.parametrize("told", ["has gone", "is torn or damaged"])
+@pytest.mark.parametrize("told", ["has gone", "is incomplete or damaged"])
 def test_a_run_that_lost_one_of_them_starts_from_the_beginning_and_says_so(runs, caplog, told):
     run = runs(told.replace(" ", "-"), "averaging.checkpoints=2", "averaging.every=2")
     train(run)

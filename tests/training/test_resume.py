@@ -114,7 +114,7 @@ def test_a_torn_or_damaged_checkpoint_is_told_and_the_one_before_it_used(
     with caplog.at_level("INFO"):
         train(run)
     assert found(run) == found(undisturbed)
-    assert f"{run.checkpoint} is torn or damaged" in caplog.text
+    assert f"{run.checkpoint} is incomplete or damaged" in caplog.text
     assert ("going on from step 3 of 10" in caplog.text) == (torn != "both")
 
 

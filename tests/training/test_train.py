@@ -60,7 +60,9 @@ def test_a_run_that_was_frozen_by_other_code_is_told_which_key_it_lacks(section:
     config = run.config()
     del config[section][key]
     write_text(run.config_file, yaml.safe_dump(config))
-    with pytest.raises(UserError, match=rf"is of other code than today's \(.*{key} is missing: .*\): launch it again"):
+    with pytest.raises(
+        UserError, match=rf"was written by another version of the code \(.*{key} is missing: .*\): launch it again"
+    ):
         train(run)
     assert not run.metrics_file.exists()
 
@@ -83,7 +85,7 @@ def test_a_finished_run_that_todays_code_cannot_make_again_is_told_in_one_senten
 ) -> None:
     config = runs("finished").config()
     change(config)
-    with pytest.raises(UserError, match=rf"is of other code than today's \(.*{told}.*\): launch it again"):
+    with pytest.raises(UserError, match=rf"was written by another version of the code \(.*{told}.*\): launch it again"):
         build.model(config, 30), build.token_store(config)
 
 

@@ -80,7 +80,7 @@ def test_what_may_change_a_result_makes_another_run(flag: str, runs: Freeze) -> 
             "trainer.gradient_clip=1",
             r"trainer\.gradient_clip is no flag of the trainer; did you mean gradient_clip_val",
         ),
-        ("trainer.benchmark=true", r"trainer\.benchmark stands in no file yet: write \+trainer\.benchmark=\.\.\."),
+        ("trainer.benchmark=true", r"trainer\.benchmark is not in the config yet: write \+trainer\.benchmark=\.\.\."),
         ("trainer.gradient_clip_val=much", r"trainer\.gradient_clip_val must be a number or null, not 'much'"),
         ("+trainer.profiler._target_=nowhere.Profiler", r"nowhere\.Profiler cannot be found"),
     ],

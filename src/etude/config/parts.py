@@ -100,7 +100,7 @@ def of_today(checking: Callable[[], None]) -> Iterator[None]:
             checking()
         except UserError as reason:
             raise UserError(
-                f"the config of this run is of other code than today's ({reason}): launch it again, or go back to the "
-                "code that began it"
+                f"the config of this run was written by another version of the code ({reason}): launch it "
+                "again, or go back to the code that began it"
             ) from error
         raise

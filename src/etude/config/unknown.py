@@ -70,7 +70,7 @@ def unknown_key(error: OmegaConfBaseException) -> UserError:
         return mistake
     by_class = _keys_of_class(parent) if isinstance(parent, DictConfig) else ()
     if section == "trainer" or key in by_class:
-        return UserError(f"{section}.{key} stands in no file yet: write +{section}.{key}=...")
+        return UserError(f"{section}.{key} is not in the config yet: write +{section}.{key}=...")
     if section in ("callbacks", "logger") and not renamed(str(error.full_key)):
         return UserError(
             f"{section}.{key} has not been chosen: write {section}={key} first, or +{section}.{key}._target_=... for a "

@@ -72,7 +72,7 @@ class Dashboard:
         if job.state in DONE:
             message = "finished by another process"
         elif is_training_locked(job.run_dir) and not is_locked(job.run_dir):
-            message = "waits for the run that trains the same"
+            message = "waits for another run, which trains the same weights"
         else:
             message = "left to another process"
         self._tell(logging.INFO, f"{job.name}: {message}")

@@ -17,7 +17,7 @@ def notes_on_shared(jobs: Typed, run_dirs: Sequence[RunDir]) -> Iterator[str]:
     """
     if keys := _distinguishing_keys(jobs, [str(run.path) for run in run_dirs]):
         runs = len(set(run_dirs))
-        yield f"{len(jobs)} jobs are {_count(runs, 'run')}, for {keys} tells no runs apart"
+        yield f"{len(jobs)} jobs are {_count(runs, 'run')}, because {keys} does not change a run"
     own = dict(zip(run_dirs, jobs, strict=True))
     trainings = [run.training or str(run.path) for run in own]
     if keys := _distinguishing_keys([*own.values()], trainings):

@@ -97,7 +97,9 @@ def run_as_jobs(
         first = dict(zip(reversed(alone), reversed(left), strict=True))
         launch([job for job in left if job in first.values()])
         if shared := len(left) - len(first):
-            logger.warning("left out: %d runs that need what others train; type the same again after those", shared)
+            logger.warning(
+                "left out: %d runs that need what others train; submit the same sweep again after those", shared
+            )
         return
     try:
         follow(jobs, launch, fail_fast=fail_fast)
@@ -175,7 +177,7 @@ def outcomes(submitted: Submitted) -> Outcomes:
         try:
             outcome = task.result()
         except UncompletedJobError:
-            why = f"job {task.job_id} ended without a word ({task.state}), see {task.paths.stderr}"
+            why = f"job {task.job_id} ended without a result ({task.state}), see {task.paths.stderr}"
             outcome = Outcome(began, time.time(), why)
         yield submitted.pop(task), outcome
 

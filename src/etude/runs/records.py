@@ -137,7 +137,7 @@ def read_run(run_dir: RunDir) -> Run:
         raise NoRunError("no run: it has no config.yaml")
     named = _RUN.fullmatch(name)
     if named is None:
-        raise NoRunError("named otherwise than a run")
+        raise NoRunError("its name is not that of a run")
     config = run_dir.config()
     held = not run_dir.finished and is_locked(run_dir)
     result = run_dir.result() if run_dir.finished else {}  # checked again, as the run may have finished meanwhile

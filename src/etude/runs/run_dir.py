@@ -138,7 +138,7 @@ class RunDir:
             text, content = "", None
         # A truncated file may still be valid YAML, but it lacks `choices`, which is written last, or the final newline.
         if not (isinstance(content, dict) and isinstance(content.get("choices"), dict) and text.endswith("\n")):
-            raise UserError(f"{self.config_file} is torn: delete the directory and train again")
+            raise UserError(f"{self.config_file} is incomplete: delete the directory and train again")
         return with_new_names(content)
 
     def overrides(self) -> list[str]:
@@ -156,7 +156,9 @@ class RunDir:
         except ValueError:
             content = None
         if not isinstance(content, dict):
-            raise UserError(f"{self.result_file} is torn: delete it, and the same command evaluates the run again")
+            raise UserError(
+                f"{self.result_file} is incomplete: delete it, and the same command evaluates the run again"
+            )
         return content
 
     def progress(self) -> dict[str, Any] | None:

@@ -37,7 +37,7 @@ def newest_checkpoint(path: Path) -> tuple[int, bool, Path | None]:
             checkpoint = read_checkpoint(file)
             return checkpoint["global_step"], checkpoint.get("ended", False), file
         if file.exists():
-            log.warning("%s is torn or damaged, and left aside", file)
+            log.warning("%s is incomplete or damaged, and left aside", file)
     return 0, False, None
 
 

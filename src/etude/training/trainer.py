@@ -171,7 +171,7 @@ def _start(run: RunDir, averaged: dict[int, Path]) -> tuple[int, bool, Path | No
         log.warning(
             "%s, which is to be averaged with later ones, %s: starting from the beginning",
             gone[0],
-            "is torn or damaged" if gone[0].exists() else "has gone",
+            "is incomplete or damaged" if gone[0].exists() else "has gone",
         )
     return (0, False, None) if gone else (step, ended, checkpoint)
 

@@ -76,7 +76,7 @@ def _load_run_config(run: RunDir) -> NamedConfig:
     config = read_yaml(run.config_file)
     if not isinstance(config, dict) or not {"model", "data", "choices"} <= config.keys():
         raise UserError(
-            f"{run.config_file} is not the config of a run: the file is torn: delete the directory and train again"
+            f"{run.config_file} is not the config of a run: it is incomplete: delete the directory and train again"
         )
     try:
         again = compose(run.overrides_file.read_text(encoding="utf-8").splitlines())
