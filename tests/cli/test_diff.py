@@ -9,7 +9,7 @@ from etude.config.compose import compose
 from etude.config.identity import freeze
 from etude.errors import UserError
 from etude.inspect.show.anatomy import count_parameters
-from etude.inspect.show.named import find_config
+from etude.inspect.show.find_config import find_config
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from etude.config.identity import freeze
 from etude.errors import UserError
 from etude.inspect.show.anatomy import Node, choices_by_module, count_parameters, describe_modules
 from etude.inspect.show.drawing import render_tree
-from etude.inspect.show.named import find_config
+from etude.inspect.show.find_config import find_config
 from etude.studies.study import load_study, value_at
 from etude.tasks import build
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from etude.cli.arguments import parse
 from etude.config.difference import ABSENT, Difference, difference
 from etude.errors import UserError
-from etude.inspect.show.named import NamedConfig, find_config
+from etude.inspect.show.find_config import NamedConfig, find_config
 from etude.terminal import console, format_value
 
 HELP = """usage: etude diff A B

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from etude.cli.arguments import parse
-from etude.inspect.show.named import find_config
+from etude.inspect.show.find_config import find_config
 from etude.terminal import console
 
 HELP = """usage: etude show [RUN | ARM] [key=value ...] [--json]

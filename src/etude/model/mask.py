@@ -1,20 +1,20 @@
-"""Who may look where: the mask of a decoder, which kernels need not read to know it."""
+"""The causal mask of a decoder, marked by its type so that kernels need not read it."""
 
 import torch
 from torch import Tensor
 
 
 class CausalMask(Tensor):
-    """A (T, T) mask whose row t is True up to column t, and nothing else.
+    """A (T, T) mask that is True in row t up to column t, and False elsewhere.
 
-    For all that reads it a mask like any other; what is made of it, cut to a window for example, is a plain one. A
-    backend with a kernel of its own for this case knows it by its type, without a look at its numbers.
+    It behaves like any other mask, and results of operations on it, such as a mask cut to a window, are plain tensors.
+    A backend that has a kernel for this case recognises it by its type, without reading its values.
     """
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
 
 def causal_mask(length: int, start: int, device: torch.device) -> Tensor:
-    """(T, start + T), True where T positions after `start` earlier ones may look: at those, themselves, and before."""
+    """Make the mask (T, start + T) of T = `length` positions that follow `start` cached ones: True up to themselves."""
     mask = torch.ones(length, start + length, dtype=torch.bool, device=device).tril(start)
     return mask if start else mask.as_subclass(CausalMask)

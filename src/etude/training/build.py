@@ -1,4 +1,4 @@
-"""From a frozen config, or from a trained run, to what Lightning trains and what it has learned."""
+"""Build what Lightning trains, its callbacks and loggers, and its data from a frozen config."""
 
 from functools import partial
 from typing import Any
@@ -23,7 +23,7 @@ Config = dict[str, Any]
 
 
 def training_module(config: Config, transformer: EncoderDecoder) -> TrainingModule:
-    """What Lightning trains."""
+    """Build the module that Lightning trains."""
     if config["trainer"]["compile"]:
         compile_step(transformer)
     schedule = config["schedule"]
@@ -38,16 +38,16 @@ def training_module(config: Config, transformer: EncoderDecoder) -> TrainingModu
 
 
 def make_parts(section: str, nodes: Config, kind: type[Any], /, **given: Any) -> list[Any]:
-    """The parts of a section of the config, `callbacks` or `logger`.
+    """Make the parts of a section of the config, `callbacks` or `logger`.
 
     Args:
-        section: its name.
-        nodes: the parts by name.
-        kind: what each must be.
-        given: what they may take, by name.
+        section: the name of the section.
+        nodes: the config of each part, by name.
+        kind: the class that each part must be an instance of.
+        given: further arguments, by name, for the parts that take them.
 
     Raises:
-        UserError: one refuses its values, or is of another kind.
+        UserError: a part refuses its values, or is of another class.
     """
     made = []
     for name, node in nodes.items():
@@ -55,7 +55,7 @@ def make_parts(section: str, nodes: Config, kind: type[Any], /, **given: Any) ->
             part = make(node, **given)
         except (ImportError, MisconfigurationException, TypeError) as error:
             raise UserError(f"{section}.{name}: {error} ({node['_target_']})") from error
-        several = part if isinstance(part, list) else [part]  # a logger that is switched off is none
+        several = part if isinstance(part, list) else [part]  # empty for a logger that is switched off
         if not all(isinstance(one, kind) for one in several):
             raise UserError(f"{section}.{name}: {node['_target_']} makes no {kind.__name__} of Lightning's")
         made += several
@@ -63,7 +63,7 @@ def make_parts(section: str, nodes: Config, kind: type[Any], /, **given: Any) ->
 
 
 def training_data(config: Config, text: TokenStore, *, start_step: int) -> TextDataModule:
-    """The training batches from a step on, and the validation text."""
+    """Build the data module: training batches from `start_step` on, and the validation text."""
     limits = batch_sizes(config)
     return TextDataModule(
         text,

@@ -1,4 +1,4 @@
-"""Saving what training needs to go on: whole or not at all, and the one before it until the run is finished."""
+"""Save the checkpoint that training resumes from, atomically; the one before it is kept until the run is finished."""
 
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,12 @@ from etude.training.processes import all_gather_floats
 
 
 class DirectIO(TorchCheckpointIO):
-    """Writes each checkpoint whole or not at all, straight to a file; Lightning's own way holds it in memory once more.
+    """Writes each checkpoint atomically and straight to a file; Lightning would hold a second copy in memory.
 
-    Of the newest the one before it is kept, in case a dying machine tears the newest.
+    The checkpoint before the newest is kept, in case the machine dies while it writes the newest.
 
     Args:
-        run: whose checkpoints these are.
+        run: the run that the checkpoints belong to.
     """
 
     def __init__(self, run: RunDir) -> None:
@@ -35,20 +35,20 @@ class DirectIO(TorchCheckpointIO):
         """
         checkpoint["run"], checkpoint["training"] = self.run.id, self.run.training
         with replacing(Path(path)) as temporary:
-            with temporary.open("wb") as file:  # Python's file says what is wrong with a disk, PyTorch's own does not
+            with temporary.open("wb") as file:  # Python's file reports what is wrong with a disk, PyTorch's does not
                 try:
                     torch.save(checkpoint, file)
-                except RuntimeError as error:  # the archive could not be closed, which hides what came before it
+                except RuntimeError as error:  # the archive could not be closed, which hides the first error
                     raise error.__context__ if isinstance(error.__context__, OSError) else error from None
             if Path(path) == self.run.checkpoint and self.run.checkpoint.exists():
                 self.run.checkpoint.replace(previous(self.run.checkpoint))
 
 
 class Checkpoints(Checkpoint):
-    """Saves the newest checkpoint. Lightning calls it behind every other callback, whose state it holds.
+    """Saves the newest checkpoint. Lightning calls it after all other callbacks, whose state it includes.
 
     Args:
-        path: where.
+        path: the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -56,26 +56,26 @@ class Checkpoints(Checkpoint):
         self._saved = -1
 
     def on_validation_end(self, trainer: Trainer, module: LightningModule) -> None:
-        """Save after the validation, its row behind us; what ends the training in one process ends it in all."""
+        """Save after validation, whose row is written by then; if one process ends the training, all do."""
         trainer.should_stop = any(all_gather_floats(float(trainer.should_stop), module.device))
         self.save(trainer)
 
     def on_train_end(self, trainer: Trainer, module: LightningModule) -> None:
-        """Save the last step, which validation may have missed."""
+        """Save the last step, which may not have been a validation step."""
         self.save(trainer)
 
     def save(self, trainer: Trainer) -> None:
-        """Save the step that was just completed, unless that has been done."""
+        """Save the step that was just completed, unless it is saved already."""
         if trainer.global_step != self._saved:
             self._saved = trainer.global_step
             trainer.save_checkpoint(self.path)
 
 
 def count_batches(checkpoint: dict[str, Any], batches: int) -> None:
-    """Make Lightning's loop go on after so many batches, all of them completed.
+    """Make Lightning's loop resume after `batches` completed batches.
 
-    It counts micro batches, of which a step may have more or fewer now than when it was saved, and it has not yet
-    counted the last one where a checkpoint is saved at the end of a batch.
+    Lightning counts micro batches. A step may have another number of them now than when it was saved, and a checkpoint
+    that is saved at the end of a batch does not count that batch yet.
     """
     progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
     for counts in (progress["total"], progress["current"]):

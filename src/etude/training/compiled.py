@@ -1,4 +1,4 @@
-"""A training step as compiled code, `trainer.compile`: the same but for rounding, and for what dropout draws."""
+"""Compile the training step (`trainer.compile`): the same function, except for rounding and the dropout masks."""
 
 import logging
 
@@ -9,10 +9,10 @@ log = logging.getLogger(__name__)
 
 
 def compile_step(model: nn.Module) -> None:
-    """Have PyTorch compile, in place and when it is first called, what a training step computes.
+    """Wrap what a training step computes in `torch.compile`, in place; it is compiled when first called.
 
-    Of étude's own models that is all up to the projection, whose cost is summed in chunks (`model.chunks`). Sizes are
-    left open: batches have hundreds of shapes. Decoding goes on uncompiled.
+    In étude's own models that is everything up to the projection, whose cost is summed in chunks (`model.chunks`).
+    Shapes are dynamic, because batches have hundreds of them. Decoding stays uncompiled.
     """
     name = "hidden" if hasattr(model, "hidden") else "forward"
     log.info("compiling: the first step and the first validation take minutes")

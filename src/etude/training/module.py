@@ -1,4 +1,4 @@
-"""The LightningModule: what a training step is. It knows no architecture."""
+"""The LightningModule: the training and validation step of any model."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,12 +23,12 @@ class TrainingModule(LightningModule):
     """Trains a model that maps (source, source_mask, target_in) to logits (B, T, V).
 
     Args:
-        model: any such module.
-        loss: sums over the real tokens of (logits, targets), of a whole batch or of some of its sentences.
-        nll: the same without smoothing, for perplexity.
-        optimizer: makes an optimizer of named parameters.
-        scheduler: makes what sets the optimizer's learning rate, an update at a time.
-        seed: of dropout, together with the step and the micro-batch.
+        model: such a module.
+        loss: maps logits and targets, of a batch or of some of its sentences, to a sum over the real tokens.
+        nll: the same without label smoothing, for perplexity.
+        optimizer: maps named parameters to an optimizer.
+        scheduler: maps the optimizer to a scheduler, which takes a step per update.
+        seed: seeds dropout, together with the step and the micro-batch.
     """
 
     def __init__(
@@ -46,17 +46,17 @@ class TrainingModule(LightningModule):
         self.loss, self.nll = loss, nll
         self.make_optimizer, self.make_scheduler = optimizer, scheduler
         self.seed = seed
-        self.learning_rate = 0.0  # of the last update
-        self.tokens = 0  # real target tokens trained on so far, in all processes
-        self.nll_sum: Tensor | float = 0.0  # of the tokens of this process, smoothed, since the last row of metrics
+        self.learning_rate = 0.0  # the one used in the last update
+        self.tokens = 0  # real target tokens seen in training so far, by all processes
+        self.nll_sum: Tensor | float = 0.0  # smoothed loss of this process's tokens since the last row of metrics
         self._nats, self._counted = list[Tensor](), 0
 
     def forward(self, batch: Batch) -> Tensor:
-        """Logits (B, T, V) of a batch."""
+        """Return the logits (B, T, V) of a batch."""
         return self.model(batch.source, batch.source_mask, batch.target_in)
 
     def sum_nats(self, loss: Callable[[Tensor, Tensor], Tensor], batch: Batch) -> Tensor:
-        """The loss of a batch, whose logits need not be there all at once."""
+        """Sum `loss` over a batch, without holding all its logits at once."""
         return sum_cost(
             self.model,
             batch.source,
@@ -66,18 +66,18 @@ class TrainingModule(LightningModule):
         )
 
     def on_train_start(self) -> None:
-        """Let the gradients of a fused optimizer be clipped: Lightning clips only what it has unscaled itself."""
+        """Allow clipping with a fused optimizer, which Lightning refuses if the optimizer unscales gradients itself."""
         for optimizer in self.trainer.optimizers if self.trainer.gradient_clip_val else []:
             optimizer._step_supports_amp_scaling = False  # type: ignore[attr-defined]
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
-        """What dropout draws depends on nothing but the seed, the step and the micro-batch."""
+        """Seed dropout, so that its masks depend only on the seed, the step and the micro-batch."""
         reseed(self.seed, self.global_step, batch.micro_batch)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        """Compute the mean loss of a target token of the whole step, in nats; this may be one micro-batch of it.
+        """Return this micro-batch's part of the loss per target token of the whole step, in nats.
 
-        Lightning and DDP take the mean over micro batches and processes, where the sum is due; hence the factor.
+        The factor undoes the mean that Lightning and DDP take over micro batches and processes: the parts must add up.
         """
         micro_batches = self.trainer.accumulate_grad_batches
         if batch.micro_batch % micro_batches == 0:
@@ -87,27 +87,27 @@ class TrainingModule(LightningModule):
         return nats / batch.step_tokens * (micro_batches * self.trainer.world_size)
 
     def on_validation_epoch_start(self) -> None:
-        """A fresh count."""
+        """Reset the sums."""
         self._nats, self._counted = [], 0
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        """Add up the unsmoothed negative log-likelihood."""
-        self._nats.append(self.sum_nats(self.nll, batch))  # asked for its value at the end: a GPU need not wait
+        """Add the unsmoothed negative log-likelihood of a batch."""
+        self._nats.append(self.sum_nats(self.nll, batch))  # read only at the end, so that a GPU need not wait
         self._counted += batch.target_tokens
 
     def on_validation_epoch_end(self) -> None:
-        """Log what callbacks may monitor: `val_loss`, nats a subword, unsmoothed, and `val_perplexity`."""
+        """Log what callbacks may monitor: `val_loss` (unsmoothed nats per subword) and `val_perplexity`."""
         found = {"val_loss": self.validation_loss, "val_perplexity": self.validation_perplexity}
-        self.log_dict(found, logger=False)  # the loggers get the rows of metrics.csv
+        self.log_dict(found, logger=False)  # loggers get the rows of metrics.csv instead
 
     @property
     def validation_loss(self) -> float:
-        """Unsmoothed nats a subword in the last validation."""
+        """Unsmoothed nats per subword in the last validation."""
         return self._validation_nats / self._counted
 
     @property
     def validation_perplexity(self) -> float:
-        """Of a subword, in the last validation."""
+        """Perplexity per subword in the last validation."""
         return perplexity(self._validation_nats, self._counted)
 
     @property
@@ -115,28 +115,28 @@ class TrainingModule(LightningModule):
         return sum(map(float, self._nats))
 
     def configure_optimizers(self) -> Any:
-        """The scheduler takes a step an update."""
+        """Make the optimizer and its scheduler, which takes a step per update."""
         optimizer = self.make_optimizer(self.model.named_parameters())
         scheduler = self.make_scheduler(optimizer)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
     def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
-        """Note the rate that the update is made with."""
+        """Store the learning rate of the update, and check it."""
         self.learning_rate = float(optimizer.param_groups[0]["lr"])
         check_rate(self.learning_rate, self.global_step + 1)
 
     def step_completed_by(self, batch: Batch) -> bool:
-        """Whether the optimizer moves after this micro-batch: it is the last of this process's share."""
+        """Return whether the optimizer takes its step after this micro-batch, the last one of this process."""
         return (batch.micro_batch + 1) % self.trainer.accumulate_grad_batches == 0
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """The counts travel with the weights; each process has nats of its own."""
+        """Add the counts to the checkpoint; the loss sum is kept per process."""
         checkpoint["tokens"], checkpoint["ended"] = self.tokens, self.trainer.should_stop
         checkpoint["nll_sum"] = all_gather_floats(self.nll_sum, self.device)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """And come back with them, to however many processes there are now."""
-        load_weights(self.model, model_weights(checkpoint))  # as Lightning will, and with a sentence where it cannot
+        """Restore the counts, for any number of processes."""
+        load_weights(self.model, model_weights(checkpoint))  # before Lightning does, for its clear error
         self.tokens = checkpoint["tokens"]
         nats = checkpoint["nll_sum"]
         if len(nats) != self.trainer.world_size:
@@ -144,5 +144,5 @@ class TrainingModule(LightningModule):
         self.nll_sum = nats[self.global_rank]
         for state in checkpoint.get("callbacks", {}).values():
             if isinstance(state, dict):
-                state.pop("dirpath", None)  # the run may have been moved, which to Lightning would be another one
+                state.pop("dirpath", None)  # the run may have been moved, and Lightning would ignore the state
         count_batches(checkpoint, checkpoint["global_step"] * self.trainer.accumulate_grad_batches)

@@ -1,4 +1,4 @@
-"""What the processes that train one run tell each other beside their gradients. A process alone tells itself."""
+"""Communication between the processes of one run, apart from gradients; a single process talks to itself."""
 
 import time
 from typing import TypeVar
@@ -7,22 +7,22 @@ import torch
 from lightning.pytorch.plugins.environments import TorchElasticEnvironment
 from torch import Tensor, distributed
 
-Said = TypeVar("Said")
+Value = TypeVar("Value")
 
 
-def broadcast_from_rank0(value: Said) -> Said:
-    """What the first process says, in all of them: it alone knows where a run stands, for it has the run's lock."""
+def broadcast_from_rank0(value: Value) -> Value:
+    """Return the value of rank 0 on every rank; only rank 0 holds the run's lock and so knows where the run stands."""
     if not TorchElasticEnvironment.detect():
         return value
     if not distributed.is_initialized():
-        distributed.init_process_group()  # Lightning finds it made
+        distributed.init_process_group()  # Lightning reuses it
     box = [value]
     distributed.broadcast_object_list(box, src=0, device=torch.device("cpu"))
     return box[0]
 
 
 def all_gather_floats(value: Tensor | float, device: torch.device) -> list[float]:
-    """A figure of every process, in the order of their ranks."""
+    """Return the value of every process, in order of rank."""
     if not distributed.is_initialized():
         return [float(value)]
     own = torch.tensor([float(value)], dtype=torch.float64, device=device)
@@ -38,18 +38,18 @@ def full_tensor(value: Tensor) -> Tensor:
 
 
 class Poll:
-    """Whether a flag is up in any process, asked about once in `seconds`: whoever asks waits for all.
+    """Asks about once in `seconds` whether a flag is set in any process; asking waits for all processes.
 
-    Every process counts the same steps and hears the same times, so that all ask after the same step.
+    Every process counts the same steps and receives the same times, so all of them ask after the same step.
     """
 
     def __init__(self, seconds: float = 1.0) -> None:
         self.seconds = seconds
-        self._every = self._steps = 1  # steps between two askings; and since the last one
+        self._every = self._steps = 1  # steps between two questions; steps since the last one
         self._asked_at = time.monotonic()
 
     def __call__(self, flag: bool, device: torch.device) -> bool:
-        """After every step. A process alone is told at once."""
+        """Call after every step. A single process gets its own flag at once."""
         if not distributed.is_initialized():
             return flag
         if self._steps < self._every:
@@ -58,11 +58,11 @@ class Poll:
         return self.now(flag, device)
 
     def now(self, flag: bool, device: torch.device) -> bool:
-        """Without waiting for the time to ask."""
+        """Ask now, whatever the time."""
         if not distributed.is_initialized():
             return flag
         took = max(all_gather_floats(time.monotonic() - self._asked_at, device))
         often = self.seconds * self._steps / max(took, 1e-6)
-        self._every = max(1, min(int(often), 2 * self._steps))  # the steps behind us may have been uncommonly quick
+        self._every = max(1, min(int(often), 2 * self._steps))  # the last steps may have been unusually fast
         self._steps, self._asked_at = 1, time.monotonic()
         return any(all_gather_floats(float(flag), device))

@@ -1,12 +1,12 @@
-"""One run, from its frozen config to its result: build, fit, evaluate, write `result.json`.
+"""Run one experiment from its frozen config to its result: build, fit, evaluate, write `result.json`.
 
-Called by `etude train` in the same process, and by a sweep as `python -m etude.training.run RUN_DIR`. A run on several
-devices has a process for each: all of them train, the first one does the rest.
+`etude train` calls this in its own process, a sweep as `python -m etude.training.run RUN_DIR`. A run on several devices
+has a process for each: all of them train, rank 0 does the rest.
 """
 
 from etude.training.lean_import import import_lightning
 
-import_lightning()  # before what imports it
+import_lightning()  # before the modules that import it
 
 import logging
 import shutil
@@ -57,24 +57,23 @@ from etude.training.trainer import fit, rank
 log = logging.getLogger(__name__)
 
 _PATIENCE = 1.0  # seconds to wait for another process
-_GRACE = 60.0  # seconds that what a killed sweep has left may take to write its checkpoint
+_GRACE = 60.0  # seconds for a run left behind by a killed sweep to write its checkpoint
 
 
 def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
-    """Train, evaluate and record a frozen run; goes on from its last checkpoint if it has one.
+    """Train, evaluate and record a frozen run; resume from its last checkpoint, if it has one.
 
     Args:
-        run: frozen.
-        patience: seconds to wait for another process that works on it.
+        run: a run with a frozen config.
+        patience: seconds to wait for another process that works on the run.
 
     Returns:
-        What `result.json` holds, which of a run that diverged says so; of several processes, those that only help to
-        train return nothing in it.
+        The content of `result.json`, which says whether the run diverged; empty on ranks other than 0.
 
     Raises:
-        Busy: another process works on it.
-        UserError: the data cannot be had, the config does not fit it or today's code, or the disk is full.
-        KeyboardInterrupt: it was asked to stop, by Ctrl-C or a signal; the same command goes on.
+        Busy: another process works on the run.
+        UserError: the data is not available, the config does not fit it or the current code, or the disk is full.
+        KeyboardInterrupt: Ctrl-C or a signal asked the run to stop; the same command resumes it.
     """
     if run.finished:
         return run.result()
@@ -82,10 +81,12 @@ def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
         if rank() > 0:
             return _train(run, first=False)
         with hold_lock(run, patience):
-            if run.finished and not TorchElasticEnvironment.detect():  # the others of several would wait for this one
+            if (
+                run.finished and not TorchElasticEnvironment.detect()
+            ):  # with several ranks the others would wait for this one
                 return run.result()
             remove_leftovers(run.path)
-            several = TorchElasticEnvironment.detect()  # whose others would give up waiting
+            several = TorchElasticEnvironment.detect()  # the other ranks would stop waiting
             with hold_training(run, patience if several else -1):
                 take_over_training(run, result=not several)
                 return record_shared(run) if run.finished else _train(run, first=True)
@@ -96,7 +97,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     keep_large_blocks()
     config = _shorten(run.config())
     averaged = averaged_checkpoints(run, config)
-    # What a part refuses is told before anything is downloaded or counted.
+    # Let parts refuse their values before anything is downloaded or counted.
     shapes = build.shapes(config)
     make_optimizer(config["optimizer"], shapes.named_parameters())
     callbacks = make_parts("callbacks", config["callbacks"], Callback, dirpath=run.checkpoint.parent)
@@ -107,17 +108,17 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     _same_text(run, store)
     build.check_budget(config, store)
     flops = flops_to_train(config)
-    made = environment(config)  # now: the code on disk may have changed by the end
+    made = environment(config)  # now, because the code on disk may change before the end
     begun_in = read_json(run.environment_file) or {}
     chosen = choose_matmul(config["trainer"]["matmul"], shapes, begun_in.get("matmul"))
-    made["matmul"] = choose_matmul(chosen, shapes, broadcast_from_rank0(chosen))  # one for all processes
+    made["matmul"] = choose_matmul(chosen, shapes, broadcast_from_rank0(chosen))  # the same in all processes
     if first:
         with replacing(run.tokenizer_file) as temporary:
             shutil.copyfile(store.tokenizer.model_file, temporary)
         begun = run.checkpoint.exists() or previous(run.checkpoint).exists()
         if begun and code_changed(run, config):
             log.warning("this run was begun by other code than today's; stale=rerun starts it from the beginning")
-            made["code"] = "mixed"  # no code's, now or later
+            made["code"] = "mixed"  # matches no version of the code
         write_json(run.environment_file, made)
     torch.manual_seed(config["seed"])
     transformer = build.model(config, store.vocab_size)
@@ -146,7 +147,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
 
 
 def _shorten(config: dict[str, Any]) -> dict[str, Any]:
-    """The config, or of a fast dev run one with so many updates and translations, and validation batches."""
+    """Return the config; for a fast dev run, with that many updates, translations and validation batches."""
     some = int(config["trainer"]["fast_dev_run"])
     if not some:
         return config
@@ -156,7 +157,7 @@ def _shorten(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _same_text(run: RunDir, store: TokenStore) -> None:
-    """The directory is named for the text of its launch, and nothing else may be trained in it.
+    """Check that the text is the one that the run was launched with, which its directory is named for.
 
     Raises:
         UserError: the text has changed since.
@@ -169,7 +170,7 @@ def _same_text(run: RunDir, store: TokenStore) -> None:
 
 
 def _identity(run: RunDir, config: dict[str, Any], transformer: EncoderDecoder, store: TokenStore) -> dict[str, Any]:
-    """Which run it is, of what size, and on which text."""
+    """Return the part of the result that says which run this is, of what size, and on which text."""
     return {
         "study": config["study"],
         "arm": config["arm"],
@@ -191,7 +192,7 @@ def _fit_and_score(
     callbacks: list[Callback],
     first: bool,
 ) -> dict[str, Any]:
-    """Train, and score what was learned; a training that was stopped because it diverged has no scores."""
+    """Train the run and score its final weights; a run that was stopped because it diverged has no scores."""
     progress = ProgressFile(run.progress_file, config["budget"]["max_steps"])
     diverged = None
     try:
@@ -206,7 +207,7 @@ def _fit_and_score(
     if diverged:
         log.error("diverged: %s; trainer.stop_when_diverged=false would have gone on", diverged)
         return no_scores(config["metrics"]) | cost | {"steps": diverged.step, "diverged": str(diverged)}
-    model = build.model(config, store.vocab_size)  # whole: of the one that was trained this process may have a share
+    model = build.model(config, store.vocab_size)  # a new one: the trained one may be sharded
     load_weights(model, final_weights(run, config))
     progress.evaluating(steps)
     scores = evaluate(run, config, model.to(device), store)
@@ -217,7 +218,7 @@ def _fit_and_score(
 
 
 def main() -> None:
-    """`python -m etude.training.run RUN_DIR`: train a run whose config a sweep has frozen; its output is the log."""
+    """Train the run of `python -m etude.training.run RUN_DIR`, frozen by a sweep; the output is its log."""
     if len(sys.argv) != 2:
         sys.exit("usage: python -m etude.training.run RUN_DIR")
     import_from_here()

@@ -1,4 +1,4 @@
-"""Training proper: Lightning's trainer put together for a run, from where the run stands up to its budget."""
+"""Train a run with Lightning's Trainer, from its last checkpoint to the end of its budget."""
 
 import logging
 import os
@@ -42,7 +42,7 @@ _STRATEGIES = {"ddp": DDPStrategy, "fsdp": FullySharded}
 
 
 def rank() -> int:
-    """Which of the processes that train this run this one is; the first one writes."""
+    """Return the rank of this process among those that train the run; rank 0 writes the files."""
     return int(os.environ["RANK"]) if TorchElasticEnvironment.detect() else 0
 
 
@@ -56,25 +56,25 @@ def fit(
     averaged: dict[int, Path],
     callbacks: list[Callback],
 ) -> tuple[float, int, torch.device]:
-    """Train up to the budget, or until a callback ends it, going on from the last checkpoint if there is one.
+    """Train to the end of the budget, or until a callback ends the training; resume from the last checkpoint, if any.
 
     Args:
         run, config: the run and its config.
-        module: what is trained.
+        module: the module to train.
         store: the text.
-        loggers: Lightning's.
-        progress: the file for onlookers.
+        loggers: Lightning's loggers.
+        progress: the file that `etude status` and sweeps read.
         averaged: checkpoints to keep for averaging, step -> file.
-        callbacks: of the config.
+        callbacks: the callbacks of the config.
 
     Returns:
-        The seconds of training in all, validation included, the steps, and the device.
+        The seconds of training in all, validation included; the number of steps; and the device.
 
     Raises:
-        Stopped: someone asked the run to stop; it goes on from a checkpoint of that very step.
-        Diverged: the loss or the weights are no finite numbers, and `trainer.stop_when_diverged` says to stop there.
-        UserError: the trainer's settings do not fit this machine; the GPU that the run was given does not answer; a
-            file cannot be written; the checkpoint is another run's.
+        Stopped: the run was asked to stop; it can resume from a checkpoint of that step.
+        Diverged: the loss or a weight is not finite, and `trainer.stop_when_diverged` is set.
+        UserError: the trainer's settings do not fit this machine; the GPU assigned to the run does not answer; a file
+            cannot be written; the checkpoint belongs to another run.
     """
     budget, where = config["budget"], config["trainer"]
     _gpus_answer(where["accelerator"])
@@ -82,7 +82,7 @@ def fit(
     start, ended, checkpoint = broadcast_from_rank0(_start(run, averaged) if rank() == 0 else (0, False, None))
     data = training_data(config, store, start_step=start)
     bar = Bar(Console(stderr=True), steps)
-    every = min(50, max(1, steps // 50))  # steps between two rows
+    every = min(50, max(1, steps // 50))  # steps between two rows of metrics
     sinks: list[Sink] = []
     if rank() == 0:
         if lost := missing_steps(run.metrics_file, start, every=every, val_every=budget["val_every"]):
@@ -91,7 +91,7 @@ def fit(
                 *(run.metrics_file, len(lost), lost[0], lost[-1]),
             )
         sinks = [MetricsFile(run.metrics_file, start), progress, LogSink(steps), bar, *map(LoggerSink, loggers)]
-    if where["stop_when_diverged"] or rank() == 0:  # every process stops by itself, the first one speaks
+    if where["stop_when_diverged"] or rank() == 0:  # every process stops by itself, only rank 0 reports
         sinks.append(DivergenceWatch(stop=where["stop_when_diverged"]))
     records = Records(sinks, every=every, max_steps=steps)
     checkpoints = Checkpoints(run.checkpoint)
@@ -128,14 +128,14 @@ def fit(
         )
     except (MisconfigurationException, TypeError, ValueError) as error:
         raise UserError(f"trainer or precision does not fit this machine: {error}; trainer=cpu always does") from error
-    # Lightning asks the first process at every step whether it got SIGTERM, and waits: `StopWhenAsked` sees to that.
+    # Lightning would broadcast at every step whether rank 0 got SIGTERM, and wait; `StopWhenAsked` handles signals.
     trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None  # type: ignore[method-assign]
     if start:
         log.info("going on from step %d of %d", start, steps)
     try:
         with bar.shown():
             trainer.fit(module, data, ckpt_path=checkpoint, weights_only=True)
-    except MisconfigurationException as error:  # of a callback that asks for what is not there
+    except MisconfigurationException as error:  # for example, a callback monitors an unknown metric
         raise UserError(f"Lightning does not train this: {error}") from error
     except torch._dynamo.exc.TorchDynamoException as error:
         raise UserError(
@@ -143,19 +143,19 @@ def fit(
         ) from error
     except SystemExit as stop:  # how Lightning ends on an impatient Ctrl-C
         raise KeyboardInterrupt from stop
-    if where["stop_when_diverged"] and not all_finite(module):  # by the last update, which no loss has met
+    if where["stop_when_diverged"] and not all_finite(module):  # in the last update, after which no loss is computed
         raise Diverged("a weight is no finite number", step=trainer.global_step, seconds=records.seconds)
     return records.seconds, trainer.global_step, trainer.strategy.root_device
 
 
 def _gpus_answer(accelerator: str) -> None:
-    """A run that was given a GPU must not be trained on the processor in silence.
+    """Check that a run to which a GPU was assigned does not silently train on the CPU.
 
     Raises:
-        UserError: CUDA_VISIBLE_DEVICES names one on a machine with GPUs, and PyTorch finds none.
+        UserError: CUDA_VISIBLE_DEVICES names a GPU on a machine that has some, and PyTorch finds none.
     """
     named = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    given = re.match(r"\s*(\d|GPU-|MIG-)", named) and shutil.which("nvidia-smi")  # without a driver there are none
+    given = re.match(r"\s*(\d|GPU-|MIG-)", named) and shutil.which("nvidia-smi")  # without the driver there is no GPU
     if accelerator == "auto" and given and not torch.cuda.is_available():
         raise UserError(
             f"CUDA_VISIBLE_DEVICES={named}, but PyTorch {torch.__version__} finds no GPU there: look at nvidia-smi, "
@@ -164,7 +164,7 @@ def _gpus_answer(accelerator: str) -> None:
 
 
 def _start(run: RunDir, averaged: dict[int, Path]) -> tuple[int, bool, Path | None]:
-    """See `newest_checkpoint`: none where one to be averaged with later ones is lost."""
+    """Return `newest_checkpoint`, or no checkpoint if one that is to be averaged with later ones is lost."""
     step, ended, checkpoint = newest_checkpoint(run.checkpoint)
     gone = [file for kept, file in averaged.items() if kept <= step and not is_whole_archive(file)]
     if gone:
@@ -177,16 +177,16 @@ def _start(run: RunDir, averaged: dict[int, Path]) -> tuple[int, bool, Path | No
 
 
 def _shared_among(cluster: ClusterEnvironment, where: Mapping[str, Any]) -> DDPStrategy:
-    """Every process keeps its own buffers: a table of positions is as long as the sentences of that process ask for."""
+    """Make the strategy of several processes. Each keeps its own buffers: its position table fits its own sentences."""
     strategy = _STRATEGIES[where["strategy"]]
     return strategy(cluster_environment=cluster, gradient_as_bucket_view=True, broadcast_buffers=False)
 
 
 def _processes(run: RunDir, where: Mapping[str, Any]) -> ClusterEnvironment:
-    """Who else trains this run. Named, for Lightning would take a job of SLURM's for one of its own processes.
+    """Choose the cluster environment explicitly: Lightning would take any SLURM job for one of its own processes.
 
     Raises:
-        UserError: it is to be trained on several machines, and nobody has started a process on each.
+        UserError: the run needs several machines, and no process was started on each of them.
     """
     nodes, devices = where.get("num_nodes", 1), where["devices"]
     if nodes > 1 and not TorchElasticEnvironment.detect():

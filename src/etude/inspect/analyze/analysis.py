@@ -7,8 +7,8 @@ import numpy as np
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from etude.errors import UserError
+from etude.inspect.analyze.attention_maps import collect_maps, measure_spreads
 from etude.inspect.analyze.heads import score_removals
-from etude.inspect.analyze.looking import collect_maps, measure_spreads
 from etude.inspect.analyze.subject import Subject, longest_training_sentence, sample_text
 from etude.inspect.analyze.variant_scores import score_averages, score_by_length, score_searches, score_shuffled_order
 from etude.terminal import console

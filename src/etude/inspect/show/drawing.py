@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from etude.inspect.show.anatomy import Node
-from etude.inspect.show.named import Config
+from etude.inspect.show.find_config import Config
 from etude.studies.axes import gloss
 from etude.studies.study import value_at
 from etude.terminal import format_value

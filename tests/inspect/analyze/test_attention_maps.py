@@ -8,8 +8,8 @@ import pytest
 import torch
 from scipy import stats
 
+from etude.inspect.analyze.attention_maps import collect_maps, distance, entropy, measure_spreads
 from etude.inspect.analyze.heads import watch_heads
-from etude.inspect.analyze.looking import collect_maps, distance, entropy, measure_spreads
 
 
 def test_even_attention_has_an_entropy_of_ln_n():
