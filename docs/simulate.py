@@ -110,7 +110,7 @@ def main(pictures: Path = PICTURES) -> None:
     for seeds, found in of.items():
         half = np.mean([high - low for low, high in found]) / 2 / DEVIATION
         rows.append([str(seeds), percent(np.mean([low <= 0 <= high for low, high in found])), f"{half:.1f}"])
-    print(table(["seeds", "hold the true mean", "reach to either side, in deviations of a run"], rows))
+    print(table(["seeds", "contain the true mean", "half-width, in standard deviations of a run"], rows))
     (pictures / "intervals.svg").write_text(draw_intervals(of[3][:40]))
     found = {seeds: stars_and_ties(seeds) for seeds in (2, 3, 5)}
     rows = [[str(seeds), *map(percent, luck)] for seeds, (_, _, luck) in found.items()]

@@ -18,6 +18,10 @@ from etude.runs.run_dir import RunDir
 log = logging.getLogger(__name__)
 
 
+class DamagedError(UserError):
+    """A checkpoint is incomplete or damaged."""
+
+
 def previous(path: Path) -> Path:
     """Return the path of the previous checkpoint, given the `path` of the newest."""
     return path.with_name("previous.ckpt")
@@ -32,12 +36,13 @@ def newest_checkpoint(path: Path) -> tuple[int, bool, Path | None]:
     Raises:
         UserError: it belongs to another run, or is not a checkpoint of étude.
     """
-    for file in (path, previous(path)):
-        if is_whole_archive(file):
+    for file in filter(Path.exists, (path, previous(path))):
+        try:
             checkpoint = read_checkpoint(file)
-            return checkpoint["global_step"], checkpoint.get("ended", False), file
-        if file.exists():
+        except DamagedError:
             log.warning("%s is incomplete or damaged, and left aside", file)
+        else:
+            return checkpoint["global_step"], checkpoint.get("ended", False), file
     return 0, False, None
 
 
@@ -45,8 +50,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     """Load a checkpoint onto the CPU, without executing anything in it.
 
     Raises:
-        UserError: it is missing or damaged, or belongs to another training than that of the run in whose directory it
-            is.
+        DamagedError: it is incomplete or damaged.
+        UserError: it is missing, or belongs to another training than that of the run in whose directory it is.
     """
     run = RunDir.at(str(path))
     if not path.is_file() and run.cleaned_file.is_file():
@@ -56,13 +61,15 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise UserError(f"there is no checkpoint at {path}: train the run first, or name the directory of another")
     way_out = "delete it, or where the run is finished its directory, and train again"
-    not_whole = UserError(f"{path} is not a whole checkpoint of étude: {way_out}")
+    not_whole = f"{path} is not a whole checkpoint of étude: {way_out}"
     if not is_whole_archive(path):
-        raise not_whole
+        raise DamagedError(not_whole)
     try:
         checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch may raise anything when it loads a foreign file
-        raise not_whole from error
+        # PyTorch's reader is stricter about the end of an archive than Python's.
+        damaged = "failed reading zip archive" in str(error)
+        raise (DamagedError if damaged else UserError)(not_whole) from error
     if not isinstance(checkpoint, dict) or "state_dict" not in checkpoint:
         raise UserError(f"{path} is not a checkpoint of étude: it holds no weights under 'state_dict'")
     own, named = run.id, checkpoint.get("run")  # older checkpoints have no id
