@@ -73,7 +73,7 @@ time.sleep(60)
 """
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc, to find processes")
 def test_processes_that_help_end_with_the_one_that_is_killed(store: TokenStore) -> None:
     command = [sys.executable, "-c", HELPED, str(store.path / "tokenizer.model")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -68,7 +68,7 @@ def soon() -> Callable[[Callable[[], bool]], bool]:
 def alive() -> Callable[[int], bool]:
     """Whether a process has not ended; a zombie has."""
     if not Path("/proc/self/status").exists():
-        pytest.skip("looks into /proc")
+        pytest.skip("needs /proc, to find processes")
 
     def is_alive(pid: int) -> bool:
         try:

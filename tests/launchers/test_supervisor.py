@@ -112,7 +112,7 @@ def test_a_command_that_heeds_nothing_is_killed(
     assert none(alive, started)()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody hears of a parent's death")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a process whose parent died")
 def test_a_command_dies_with_its_supervisor(family: str, tmp_path: Path, pids: Pids, alive: Alive, soon: Soon) -> None:
     kept = supervisor(family, str(tmp_path))
     leader = pids()[0]
@@ -122,7 +122,7 @@ def test_a_command_dies_with_its_supervisor(family: str, tmp_path: Path, pids: P
         os.kill(orphan, signal.SIGKILL)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody hears of a parent's death")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a process whose parent died")
 def test_a_sweep_that_is_killed_takes_all_along(
     family: str, tmp_path: Path, pids: Pids, alive: Alive, soon: Soon
 ) -> None:
