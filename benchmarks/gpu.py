@@ -1,11 +1,12 @@
 """What a GPU makes of the model: how fast it trains and decodes, at what share of its peak, and several runs at once.
 
-    python benchmarks/gpu.py [--models base big] [--scale full] [--together 1 2 4]
+    python benchmarks/gpu.py [--models base big] [--scale full] [--together 1 2 4] [--compile reduce-overhead]
 
 Batches are random subwords, 25,000 source and target tokens as in the paper, in rows of 25. The peak is what the
 same GPU makes of a large product of matrices in bfloat16; the share counts the operations that the model asks for
 (`etude plan`), not those that kernels do besides. At the rates measured, the hours of Table 3 are projected. Runs at
-once are processes of the pocket base model, as a sweep with `hydra.launcher.runs_per_gpu` starts them.
+once are processes of the pocket base model, as a sweep with `hydra.launcher.runs_per_gpu` starts them. `--compile` is
+`trainer.compile` for all that train; compiling takes minutes before anything is timed.
 """
 
 import argparse
@@ -92,9 +93,8 @@ def training_step(config: dict[str, Any], tokens: int, device: str) -> Callable[
     return step
 
 
-def training(name: str, scale: str, tokens: int, device: str, rounds: int, best: float) -> float:
+def training(name: str, config: dict[str, Any], tokens: int, device: str, rounds: int, best: float) -> float:
     """Operations a second that training reaches, of those that the model asks for."""
-    config = configured(name, scale)
     took = seconds(training_step(config, tokens, device), device, rounds)
     rows = tokens // LENGTH
     rate = rows * measure_size(config).training_flops(LENGTH, LENGTH) / took
@@ -128,9 +128,9 @@ def decoding(name: str, scale: str, sentences: int, device: str, rounds: int) ->
     print(f"{name}: {sentences / took:,.0f} sentences of {LENGTH} tokens/s in beam search of 4", flush=True)
 
 
-def worker(device: str, window: float) -> None:
+def worker(device: str, window: float, mode: str) -> None:
     """Train the pocket base model: warmed up, it says so, waits for a line, and prints the steps of one window."""
-    config = configured("base", "pocket")
+    config = configured("base", "pocket", f"trainer.compile={mode}")
     step = training_step(config, config["budget"]["target_tokens"], device)
     seconds(step, device, rounds=5)
     print("ready", flush=True)
@@ -143,9 +143,9 @@ def worker(device: str, window: float) -> None:
     print(steps, flush=True)
 
 
-def together(count: int, device: str, window: float) -> float:
+def together(count: int, device: str, window: float, mode: str) -> float:
     """Steps a second of `count` runs at once, all of them summed."""
-    command = [sys.executable, __file__, "--worker", f"--device={device}", f"--window={window}"]
+    command = [sys.executable, __file__, "--worker", f"--device={device}", f"--window={window}", f"--compile={mode}"]
     workers = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(count)
     ]
@@ -170,24 +170,24 @@ def main() -> None:
     words.add_argument("--window", type=float, default=10.0, help="seconds for which runs at once are counted")
     words.add_argument("--matrix", type=int, default=8192, help="rows of the matrices that measure the peak")
     words.add_argument("--device", default="cuda")
+    words.add_argument("--compile", default="false", choices=["false", "true", "reduce-overhead"])
     words.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     asked = words.parse_args()
     if asked.worker:
-        return worker(asked.device, asked.window)
+        return worker(asked.device, asked.window, asked.compile)
     if asked.device == "cuda":
         print(torch.cuda.get_device_name())
     best = peak(asked.device, asked.matrix)
     print(f"peak measured in bfloat16: {best / 1e12:.1f} TFLOP/s", flush=True)
     rates = {}
     for name in asked.models:
-        rates[name] = training(name, asked.scale, asked.tokens, asked.device, asked.rounds, best)
+        config = configured(name, asked.scale, f"trainer.compile={asked.compile}")
+        rates[name] = training(name, config, asked.tokens, asked.device, asked.rounds, best)
         decoding(name, asked.scale, asked.sentences, asked.device, max(1, asked.rounds // 4))
     project(rates, asked.scale)
     for count in asked.together:
-        print(
-            f"{count} pocket runs at once: {together(count, asked.device, asked.window):,.0f} steps/s in all",
-            flush=True,
-        )
+        rate = together(count, asked.device, asked.window, asked.compile)
+        print(f"{count} pocket runs at once: {rate:,.0f} steps/s in all", flush=True)
     return None
 
 

@@ -58,6 +58,13 @@ from etude.errors import UserError
             ["trainer.strategy=fsdp", "trainer.compile=true"],
             "trainer.compile=true joins the layers.*: say trainer.compile=false, or trainer.strategy=ddp",
         ),
+        *(
+            (
+                ["trainer.compile=reduce-overhead", f"{plus}trainer.{key}=2"],
+                rf"trainer\.compile=reduce-overhead records .*: say trainer\.{key}=1, or trainer\.compile=true",
+            )
+            for plus, key in (("", "devices"), ("", "micro_batches"), ("+", "num_nodes"))
+        ),
         (["trainer.strategy=fsdp", "precision=16-mixed"], "precision=16-mixed scales.*: say precision=bf16-mixed, or"),
         (
             ["trainer.strategy=fsdp", "optimizer=adafactor"],

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import InterpolationKeyError, InterpolationResolutionError, MissingMandatoryValue
@@ -216,10 +216,14 @@ def _require_section(node: Any, path: str, what: str) -> None:
         raise UserError(f"{path} must be {what}, not {_show(node)}; to choose a variation write {choice}")
 
 
+def _is_union(hint: Any) -> bool:
+    return get_origin(hint) in (UnionType, Union)  # of types; of a type and a Literal
+
+
 def _conforms(value: Any, hint: Any) -> bool:
     if hint is Any:
         return True
-    if isinstance(hint, UnionType):
+    if _is_union(hint):
         return any(_conforms(value, option) for option in get_args(hint))
     if get_origin(hint) is Literal:
         return value in get_args(hint)
@@ -234,10 +238,11 @@ _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: 
 
 
 def _describe(hint: Any) -> str:
-    if isinstance(hint, UnionType):
+    if _is_union(hint):
         return " or ".join(_describe(option) for option in get_args(hint))
     if get_origin(hint) is Literal:
-        return f"one of {', '.join(map(str, get_args(hint)))}"
+        options = get_args(hint)
+        return f"one of {', '.join(map(str, options))}" if len(options) > 1 else str(options[0])
     return _WORDS.get(hint, f"a {getattr(hint, '__name__', hint)}")
 
 

@@ -11,9 +11,9 @@ from math import inf
 from operator import le
 from typing import Any
 
-from etude.config.sharding_rules import check_sharding
 from etude.config.signature import signature
 from etude.config.task_rules import check_task
+from etude.config.trainer_rules import check_trainer
 from etude.errors import UserError, did_you_mean
 from etude.studies.study import value_at
 
@@ -76,7 +76,7 @@ def check_rules(config: Config) -> None:
     _norms_are_used(config)
     _vocabulary_has_room(config)
     check_task(config)
-    check_sharding(config)
+    check_trainer(config)
 
 
 def _require(config: Config, keys: str, holds: Callable[[float], bool], requirement: str) -> None:

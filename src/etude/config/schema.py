@@ -108,7 +108,7 @@ class Trainer:
     strategy: Literal["ddp", "fsdp"]
     micro_batches: int
     matmul: Literal["auto", "default", "onednn"]
-    compile: bool
+    compile: bool | Literal["reduce-overhead"]
     deterministic: bool
     stop_when_diverged: bool
     gradient_clip_val: float | None

@@ -24,8 +24,8 @@ Config = dict[str, Any]
 
 def training_module(config: Config, transformer: EncoderDecoder) -> TrainingModule:
     """Build the module that Lightning trains."""
-    if config["trainer"]["compile"]:
-        compile_step(transformer)
+    if mode := config["trainer"]["compile"]:
+        compile_step(transformer, mode)
     schedule = config["schedule"]
     return TrainingModule(
         transformer,
