@@ -11,7 +11,7 @@ from torch import Tensor, nn
 log = logging.getLogger(__name__)
 
 # What mode="reduce-overhead" sets, with a warning at 1,000 shapes in place of 8.
-_CUDA_GRAPHS = {"triton.cudagraphs": True, "triton.cudagraph_dynamic_shape_warn_limit": 1000}
+_CUDA_GRAPHS: dict[str, Any] = {"triton.cudagraphs": True, "triton.cudagraph_dynamic_shape_warn_limit": 1000}
 
 
 def compile_step(model: nn.Module, mode: Literal[True, "reduce-overhead"]) -> None:
