@@ -1,5 +1,6 @@
 """Fixtures for the whole suite."""
 
+import gc
 import logging
 import os
 import signal
@@ -7,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.remembered import remembering
+from tests.remembered import parse_no_file_twice, remembering
 
 from etude.config import compose
 
@@ -31,6 +32,7 @@ def nothing_composed_twice(tmp_path_factory: pytest.TempPathFactory) -> Iterator
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "compositions"
     folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patched:
+        parse_no_file_twice(patched)
         patched.setattr(compose, "hydra_compose", remembering(compose.hydra_compose, folder))
         yield
 
@@ -62,3 +64,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if slow := item.get_closest_marker("slow"):
             minutes[item.path] = max(slow.kwargs.get("minutes", 0.0), minutes.get(item.path, 0.0))
     items.sort(key=lambda item: -minutes.get(item.path, -1.0))
+
+
+def pytest_collection_finish() -> None:
+    """The thousands of tests that were collected are no garbage: the collector need not look at them again."""
+    gc.freeze()

@@ -8,13 +8,13 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 import yaml
+from tests import warm
 
 from etude.cli.verbs import VERBS
 from etude.config.check import check
@@ -221,7 +221,7 @@ def typed(line: str, folder: Path) -> None:
         runs = sorted(folder.glob("runs/*/*/*/result.json"), key=lambda file: file.stat().st_mtime)
         line = line.replace(f"{prefix}...", next(str(f.parent) for f in runs if f"/{prefix}" in str(f)))
     _, verb, *words = shlex.split(line.split("| ")[-1])
-    shell = f'set -o pipefail; etude() {{ {sys.executable} -m etude "$@"; }}; '
+    shell = f'set -o pipefail; etude() {{ {warm.python()} -m etude "$@"; }}; '
     environment = os.environ | {"ETUDE_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
     command = f"{shell} {line} {shlex.join(smallest(verb, words))}"
     done = subprocess.run(

@@ -1,12 +1,16 @@
 """Commands in forks of one process that has imported what training needs: seconds that each would spend again.
 
-This file is also the program of that process. It reads requests from standard input, a line of JSON each, and answers
-with the exit statuses.
+This file is also the program of that process. It listens on a socket; a request is a line of JSON, the answer the exit
+statuses. `warm_python.py` makes the same requests, for whoever wants a Python to start.
 """
 
 import json
 import os
 import runpy
+import select
+import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +23,7 @@ from typing import Any
 
 ETUDE, TRAINING = "etude.cli.main:main", "etude.training.run:main"
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+CLIENT = Path(__file__).with_name("warm_python.py")
 
 
 def run(
@@ -40,7 +45,7 @@ def run(
         ranks: for each of several processes at once, what its own environment has besides.
         timeout: seconds; then they are killed.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as server:
         files = [Path(folder) / name for name in ("in", "out", "err")]
         files[0].write_bytes(text)
         common = {**os.environ, **ONE_THREAD, **(env or {})}
@@ -52,27 +57,39 @@ def run(
             "files": [str(file) for file in files],
             "timeout": timeout,
         }
-        server = _server()
-        assert server.stdin is not None
-        assert server.stdout is not None
-        server.stdin.write(json.dumps(request) + "\n")
-        statuses = json.loads(server.stdout.readline())
+        server.connect(str(_server() / "socket"))
+        server.sendall(json.dumps(request).encode() + b"\n")
+        statuses = json.loads(server.makefile().readline())
         status = next((status for status in statuses if status), 0)  # of the first to fail, not of those it took along
         out, err = (file.read_text(errors="replace") for file in files[1:])
         return subprocess.CompletedProcess([program, *request["words"]], status, out, err)
 
 
+def python() -> Path:
+    """A program to start in place of Python: `-m etude` and `-m etude.training.run` are forks, all else is Python."""
+    return _server() / "python"
+
+
 @cache
-def _server() -> subprocess.Popen[str]:
-    """One for all tests of a worker; it ends when its input does."""
-    return subprocess.Popen(
-        [sys.executable, __file__],
+def _server() -> Path:
+    """The folder of one server for all tests of a worker; it ends when its input does."""
+    folder = Path(tempfile.mkdtemp(prefix="warm"))
+    client = CLIENT.read_text().replace("SOCKET", f"{folder}/socket").replace("PYTHON", sys.executable)
+    (folder / "python").write_text(f"#!{sys.executable} -IS\n{client}")
+    (folder / "python").chmod(0o755)
+    server = subprocess.Popen(
+        [sys.executable, __file__, str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        text=True,
-        bufsize=1,
         env={**os.environ, **ONE_THREAD},
     )
+    assert server.stdout is not None
+    assert server.stdout.readline() == b"listening\n"
+    _servers.append(server)
+    return folder
+
+
+_servers: list[subprocess.Popen[bytes]] = []
 
 
 def _become(request: dict[str, Any], environment: dict[str, str]) -> None:
@@ -86,6 +103,7 @@ def _become(request: dict[str, Any], environment: dict[str, str]) -> None:
     os.chdir(request["cwd"])
     program = request["program"]
     sys.argv = [program, *request["words"]]
+    sys.executable = request.get("python", sys.executable)
     sys.path[:1] = ["", *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]  # as with -m
     if program.endswith(".py"):
         sys.path[0] = str(Path(program).parent)
@@ -95,8 +113,11 @@ def _become(request: dict[str, Any], environment: dict[str, str]) -> None:
     getattr(import_module(module), function)()
 
 
-def _statuses(children: list[int], timeout: float) -> list[int]:
-    """What the forks end with, the first to end first; where one fails, the others are stopped, as torchrun does."""
+def _statuses(children: list[int], timeout: float, asking: socket.socket) -> list[int]:
+    """What the forks end with, the first to end first; where one fails, the others are stopped, as torchrun does.
+
+    All are killed where nobody waits for the answer any more.
+    """
     ended: dict[int, int] = {}
     deadline = time.monotonic() + timeout
     while len(ended) < len(children):
@@ -105,33 +126,51 @@ def _statuses(children: list[int], timeout: float) -> list[int]:
                 found, status = os.waitpid(child, os.WNOHANG)
                 if found:
                     ended[child] = os.waitstatus_to_exitcode(status)
-        if any(ended.values()) or time.monotonic() > deadline:
+        left = bool(select.select([asking], [], [], 0.01)[0])
+        if left or any(ended.values()) or time.monotonic() > deadline:
             for child in children:
                 if child not in ended:
-                    os.kill(child, 15 if time.monotonic() < deadline else 9)
+                    os.kill(child, 15 if time.monotonic() < deadline and not left else 9)
             deadline = min(deadline, time.monotonic() + 30)
-        time.sleep(0.01)
     return list(ended.values())
 
 
-def _serve() -> None:
+def _answer(asking: socket.socket) -> None:
+    request = json.loads(asking.makefile().readline())
+    children = []
+    for environment in request["environments"]:
+        child = os.fork()
+        if child == 0:
+            asking.close()
+            _become(request, environment)
+            sys.exit(0)
+        children.append(child)
+    asking.sendall(json.dumps(_statuses(children, request["timeout"], asking)).encode() + b"\n")
+
+
+def _serve(folder: Path) -> None:
     import torch
 
     import etude.cli.main
     import etude.training.run  # noqa: F401
 
     torch.set_num_threads(1)
-    for line in sys.stdin:
-        request = json.loads(line)
-        children = []
-        for environment in request["environments"]:
-            child = os.fork()
-            if child == 0:
-                _become(request, environment)
-                sys.exit(0)
-            children.append(child)
-        print(json.dumps(_statuses(children, request["timeout"])), flush=True)
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(folder / "socket"))
+    listening.listen()
+    print("listening", flush=True)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forks that have answered leave nothing behind
+    while sys.stdin not in (ready := select.select([listening, sys.stdin], [], [])[0]):
+        if listening in ready:
+            asking, _ = listening.accept()
+            if os.fork() == 0:
+                listening.close()
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                _answer(asking)
+                os._exit(0)
+            asking.close()
+    shutil.rmtree(folder)
 
 
 if __name__ == "__main__":
-    _serve()
+    _serve(Path(sys.argv[1]))

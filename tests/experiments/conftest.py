@@ -2,11 +2,11 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests import warm
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def swept(tmp_path: Path) -> Callable[..., tuple[str, str]]:
         shown = ""
         for verb in (["sweep", study, *overrides], ["report", study, *overrides, "--markdown", "table.md"]):
             done = subprocess.run(
-                [sys.executable, "-m", "etude", *verb],
+                [warm.python(), "-m", "etude", *verb],
                 cwd=tmp_path,
                 env=os.environ | {"ETUDE_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"},
                 capture_output=True,

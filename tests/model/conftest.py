@@ -9,10 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from etude.config.check import check
 from etude.config.compose import compose
-from etude.config.identity import resolve
-from etude.config.rules import check_rules
+from etude.config.identity import resolve_valid
 from etude.errors import UserError
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.paths import shipped
@@ -70,17 +68,14 @@ def composed(*given: str) -> dict[str, Any]:
     ReZero goes without norms, say: the refusal of any other names the override that mends it, and it is taken.
     """
     overrides = [override for several in given for override in several.split()]
-    config = compose([*TINY, *overrides])
-    check(config)
     try:
-        check_rules(config)
+        return resolve_valid(compose([*TINY, *overrides]))
     except UserError as refusal:
         chosen = {override.partition("=")[0] for override in overrides}
         offers = [offer for offer, key in _OFFER.findall(str(refusal)) if key not in chosen]
         if not offers:
             raise
         return composed(*overrides, offers[0])
-    return resolve(config)
 
 
 @pytest.fixture
