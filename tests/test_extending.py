@@ -8,6 +8,7 @@ import venv
 from pathlib import Path
 
 import pytest
+from tests import warm
 
 from etude.paths import shipped
 
@@ -33,12 +34,23 @@ def typed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("user")
     programs = installed(folder)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment |= {"PATH": f"{programs}:{environment['PATH']}", "ETUDE_CACHE": str(folder / "cache")}
+    environment |= {"PATH": f"{folder / 'bin'}:{programs}:{environment['PATH']}", "ETUDE_CACHE": str(folder / "cache")}
     environment |= {"PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1", "PIP_FORCE_REINSTALL": "1", "OMP_NUM_THREADS": "1"}
     here = folder
 
+    def fork_of_the_wheel() -> Path:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.delenv("PYTHONPATH", raising=False)
+            fork = warm.python(str(programs / "python"))
+        assert Path(fork.with_name("etude").read_text()).is_relative_to(folder / "venv")
+        return fork
+
     def typed(command: str) -> str:
         nonlocal here
+        if command.startswith("etude plan") and not (folder / "bin").exists():  # installed, and started once for real
+            (folder / "bin").mkdir()
+            (folder / "bin" / "etude").write_text(f'#!/bin/sh\nexec {fork_of_the_wheel()} -m etude "$@"\n')
+            (folder / "bin" / "etude").chmod(0o755)
         done = subprocess.run(
             ["bash", "-c", f"set -e; {command}; pwd"], cwd=here, env=environment, capture_output=True, text=True
         )

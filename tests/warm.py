@@ -65,20 +65,23 @@ def run(
         return subprocess.CompletedProcess([program, *request["words"]], status, out, err)
 
 
-def python() -> Path:
-    """A program to start in place of Python: `-m etude` and `-m etude.training.run` are forks, all else is Python."""
-    return _server() / "python"
+def python(executable: str = sys.executable) -> Path:
+    """A program to start in place of Python: `-m etude` and `-m etude.training.run` are forks, all else is Python.
+
+    Beside it lies the file `etude`, which says where the étude of this Python is.
+    """
+    return _server(executable) / "python"
 
 
 @cache
-def _server() -> Path:
+def _server(executable: str = sys.executable) -> Path:
     """The folder of one server for all tests of a worker; it ends when its input does."""
     folder = Path(tempfile.mkdtemp(prefix="warm"))
-    client = CLIENT.read_text().replace("SOCKET", f"{folder}/socket").replace("PYTHON", sys.executable)
+    client = CLIENT.read_text().replace("SOCKET", f"{folder}/socket").replace("PYTHON", executable)
     (folder / "python").write_text(f"#!{sys.executable} -IS\n{client}")
     (folder / "python").chmod(0o755)
     server = subprocess.Popen(
-        [sys.executable, __file__, str(folder)],
+        [executable, __file__, str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, **ONE_THREAD},
@@ -152,12 +155,13 @@ def _serve(folder: Path) -> None:
     import torch
 
     import etude.cli.main
-    import etude.training.run  # noqa: F401
+    import etude.training.run
 
     torch.set_num_threads(1)
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(str(folder / "socket"))
     listening.listen()
+    (folder / "etude").write_text(etude.cli.main.__file__)
     print("listening", flush=True)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forks that have answered leave nothing behind
     while sys.stdin not in (ready := select.select([listening, sys.stdin], [], [])[0]):
