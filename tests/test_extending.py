@@ -47,7 +47,8 @@ def typed(tmp_path_factory):
 
     def typed(command: str) -> str:
         nonlocal here
-        if command.startswith("etude plan") and not (folder / "bin").exists():  # installed, and started once for real
+        # By the first plan étude is installed, and has been started for real (etude init).
+        if warm.LINUX and command.startswith("etude plan") and not (folder / "bin").exists():
             (folder / "bin").mkdir()
             (folder / "bin" / "etude").write_text(f'#!/bin/sh\nexec {fork_of_the_wheel()} -m etude "$@"\n')
             (folder / "bin" / "etude").chmod(0o755)

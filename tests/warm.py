@@ -24,6 +24,7 @@ from typing import Any
 ETUDE, TRAINING = "etude.cli.main:main", "etude.training.run:main"
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 CLIENT = Path(__file__).with_name("warm_python.py")
+LINUX = Path("/proc").is_dir()  # where the client's own streams can be handed on by name
 
 
 def run(
@@ -68,9 +69,9 @@ def run(
 def python(executable: str = sys.executable) -> Path:
     """A program to start in place of Python: `-m etude` and `-m etude.training.run` are forks, all else is Python.
 
-    Beside it lies the file `etude`, which says where the étude of this Python is.
+    Beside it lies the file `etude`, which says where the étude of this Python is. Elsewhere than on Linux it is Python.
     """
-    return _server(executable) / "python"
+    return _server(executable) / "python" if LINUX else Path(executable)
 
 
 @cache

@@ -18,7 +18,7 @@ def main() -> None:
         "cwd": os.getcwd(),  # noqa: PTH109 - pathlib is slow to import
         "environments": [dict(os.environ)],
         "files": [f"/proc/{os.getpid()}/fd/{stream}" for stream in range(3)],
-        "timeout": 300,
+        "timeout": 600,
         "python": sys.argv[0],
     }
     with socket.socket(socket.AF_UNIX) as server:
