@@ -173,6 +173,7 @@ def main() -> None:
     words.add_argument("--compile", default="false", choices=["false", "true", "reduce-overhead"])
     words.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     asked = words.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = True  # as `trainer.matmul=auto` in mixed precision
     if asked.worker:
         return worker(asked.device, asked.window, asked.compile)
     if asked.device == "cuda":

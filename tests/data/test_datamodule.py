@@ -61,8 +61,11 @@ def test_each_process_trains_on_its_share_of_every_batch_and_validates_on_all(st
     alone = [batch.rows.tolist() for _, batch in zip(range(10), data.train_dataloader(), strict=False)]
     whole = [batch.rows.tolist() for batch in data.val_dataloader()]
 
+    class Strategy:
+        root_device = torch.device("cpu")
+
     class Place:
-        global_rank, world_size, accumulate_grad_batches = 1, 2, 1
+        global_rank, world_size, accumulate_grad_batches, strategy = 1, 2, 1, Strategy
 
     data.trainer = Place()  # type: ignore[assignment]
     first = next(iter(data.train_dataloader()))

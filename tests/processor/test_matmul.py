@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from etude.processor import matmul
-from etude.processor.matmul import DEFAULT, ONEDNN, choose_matmul
+from etude.processor.matmul import DEFAULT, ONEDNN, TF32, choose_matmul
 
 needs_setting = pytest.mark.skipif(matmul._settings() is None, reason="this PyTorch has no such setting")
 
@@ -16,6 +16,7 @@ def as_before() -> Iterator[None]:
     """PyTorch multiplies as it did, and what was tried out is forgotten."""
     yield
     matmul._use(DEFAULT)
+    torch.backends.cuda.matmul.allow_tf32 = False
     for remembered in (matmul._is_exact, matmul._is_faster):
         remembered.cache_clear()
 
@@ -104,3 +105,41 @@ def test_trying_out_changes_nothing_by_itself() -> None:
 def test_where_pytorch_cannot_be_told_it_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matmul, "_settings", lambda: None)
     assert choose_matmul("auto", MODEL) == choose_matmul("onednn", MODEL) == DEFAULT
+
+
+@pytest.mark.parametrize(
+    ("asked", "precision", "begun_with", "capability", "chosen"),
+    [
+        ("auto", "bf16-mixed", None, (9, 0), TF32),
+        ("auto", "16-mixed", None, (8, 0), TF32),
+        ("auto", "32-true", None, (9, 0), DEFAULT),
+        ("auto", "64-true", None, (9, 0), DEFAULT),
+        ("tf32", "32-true", None, (9, 0), TF32),
+        ("default", "bf16-mixed", None, (9, 0), DEFAULT),
+        ("auto", "16-mixed", None, (7, 5), DEFAULT),
+        ("auto", "bf16-mixed", DEFAULT, (9, 0), DEFAULT),
+        ("default", "32-true", TF32, (9, 0), TF32),
+        ("onednn", "32-true", None, (9, 0), DEFAULT),
+    ],
+)
+def test_a_gpu_multiplies_in_tf32_if_told_to_or_if_the_rest_is_in_half_precision(
+    asked: str,
+    precision: str,
+    begun_with: str | None,
+    capability: tuple[int, int],
+    chosen: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    for accelerator in ("auto", "gpu", "cuda"):
+        torch.backends.cuda.matmul.allow_tf32 = chosen != TF32
+        assert choose_matmul(asked, MODEL, begun_with, accelerator=accelerator, precision=precision) == chosen
+        assert torch.backends.cuda.matmul.allow_tf32 == (chosen == TF32)
+        torch.get_float32_matmul_precision()  # as Lightning does: fails if two settings disagree
+
+
+def test_a_run_on_the_cpu_has_no_tf32_and_says_so_if_asked_for_it(caplog: pytest.LogCaptureFixture) -> None:
+    assert choose_matmul("tf32", MODEL, accelerator="cpu", precision="bf16-mixed") == DEFAULT
+    assert "TF32 needs a GPU" in caplog.text
+    assert choose_matmul("default", MODEL, TF32) == DEFAULT

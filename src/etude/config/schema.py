@@ -107,7 +107,7 @@ class Trainer:
     devices: int
     strategy: Literal["ddp", "fsdp"]
     micro_batches: int
-    matmul: Literal["auto", "default", "onednn"]
+    matmul: Literal["auto", "default", "onednn", "tf32"]
     compile: bool | Literal["reduce-overhead"]
     deterministic: bool
     stop_when_diverged: bool

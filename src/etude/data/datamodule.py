@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
+import torch
 from lightning import LightningDataModule
 
 from etude.data.batching import Batch, BatchStream, Examples, evaluation_batches
+from etude.data.prefetch import Prefetched
 from etude.data.splits import TokenSplit
 from etude.data.store import TokenStore
 
@@ -40,9 +42,9 @@ class TextDataModule(LightningDataModule):
         self.length_noise, self.seed = length_noise, seed
         self.start_step, self.limit, self.examples = start_step, limit, examples
 
-    def train_dataloader(self) -> BatchStream:
-        """Return the training batches of this process, from `start_step` on."""
-        return BatchStream(
+    def train_dataloader(self) -> BatchStream | Prefetched:
+        """Return the training batches of this process, from `start_step` on; with a GPU, on it and one ahead."""
+        batches = BatchStream(
             self.examples(self.store.split("train")),
             source_tokens=self.source_tokens,
             target_tokens=self.target_tokens,
@@ -54,6 +56,8 @@ class TextDataModule(LightningDataModule):
             world_size=self.trainer.world_size if self.trainer else 1,
             micro_batches=self.trainer.accumulate_grad_batches if self.trainer else 1,
         )
+        device = self.trainer.strategy.root_device if self.trainer else torch.device("cpu")
+        return Prefetched(batches, device) if device.type == "cuda" else batches
 
     def val_dataloader(self) -> "BatchList":
         """Return the batches of the validation text, from short to long."""

@@ -1,8 +1,11 @@
-"""Choose the library for matrix products on a CPU: oneDNN if it is faster and as exact, else PyTorch's default.
+"""Choose how matrices are multiplied: on a CPU by oneDNN if it is faster and as exact, on a GPU in TF32 if asked to.
 
 PyTorch computes products in single precision with MKL, and uses oneDNN only if they may be rounded to bfloat16. Few
 CPUs have units for bfloat16. On the others oneDNN still computes in single precision, often twice as fast. Whether it
 does so on this CPU is tested.
+
+TF32 rounds the factors of a product to 10 bits, three more than bfloat16. So a GPU uses it unasked only in a run whose
+other products are in half precision: what such a run computes in single precision is not the least exact part of it.
 """
 
 import logging
@@ -18,7 +21,7 @@ from torch import Tensor, nn
 
 log = logging.getLogger(__name__)
 
-DEFAULT, ONEDNN = "default", "onednn"
+DEFAULT, ONEDNN, TF32 = "default", "onednn", "tf32"
 _SETTINGS = {DEFAULT: "none", ONEDNN: "bf16"}  # library -> PyTorch's `fp32_precision`
 _SHAPES = ((256, 64, 256), (256, 256, 64), (512, 256, 1024), (512, 1024, 256), (256, 128, 4096))  # M, K, N
 _ROWS = range(232, 332, 3)  # M: oneDNN compiles code for every M, and looks it up for each product
@@ -26,29 +29,59 @@ _LARGEST = 1024  # maximum of K and N when timing: larger matrices reach the sam
 _MARGIN = 1.5  # required speedup: less may be noise, and oneDNN is slower at attention's small products, not timed here
 _EXACT = 4.0  # allowed error, relative to the default's: with bfloat16 it is about ten thousand times as large
 _REPEATS = 4  # the first compiles the code
+_AMPERE = (8, 0)  # the first compute capability with TF32
 
 
-def choose_matmul(asked: str, model: nn.Module, begun_with: str | None = None) -> str:
-    """Choose the library for a run, and make PyTorch use it.
+def choose_matmul(
+    asked: str,
+    model: nn.Module,
+    begun_with: str | None = None,
+    *,
+    accelerator: str = "cpu",
+    precision: str = "32-true",
+) -> str:
+    """Choose how a run multiplies matrices, and make PyTorch do so.
 
     Args:
-        asked: "default", "onednn", or "auto" for the one that is faster on products of the model's sizes.
+        asked: "default", "onednn" (CPU), "tf32" (GPU), or "auto": on a CPU the library that is faster on products of
+            the model's sizes, on a GPU TF32 if `precision` is mixed.
         model: the model, whose matrices determine the sizes; only their shapes are used.
-        begun_with: the library that a resumed run was begun with. It is kept, or the last digits would change.
+        begun_with: what a resumed run was begun with. It is kept, or the last digits would change.
+        accelerator, precision: where and how precisely the rest is computed, as Lightning names it.
 
     Returns:
-        "default" or "onednn"; never "onednn" if that rounds to bfloat16 on this CPU.
+        "default", "onednn" or "tf32"; never "onednn" if that rounds to bfloat16 on this CPU.
     """
     wanted = begun_with or asked
-    if wanted == DEFAULT or not _is_exact():
+    on_gpu = accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
+    chosen = _choose_on_gpu(wanted, precision) if on_gpu else _choose_on_cpu(wanted, model)
+    if wanted != chosen and wanted in (ONEDNN, TF32):
+        log.warning("%s: PyTorch's default multiplies matrices, and the last digits may differ", _why_not(wanted))
+    return chosen
+
+
+def _choose_on_cpu(wanted: str, model: nn.Module) -> str:
+    if wanted in (DEFAULT, TF32) or not _is_exact():
         chosen = DEFAULT
     else:
         chosen = ONEDNN if wanted == ONEDNN or _is_faster(_sizes(model)) else DEFAULT
-    if wanted == ONEDNN != chosen:
-        why = "rounds more on this processor" if _settings() else "cannot be chosen here (a GPU, or PyTorch before 2.9)"
-        log.warning("oneDNN %s: PyTorch's default multiplies matrices, and the last digits may differ", why)
     _use(chosen)
     return chosen
+
+
+def _choose_on_gpu(wanted: str, precision: str) -> str:
+    asked_for = wanted == TF32 or (wanted == "auto" and precision.endswith("-mixed"))
+    chosen = TF32 if asked_for and torch.cuda.get_device_capability() >= _AMPERE else DEFAULT
+    # PyTorch's old switch: Lightning reads the precision through the old ones, which fails once a new one has been set.
+    torch.backends.cuda.matmul.allow_tf32 = chosen == TF32
+    return chosen
+
+
+def _why_not(wanted: str) -> str:
+    if wanted == TF32:
+        return "TF32 needs a GPU of compute capability 8"
+    why = "rounds more on this processor" if _settings() else "cannot be chosen here (a GPU, or PyTorch before 2.9)"
+    return f"oneDNN {why}"
 
 
 @cache

@@ -51,7 +51,7 @@ def environment(config: Mapping[str, Any]) -> dict[str, Any]:
 def libraries_of(made: Mapping[str, Any], begun: Mapping[str, Any]) -> dict[str, str]:
     """Return the versions of the libraries that affect the rounding of a result, in the order in which they were used.
 
-    `matmul` is the library that multiplied matrices on the CPU, see `trainer.matmul`.
+    `matmul` is how matrices were multiplied, see `trainer.matmul`.
 
     Args:
         made: the environment in which the run was finished.

@@ -32,7 +32,8 @@ def load_trained(run: RunDir) -> tuple[Config, EncoderDecoder, Tokenizer]:
     weights = final_weights(run, config)
     tokenizer = Tokenizer(run.tokenizer_file)
     transformer = build.model(config, len(tokenizer))
-    choose_matmul(DEFAULT, transformer, (read_json(run.environment_file) or {}).get("matmul"))  # as in training
+    trained_with = (read_json(run.environment_file) or {}).get("matmul")
+    choose_matmul(DEFAULT, transformer, trained_with, accelerator="auto")
     keep_large_blocks()
     load_weights(transformer, weights)
     return config, transformer.eval(), tokenizer

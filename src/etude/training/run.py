@@ -11,6 +11,7 @@ import_lightning()  # before the modules that import it
 import logging
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +111,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     flops = flops_to_train(config)
     made = environment(config)  # now, because the code on disk may change before the end
     begun_in = read_json(run.environment_file) or {}
-    chosen = choose_matmul(config["trainer"]["matmul"], shapes, begun_in.get("matmul"))
-    made["matmul"] = choose_matmul(chosen, shapes, broadcast_from_rank0(chosen))  # the same in all processes
+    made["matmul"] = _choose_matmul(config, shapes, begun_in.get("matmul"))
     if first:
         with replacing(run.tokenizer_file) as temporary:
             shutil.copyfile(store.tokenizer.model_file, temporary)
@@ -144,6 +144,18 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     finally:
         finish(loggers, exit_code=0 if done else 1)
     return result
+
+
+def _choose_matmul(config: dict[str, Any], shapes: EncoderDecoder, begun_with: str | None) -> str:
+    """Choose how matrices are multiplied, the same way in all processes."""
+    choose = partial(
+        choose_matmul,
+        config["trainer"]["matmul"],
+        shapes,
+        accelerator=config["trainer"]["accelerator"],
+        precision=config["precision"],
+    )
+    return choose(broadcast_from_rank0(choose(begun_with)))
 
 
 def _shorten(config: dict[str, Any]) -> dict[str, Any]:

@@ -71,9 +71,11 @@ def measure_device(config: Config) -> Device:
     from etude.training.build import training_module  # imports Lightning, which other plans do not need
 
     budget, vocab_size = config["budget"], config["tokenizer"]["vocab_size"]
-    where = build.device(config["trainer"]["accelerator"].replace("gpu", "cuda"))
+    trainer, precision = config["trainer"], config["precision"]
+    where = build.device(trainer["accelerator"].replace("gpu", "cuda"))
     model = build.model(config, vocab_size)
-    choose_matmul(config["trainer"]["matmul"], model)  # as training does, so that it is what gets timed
+    # as training does, so that it is what gets timed
+    choose_matmul(trainer["matmul"], model, accelerator=trainer["accelerator"], precision=precision)
     module = training_module(config, model).to(where)
     optimizer = module.make_optimizer(module.model.named_parameters())
 
@@ -82,7 +84,7 @@ def measure_device(config: Config) -> Device:
         began = time.perf_counter()
         tokens = torch.randint(4, vocab_size, (sentences, _LENGTH), device=where)
         mask = torch.ones_like(tokens, dtype=torch.bool)
-        with autocast(config["precision"], where):
+        with autocast(precision, where):
             loss = sum_cost(module.model, tokens, mask, tokens, lambda logits, rows: module.loss(logits, tokens[rows]))
         loss.backward()
         optimizer.step()
