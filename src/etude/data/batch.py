@@ -37,7 +37,10 @@ class Batch:
 
         For a GPU the number of columns is padded to a multiple of eight, at which its tensor cores are fast.
         """
-        if torch.device(device).type != "cuda":
+        device = torch.device(device)
+        if device == self.source.device:
+            return self
+        if device.type != "cuda":
             return self._map(lambda tensor: tensor.to(device))
         padded = self.pad_columns(8) if self.source.device.type == "cpu" else self
         return padded._map(
