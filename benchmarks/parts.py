@@ -13,7 +13,7 @@ from turns import HERE, Figures, Peer, rates_in_turns, seconds_in_turns
 US = "étude"
 PAIRS = 50_000  # that are prepared
 SEEDS = 3  # of each arm that is reported on
-STEPS = 100  # of a round of training that is held against its bare steps
+STEPS = 500  # of a round of training that is held against its bare steps; the fewer, the closer its rows of metrics
 ETUDE = [sys.executable, "-m", "etude"]
 ABSENT = {"fairseq": "wants hydra-core < 1.1", "JoeyNMT": "wants protobuf < 3.21"}
 
