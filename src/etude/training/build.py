@@ -11,12 +11,14 @@ from etude.data.store import TokenStore
 from etude.data.tokenizer import PAD
 from etude.errors import UserError
 from etude.model.encoder_decoder import EncoderDecoder
+from etude.processor.matmul import choose_matmul
 from etude.tasks import build
 from etude.tasks.build import batch_sizes
 from etude.training.compiled import compile_step
 from etude.training.loss import LabelSmoothing
 from etude.training.module import TrainingModule
 from etude.training.optimizer import make_optimizer
+from etude.training.processes import broadcast_from_rank0
 from etude.training.schedule import as_scheduler
 
 Config = dict[str, Any]
@@ -35,6 +37,18 @@ def training_module(config: Config, transformer: EncoderDecoder) -> TrainingModu
         scheduler=partial(make, schedule) if schedule.get("_partial_") else as_scheduler(make(schedule)),
         seed=config["seed"],
     )
+
+
+def choose_matmul_of_run(config: Config, model: EncoderDecoder, begun_with: str | None) -> str:
+    """Choose how a run multiplies matrices, the same way in all its processes; see `choose_matmul`."""
+    choose = partial(
+        choose_matmul,
+        config["trainer"]["matmul"],
+        model,
+        accelerator=config["trainer"]["accelerator"],
+        precision=config["precision"],
+    )
+    return choose(broadcast_from_rank0(choose(begun_with)))
 
 
 def make_parts(section: str, nodes: Config, kind: type[Any], /, **given: Any) -> list[Any]:

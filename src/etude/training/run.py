@@ -11,7 +11,6 @@ import_lightning()  # before the modules that import it
 import logging
 import shutil
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,6 @@ from etude.logs import logging_to, quiet_libraries
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.paths import import_from_here
 from etude.processor.allocator import keep_large_blocks
-from etude.processor.matmul import choose_matmul
 from etude.runs.code import blame
 from etude.runs.divergence import EXIT_STATUS, divergence
 from etude.runs.environment import environment, libraries_of
@@ -42,13 +40,12 @@ from etude.tasks import build
 from etude.tasks.text_size import flops_to_train
 from etude.trained.checkpoint import previous
 from etude.trained.weights import averaged_checkpoints, final_checkpoints, final_weights, load_weights
-from etude.training.build import make_parts, training_module
+from etude.training.build import choose_matmul_of_run, make_parts, training_module
 from etude.training.divergence import Diverged, no_scores
 from etude.training.loggers import finish, record
 from etude.training.metrics_writers import ProgressFile
 from etude.training.module import TrainingModule
 from etude.training.optimizer import make_optimizer
-from etude.training.processes import broadcast_from_rank0
 from etude.training.schedule import check_schedule
 from etude.training.score import evaluate
 from etude.training.shared import make_loggers, record_shared, take_over_training
@@ -111,7 +108,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     flops = flops_to_train(config)
     made = environment(config)  # now, because the code on disk may change before the end
     begun_in = read_json(run.environment_file) or {}
-    made["matmul"] = _choose_matmul(config, shapes, begun_in.get("matmul"))
+    made["matmul"] = choose_matmul_of_run(config, shapes, begun_in.get("matmul"))
     if first:
         with replacing(run.tokenizer_file) as temporary:
             shutil.copyfile(store.tokenizer.model_file, temporary)
@@ -144,18 +141,6 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     finally:
         finish(loggers, exit_code=0 if done else 1)
     return result
-
-
-def _choose_matmul(config: dict[str, Any], shapes: EncoderDecoder, begun_with: str | None) -> str:
-    """Choose how matrices are multiplied, the same way in all processes."""
-    choose = partial(
-        choose_matmul,
-        config["trainer"]["matmul"],
-        shapes,
-        accelerator=config["trainer"]["accelerator"],
-        precision=config["precision"],
-    )
-    return choose(broadcast_from_rank0(choose(begun_with)))
 
 
 def _shorten(config: dict[str, Any]) -> dict[str, Any]:
