@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from etude.config.compose_cache import is_group
 from etude.errors import UserError
 from etude.paths import folders_of
-from etude.studies.study import arm_names, load_study
+from etude.studies.study import arm_names, is_arm, load_study
 
 GROUP = "experiment"
 
@@ -59,7 +59,7 @@ class StudySource(ConfigSource):
 
     def is_config(self, config_path: str) -> bool:
         """Return whether the path is a config: `experiment/<study>/<arm>`."""
-        return config_path.startswith(f"{GROUP}/") and self._name(config_path) in arm_names()
+        return config_path.startswith(f"{GROUP}/") and is_arm(self._name(config_path))
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         """List all `<study>/<arm>` under `experiment`, so that `experiment=glob(table3/*)` finds them."""

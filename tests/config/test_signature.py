@@ -52,13 +52,16 @@ def test_what_the_code_gives_is_not_left_to_the_config() -> None:
     assert "T_max" in signature("torch.optim.lr_scheduler.CosineAnnealingLR").for_config(partial=True).keywords
 
 
-def test_reading_the_signature_of_a_part_of_torch_does_not_import_torch() -> None:
+def test_reading_a_signature_imports_neither_torch_nor_lightning(tmp_path: Path) -> None:
+    source = "from lightning import Callback\nclass Mine(Callback): ...\nclass Yours(Mine): ..."
+    (tmp_path / "callbacks.py").write_text(source)
     program = (
         "import sys; from etude.config.signature import signature; signature('torch.optim.AdamW');"
-        "signature('torch.optim.lr_scheduler.OneCycleLR'); print('torch' in sys.modules)"
+        "signature('torch.optim.lr_scheduler.OneCycleLR'); print(signature('callbacks.Yours').keywords);"
+        "print('torch' in sys.modules, 'lightning' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "{}\nFalse False\n"
 
 
 @pytest.mark.parametrize(
@@ -85,6 +88,12 @@ def test_a_misspelt_key_of_a_foreign_part_is_refused_by_name(overrides: list[str
         ("class Base:\n    def __init__(self, a): ...\nclass part(Base): ...", ["a"], {"a"}),
         ("def other(a, b): ...\npart = other", ["a", "b"], {"a", "b"}),
         ("from collections import OrderedDict\nclass part(OrderedDict): ...", [], set()),
+        (
+            "from torch.optim import SGD\nclass part(SGD): ...",
+            [*signature("torch.optim.SGD").keywords],
+            {"params"},
+        ),
+        ("from typing import NamedTuple\nclass part(NamedTuple):\n    a: int\n    b: int = 1", ["a", "b"], {"a"}),
         (
             "import torch\nclass Logged: ...\nclass part(Logged, torch.optim.SGD): ...",
             [*signature("torch.optim.SGD").keywords],

@@ -26,7 +26,7 @@ from etude.config.resolvers import RESOLVERS
 from etude.config.rules import check_rules
 from etude.errors import UserError
 from etude.paths import folders_of
-from etude.studies.study import arm_names, load_study
+from etude.studies.study import arm_names, is_arm, load_study
 
 Compose = Callable[[Sequence[str]], DictConfig]
 """Composes overrides to a config with Hydra's own node."""
@@ -192,7 +192,7 @@ def _is_plain(override: Override) -> bool:
 
 def _spell_out(arm: str, typed: Sequence[Override]) -> list[Override]:
     """Replace `experiment=<arm>` by the overrides of that arm, before the others."""
-    if arm not in arm_names():
+    if not is_arm(arm):
         return [*typed]
     study, _, name = arm.partition("/")
     own = plain_overrides([f"study={study}", f"arm={name}", *load_study(study).arms[name]])

@@ -21,7 +21,7 @@ from etude.config.unknown import group_names, missing_option, unknown_group, unk
 from etude.errors import UserError, chain
 from etude.files import disk_mistake
 from etude.paths import folders_of
-from etude.studies.study import arm_names
+from etude.studies.study import is_arm
 from etude.yaml_file import not_yaml
 
 _LOCATING = re.compile(r"Error locating target '([^']+)'")
@@ -94,7 +94,7 @@ def missing_target(error: BaseException) -> str | None:
 
 def _no_override(error: OverrideParseException) -> UserError:
     """Make the error for an override that Hydra's grammar cannot parse: it lacks the key, or needs quotes."""
-    meant = "run" if Path(error.override).is_dir() else "experiment" if error.override in arm_names() else ""
+    meant = "run" if Path(error.override).is_dir() else "experiment" if is_arm(error.override) else ""
     if meant:
         return UserError(f"{error.override!r} is no override; did you mean {meant}={error.override}?")
     key, equals, value = error.override.partition("=")

@@ -23,6 +23,8 @@ _NAMES = {kind.__name__: kind for kind in (int, float, bool, str, list, dict, tu
     "Literal": Literal,
 }
 
+_Definition = ast.ClassDef | ast.FunctionDef
+
 
 @dataclass(frozen=True)
 class Signature:
@@ -86,8 +88,7 @@ def _signature(target: str) -> Signature:
         tree = ast.parse(file.read_bytes(), str(file))
     except SyntaxError as error:
         raise not_python(error) from error
-    found = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
-    reexported = _reexported_names(tree, module if file.name == "__init__.py" else module.rpartition(".")[0])
+    found, reexported = _names(tree, module, file)
     if name in reexported:
         return signature(reexported[name])
     ours = module.startswith("etude.")  # étude's classes inherit no constructor from other packages
@@ -125,6 +126,12 @@ def _source(module: str) -> Path | None:
     return Path(spec.origin) if spec and spec.origin and spec.has_location else None
 
 
+def _names(tree: ast.Module, module: str, file: Path) -> tuple[dict[str, _Definition], dict[str, str]]:
+    """Return the classes and functions that a module defines, and the full names of what it imports from others."""
+    found = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    return found, _reexported_names(tree, module if file.name == "__init__.py" else module.rpartition(".")[0])
+
+
 def _reexported_names(tree: ast.Module, package: str) -> dict[str, str]:
     """Return the names that a module imports from others, with their full paths."""
     names: dict[str, str] = {}
@@ -143,7 +150,7 @@ def _may_hold(tree: ast.Module, name: str) -> bool:
     return bool({name, "*", "__getattr__"} & (written | hidden))
 
 
-def _read(node: ast.ClassDef | ast.FunctionDef, module: dict[str, Any], reexported: dict[str, str]) -> Signature | None:
+def _read(node: _Definition, module: dict[str, _Definition], reexported: dict[str, str]) -> Signature | None:
     """Read the signature from the source; None if it cannot be determined from it."""
     if isinstance(node, ast.FunctionDef):
         return _from_arguments(node.args)
@@ -158,7 +165,28 @@ def _read(node: ast.ClassDef | ast.FunctionDef, module: dict[str, Any], reexport
             return _read(module[base.id], module, reexported)
         if isinstance(base, ast.Name) and reexported.get(base.id, "").startswith("etude."):
             return signature(reexported[base.id])
+        if isinstance(base, ast.Name) and base.id in reexported and len(node.bases) == 1:
+            return _read_foreign(reexported[base.id])
     return None if node.bases else Signature({})
+
+
+def _read_foreign(base: str) -> Signature | None:
+    """Read the constructor that a class inherits from one of another package; None if the source does not tell.
+
+    Importing the class to inspect it would import that package, which takes two seconds if it is Lightning.
+    """
+    module, _, name = base.rpartition(".")
+    file = _source(module)
+    if file is None or file.suffix != ".py":
+        return None
+    found, reexported = _names(ast.parse(file.read_bytes(), str(file)), module, file)
+    if name in reexported:
+        return _read_foreign(reexported[name])
+    node = found.get(name)
+    if not isinstance(node, ast.ClassDef) or node.keywords or node.decorator_list:  # a metaclass, a dataclass
+        return None
+    made_by_new = any(isinstance(child, ast.FunctionDef) and child.name == "__new__" for child in node.body)
+    return None if made_by_new else _read(node, found, reexported)
 
 
 def _fields(node: ast.ClassDef) -> ast.arguments | None:

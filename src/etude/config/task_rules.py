@@ -8,7 +8,7 @@ from typing import Any
 
 from etude.config.signature import signature
 from etude.errors import UserError
-from etude.studies.study import arm_names, load_study
+from etude.studies.study import is_arm, load_study
 
 _ENCODER_TASKS = {"MaskedLanguageModelling", "Classification"}
 _LANGUAGE_MODELS = {"LanguageModelling", "Agreement"}
@@ -49,7 +49,7 @@ def check_choices(config: Mapping[str, Any], typed: Sequence[str]) -> None:
     takes = signature(model["_target_"])
     arm = str(choices.get("experiment"))
     study, _, name = arm.partition("/")
-    for override in [*(load_study(study).arms[name] if arm in arm_names() else ()), *typed]:
+    for override in [*(load_study(study).arms[name] if is_arm(arm) else ()), *typed]:
         group = override.lstrip("+").partition("=")[0]
         first, _, part = group.partition("/")
         key = part.partition("/")[0]

@@ -32,9 +32,10 @@ class Source:
     def __init__(self, module: str, file: Path) -> None:
         self.module = module
         self._package = module if file.name == "__init__.py" else module.rpartition(".")[0]
-        tree = _StripNoOps().visit(ast.parse(file.read_bytes()))
+        strip = _StripNoOps()
+        tree = strip.visit(ast.parse(file.read_bytes()))
         self._imports: dict[str, set[str]] = {}
-        for node in ast.walk(tree):
+        for node in strip.imports:
             for name, full in self._read_import(node):
                 self._imports.setdefault(name, set()).add(full)
         self._bound: dict[str, list[ast.stmt]] = {}
@@ -78,13 +79,13 @@ class Source:
         for module in self._imports.get(first, ()):
             yield f"{module}{dot}{rest}"
 
-    def _read_import(self, node: ast.AST) -> Iterator[tuple[str, str]]:
+    def _read_import(self, node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
         """Yield each name that an import statement binds, with its full name."""
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.partition(".")[0]
                 yield (alias.asname, alias.name) if alias.asname else (top, top)
-        if isinstance(node, ast.ImportFrom):
+        else:
             above = self._package.split(".")[: -node.level + 1 or None] if node.level else []
             module = ".".join([*above, *([node.module] if node.module else [])])
             for alias in node.names:
@@ -92,7 +93,25 @@ class Source:
 
 
 class _StripNoOps(ast.NodeTransformer):
-    """Removes what has no effect on import: docstrings, `pass`, and blocks for type checking or `__main__`."""
+    """Removes what has no effect on import: docstrings, `pass`, and blocks for type checking or `__main__`.
+
+    Attributes:
+        imports: the import statements among what is left.
+    """
+
+    def __init__(self) -> None:
+        self.imports: list[ast.Import | ast.ImportFrom] = []
+
+    def visit(self, node: ast.AST) -> Any:
+        return node if isinstance(node, ast.expr) else super().visit(node)  # expressions contain no statements
+
+    def visit_Import(self, node: ast.Import) -> ast.Import:
+        self.imports.append(node)
+        return node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom:
+        self.imports.append(node)
+        return node
 
     def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         if ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING", "__name__ == '__main__'"):
@@ -130,16 +149,13 @@ def _names_bound(statement: ast.stmt) -> Iterator[str]:
 
 def _chains(node: ast.AST) -> Iterator[str]:
     """Yield every name that is read, with its attributes: `build.model` for `build.model(config)`."""
-    if isinstance(node, ast.Attribute | ast.Name):
-        parts: list[str] = []
-        inner: ast.AST = node
+    todo = [node]
+    while todo:
+        inner, attributes = todo.pop(), []
         while isinstance(inner, ast.Attribute):
-            parts.insert(0, inner.attr)
+            attributes.append(inner.attr)
             inner = inner.value
         if isinstance(inner, ast.Name):
-            yield ".".join([inner.id, *parts])
+            yield ".".join([inner.id, *reversed(attributes)])
         else:
-            yield from _chains(inner)
-        return
-    for child in ast.iter_child_nodes(node):
-        yield from _chains(child)
+            todo += ast.iter_child_nodes(inner)

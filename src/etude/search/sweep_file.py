@@ -16,7 +16,7 @@ from etude.paths import folders_of, note_on_missing, shipped
 from etude.runs.run_dir import RunDir
 from etude.search.distributions import draw, share
 from etude.search.tuning import grid, trials, tuned_study
-from etude.studies.study import arm_names, load_study, study_names
+from etude.studies.study import is_arm, load_study, study_names
 from etude.yaml_file import read_yaml
 
 logger = logging.getLogger(__name__)
@@ -223,7 +223,7 @@ def find_file(name: str) -> Path | None:
         return file
     if name in study_names():
         return None
-    if name in arm_names():
+    if is_arm(name):
         raise UserError(
             f"{name} is one arm of a study: `etude train experiment={name}` runs it, `etude plan experiment={name}` "
             "tells its cost"

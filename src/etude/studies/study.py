@@ -129,6 +129,14 @@ def arm_names() -> frozenset[str]:
     return _arm_names(tuple(folders_of("experiments")))
 
 
+def is_arm(name: str) -> bool:
+    """Return whether `name` is the `<study>/<arm>` of a valid study; no other study is read."""
+    study, _, arm = name.partition("/")
+    with suppress(UserError):
+        return arm in load_study(study).arms
+    return False
+
+
 @cache
 def _arm_names(folders: tuple[Path, ...]) -> frozenset[str]:
     """List the names of all arms, cached by the `folders` of experiments, which depend on the working directory."""

@@ -13,7 +13,7 @@ from etude.config.compose import compose
 from etude.config.resolve import as_written, resolve, resolve_valid
 from etude.errors import UserError, did_you_mean
 from etude.runs.run_dir import RunDir
-from etude.studies.study import arm_names, load_study, study_names
+from etude.studies.study import arm_names, is_arm, load_study, study_names
 from etude.yaml_file import read_yaml
 
 Config = dict[str, Any]
@@ -55,7 +55,7 @@ def _folders(config: DictConfig) -> list[Traversable]:
 
 
 def _override(word: str) -> str:
-    if word in arm_names():
+    if is_arm(word):
         return f"experiment={word}"
     if "=" in word or word.startswith("~"):
         return word
