@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from turns import HERE, Figures, Peer, rates_in_turns, seconds_in_turns
 
@@ -14,6 +15,8 @@ US = "étude"
 PAIRS = 50_000  # that are prepared
 SEEDS = 3  # of each arm that is reported on
 STEPS = 500  # of a round of training that is held against its bare steps; the fewer, the closer its rows of metrics
+SMALL_STEPS = 150  # the same at the size below
+SMALL = ["model.d_model=256", "model.d_ff=1024", "model.heads=4", "model.n_layers=3"]  # at which torch.nn trains here
 ETUDE = [sys.executable, "-m", "etude"]
 ABSENT = {"fairseq": "wants hydra-core < 1.1", "JoeyNMT": "wants protobuf < 3.21"}
 
@@ -74,10 +77,16 @@ def _training(precision: str, libraries: list[str], rounds: int, threads: int, *
 
 
 def pipeline(rounds: int, threads: int) -> list[Row]:
-    """What a run of étude's makes of the bare steps that it consists of, at pocket scale, with one thread."""
-    steps = {"steps": STEPS}
-    peers: dict[str, Peer] = {f"{US} train": ("pipeline:Whole", steps), "the bare step": ("pipeline:Bare", steps)}
-    return _rows("pipeline, pocket, one thread", "steps/s", rates_in_turns(peers, rounds, threads=1))
+    """What a run of étude's makes of its bare steps: at pocket scale with one thread, and larger."""
+    pocket, small = {"steps": STEPS}, {"steps": SMALL_STEPS, "overrides": SMALL}
+    return [
+        *_rows("pipeline, pocket, one thread", "steps/s", rates_in_turns(_whole_and_bare(pocket), rounds, threads=1)),
+        *_rows("pipeline, d_model 256", "steps/s", rates_in_turns(_whole_and_bare(small), rounds, threads)),
+    ]
+
+
+def _whole_and_bare(settings: dict[str, Any]) -> dict[str, Peer]:
+    return {f"{US} train": ("pipeline:Whole", settings), "the bare step": ("pipeline:Bare", settings)}
 
 
 def decoding(rounds: int, threads: int) -> list[Row]:
@@ -100,9 +109,8 @@ def starting(rounds: int, threads: int) -> list[Row]:
         if isinstance(prepared[US], str):
             return _rows("start to first step", "s", prepared)
         store = next(folder.glob("*/meta.json")).parent
-        sizes = ["model.d_model=256", "model.d_ff=1024", "model.heads=4", "model.n_layers=3"]
         first = "+callbacks.first._target_=peers.first_step.FirstStep"
-        train = [*ETUDE, "train", "trainer=cpu", *sizes, *places, first]
+        train = [*ETUDE, "train", "trainer=cpu", *SMALL, *places, first]
         commands = {
             US: [*train, "logger=none", "seed=1{round}"],
             f"{US}, logging to W&B": [*train, "seed=2{round}"],

@@ -11,13 +11,15 @@ import pytest
 import yaml
 from filelock import FileLock
 from lightning import Trainer
+from torch import Tensor
 
-from etude.data.batching import collate_micro_batch
+from etude.data.batching import Batch, collate_micro_batch
 from etude.launchers.job import train_command
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.training.build import training_data
 from etude.training.checkpoints import Checkpoints
+from etude.training.module import TrainingModule
 from etude.training.run import train
 
 from .conftest import Freeze, distance, in_processes, update, with_plain_descent
@@ -74,6 +76,20 @@ def test_two_processes_make_the_update_of_one(runs: Freeze, whole: RunDir) -> No
 
 
 @pytest.mark.slow
+def test_old_gradients_are_dropped_before_the_forward_pass_of_a_batch_and_kept_between_its_pieces(
+    runs: Freeze, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, step = [], TrainingModule.training_step
+
+    def watched(self: TrainingModule, batch: Batch, batch_idx: int) -> Tensor:
+        held.append(any(parameter.grad is not None for parameter in self.parameters()))
+        return step(self, batch, batch_idx)
+
+    monkeypatch.setattr(TrainingModule, "training_step", watched)
+    train(asked(runs, "dropped", 0.0, "micro_batches=2"))
+    assert held == [False, True] * STEPS
+
+
 def test_dropout_depends_on_the_micro_batch_not_on_who_computes_it(runs: Freeze, whole: RunDir) -> None:
     """Two processes draw what two micro batches of one process draw."""
     micro, two = asked(runs, "drawn", 0.4, "micro_batches=2"), asked(runs, "drawn-two", 0.4, "devices=2")

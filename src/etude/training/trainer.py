@@ -116,7 +116,7 @@ def fit(
             callbacks=[
                 records,
                 *callbacks,
-                KeepWeights(averaged),
+                *([KeepWeights(averaged)] if averaged else []),
                 checkpoints,
                 StopWhenAsked(checkpoints, val_every=budget["val_every"]),
             ],
