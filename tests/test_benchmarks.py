@@ -162,6 +162,7 @@ def test_a_part_is_measured_in_turns_and_kept_beside_those_measured_before(
 
     kept = tmp_path / "bench.json"
     monkeypatch.setattr(parts, "STEPS", 10)
+    monkeypatch.setattr(parts, "SMALL_STEPS", 2)
 
     def measure(only: str) -> str:
         monkeypatch.setattr(sys, "argv", ["bench.py", f"--only={only}", "--rounds=1", "--threads=1", f"--json={kept}"])
@@ -170,7 +171,7 @@ def test_a_part_is_measured_in_turns_and_kept_beside_those_measured_before(
 
     said = measure("pipeline,decoding")
     assert re.search(r"pipeline.*étude train +\d.*steps/s", said)
-    assert re.search(r"the bare step +[\d.]+ .*steps/s +\d\.\d\d \(", said)
+    assert len(re.findall(r"the bare step +[\d.]+ .*steps/s +\d\.\d\d \(", said)) == 2
     for peer in ("HF Marian generate", "CTranslate2, fp32", "CTranslate2, int8"):
         assert re.search(rf"{peer} +([\d.]+ .*sentences/s +\d+\.\d\d|not installed: \w+)", said)
     again = measure("starting")
