@@ -151,3 +151,11 @@ def test_what_the_code_gives_by_place_is_not_asked_of_the_config_of_a_dataclass_
     monkeypatch.syspath_prepend(tmp_path)
     told = signature(f"{module}.Part").for_config(partial=True)
     assert ({*told.keywords}, {*told.required}) == (left, needed)
+
+
+def test_a_base_that_is_not_python_is_named_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_base.py").write_text("class Base:\n    def __init__(self:\n")
+    (tmp_path / "on_broken.py").write_text("from broken_base import Base\nclass Part(Base): ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UserError, match=r"broken_base\.py, line 2: this is not Python"):
+        signature("on_broken.Part")

@@ -4,17 +4,17 @@ If the source is not enough, as for a class that inherits its constructor from a
 """
 
 import ast
-import importlib.util
+import importlib
 import inspect
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.machinery import PathFinder
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, Literal
 
+from etude.config.module_source import Definition, ModuleSource, find_source
 from etude.errors import UserError, did_you_mean
 from etude.paths import hidden_module
 
@@ -22,8 +22,6 @@ _NAMES = {kind.__name__: kind for kind in (int, float, bool, str, list, dict, tu
     "Any": object,
     "Literal": Literal,
 }
-
-_Definition = ast.ClassDef | ast.FunctionDef
 
 
 @dataclass(frozen=True)
@@ -77,26 +75,30 @@ def signature(target: str) -> Signature:
 
 def _signature(target: str) -> Signature:
     module, _, name = target.rpartition(".")
-    file = _source(module)
+    file = find_source(module)
     if file is None:
         raise UserError(
             f"_target_: {target} cannot be found: write package.module.Name of what is installed or lies in this folder"
         )
     if file.suffix != ".py":
         return _import_signature(module, name)
+    source = _parse(module, file)
+    if name in source.imported:
+        return signature(source.imported[name])
+    ours = module.startswith("etude.")  # étude's classes inherit no constructor from other packages
+    if name in source.defined:
+        return _read(source.defined[name], source) or (Signature({}) if ours else _import_signature(module, name))
+    if ours or not source.may_hold(name):
+        names = [*source.defined, *source.imported]
+        raise UserError(f"_target_: {target} names nothing in {module}; {did_you_mean(name, names)}")
+    return _import_signature(module, name)
+
+
+def _parse(module: str, file: Path) -> ModuleSource:
     try:
-        tree = ast.parse(file.read_bytes(), str(file))
+        return ModuleSource(module, file)
     except SyntaxError as error:
         raise not_python(error) from error
-    found, reexported = _names(tree, module, file)
-    if name in reexported:
-        return signature(reexported[name])
-    ours = module.startswith("etude.")  # étude's classes inherit no constructor from other packages
-    if name in found:
-        return _read(found[name], found, reexported) or (Signature({}) if ours else _import_signature(module, name))
-    if ours or not _may_hold(tree, name):
-        raise UserError(f"_target_: {target} names nothing in {module}; {did_you_mean(name, [*found, *reexported])}")
-    return _import_signature(module, name)
 
 
 def not_python(error: SyntaxError) -> UserError:
@@ -111,46 +113,7 @@ def not_imported(target: str, error: BaseException) -> UserError:
     return UserError(f"_target_: {target} cannot be imported: {where}: {error}; mend it, or install what it asks for")
 
 
-def _source(module: str) -> Path | None:
-    """Find the file of a module without importing the packages that contain it; None if there is none."""
-    first, *rest = module.split(".")
-    try:
-        spec = importlib.util.find_spec(first) if first else None
-        for depth in range(len(rest)):
-            places = spec and spec.submodule_search_locations
-            spec = PathFinder.find_spec(".".join([first, *rest[: depth + 1]]), places) if places else None
-    except KeyError:  # nested namespace packages (no __init__.py), whose import runs no code
-        spec = importlib.util.find_spec(module)
-    except (ImportError, ValueError):
-        spec = None
-    return Path(spec.origin) if spec and spec.origin and spec.has_location else None
-
-
-def _names(tree: ast.Module, module: str, file: Path) -> tuple[dict[str, _Definition], dict[str, str]]:
-    """Return the classes and functions that a module defines, and the full names of what it imports from others."""
-    found = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
-    return found, _reexported_names(tree, module if file.name == "__init__.py" else module.rpartition(".")[0])
-
-
-def _reexported_names(tree: ast.Module, package: str) -> dict[str, str]:
-    """Return the names that a module imports from others, with their full paths."""
-    names: dict[str, str] = {}
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom):
-            above = ".".join(package.split(".")[: package.count(".") + 2 - node.level]) if node.level else ""
-            origin = ".".join(filter(None, [above, node.module]))
-            names |= {alias.asname or alias.name: f"{origin}.{alias.name}" for alias in node.names}
-    return names
-
-
-def _may_hold(tree: ast.Module, name: str) -> bool:
-    """Return whether a module may have a name that it neither defines nor imports at the top level."""
-    written = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    hidden = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.alias)}
-    return bool({name, "*", "__getattr__"} & (written | hidden))
-
-
-def _read(node: _Definition, module: dict[str, _Definition], reexported: dict[str, str]) -> Signature | None:
+def _read(node: Definition, source: ModuleSource) -> Signature | None:
     """Read the signature from the source; None if it cannot be determined from it."""
     if isinstance(node, ast.FunctionDef):
         return _from_arguments(node.args)
@@ -161,12 +124,13 @@ def _read(node: _Definition, module: dict[str, _Definition], reexported: dict[st
         fields = _fields(node)
         return None if fields is None else _from_arguments(fields)
     for base in node.bases:  # an inherited __init__
-        if isinstance(base, ast.Name) and base.id in module and len(node.bases) == 1:
-            return _read(module[base.id], module, reexported)
-        if isinstance(base, ast.Name) and reexported.get(base.id, "").startswith("etude."):
-            return signature(reexported[base.id])
-        if isinstance(base, ast.Name) and base.id in reexported and len(node.bases) == 1:
-            return _read_foreign(reexported[base.id])
+        name = base.id if isinstance(base, ast.Name) else ""
+        if name in source.defined and len(node.bases) == 1:
+            return _read(source.defined[name], source)
+        if source.imported.get(name, "").startswith("etude."):
+            return signature(source.imported[name])
+        if name in source.imported and len(node.bases) == 1:
+            return _read_foreign(source.imported[name])
     return None if node.bases else Signature({})
 
 
@@ -176,17 +140,17 @@ def _read_foreign(base: str) -> Signature | None:
     Importing the class to inspect it would import that package, which takes two seconds if it is Lightning.
     """
     module, _, name = base.rpartition(".")
-    file = _source(module)
+    file = find_source(module)
     if file is None or file.suffix != ".py":
         return None
-    found, reexported = _names(ast.parse(file.read_bytes(), str(file)), module, file)
-    if name in reexported:
-        return _read_foreign(reexported[name])
-    node = found.get(name)
+    source = _parse(module, file)
+    if name in source.imported:
+        return _read_foreign(source.imported[name])
+    node = source.defined.get(name)
     if not isinstance(node, ast.ClassDef) or node.keywords or node.decorator_list:  # a metaclass, a dataclass
         return None
     made_by_new = any(isinstance(child, ast.FunctionDef) and child.name == "__new__" for child in node.body)
-    return None if made_by_new else _read(node, found, reexported)
+    return None if made_by_new else _read(node, source)
 
 
 def _fields(node: ast.ClassDef) -> ast.arguments | None:
