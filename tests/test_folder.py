@@ -18,7 +18,7 @@ from etude.errors import UserError
 from etude.launchers.remote import RemoteRun
 from etude.paths import CONFIG_DIR, find_file, folders_of, shipped
 from etude.runs.run_dir import RunDir
-from etude.studies import study
+from etude.studies import arm_names, study
 from etude.studies.axes import axes
 from etude.tasks import build
 
@@ -36,10 +36,10 @@ def folder(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     for module in [name for name in sys.modules if name.partition(".")[0] == "mine"]:
         monkeypatch.delitem(sys.modules, module)
-    for known in (study._arm_names, study._read, signature):
+    for known in (arm_names._arm_names, study._read, signature):
         known.cache_clear()
     yield tmp_path
-    for known in (study._arm_names, study._read, signature):
+    for known in (arm_names._arm_names, study._read, signature):
         known.cache_clear()
     os.environ.pop(CONFIG_DIR, None)
 

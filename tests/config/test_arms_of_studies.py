@@ -12,8 +12,9 @@ from etude.config.check import check
 from etude.config.compose import compose
 from etude.config.identity import resolve
 from etude.paths import shipped
+from etude.studies.arm_names import arm_names
 from etude.studies.measured import trained_names
-from etude.studies.study import arm_names, load_study, value_at
+from etude.studies.study import load_study, value_at
 from hydra_plugins.etude_studies import arm_config
 
 

@@ -5,8 +5,9 @@ import re
 import pytest
 
 from etude.errors import UserError
+from etude.studies.arm_names import arm_names
 from etude.studies.measured import is_measured, load_measured, outweighs, trained_names
-from etude.studies.study import arm_names, load_study, study_names
+from etude.studies.study import load_study, study_names
 
 ROW = "{paper: {complexity: n, sequential: n, path: n}, overrides: [], flops: FLOPS, operations: {n: 0}, path: {n: 1}}"
 SIZES = "sizes: {tiny: {n: [8, 4], d: [2], k: [3], r: [5, 3]}, large: {n: [64], d: [8], k: [3], r: [3]}}\nrepeats: 2\n"

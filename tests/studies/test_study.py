@@ -7,8 +7,9 @@ import yaml
 from etude.config.compose import compose
 from etude.errors import UserError
 from etude.search.sweep_file import find_file
+from etude.studies.arm_names import arm_names
 from etude.studies.criteria import Criteria
-from etude.studies.study import arm_names, load_study, study_names, value_at
+from etude.studies.study import load_study, study_names, value_at
 from etude.yaml_file import read_yaml
 
 STUDY = "baseline: base\narms:\n  base: []\n  A1: [model.heads=1]\n"

@@ -9,7 +9,8 @@ from importlib import import_module
 from etude.cli.arguments import option_names
 from etude.cli.hydra_app import run_task
 from etude.paths import folders_of
-from etude.studies.study import arm_names, study_names
+from etude.studies.arm_names import arm_names
+from etude.studies.study import study_names
 
 
 def complete(words: list[str], verbs: Collection[str]) -> None:

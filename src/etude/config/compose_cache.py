@@ -26,7 +26,8 @@ from etude.config.resolvers import RESOLVERS
 from etude.config.rules import check_rules
 from etude.errors import UserError
 from etude.paths import folders_of
-from etude.studies.study import arm_names, is_arm, load_study
+from etude.studies.arm_names import arm_names, is_arm
+from etude.studies.study import load_study
 
 Compose = Callable[[Sequence[str]], DictConfig]
 """Composes overrides to a config with Hydra's own node."""

@@ -21,7 +21,7 @@ from etude.config.unknown import group_names, missing_option, unknown_group, unk
 from etude.errors import UserError, chain
 from etude.files import disk_mistake
 from etude.paths import folders_of
-from etude.studies.study import is_arm
+from etude.studies.arm_names import is_arm
 from etude.yaml_file import not_yaml
 
 _LOCATING = re.compile(r"Error locating target '([^']+)'")

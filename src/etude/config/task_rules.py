@@ -8,7 +8,8 @@ from typing import Any
 
 from etude.config.signature import signature
 from etude.errors import UserError
-from etude.studies.study import is_arm, load_study
+from etude.studies.arm_names import is_arm
+from etude.studies.study import load_study
 
 _ENCODER_TASKS = {"MaskedLanguageModelling", "Classification"}
 _LANGUAGE_MODELS = {"LanguageModelling", "Agreement"}

@@ -16,7 +16,8 @@ from etude.paths import folders_of, note_on_missing, shipped
 from etude.runs.run_dir import RunDir
 from etude.search.distributions import draw, share
 from etude.search.tuning import grid, trials, tuned_study
-from etude.studies.study import is_arm, load_study, study_names
+from etude.studies.arm_names import is_arm
+from etude.studies.study import load_study, study_names
 from etude.yaml_file import read_yaml
 
 logger = logging.getLogger(__name__)

@@ -4,7 +4,6 @@ An arm is a list of Hydra overrides: only the ones that the arm is meant to test
 """
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -122,29 +121,6 @@ def load_study(name: str) -> Study:
 def metrics_of(study: str, task: str | None = None) -> dict[str, Metric]:
     """Return the metrics of a study; for runs outside a study, such as `single`, the default metrics of their task."""
     return load_study(study).metrics if study in study_names() else default_metrics(task)
-
-
-def arm_names() -> frozenset[str]:
-    """List `<study>/<arm>` for every arm of every valid study; studies with errors are skipped."""
-    return _arm_names(tuple(folders_of("experiments")))
-
-
-def is_arm(name: str) -> bool:
-    """Return whether `name` is the `<study>/<arm>` of a valid study; no other study is read."""
-    study, _, arm = name.partition("/")
-    with suppress(UserError):
-        return arm in load_study(study).arms
-    return False
-
-
-@cache
-def _arm_names(folders: tuple[Path, ...]) -> frozenset[str]:
-    """List the names of all arms, cached by the `folders` of experiments, which depend on the working directory."""
-    names: set[str] = set()
-    for study in study_names():
-        with suppress(UserError):
-            names.update(f"{study}/{arm}" for arm in load_study(study).arms)
-    return frozenset(names)
 
 
 @cache

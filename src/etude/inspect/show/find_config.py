@@ -13,7 +13,8 @@ from etude.config.compose import compose
 from etude.config.resolve import as_written, resolve, resolve_valid
 from etude.errors import UserError, did_you_mean
 from etude.runs.run_dir import RunDir
-from etude.studies.study import arm_names, is_arm, load_study, study_names
+from etude.studies.arm_names import arm_names, is_arm
+from etude.studies.study import load_study, study_names
 from etude.yaml_file import read_yaml
 
 Config = dict[str, Any]
