@@ -7,6 +7,7 @@ from pathlib import Path
 from etude.cli.arguments import parse
 from etude.errors import UserError
 from etude.files import write_or_print
+from etude.garbage import pause_garbage_collector
 from etude.report import Results
 from etude.report import results as find_results
 from etude.report.frame import as_csv, as_json, write_parquet
@@ -28,6 +29,7 @@ In Python: etude.report.results("table3").frame(), with pandas, or .rows
 """
 
 
+@pause_garbage_collector()
 def main(words: Sequence[str]) -> None:
     """Write the runs of a study as a frame, and report runs without a result with their state."""
     args = parse("results", f"{HELP}\nStudies: {', '.join(trained_names())}\n", words or ["--help"])

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from etude.cli.arguments import parse
 from etude.errors import UserError
+from etude.garbage import pause_garbage_collector
 from etude.runs.measurements import note_on_measurements
 from etude.runs.provenance import MARKS, notes_on_code
 from etude.runs.records import Run, read_rows, studies_in
@@ -57,6 +58,7 @@ class StudyRuns:
     notes: list[str]
 
 
+@pause_garbage_collector()
 def main(words: Sequence[str]) -> None:
     """Print the state of the runs of some studies, or of all."""
     args = parse("status", HELP, words)

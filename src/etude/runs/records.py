@@ -4,16 +4,15 @@
 of its runs in the same way. Reading composes no config, writes no file and does not contact the training process.
 """
 
-import gc
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError
+from etude.garbage import pause_garbage_collector
 from etude.runs.divergence import divergence
 from etude.runs.lock import is_locked
 from etude.runs.material import material
@@ -169,19 +168,7 @@ class NoRunError(ValueError):
     """The directory is not that of a run; the message says what it is instead."""
 
 
-@contextmanager
-def _pause_garbage_collector() -> Iterator[None]:
-    """Pause the garbage collector, which would scan thousands of rows repeatedly although none can be freed."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@_pause_garbage_collector()
+@pause_garbage_collector()
 def read_rows(folder: Path, arms: Collection[str] | None = None) -> tuple[list[Run], list[str]]:
     """Read every run in the folder of a study; also return a sentence for each run that could not be read.
 
