@@ -206,6 +206,13 @@ def test_a_finished_run_is_not_computed_again(trained, place):
 
 
 @pytest.mark.slow
+def test_a_finished_run_that_wandb_lacks_is_told_with_the_line_that_sends_it(trained, place):
+    done = etude("train", *SMALL, "logger.wandb.mode=online", cwd=place)
+    assert f"wandb sync {trained.relative_to(place)}/wandb" in done.stderr
+    assert "wandb sync" not in etude("train", *SMALL, cwd=place).stderr
+
+
+@pytest.mark.slow
 def test_evaluate_finds_what_the_run_found(trained, place):
     done = etude("evaluate", f"run={trained}", cwd=place)
     result = json.loads((trained / "result.json").read_text())

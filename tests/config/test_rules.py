@@ -40,11 +40,8 @@ from etude.errors import UserError
             ["+callbacks.finder._target_=lightning.pytorch.callbacks.LearningRateFinder"],
             "callbacks.finder would set the learning rate, which the schedule gives",
         ),
-        (
-            ["logger.wandb.project=team/etude"],
-            "logger.wandb.project=team/etude: .* has no '/' in its name; .*logger.wandb.entity=TEAM",
-        ),
-        (["logger.wandb.artifacts=[chekpoint]"], "logger.wandb.artifacts: no 'chekpoint'; did you mean checkpoint"),
+        (["logger.wandb.project=team/etude"], "logger.wandb.project=team/etude: W&B has no '/'"),
+        (["model.heads=-1"], "model.heads must be at least 1, not -1"),
         (["averaging.checkpoints=-1"], "averaging.checkpoints must be at least 0, not -1"),
         (["averaging.every=0"], "averaging.every must be at least 1, not 0"),
         (["model/position=rope", "model.position.base=0"], "model.position.base must be at least 1, not 0"),

@@ -71,9 +71,29 @@ def test_an_offline_run_leaves_the_environment_of_other_runs_alone(run: RunDir) 
     assert "WANDB_MODE" not in os.environ
 
 
-def test_whoever_has_switched_wandb_off_gets_no_logger(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_has_switched_wandb_off_gets_no_logger_and_is_told(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setenv("WANDB_MODE", "disabled")
     assert wandb(run, CONFIG, mode="online", project="etude", entity=None) == []
+    assert "WANDB_MODE=disabled switches W&B off" in caplog.text
+
+
+def test_where_the_environment_says_offline_it_is_told_how_to_send_the_run(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    finish(wandb(run, CONFIG, mode="online", project="etude", entity=None), exit_code=0)
+    assert f"(WANDB_MODE=offline); logging offline, `wandb sync {run.path}/wandb` sends it later" in caplog.text
+
+
+def test_a_setting_that_wandb_refuses_is_named_and_nothing_is_promised(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("WANDB_BASE_URL", "127.0.0.1:9")  # without http://
+    assert wandb(run, CONFIG, mode="online", project="etude", entity=None) == []
+    assert "W&B cannot be started (base_url: " in caplog.text
+    assert "sends it later" not in caplog.text
 
 
 def test_what_the_environment_tells_wandb_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:

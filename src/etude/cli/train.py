@@ -1,6 +1,7 @@
 """`etude train`: train and evaluate one model; with -m, launch many. Slow imports happen only when needed."""
 
 import os
+import shlex
 import sys
 import traceback
 from contextlib import suppress
@@ -31,7 +32,8 @@ def main(words: list[str]) -> None:
 
             result, frozen = add_missing_metrics(run, resolve(config)), run.config()
             finished = f"already finished, nothing to do; to compute it again, delete {_directories(run)}"
-            sys.stderr.write("\n".join([finished, *notes_on_code([(code_of(result, frozen), frozen)]), ""]))
+            notes = [*notes_on_code([(code_of(result, frozen), frozen)]), *_notes_on_wandb(run, config)]
+            sys.stderr.write("\n".join([finished, *notes, ""]))
             if "WANDB_SWEEP_ID" in os.environ:  # W&B's agent needs the result of a skipped run, too
                 from etude.training.loggers import publish
 
@@ -62,6 +64,16 @@ def _directories(run: "RunDir") -> str:
 
     others = [str(other.path) for other in siblings(run) if other.id == run.id and other.finished]
     return " and ".join(["its directory", *others])
+
+
+def _notes_on_wandb(run: "RunDir", config: "DictConfig") -> list[str]:
+    """If W&B is asked for and lacks the finished run, name the command that sends it."""
+    from etude.runs.wandb_id import is_kept_back
+    from etude.studies.study import value_at
+
+    if value_at(config, "logger.wandb.mode") != "online" or not is_kept_back(run):
+        return []
+    return [f"it was logged offline; this sends it: wandb sync {shlex.quote(str(run.path / 'wandb'))}"]
 
 
 def _train(run: "RunDir", config: "DictConfig") -> dict[str, Any]:

@@ -71,6 +71,8 @@ def _head_size(size: Any, name: str, *, _root_: DictConfig) -> Any:
     if size is not None:
         return size
     d_model, heads = _root_.model.d_model, _root_.model.heads
+    if isinstance(heads, int) and heads < 1:
+        raise UserError(f"model.heads must be at least 1, not {heads}")
     if not isinstance(d_model, int) or not isinstance(heads, int) or heads < 1:
         raise UserError(
             f"model.{name} is left open, and model.d_model={d_model} / model.heads={heads} does not give it"

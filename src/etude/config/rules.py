@@ -5,7 +5,7 @@ own, raise a ValueError in the constructor for values that it cannot use.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from math import inf
 from operator import le
@@ -14,6 +14,7 @@ from typing import Any
 from etude.config.signature import signature
 from etude.config.task_rules import check_task
 from etude.config.trainer_rules import check_trainer
+from etude.config.wandb_rules import check_wandb
 from etude.errors import UserError, did_you_mean
 from etude.studies.study import value_at
 
@@ -66,7 +67,7 @@ def check_rules(config: Config) -> None:
     for key in ("study", "arm"):
         if not _NAME.fullmatch(config[key]):
             raise UserError(f"{key}={config[key]} cannot name a folder; use letters, digits, '_', '-' and '.'")
-    _wandb_takes_it(config)
+    check_wandb(config)
     _schedule_gives_the_rate(config)
     _average_fits(config)
     _callbacks_find_what_they_need(config)
@@ -87,23 +88,6 @@ def _require(config: Config, keys: str, holds: Callable[[float], bool], requirem
             raise UserError(f"{key} must {requirement}, not {value}")
 
 
-def _wandb_takes_it(config: Config) -> None:
-    """Check the name of the W&B project, which W&B rejects only when the run begins, and the names of artifacts."""
-    project = value_at(config, "logger.wandb.project")
-    wrong = re.search(r"[/\\#?%:]", project) if isinstance(project, str) else None
-    if wrong:
-        raise UserError(
-            f"logger.wandb.project={project}: a project of W&B has no {wrong[0]!r} in its name; "
-            "a team's is told by logger.wandb.entity=TEAM logger.wandb.project=NAME"
-        )
-    known, artifacts = ("checkpoint", "hypotheses"), value_at(config, "logger.wandb.artifacts") or []
-    if not isinstance(artifacts, Sequence) or isinstance(artifacts, str):
-        raise UserError(f"logger.wandb.artifacts must be a list, such as [checkpoint], not {artifacts!r}")
-    for artifact in artifacts:
-        if artifact not in known:
-            raise UserError(f"logger.wandb.artifacts: no {artifact!r}; {did_you_mean(str(artifact), known)}")
-
-
 def _schedule_gives_the_rate(config: Config) -> None:
     """Check that only the schedule sets the learning rate, and no callback.
 
@@ -120,7 +104,8 @@ def _schedule_gives_the_rate(config: Config) -> None:
         if own is None:
             raise UserError(
                 f"{value_at(config, 'schedule._target_')} changes the optimizer's learning rate, and {target} is given "
-                "none: choose one that has a rate and say it, such as optimizer=adamw optimizer.lr=0.0005"
+                "none: choose one that has a rate and say it, such as optimizer=adamw optimizer.lr=0.0005; a schedule "
+                "that is called with a step instead has no _partial_ in its YAML"
             )
         return
     rate = signature(target).defaults.get("lr", 1) if target and own is None else own

@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 _TAGGED = ("scale", "budget", "model", "data")  # choices that become tags, to filter runs by
 _NAME, _TAG = 128, 64  # characters that W&B allows
+_KEPT = "nothing is sent to W&B (%s); logging offline, `wandb sync %s` sends it later"
 
 
 def record(loggers: Sequence[Logger], run: RunDir, result: dict[str, Any], checkpoints: Sequence[Path] = ()) -> None:
@@ -102,31 +103,41 @@ def wandb(
     def begin(online: bool) -> list[Logger]:
         started = _start_wandb(run, config, online=online, project=project, entity=entity, notes=notes, tags=tags)
         if started.disabled:
+            log.warning("WANDB_MODE=disabled switches W&B off: the run goes on without it")
             return []
         if not started.offline:
             log.info("W&B shows this run at %s", started.url)
+        elif online:
+            log.warning(_KEPT, "WANDB_MODE=offline", folder)
         return [WandbLogger(run, started, artifacts)]
 
+    folder, why = shlex.quote(str(run.path / "wandb")), ""
     if mode == "disabled" and not _of_an_agent():
         return []
     if mode == "online" or _of_an_agent():
         try:
             return begin(online=True)
         except Exception as error:
-            folder = shlex.quote(str(run.path / "wandb"))
-            message = "nothing is sent to W&B (%s); logging offline, `wandb sync %s` sends it later"
-            log.warning(message, _reason(error), folder)
+            why = _reason(error)
             end_service()  # it would keep the id in use
     try:
-        return begin(online=False)
+        loggers = begin(online=False)
     except Exception as error:
         log.warning("W&B cannot be started (%s); the run goes on without it", _reason(error))
         end_service()
         return []
+    if why:
+        log.warning(_KEPT, why, folder)
+    return loggers
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line of an error, without its full stop and without the JSON of a server's response."""
+    """Return the first line of an error, without its full stop and without the JSON of a server's response.
+
+    Where W&B refuses a setting, that is the setting and why.
+    """
+    if callable(errors := getattr(error, "errors", None)):  # a ValidationError of pydantic, which is slow to import
+        return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in errors())
     line = str(error).partition("\n")[0].partition(": {")[0]
     return line.rstrip(".") or type(error).__name__
 

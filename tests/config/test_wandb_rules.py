@@ -1,0 +1,34 @@
+"""What W&B would not take is refused before anything is trained."""
+
+import pytest
+
+from etude.config.compose import compose
+from etude.config.wandb_rules import check_wandb
+from etude.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("tags=pilot", r"logger\.wandb\.tags must be a list, such as \[pilot\], not 'pilot'"),
+        ("tags=[1]", r"logger\.wandb\.tags: 1 is no tag of W&B, which is a text of 1 to 64 characters"),
+        ("tags=['']", r"logger\.wandb\.tags: '' is no tag"),
+        (f"tags=[{'x' * 65}]", r"logger\.wandb\.tags: 'x+' is no tag"),
+        ("project=", r"logger\.wandb\.project=: the name of a project has 1 to 128 characters"),
+        (f"project={'x' * 129}", r"the name of a project has 1 to 128 characters"),
+        ("project=team/etude", r"W&B has no '/' in the name of one; .*logger\.wandb\.entity=TEAM"),
+        ("entity=team/etude", r"logger\.wandb\.entity=team/etude: W&B has no '/' in the name of one"),
+        ("artifacts=checkpoint", r"logger\.wandb\.artifacts must be a list, such as \[checkpoint\]"),
+        ("artifacts=[chekpoint]", r"logger\.wandb\.artifacts: no 'chekpoint'; did you mean checkpoint"),
+    ],
+)
+def test_what_wandb_would_refuse_is_one_sentence(override: str, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        check_wandb(compose([f"logger.wandb.{override}"]))
+
+
+@pytest.mark.parametrize(
+    "override", [f"tags=[pilot,{'x' * 64}]", f"project={'x' * 128}", "entity=team", "artifacts=[checkpoint]"]
+)
+def test_what_wandb_takes_is_taken(override: str) -> None:
+    check_wandb(compose([f"logger.wandb.{override}"]))
