@@ -170,10 +170,14 @@ def test_an_unknown_normalization_names_the_nearest() -> None:
         bpe(60, normalization="nmt_nkfc").train(TEXT)
 
 
-@pytest.mark.parametrize("content", [None, b"", b"not a model"])
-def test_a_file_that_is_no_model_is_an_error(tmp_path: Path, content: bytes | None) -> None:
+def test_a_model_that_is_missing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"tokenizer\.model is missing: prepare the data again"):
+        Tokenizer(tmp_path / "tokenizer.model")
+
+
+@pytest.mark.parametrize("content", [b"", b"not a model"])
+def test_a_file_that_is_no_model_is_an_error(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "tokenizer.model"
-    if content is not None:
-        file.write_bytes(content)
+    file.write_bytes(content)
     with pytest.raises(UserError, match=r"tokenizer\.model is not a tokenizer model"):
         Tokenizer(file)

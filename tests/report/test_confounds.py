@@ -125,6 +125,17 @@ def test_checkpoints_that_nobody_averages_make_no_difference(runs_dir: Path, mak
     assert footnotes(runs_dir) == {}
 
 
+def test_what_both_set_alike_is_not_told_where_only_one_makes_use_of_it(runs_dir: Path, make_run: Make) -> None:
+    """Validation counts in the identity of a run only beside callbacks."""
+    stop = {"stop": {"_target_": "lightning.pytorch.callbacks.EarlyStopping"}}
+    overriding(runs_dir, "callbacks=stop")
+    make_run("base", changed={"budget": {"val_every": 5}})
+    make_run("A1", changed={"budget": {"val_every": 5}, "callbacks": stop})
+    assert footnotes(runs_dir) == {}
+    make_run("A1", seed=2, changed={"budget": {"val_every": 6}, "callbacks": stop})
+    assert "budget.val_every 6 (baseline" in footnotes(runs_dir)["A1"]
+
+
 @pytest.mark.parametrize(
     ("study", "told"), [("table3", {"big": ["budget.max_steps"]}), ("axes", {}), ("modern", {}), ("multi30k", {})]
 )

@@ -113,3 +113,10 @@ def test_a_mistake_in_the_file_is_one_sentence(write, text, sentence):
         load_measured("mine")
     assert "\n" not in str(caught.value)
     assert "study.yaml" in str(caught.value) or "repeats" in sentence
+
+
+def test_a_study_that_cannot_be_read_hides_no_other(write):
+    write("title: a: b\n")
+    assert {"mine", "table3"} <= {*trained_names()}
+    with pytest.raises(UserError, match=r"mine/study\.yaml, line 1: this is not YAML"):
+        load_study("mine")

@@ -109,7 +109,7 @@ def test_a_sweep_that_is_taken_for_a_study_is_told_from_it(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", r"study\.yaml: there must be the keys"),
+        ("", r"study\.yaml: it must hold keys with their values; there are .*baseline"),
         ("baseline: base", r"study\.yaml: the key 'arms' is missing"),
         ("baseline: base\narmz: {}", r"study\.yaml: unknown key 'armz': did you mean arms"),
         ("baseline: base\narms: []", r"study\.yaml: arms must map"),

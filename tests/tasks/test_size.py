@@ -129,6 +129,32 @@ def test_a_model_that_fails_is_told_by_name_before_anything_is_trained():
         measure_size(config).training_flops(5, 3)
 
 
+class Experts(torch.nn.Module):
+    """A feed-forward network of one's own, whose matrices are no linear layers."""
+
+    def __init__(self, *, d_model: int, d_ff: int, broken: bool = False) -> None:
+        super().__init__()
+        self.inner = torch.nn.Parameter(torch.zeros(d_model, d_ff))
+        self.outer = torch.nn.Parameter(torch.zeros(d_ff, d_model))
+        self.broken = broken
+
+    def forward(self, x):
+        return (x @ self.inner).relu() @ (self.inner if self.broken else self.outer)
+
+
+def test_what_a_part_of_ones_own_multiplies_is_counted_though_it_is_no_linear_layer():
+    ours = measure_size(config_of())
+    theirs = measure_size(config_of(f"model.feedforward._target_={__name__}.Experts"))
+    for count in (lambda size: size.training_flops(11, 12), lambda size: size.decoding_flops(11, 12, 4)):
+        assert count(theirs) == count(ours)
+
+
+def test_a_part_of_ones_own_that_fails_is_told_with_its_file():
+    own = [f"model.feedforward._target_={__name__}.Experts", "+model.feedforward.broken=true"]
+    with pytest.raises(UserError, match=r"EncoderDecoder fails when .* in .*Experts \(.*test_size\.py, line \d+\)"):
+        measure_size(config_of(*own)).training_flops(5, 3)
+
+
 def test_the_class_of_a_model_is_refused_where_it_lacks_what_decoding_calls():
     config = config_of("model._target_=torch.nn.Identity")
     with pytest.raises(UserError, match=r"model: torch\.nn\.Identity has no start and no step"):

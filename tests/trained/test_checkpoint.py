@@ -16,6 +16,12 @@ def test_a_missing_checkpoint_names_the_way_out(tmp_path):
         read_checkpoint(tmp_path / "last.ckpt")
 
 
+def test_where_the_run_is_finished_the_way_out_is_to_delete_it(tmp_path):
+    (tmp_path / "result.json").write_text("{}")
+    with pytest.raises(UserError, match=rf"delete {tmp_path} and train again, or name"):
+        read_checkpoint(RunDir(tmp_path).checkpoint)
+
+
 @pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"PK\x03\x04 torn"])
 def test_a_torn_checkpoint_is_recognised(tmp_path, content):
     path = tmp_path / "last.ckpt"

@@ -149,6 +149,18 @@ def test_a_group_that_cannot_be_is_told_with_the_names_that_there_are(group, tol
         freeze_and_make()
 
 
+class Idle:
+    """It takes parameters, and is no optimizer."""
+
+    def __init__(self, parameters):
+        pass
+
+
+def test_what_is_no_optimizer_is_refused():
+    with pytest.raises(UserError, match=r"optimizer: .*Idle is no torch\.optim\.Optimizer"):
+        make_optimizer({"_target_": f"{__name__}.Idle", "_partial_": True}, [])
+
+
 def test_groups_make_another_run_and_no_groups_the_run_of_before():
     without, none = (resolve(compose(["optimizer=adamw", *typed])) for typed in (["~optimizer.groups"], []))
     assert material(without) == material(none)

@@ -1,5 +1,10 @@
 """Dropout as a function of (seed, step, piece)."""
 
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,3 +25,12 @@ def test_draws_depend_on_seed_step_and_piece_and_on_nothing_before(one, other):
     torch.rand(3)
     assert drawn(one) == first
     assert (drawn(other) == first) == (one == other)
+
+
+@pytest.mark.parametrize("draw", [random.random, np.random.random], ids=["Python", "NumPy"])
+def test_parts_that_draw_from_other_generators_are_replayed_too(draw: Callable[[], float]) -> None:
+    def drawn(step: int) -> float:
+        reseed(1, step, 0)
+        return draw()
+
+    assert drawn(7) == drawn(7) != drawn(8)

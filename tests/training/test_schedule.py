@@ -11,10 +11,11 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR
 
 from etude.config.compose import compose
 from etude.config.identity import resolve
+from etude.errors import UserError
 from etude.paths import shipped
 from etude.training.module import TrainingModule
 from etude.training.optimizer import adam
-from etude.training.schedule import Noam, as_scheduler
+from etude.training.schedule import Noam, as_scheduler, check_schedule
 
 
 def noam(d_model, warmup, max_steps, cooldown=0.0):
@@ -155,3 +156,26 @@ def test_what_follows_the_warmup_is_as_torchs_scheduler_has_it(name, torchs, fin
 def test_a_final_rate_that_is_no_share_is_refused(name):
     with pytest.raises(Exception, match=r"schedule.final must lie in \[0, 1\]"):
         configured(name, "schedule.final=2")
+
+
+class Mute:
+    """A schedule of one's own, without a rate."""
+
+
+class Forgetful:
+    """A schedule of one's own that returns nothing at its third step."""
+
+    def __call__(self, step: int) -> float | None:
+        return None if step == 3 else 0.1
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("Mute", r"schedule: .*Mute must be called with a step"),
+        ("Forgetful", r"schedule: the learning rate of step 3 is None, no number"),
+    ],
+)
+def test_a_schedule_that_gives_no_rate_is_refused_before_training(name, told):
+    with pytest.raises(UserError, match=told):
+        check_schedule({"schedule": {"_target_": f"{__name__}.{name}"}, "budget": {"max_steps": 5}})

@@ -117,6 +117,10 @@ class Tokenizer:
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
             self._processor.LoadFromSerializedProto(model_file.read_bytes())
+        except FileNotFoundError as error:
+            raise UserError(
+                f"{model_file} is missing: prepare the data again or, if it was a run's, delete the run and train again"
+            ) from error
         except (OSError, RuntimeError) as error:
             raise UserError(f"{model_file} is not a tokenizer model ({error}); prepare the data again") from error
 

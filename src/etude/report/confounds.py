@@ -26,7 +26,10 @@ def find_confounds(compared: Compared) -> dict[str, list[str]]:
                 seen.append(config)
                 pairs = _sources(_comparable_config(base.runs[0]), config).items()
                 differing |= {
-                    key: its for key, its in pairs if key.split(".")[0] in _ALWAYS_REPORTED or not _follows(key, meant)
+                    key: its
+                    for key, its in pairs
+                    if (key.split(".")[0] in _ALWAYS_REPORTED or not _follows(key, meant))
+                    and not _is_set_alike(key, base.runs[0], run)
                 }
             results = {key: (value_at(base.runs[0].result, key), value_at(run.result, key)) for key in measured}
             differing |= {key: (theirs, its) for key, (theirs, its) in results.items() if theirs != its}
@@ -35,6 +38,12 @@ def find_confounds(compared: Compared) -> dict[str, list[str]]:
             changes = (f"{key} {format_value(its)} (baseline: {format_value(theirs)})" for key, (theirs, its) in pairs)
             found.setdefault(f"Not an equal comparison: {', '.join(changes)}.", []).append(arm.arm)
     return found
+
+
+def _is_set_alike(key: str, run: Run, other: Run) -> bool:
+    """Whether two runs set a key to the same value, of which one makes no use: `budget.val_every` without callbacks."""
+    value = value_at(run.config, key)
+    return value is not None and value == value_at(other.config, key)
 
 
 def _comparable_config(run: Run) -> Config:

@@ -86,8 +86,11 @@ def trained_names() -> list[str]:
 
 
 def is_measured(name: str) -> bool:
-    """Whether there is a study of this name that has layers."""
-    content = read_yaml(find_study(name) / "study.yaml") if name in study_names() else None
+    """Whether there is a study of this name that has layers; False if its file cannot be read, as `load_study` says."""
+    try:
+        content = read_yaml(find_study(name) / "study.yaml") if name in study_names() else None
+    except UserError:
+        return False
     return isinstance(content, dict) and "layers" in content
 
 

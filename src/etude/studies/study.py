@@ -213,7 +213,7 @@ def check_keys(file: Path, content: Any, allowed: set[str]) -> None:
         UserError: it is not.
     """
     if not isinstance(content, dict):
-        raise UserError(f"{file}: there must be the keys {', '.join(sorted(allowed))}")
+        raise UserError(f"{file}: it must hold keys with their values; there are {', '.join(sorted(allowed))}")
     for key in content:
         if key not in allowed:
             raise UserError(f"{file}: unknown key {key!r}: {did_you_mean(str(key), allowed)}")

@@ -20,10 +20,13 @@ class CountedSize:
     Args:
         model: on the meta device, called with a source (1, S), its mask and a target (1, T).
         build: builds the same model with memory, for models whose `forward` reads values of its input.
+        blame: says which class of the user's an error comes from, as the end of a clause.
     """
 
-    def __init__(self, model: nn.Module, build: Callable[[], nn.Module]) -> None:
-        self.model, self.build = model.train(), build
+    def __init__(
+        self, model: nn.Module, build: Callable[[], nn.Module], blame: Callable[[BaseException], str] = lambda _: ""
+    ) -> None:
+        self.model, self.build, self.blame = model.train(), build, blame
         self._forward = cache(self._count_forward)
 
     @property
@@ -70,7 +73,7 @@ class CountedSize:
         except Exception as error:
             raise UserError(
                 f"model: {type(self.model).__name__} fails when it is called with a source (1, {source}), its mask and "
-                f"a target (1, {target}): {error}"
+                f"a target (1, {target}): {error}{self.blame(error)}"
             ) from error
 
 

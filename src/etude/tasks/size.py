@@ -15,6 +15,7 @@ from etude.model.attention import LocalAttention, MultiHeadAttention
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.model.position import Position
 from etude.model.transformer import TransformerDecoder, TransformerEncoder
+from etude.runs.code import blame
 from etude.tasks import build
 from etude.tasks.counted import CountedSize
 
@@ -125,7 +126,11 @@ def measure_size(config: Config) -> Size:
         UserError: a part refuses its sizes.
     """
     if not is_ours(config):
-        return CountedSize(build.shapes(config), lambda: build.model(config, config["tokenizer"]["vocab_size"]))
+        return CountedSize(
+            build.shapes(config),
+            lambda: build.model(config, config["tokenizer"]["vocab_size"]),
+            lambda error: blame(error, config),
+        )
     node, model = config["model"], build_shallow(config)
     stacks = cast(TransformerEncoder, model.encoder), cast(TransformerDecoder, model.decoder)
     encoder, decoder = (stack.layers[0] for stack in stacks)
@@ -152,8 +157,15 @@ def measure_size(config: Config) -> Size:
 
 
 def is_ours(config: Config) -> bool:
-    """Return whether the model is étude's Transformer, with its own encoder, decoder and softmax attention."""
+    """Return whether the formula holds: étude's Transformer, softmax attention, and no part of the user's own.
+
+    A part of étude multiplies each position once by each of its linear layers, and by nothing else; a part of the
+    user's own may use a layer twice, or a matrix of its own.
+    """
     node = config["model"]
+    parts = (part.get("_target_") for part in node.values() if isinstance(part, dict))
+    if not all(str(target or "etude.").startswith(("etude.", "torch.")) for target in parts):
+        return False
     targets = {
         node["_target_"],
         *((node.get(part) or {}).get("_target_") for part in ("encoder", "decoder", "attention")),

@@ -59,7 +59,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         again = " ".join(filter(None, ["etude train", typed, "runs_dir=again"]))
         raise UserError(f"the checkpoint of {run.path} was cleaned: `{again}` trains it once more")
     if not path.is_file():
-        raise UserError(f"there is no checkpoint at {path}: train the run first, or name the directory of another")
+        way_out = f"delete {run.path} and train again" if run.finished else "train the run first"
+        raise UserError(f"there is no checkpoint at {path}: {way_out}, or name the directory of another")
     way_out = "delete it, or where the run is finished its directory, and train again"
     not_whole = f"{path} is not a whole checkpoint of étude: {way_out}"
     if not is_whole_archive(path):

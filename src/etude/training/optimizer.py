@@ -21,11 +21,13 @@ def make_optimizer(config: Mapping[str, Any], parameters: Iterable[Named]) -> op
     """Make the optimizer of a config for named parameters, in the parameter groups of its `groups`, if any.
 
     Raises:
-        UserError: a group matches no parameter, or sets an option that the optimizer does not have.
+        UserError: it is no optimizer, a group matches no parameter, or sets an option that the optimizer does not have.
     """
     groups, named = config.get("groups") or [], list(parameters)
     node = {key: value for key, value in config.items() if key != "groups"}
     optimizer: optim.Optimizer = make(node, _group_parameters(named, groups) if groups else named)
+    if not isinstance(optimizer, optim.Optimizer):
+        raise UserError(f"optimizer: {node['_target_']} is no torch.optim.Optimizer: derive it from that class")
     for key in {key for group in groups for key in group} - {"match", *optimizer.defaults}:
         near = did_you_mean(key, optimizer.defaults)
         raise UserError(f"optimizer.groups: {type(optimizer).__name__} has no {key} for a group; {near}")

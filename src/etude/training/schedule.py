@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any
 
 import torch
@@ -175,6 +176,8 @@ def check_schedule(config: Mapping[str, Any]) -> None:
         try_out(schedule, None)
         return
     rate = make(schedule)
+    if not callable(rate):
+        raise UserError(f"schedule: {schedule['_target_']} must be called with a step, and give its learning rate")
     for step in range(1, config["budget"]["max_steps"] + 1):
         check_rate(rate(step), step)
 
@@ -183,8 +186,10 @@ def check_rate(rate: float, step: int) -> None:
     """Check the learning rate of an update.
 
     Raises:
-        UserError: it is below 0 or NaN.
+        UserError: it is no number, below 0 or NaN.
     """
+    if not isinstance(rate, Real):
+        raise UserError(f"schedule: the learning rate of step {step} is {rate!r}, no number: mend the schedule")
     if not rate >= 0:
         raise UserError(
             f"schedule: the learning rate of step {step} is {rate:.6g}, and none may be below 0: mend the schedule"
