@@ -40,6 +40,13 @@ def test_runs_that_share_a_training_are_told_with_the_keys_that_change_no_weight
     ]
 
 
+def test_arms_that_came_out_alike_are_named(run_dirs: dict[str, RunDir]) -> None:
+    jobs = [["experiment=mine/post", "seed=1"], ["experiment=mine/none", "seed=1"], ["experiment=mine/pre", "seed=1"]]
+    assert [*notes_on_shared(jobs, [*run_dirs.values()])] == [
+        "3 runs share 2 trainings, for the choice between mine/none and mine/post changes no weight"
+    ]
+
+
 def test_nothing_is_said_of_runs_that_share_nothing(run_dirs: dict[str, RunDir]) -> None:
     assert not [*notes_on_shared([["seed=1"], ["seed=2"]], [run_dirs["one"], run_dirs["old"]])]
 

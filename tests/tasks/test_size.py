@@ -155,6 +155,24 @@ def test_a_part_of_ones_own_that_fails_is_told_with_its_file():
         measure_size(config_of(*own)).training_flops(5, 3)
 
 
+class Late(torch.nn.Module):
+    """A feed-forward network of one's own that makes its matrix when it is called."""
+
+    def __init__(self, *, d_model: int, d_ff: int) -> None:
+        super().__init__()
+
+    def forward(self, x):
+        if not hasattr(self, "matrix"):
+            self.matrix = torch.nn.Parameter(torch.zeros(x.size(-1), x.size(-1), device=x.device))
+        return x @ self.matrix
+
+
+def test_a_parameter_that_is_made_too_late_is_refused():
+    config = config_of(f"model.feedforward._target_={__name__}.Late")
+    with pytest.raises(UserError, match=r"model\.encoder\.layers\.0\.feedforward\.matrix is made when .*: make it in"):
+        measure_size(config).training_flops(5, 3)
+
+
 def test_the_class_of_a_model_is_refused_where_it_lacks_what_decoding_calls():
     config = config_of("model._target_=torch.nn.Identity")
     with pytest.raises(UserError, match=r"model: torch\.nn\.Identity has no start and no step"):

@@ -65,9 +65,9 @@ def _explain_failures(node: Config, given: tuple[str, ...] = ()) -> Iterator[Non
             raise UserError(f"{cause} ({node['_target_']})") from error
         raise explain(error) or error from error
     except (TypeError, LookupError) as error:
-        if not node["_target_"].startswith("torch."):  # it may be a bug in the class
+        if not node["_target_"].startswith("torch.") and "abstract class" not in str(error):  # it may be a bug in it
             raise
-        raise UserError(f"{node['_target_']} cannot take its values: {error}") from error
+        raise UserError(f"{node['_target_']} cannot be made: {error}") from error
 
 
 def _bind(part: Callable[..., Any], target: str, *positional: Any) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from etude.runs.run_dir import RunDir
 from etude.studies.arms import override_key
 
+_MOST_ARMS = 4  # that are named
 Typed = Sequence[Sequence[str]]  # the overrides of some jobs
 
 
@@ -30,8 +31,11 @@ def _distinguishing_keys(jobs: Typed, owners: Sequence[str]) -> str:
     for job, owner in zip(jobs, owners, strict=True):
         groups.setdefault(owner, []).append(set(job))
     apart = [set().union(*group) - group[0].intersection(*group) for group in groups.values() if len(group) > 1]
-    keys = sorted({override_key(override) for words in apart for override in words})
-    return ", ".join(keys) or ("what was typed twice" if apart else "")
+    words = {override for group in apart for override in group}
+    arms = sorted(word.partition("=")[2] for word in words if override_key(word) == "experiment")
+    named = {"experiment": f"the choice between {' and '.join(arms)}"} if 1 < len(arms) <= _MOST_ARMS else {}
+    keys = sorted({override_key(word) for word in words})
+    return ", ".join(named.get(key, key) for key in keys) or ("what was typed twice" if apart else "")
 
 
 def _count(number: int, what: str) -> str:

@@ -62,19 +62,38 @@ class CountedSize:
         """Call `count` with the model on the meta device, or, if that fails, with the same model in memory.
 
         Raises:
-            UserError: the model fails in memory too.
+            UserError: the model fails in memory too, or makes parameters when it is called.
         """
         try:
-            return count(self.model)
+            return _count_once(count, self.model)
+        except UserError:
+            raise
         except Exception:  # for example, the model reads a value, which tensors on the meta device do not have
             model = self.build().train()
         try:
-            return count(model)
+            return _count_once(count, model)
+        except UserError:
+            raise
         except Exception as error:
             raise UserError(
                 f"model: {type(self.model).__name__} fails when it is called with a source (1, {source}), its mask and "
                 f"a target (1, {target}): {error}{self.blame(error)}"
             ) from error
+
+
+def _count_once(count: Callable[[nn.Module], Count], model: nn.Module) -> Count:
+    """Call `count` with the model, which must not make a parameter then: an optimizer would not know it.
+
+    Raises:
+        UserError: it does.
+    """
+    before = dict(model.named_parameters())
+    counted = count(model)
+    if late := [name for name in dict(model.named_parameters()) if name not in before]:
+        raise UserError(
+            f"model.{late[0]} is made when the model is called, too late for the optimizer: make it in the constructor"
+        )
+    return counted
 
 
 def _inputs(model: nn.Module, source: int, target: int) -> tuple[Tensor, Tensor, Tensor]:

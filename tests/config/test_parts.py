@@ -1,0 +1,33 @@
+"""A part that cannot be made is one sentence, with its class."""
+
+from abc import ABC, abstractmethod
+
+import pytest
+
+from etude.config.parts import make
+from etude.errors import UserError
+
+
+class Unfinished(ABC):
+    """A class of the user's that lacks a method."""
+
+    @abstractmethod
+    def pairs(self) -> None:
+        """What each corpus has."""
+
+
+class Mistaken:
+    """A class of the user's with a bug in it."""
+
+    def __init__(self) -> None:
+        len(3)  # type: ignore[arg-type]
+
+
+def test_a_class_that_lacks_a_method_is_told_with_the_method() -> None:
+    with pytest.raises(UserError, match=r"\.Unfinished cannot be made: .* abstract .*pairs"):
+        make({"_target_": f"{__name__}.Unfinished"})
+
+
+def test_a_bug_in_a_class_keeps_its_traceback() -> None:
+    with pytest.raises(TypeError, match="has no len"):
+        make({"_target_": f"{__name__}.Mistaken"})
