@@ -125,7 +125,7 @@ def test_a_model_that_looks_at_what_it_is_given_is_counted_with_numbers():
 
 def test_a_model_that_fails_is_told_by_name_before_anything_is_trained():
     config = config_of(f"model._target_={__name__}.Failing")
-    with pytest.raises(UserError, match=r"model: Failing fails when it is called with .*: what a pity"):
+    with pytest.raises(UserError, match=r"model: Failing fails in .*\.Failing \(.*, line \d+\) when .*: what a pity"):
         measure_size(config).training_flops(5, 3)
 
 
@@ -151,7 +151,7 @@ def test_what_a_part_of_ones_own_multiplies_is_counted_though_it_is_no_linear_la
 
 def test_a_part_of_ones_own_that_fails_is_told_with_its_file():
     own = [f"model.feedforward._target_={__name__}.Experts", "+model.feedforward.broken=true"]
-    with pytest.raises(UserError, match=r"EncoderDecoder fails when .* in .*Experts \(.*test_size\.py, line \d+\)"):
+    with pytest.raises(UserError, match=r"EncoderDecoder fails in .*Experts \(.*test_size\.py, line \d+\) when"):
         measure_size(config_of(*own)).training_flops(5, 3)
 
 

@@ -263,11 +263,11 @@ OWN = "from etude.model.feedforward import ReluFeedForward\nclass Own(ReluFeedFo
     [
         (
             "    def forward(self, x):\n        raise KeyError('x')",
-            r"etude: KeyError in (own\d)\.Own \(.*\1\.py, line 4\): 'x'",
+            r"etude: model: EncoderDecoder fails in (own\d)\.Own \(.*\1\.py, line 4\) when .*: KeyError: 'x'",
         ),
         (
             "    def forward(self, x): ...",
-            r"etude: AttributeError with (own\d)\.Own \(.*\1\.py\): 'NoneType' object .*",
+            r"etude: model: EncoderDecoder fails with (own\d)\.Own \(.*\1\.py\) when .*: AttributeError: 'NoneType' .*",
         ),
         (
             "    def __init__(self, **sizes):\n        super().__init__(sizes)",

@@ -20,7 +20,7 @@ class CountedSize:
     Args:
         model: on the meta device, called with a source (1, S), its mask and a target (1, T).
         build: builds the same model with memory, for models whose `forward` reads values of its input.
-        blame: says which class of the user's an error comes from, as the end of a clause.
+        blame: says which class of the user's an error comes from, such as " in mine.norm.Norm (mine/norm.py, line 9)".
     """
 
     def __init__(
@@ -76,8 +76,8 @@ class CountedSize:
             raise
         except Exception as error:
             raise UserError(
-                f"model: {type(self.model).__name__} fails when it is called with a source (1, {source}), its mask and "
-                f"a target (1, {target}): {error}{self.blame(error)}"
+                f"model: {type(self.model).__name__} fails{self.blame(error)} when it is called with a source "
+                f"(1, {source}), its mask and a target (1, {target}): {type(error).__name__}: {error}"
             ) from error
 
 
