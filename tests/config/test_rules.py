@@ -40,7 +40,7 @@ from etude.errors import UserError
             ["+callbacks.finder._target_=lightning.pytorch.callbacks.LearningRateFinder"],
             "callbacks.finder would set the learning rate, which the schedule gives",
         ),
-        (["logger.wandb.project=team/etude"], "logger.wandb.project=team/etude: W&B has no '/'"),
+        (["logger.wandb.project=team/etude"], "logger.wandb.project=team/etude: no project of W&B has '/' in its name"),
         (["model.heads=-1"], "model.heads must be at least 1, not -1"),
         (["averaging.checkpoints=-1"], "averaging.checkpoints must be at least 0, not -1"),
         (["averaging.every=0"], "averaging.every must be at least 1, not 0"),

@@ -73,7 +73,7 @@ def _head_size(size: Any, name: str, *, _root_: DictConfig) -> Any:
     d_model, heads = _root_.model.d_model, _root_.model.heads
     if isinstance(heads, int) and heads < 1:
         raise UserError(f"model.heads must be at least 1, not {heads}")
-    if not isinstance(d_model, int) or not isinstance(heads, int) or heads < 1:
+    if not isinstance(d_model, int) or not isinstance(heads, int):
         raise UserError(
             f"model.{name} is left open, and model.d_model={d_model} / model.heads={heads} does not give it"
         )

@@ -8,7 +8,7 @@ from etude.errors import UserError, did_you_mean
 from etude.studies.study import value_at
 
 _ARTIFACTS = ("checkpoint", "hypotheses")
-_PROJECT, _TAG = 128, 64  # characters that W&B allows
+MAX_NAME, MAX_TAG = 128, 64  # characters that W&B allows
 
 
 def check_wandb(config: Mapping[str, Any]) -> None:
@@ -19,8 +19,10 @@ def check_wandb(config: Mapping[str, Any]) -> None:
     """
     _check_place(value_at(config, "logger.wandb.project"), value_at(config, "logger.wandb.entity"))
     for tag in _list_at(config, "tags", "pilot"):
-        if not isinstance(tag, str) or not 0 < len(tag) <= _TAG:
-            raise UserError(f"logger.wandb.tags: {tag!r} is no tag of W&B, which is a text of 1 to {_TAG} characters")
+        if not isinstance(tag, str) or not 0 < len(tag) <= MAX_TAG:
+            raise UserError(
+                f"logger.wandb.tags: {tag!r} is no tag of W&B, which is a text of 1 to {MAX_TAG} characters"
+            )
     for artifact in _list_at(config, "artifacts", "checkpoint"):
         if artifact not in _ARTIFACTS:
             raise UserError(f"logger.wandb.artifacts: no {artifact!r}; {did_you_mean(str(artifact), _ARTIFACTS)}")
@@ -31,10 +33,10 @@ def _check_place(project: Any, entity: Any) -> None:
     way_out = "a team's is told by logger.wandb.entity=TEAM logger.wandb.project=NAME"
     for key, name in (("project", project), ("entity", entity)):
         if isinstance(name, str) and (wrong := re.search(r"[/\\#?%:]", name)):
-            raise UserError(f"logger.wandb.{key}={name}: W&B has no {wrong[0]!r} in the name of one; {way_out}")
-    if isinstance(project, str) and not 0 < len(project) <= _PROJECT:
+            raise UserError(f"logger.wandb.{key}={name}: no {key} of W&B has {wrong[0]!r} in its name; {way_out}")
+    if isinstance(project, str) and not 0 < len(project) <= MAX_NAME:
         raise UserError(
-            f"logger.wandb.project={project}: the name of a project has 1 to {_PROJECT} characters; "
+            f"logger.wandb.project={project}: the name of a project has 1 to {MAX_NAME} characters; "
             "leave it out, and the project is etude"
         )
 

@@ -27,6 +27,7 @@ class CountedSize:
         self, model: nn.Module, build: Callable[[], nn.Module], blame: Callable[[BaseException], str] = lambda _: ""
     ) -> None:
         self.model, self.build, self.blame = model.train(), build, blame
+        self._names = {name for name, _ in model.named_parameters()}  # those that an optimizer is given
         self._forward = cache(self._count_forward)
 
     @property
@@ -64,36 +65,24 @@ class CountedSize:
         Raises:
             UserError: the model fails in memory too, or makes parameters when it is called.
         """
+        model = self.model
         try:
-            return _count_once(count, self.model)
-        except UserError:
-            raise
+            counted = count(model)
         except Exception:  # for example, the model reads a value, which tensors on the meta device do not have
             model = self.build().train()
-        try:
-            return _count_once(count, model)
-        except UserError:
-            raise
-        except Exception as error:
+            try:
+                counted = count(model)
+            except Exception as error:
+                raise UserError(
+                    f"model: {type(model).__name__} fails{self.blame(error)} when it is called with a source "
+                    f"(1, {source}), its mask and a target (1, {target}): {type(error).__name__}: {error}"
+                ) from error
+        if late := [name for name, _ in model.named_parameters() if name not in self._names]:
             raise UserError(
-                f"model: {type(self.model).__name__} fails{self.blame(error)} when it is called with a source "
-                f"(1, {source}), its mask and a target (1, {target}): {type(error).__name__}: {error}"
-            ) from error
-
-
-def _count_once(count: Callable[[nn.Module], Count], model: nn.Module) -> Count:
-    """Call `count` with the model, which must not make a parameter then: an optimizer would not know it.
-
-    Raises:
-        UserError: it does.
-    """
-    before = dict(model.named_parameters())
-    counted = count(model)
-    if late := [name for name in dict(model.named_parameters()) if name not in before]:
-        raise UserError(
-            f"model.{late[0]} is made when the model is called, too late for the optimizer: make it in the constructor"
-        )
-    return counted
+                f"model.{late[0]} is made when the model is called, too late for the optimizer: "
+                "make it in the constructor"
+            )
+        return counted
 
 
 def _inputs(model: nn.Module, source: int, target: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lightning.pytorch.loggers import Logger
 
+from etude.config.wandb_rules import MAX_NAME, MAX_TAG
 from etude.runs.run_dir import RunDir
 from etude.runs.siblings import studies_of
 from etude.runs.typed import distinguishing_overrides
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TAGGED = ("scale", "budget", "model", "data")  # choices that become tags, to filter runs by
-_NAME, _TAG = 128, 64  # characters that W&B allows
 _KEPT = "nothing is sent to W&B (%s); logging offline, `wandb sync %s` sends it later"
 
 
@@ -161,7 +161,10 @@ def _start_wandb(run: RunDir, config: dict[str, Any], *, online: bool, tags: Seq
         name=_name(run, config, arm),
         group=study,
         job_type=arm,
-        tags=[*(f"{key}={value}"[:_TAG] for key, value in [*chosen, *(("study", one) for one in studies)]), *tags],
+        tags=[
+            *(f"{key}={value}"[:MAX_TAG] for key, value in [*chosen, *(("study", one) for one in studies)]),
+            *tags,
+        ],
         resume="allow",
         settings=Settings(
             x_transaction_log_flush_interval=1,
@@ -183,7 +186,7 @@ def _start_wandb(run: RunDir, config: dict[str, Any], *, online: bool, tags: Seq
 def _name(run: RunDir, config: Mapping[str, Any], arm: str) -> str:
     """Name a run by arm, seed and further overrides, which distinguish the trials of a search and single runs."""
     name = " ".join([f"{arm}-seed{config['seed']}", *distinguishing_overrides(run.overrides())])
-    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
+    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
 
 
 def _wandb_config(config: dict[str, Any], environment_file: Path, existing: Mapping[str, Any]) -> dict[str, Any]:
