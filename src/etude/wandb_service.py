@@ -1,8 +1,18 @@
-"""End the service process that W&B's client starts."""
+"""Start and end the service process behind W&B's client."""
 
+import os
 import time
 
 _MOMENT = 0.2  # seconds; answering an abandoned request takes the service less than one thousandth of that
+
+
+def use_own_service() -> None:
+    """Let W&B's client start a service of this process, instead of one whose address a parent process has left to it.
+
+    A notebook that logs to W&B leaves the address in its environment. Its service keeps the ids of runs in use whose
+    process was killed, and such a run could not continue its curve.
+    """
+    os.environ.pop("WANDB_SERVICE", None)
 
 
 def end_service() -> None:

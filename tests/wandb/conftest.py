@@ -62,6 +62,13 @@ class Server:
             time.sleep(0.05)
 
 
+@pytest.fixture(autouse=True)
+def service_ends_with_its_test() -> Iterator[None]:
+    """Also where there is no server: a later test's processes would use the service that is left."""
+    yield
+    wandb.teardown()
+
+
 @pytest.fixture
 def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """A stand-in, and the environment that leads to it; as a parameter, one that "remembers" runs, or can be "slow"."""

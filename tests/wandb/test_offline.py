@@ -1,6 +1,7 @@
 """What is kept on this machine, and what `wandb sync` makes of it."""
 
 import logging
+import os
 import re
 import shlex
 import subprocess
@@ -98,6 +99,9 @@ def test_what_a_server_answers_in_json_is_left_out_of_the_sentence(
 def test_a_killed_run_that_began_offline_and_goes_on_online_is_sent_whole(
     server: Any, run: RunDir, killed_after: Any, go_on: Any
 ) -> None:
+    """And if a notebook that uses W&B itself started it: its service would keep the id of what was killed in use."""
+    import_module("wandb").setup()
+    assert "WANDB_SERVICE" in os.environ  # which a process inherits
     killed_after(run, "offline", 12)
     go_on(run, "online", 9, 20)
     assert server.steps() == list(range(1, 21))

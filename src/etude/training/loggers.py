@@ -16,7 +16,7 @@ from etude.runs.siblings import studies_of
 from etude.runs.typed import distinguishing_overrides
 from etude.runs.wandb_id import own_id
 from etude.training.wandb_logger import OTHER_AXES, WandbLogger
-from etude.wandb_service import end_service
+from etude.wandb_service import end_service, use_own_service
 
 if TYPE_CHECKING:
     from wandb import Run
@@ -152,6 +152,7 @@ def _start_wandb(run: RunDir, config: dict[str, Any], *, online: bool, tags: Seq
 
     choices, studies = config.get("choices", {}), studies_of(run)
     study, arm = next(iter(studies.items()))
+    use_own_service()
     chosen = {group: choices[group] for group in _TAGGED if choices.get(group)}.items()
     started = init(
         mode=None if online else "offline",  # None: the environment variable WANDB_MODE applies
