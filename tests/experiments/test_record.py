@@ -32,6 +32,9 @@ def test_all_of_the_record_can_be_read_for_a_report() -> None:
 
 def test_the_results_name_the_rows_that_are_recorded() -> None:
     results = (shipped("experiments") / "table3" / "RESULTS.md").read_text(encoding="utf-8")
-    [(number, names)] = re.findall(r"Of seed 22 there are (\d+) rows so far \(([\w, \n]+)\)", results)
-    arms = {path.parent.name for path in RUNS if path.name.startswith("seed22-")}
-    assert (int(number), {*re.findall(r"\w+", names)}) == (len(arms), arms)
+    told = re.findall(r"Of seed (\d+) there are (\d+) rows so far \(([\w, \n]+)\)", results)
+    recorded: dict[str, set[str]] = {}
+    for path in RUNS:
+        recorded.setdefault(path.name[4:].partition("-")[0], set()).add(path.parent.name)
+    assert {seed: {*re.findall(r"\w+", names)} for seed, _, names in told} == recorded
+    assert all(int(number) == len(recorded[seed]) for seed, number, _ in told)
