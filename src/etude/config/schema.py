@@ -111,6 +111,7 @@ class Trainer:
     compile: bool | Literal["reduce-overhead"]
     deterministic: bool
     stop_when_diverged: bool
+    check_parts: bool
     gradient_clip_val: float | None
     limit_train_batches: int | None
     fast_dev_run: bool | int

@@ -23,7 +23,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 # Modules that no result depends on: they configure, launch, log, store and show.
 _WITHOUT_EFFECT = re.compile(
     r"etude\.(cli|config|errors|files|inspect|launchers|logs|paths|report|runs|search|studies|terminal|wandb_service"
-    r"|yaml_file|tasks\.(counted|size|text_size)|training\.(loggers|metrics_writers|stopping|wandb_logger))(\.|$)"
+    r"|yaml_file|tasks\.(claims|counted|size|text_size)|training\.(loggers|metrics_writers|rehearsal|stopping|wandb_logger))(\.|$)"
 )
 # Libraries are not followed: `environment.json` has their versions.
 _LIBRARIES = {"torch", "lightning", "hydra", "omegaconf", "sentencepiece", "sacrebleu", "sacremoses", "numpy", "wandb"}
@@ -45,7 +45,7 @@ def code_fingerprint(config: Mapping[str, Any]) -> str:
 def unread_of(config: Mapping[str, Any]) -> list[str]:
     """Return the user's classes and functions that a config names and whose source is not found here."""
     return [
-        target for target in _own_targets(config) if _UNKNOWN in (definition for _, definition in _definitions(target))
+        target for target in own_targets(config) if _UNKNOWN in (definition for _, definition in _definitions(target))
     ]
 
 
@@ -55,7 +55,7 @@ def blame(error: BaseException, config: Mapping[str, Any]) -> str:
     If it came from none of those that the config names, list all of them, as one may have returned a value that
     another part could not use. Empty if the config names no class or function of the user's.
     """
-    own = {target: _file(target.rpartition(".")[0]) for target in sorted(_own_targets(config))}
+    own = {target: _file(target.rpartition(".")[0]) for target in sorted(own_targets(config))}
     for frame, line in reversed([*walk_tb(error.__traceback__)]):
         name = frame.f_code.co_qualname.partition(".")[0]
         for target, file in own.items():
@@ -64,7 +64,8 @@ def blame(error: BaseException, config: Mapping[str, Any]) -> str:
     return f" with {', '.join(f'{target} ({file})' for target, file in own.items())}" if own else ""
 
 
-def _own_targets(config: Mapping[str, Any]) -> list[str]:
+def own_targets(config: Mapping[str, Any]) -> list[str]:
+    """Return the classes and functions that a config names and that are neither étude's nor a library's."""
     return [target for target in _targets_of(config) if _root(target) not in _LIBRARIES | {"etude"}]
 
 

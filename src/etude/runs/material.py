@@ -8,7 +8,7 @@ from typing import Any
 _OWN = "study arm stale runs_dir cache_dir logger choices data scale debug objective metrics"
 _FACTORS = "steps lr_factor pairs test_pairs"  # which act only through the numbers that they make
 _TRAINER = """accelerator devices strategy num_nodes micro_batches matmul compile deterministic stop_when_diverged
-    benchmark detect_anomaly
+    check_parts benchmark detect_anomaly
     inference_mode profiler log_every_n_steps enable_autolog_hparams model_registry"""
 _SECTIONS = {"budget": _FACTORS, "trainer": _TRAINER, "decoding": "batch_tokens"}
 IMMATERIAL = frozenset(_OWN.split()).union(f"{name}.{key}" for name, keys in _SECTIONS.items() for key in keys.split())

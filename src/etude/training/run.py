@@ -46,6 +46,7 @@ from etude.training.loggers import finish, record
 from etude.training.metrics_writers import ProgressFile
 from etude.training.module import TrainingModule
 from etude.training.optimizer import make_optimizer
+from etude.training.rehearsal import rehearse
 from etude.training.schedule import check_schedule
 from etude.training.score import evaluate
 from etude.training.shared import make_loggers, record_shared, take_over_training
@@ -106,6 +107,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     _same_text(run, store)
     build.check_budget(config, store)
     flops = flops_to_train(config)
+    rehearse(config, store.vocab_size)
     made = environment(config)  # now, because the code on disk may change before the end
     begun_in = read_json(run.environment_file) or {}
     made["matmul"] = choose_matmul_of_run(config, shapes, begun_in.get("matmul"))

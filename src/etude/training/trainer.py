@@ -36,7 +36,16 @@ from etude.training.stopping import StopWhenAsked
 log = logging.getLogger(__name__)
 
 _NOT_LIGHTNINGS = frozenset(
-    ["strategy", "micro_batches", "matmul", "compile", "stop_when_diverged", "limit_train_batches", "fast_dev_run"]
+    [
+        "strategy",
+        "micro_batches",
+        "matmul",
+        "compile",
+        "stop_when_diverged",
+        "check_parts",
+        "limit_train_batches",
+        "fast_dev_run",
+    ]
 )
 _STRATEGIES = {"ddp": DDPStrategy, "fsdp": FullySharded}
 

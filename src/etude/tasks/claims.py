@@ -1,0 +1,75 @@
+"""What every model that writes a target from left to right promises, checked on a small batch."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from etude.data.tokenizer import BOS, EOS, PAD, UNK
+
+_FIRST = 1 + max(PAD, BOS, EOS, UNK)  # the first token that is not a special one
+
+
+class BrokenClaim(AssertionError):  # noqa: N818
+    """A model does not do what it promises; the message says what."""
+
+
+@torch.no_grad()
+def check_left_to_right(model: Any, vocab_size: int, *, length: int = 9, tolerance: float = 1e-7) -> None:
+    """Check that later target tokens and padding have no influence, and that decoding by steps equals one forward pass.
+
+    Args:
+        model: in evaluation mode.
+        vocab_size: V; the tokens are drawn from it by PyTorch's generator.
+        length: S and T of the two sentences.
+        tolerance: the largest difference allowed, as a share of the largest logit.
+
+    Raises:
+        BrokenClaim: one of the three does not hold.
+    """
+    source, mask, target = random_pairs(model, vocab_size, length)
+    whole = model(source, mask, target)
+    allowed = tolerance * float(whole.abs().max())
+
+    def expect(logits: Tensor, expected: Tensor, claim: str) -> None:
+        if not (change := float((logits - expected).abs().max())) <= allowed:
+            raise BrokenClaim(f"{claim} (a logit changes by {change:.2g}, the largest is {allowed / tolerance:.2g})")
+
+    half, place = length // 2, torch.arange(length, device=source.device)
+    later = torch.where(place < half, target, _next(target, vocab_size))
+    claim = "a later token of the target changes what comes before it"
+    expect(model(source, mask, later)[:, :half], whole[:, :half], claim)
+    padded = torch.where(mask, source, _next(source, vocab_size))
+    expect(model(padded, mask, target), whole, "what stands in the padding changes the answer")
+    state = model.start(source, mask)
+    for column in range(length):
+        claim = "token by token, it answers otherwise than at once"
+        expect(model.step(target[:, column], state), whole[:, column], claim)
+
+
+@torch.no_grad()
+def is_deterministic(model: Any, vocab_size: int, length: int) -> bool:
+    """Return whether a model in evaluation mode gives the same finite logits twice."""
+    pairs = random_pairs(model, vocab_size, length)
+    once: Tensor = model(*pairs)
+    return bool(once.isfinite().all()) and torch.equal(once, model(*pairs))
+
+
+def random_pairs(model: Any, vocab_size: int, length: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw a source (2, S), the second sentence a third shorter, its mask, and a target (2, T); S = T = `length`."""
+    device = next((weight.device for weight in model.parameters()), torch.device("cpu"))
+    source, target = (torch.randint(_FIRST, vocab_size, (2, length), device=device) for _ in range(2))
+    mask = torch.arange(length, device=device) < torch.tensor([[length], [length - length // 3]], device=device)
+    return source, mask, target
+
+
+def add_noise(model: Any, amount: float) -> None:
+    """Add normal noise to all weights: biases of zero or closed gates would hide errors."""
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(amount * torch.randn_like(weight))
+
+
+def _next(tokens: Tensor, vocab_size: int) -> Tensor:
+    """Replace every token by the next one of the vocabulary, the last one by the first."""
+    return (tokens - _FIRST + 1) % (vocab_size - _FIRST) + _FIRST

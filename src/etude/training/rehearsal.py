@@ -1,0 +1,148 @@
+"""Try parts of the user's own on a small random batch before training: what fails after hours then fails at once."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import isfinite
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from etude.config.parts import make
+from etude.data.tokenizer import BOS, EOS, PAD
+from etude.decoding.beam import Hypothesis
+from etude.errors import UserError
+from etude.model.block import DecoderLayer, EncoderLayer
+from etude.runs.code import blame, own_targets
+from etude.tasks import build
+from etude.tasks.claims import BrokenClaim, add_noise, check_left_to_right, is_deterministic, random_pairs
+
+Config = dict[str, Any]
+
+_LENGTH = 9  # tokens of a sentence
+_NOISE = 0.05  # added to the weights
+_KEEP_SHAPE = ("attention", "cross_attention", "feedforward")  # parts of a layer
+_TOLERANCE = 1e-3  # in single precision; a share of the largest logit, or nats per token
+_WAY_OUT = "trainer.check_parts=false trains it all the same"
+
+
+def rehearse(config: Config, vocab_size: int) -> None:
+    """Try the user's own parts of the model, the search and the loss, if there are any.
+
+    The model must not look at later tokens or at padding, must decode step by step as at once, and the search must give
+    its translations the probability that the model gives them. The loss must be a sum over the real tokens.
+
+    Args:
+        config: of the run.
+        vocab_size: V.
+
+    Raises:
+        UserError: a part fails, or breaks one of these claims and `trainer.check_parts` is not false.
+    """
+    if not config["trainer"].get("check_parts", True):  # runs that were begun earlier lack the key
+        return
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        if own_targets({"loss": config["loss"]}):
+            _check_loss(make(config["loss"], PAD), config)
+        parts = {"model": config["model"], "decoding": config["decoding"]}
+        if "step" in build.task(config).methods and own_targets(parts):
+            _check_model(config, parts, vocab_size)
+
+
+def _check_model(config: Config, parts: Config, vocab_size: int) -> None:
+    model = build.model(config, vocab_size).to(build.device("auto")).eval()
+    add_noise(model, _NOISE)
+    length = min(_LENGTH, config["budget"]["max_tokens"])
+    with _explained("model", parts), _checked_shapes(model):
+        if not is_deterministic(model, vocab_size, length):  # it cannot be held to a claim about numbers
+            return
+        check_left_to_right(model, vocab_size, length=length, tolerance=_TOLERANCE)
+    if config["decoding"]:
+        with _explained("decoding", parts):
+            _check_search(model, make(config["decoding"]), *random_pairs(model, vocab_size, length)[:2])
+
+
+@torch.no_grad()
+def _check_search(model: Any, search: Any, source: Tensor, mask: Tensor) -> None:
+    """Check that a search reports the probabilities that the model gives, as it does if `reorder` keeps the right rows.
+
+    Raises:
+        BrokenClaim: it does not.
+    """
+    for row, found in enumerate(search(model, source, mask)):
+        best = found[0]
+        if not (isinstance(best, Hypothesis) and isfinite(best.log_probability)):
+            continue
+        tokens = torch.tensor([[BOS, *best.tokens, EOS]], device=source.device)
+        logits = model(source[[row]], mask[[row]], tokens[:, :-1])
+        expected = float(logits.log_softmax(-1).gather(2, tokens[:, 1:, None]).sum())
+        if not abs(best.log_probability - expected) <= _TOLERANCE * (1 + abs(expected)):
+            found_it = f"a translation has log-probability {best.log_probability:.3f} in the search"
+            raise BrokenClaim(
+                f"{found_it} and {expected:.3f} in one forward pass; `reorder` must keep the rows it is given"
+            )
+
+
+def _check_loss(loss: Any, config: Config) -> None:
+    """Check that a loss is a sum over tokens that leaves padding out.
+
+    Raises:
+        UserError: it is not, or it fails.
+    """
+    logits, targets = torch.randn(1, 4, 20), torch.randint(4, 20, (1, 4))
+    padded = F.pad(logits, (0, 0, 0, 8)), F.pad(targets, (0, 8), value=PAD)
+    with _explained("loss", {"loss": config["loss"]}):
+        once = float(loss(logits, targets))
+        for dim, size in ((0, "sentences"), (1, "tokens")):
+            twice = float(loss(*(one.repeat_interleave(2, dim) for one in (logits, targets))))
+            if twice < 1.5 * once:
+                raise BrokenClaim(
+                    f"{once:.3g} for some {size} and {twice:.3g} for twice as many; it must be a sum over tokens"
+                )
+        if float(loss(*padded)) > 1.5 * once:
+            raise BrokenClaim(
+                f"{once:.3g} without padding and {float(loss(*padded)):.3g} with it; leave out what is `pad`"
+            )
+
+
+@contextmanager
+def _checked_shapes(model: nn.Module) -> Iterator[None]:
+    """Check within the context that the parts of a layer keep the shape of what they are given.
+
+    Raises:
+        BrokenClaim: one does not; a residual connection would broadcast some shapes without an error.
+    """
+
+    def check(part: nn.Module, given: tuple[Any, ...], out: Tensor) -> None:
+        if out.shape != given[0].shape:
+            shapes = f"returns {tuple(out.shape)} for an input of {tuple(given[0].shape)}"
+            raise BrokenClaim(f"{type(part).__name__} {shapes}; it must keep the shape")
+
+    layers = [layer for layer in model.modules() if isinstance(layer, EncoderLayer | DecoderLayer)]
+    parts = [part for layer in layers for name, part in layer.named_children() if name in _KEEP_SHAPE]
+    hooks = [part.register_forward_hook(check) for part in parts]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@contextmanager
+def _explained(section: str, parts: Config) -> Iterator[None]:
+    """Turn what goes wrong in the context into one sentence that names the user's classes.
+
+    Raises:
+        UserError: anything went wrong.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except BrokenClaim as broken:
+        raise UserError(f"{section}{blame(broken, parts)}: {broken}; {_WAY_OUT}") from None
+    except Exception as error:
+        why = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise UserError(f"{section} fails on a small batch{blame(error, parts)}: {why}") from error

@@ -1,0 +1,194 @@
+"""What would fail after hours, or train to a score that means nothing, is refused before the first step."""
+
+from typing import Any
+
+import pytest
+import torch
+from tests.tasks.conftest import company, variations
+from torch import Tensor
+
+from etude.config.compose import compose
+from etude.config.identity import resolve
+from etude.decoding.beam import BeamSearch, Hypothesis
+from etude.errors import UserError
+from etude.model.attention import MultiHeadAttention
+from etude.model.cache import NO_CACHE, Cache, SelfAttentionCache
+from etude.model.feedforward import ReluFeedForward
+from etude.model.norm import LayerNorm
+from etude.model.position import Position
+from etude.training.loss import LabelSmoothing
+from etude.training.rehearsal import rehearse
+
+TINY = ["model.d_model=16", "model.d_ff=24", "model.heads=4", "model.n_layers=2", "model.vocabulary=null"]
+
+
+def rehearsed(*overrides: str) -> None:
+    rehearse(resolve(compose([*TINY, *overrides])), vocab_size=60)
+
+
+def own(place: str, part: type[Any]) -> str:
+    return f"{place}._target_={__name__}.{part.__qualname__}"
+
+
+class Same(MultiHeadAttention):
+    """Attention of one's own that is étude's."""
+
+
+class Ahead(MultiHeadAttention):
+    """Looks at every token, the later ones too."""
+
+    def _restrict_mask(self, mask: Tensor, queries: Tensor, keys: Tensor, start: int) -> Tensor:
+        return mask | True
+
+
+class Unpadded(MultiHeadAttention):
+    """Attends to the padding of the source."""
+
+    def _restrict_mask(self, mask: Tensor, queries: Tensor, keys: Tensor, start: int) -> Tensor:
+        return mask | True if self.is_cross else mask
+
+
+class Narrow(ReluFeedForward):
+    """Gives one number for each position, which a residual connection adds to all of its D."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x).mean(-1, keepdim=True)
+
+
+class Mixed(SelfAttentionCache):
+    """Keeps other rows than it is told to."""
+
+    def reorder(self, rows: Tensor) -> None:
+        if self._keys_values is not None:
+            self._keys_values = self._keys_values[0][rows.flip(0)], self._keys_values[1][rows.flip(0)]
+
+
+class Unsorted(MultiHeadAttention):
+    """Attention whose cache does not follow its hypotheses."""
+
+    def start(self) -> Any:
+        return super().start() if self.is_cross else Mixed()
+
+
+class Unsortable(MultiHeadAttention):
+    """Attention whose cache cannot be reordered."""
+
+    def start(self) -> Any:
+        cache = super().start()
+        cache.reorder = None  # type: ignore[method-assign, assignment]
+        return cache
+
+
+class Otherwise(MultiHeadAttention):
+    """Does something else when it is asked token by token."""
+
+    def forward(self, x: Tensor, context: Tensor, mask: Tensor, position: Position, cache: Cache = NO_CACHE) -> Tensor:
+        later = cache.length > 0
+        return super().forward(x, context, mask, position, cache) * (2 if later else 1)
+
+
+class Noisy(LayerNorm):
+    """A norm that draws numbers in evaluation, too; it cannot be held to any claim."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) + torch.randn_like(x)
+
+
+class Mean(LabelSmoothing):
+    """A loss divided by the number of tokens."""
+
+    def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
+        return super().__call__(logits, targets) / targets.numel()
+
+
+class OverSentences(LabelSmoothing):
+    """A loss divided by the number of sentences."""
+
+    def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
+        return super().__call__(logits, targets) / len(targets)
+
+
+class WithPadding:
+    """A loss that counts padding."""
+
+    def __init__(self, pad: int) -> None:
+        pass
+
+    def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
+        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
+
+
+class Torn(LabelSmoothing):
+    """A loss with a mistake in it."""
+
+    def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
+        raise RuntimeError("what a\npity")
+
+
+class Backwards(BeamSearch):
+    """A search that fails."""
+
+    def __call__(self, model: Any, source: Tensor, source_mask: Tensor) -> list[list[Hypothesis]]:
+        raise LookupError("nothing found")
+
+
+BROKEN = {
+    own(
+        "model.attention", Ahead
+    ): r"model with .*Ahead.*: a later token of the target changes what comes before it \(a",
+    own("model.attention", Unpadded): r"what stands in the padding changes the answer",
+    own("model.attention", Otherwise): r"token by token, it answers otherwise than at once",
+    own("model.attention", Unsorted): r"decoding.*: a translation has log-probability -\d+\.\d+ in the search and -",
+    own(
+        "model.feedforward", Narrow
+    ): r"Narrow returns \(2, 9, 1\) for an input of \(2, 9, 16\); it must keep the shape",
+    own(
+        "loss", Mean
+    ): r"loss.*Mean.*: \d\.\d+ for some sentences and \d\.\d+ for twice as many; it must be a sum over tok",
+    own("loss", OverSentences): r"for some sentences and .* for twice as many",
+    f"~loss.smoothing {own('loss', WithPadding)}": r"without padding and .* with it; leave out what is `pad`",
+}
+FAILING = {
+    own(
+        "model.attention", Unsortable
+    ): r"decoding fails on a small batch.*Unsortable \(.*\): TypeError: 'NoneType' object",
+    own("loss", Torn): r"loss fails on a small batch in .*Torn \(.*py, line \d+\): RuntimeError: what a pity",
+    own(
+        "decoding", Backwards
+    ): r"decoding fails on a small batch in .*Backwards \(.*, line \d+\): LookupError: nothing",
+}
+
+
+@pytest.mark.parametrize(("overrides", "told"), BROKEN.items())
+def test_what_breaks_a_claim_is_refused_with_the_way_out(overrides: str, told: str) -> None:
+    with pytest.raises(UserError, match=told) as refused:
+        rehearsed(*overrides.split())
+    assert str(refused.value).endswith("; trainer.check_parts=false trains it all the same")
+    rehearsed(*overrides.split(), "trainer.check_parts=false")
+
+
+@pytest.mark.parametrize(("overrides", "told"), FAILING.items())
+def test_what_fails_is_told_with_class_and_line(overrides: str, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        rehearsed(overrides)
+
+
+@pytest.mark.parametrize(
+    "overrides", [own("model.attention", Same), own("model.norm", Noisy), own("loss", LabelSmoothing)]
+)
+def test_what_keeps_the_claims_or_cannot_be_held_to_them_may_train(overrides: str) -> None:
+    rehearsed(overrides)
+
+
+@pytest.mark.parametrize("variation", variations())
+def test_every_variation_would_pass_if_it_were_the_users(variation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etude.training.rehearsal.own_targets", lambda parts: ["mine.Mine"])
+    rehearsed(*company(variation))
+
+
+def test_the_generators_are_left_as_they_were() -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(3)
+    torch.manual_seed(3)
+    rehearsed(own("model.attention", Same), own("loss", LabelSmoothing))
+    assert torch.equal(torch.rand(3), expected)
