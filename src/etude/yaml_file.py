@@ -47,4 +47,6 @@ def not_yaml(error: yaml.YAMLError, file: Path | str) -> UserError:
     mark = getattr(error, "problem_mark", None)
     line = f", line {mark.line + 1}" if mark else ""
     problem = getattr(error, "problem", None) or getattr(error, "reason", error)  # `reason`: invalid byte
+    if "mapping values are not allowed" in str(problem):
+        problem = f"{problem}; a text that contains a colon needs quotes"
     return UserError(f"{file}{line}: this is not YAML: {problem}")

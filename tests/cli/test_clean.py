@@ -113,6 +113,34 @@ def test_a_run_that_is_taken_up_between_the_look_and_the_deed_keeps_everything(m
     assert run.checkpoint.exists()
 
 
+def failed(run: RunDir) -> RunDir:
+    """As it is when its config names a file that is not there."""
+    run.metrics_file.unlink()
+    for file in checkpoints_of(run):
+        file.unlink()
+    run.log_file.write_text("04:42:27 learning 30 subwords\netude: there is no file train.de\n")
+    return run
+
+
+def test_a_run_that_failed_before_its_first_step_goes(make_run: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    run, waiting = failed(make_run("base", None)), failed(make_run("A1", None))
+    waiting.log_file.unlink()
+    clean(["--yes"])
+    assert "table3 runs that failed before their first step 1 " in " ".join(capsys.readouterr().out.split())
+    assert not run.path.exists()
+    assert waiting.config_file.exists()
+
+
+@pytest.mark.parametrize("kept", ["metrics.csv", "checkpoints/last.ckpt", "log.txt"])
+def test_a_failed_run_that_has_taken_a_step_or_is_begun_again_stays(kept: str, make_run: Make) -> None:
+    run = failed(make_run("base", None))
+    [found] = find_removable(Path("runs/table3"))
+    (run.path / kept).write_text("etude: stopped; the same command goes on from the last checkpoint\n")
+    assert [*find_removable(Path("runs/table3"))] == []
+    assert remove(found) == 0
+    assert run.config_file.exists()
+
+
 def test_runs_put_aside_go_if_they_were_unfinished_and_else_keep_their_results(make_run: Make) -> None:
     unfinished, finished = make_run("base", None, folder=".stale"), make_run("A1", folder=".stale")
     now = make_run("base", None)

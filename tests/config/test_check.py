@@ -66,6 +66,8 @@ MISTAKES = {
         ["max_steps=9"],
         r"max_steps is not a key of the config; did you mean budget.max_steps or schedule.max_steps\?",
     ),
+    "the end of a key of the logger, and of one of Hydra's": (["mode=x"], r"did you mean logger\.wandb\.mode\?"),
+    "the end of a launcher's key": (["retries=2"], r"did you mean hydra\.launcher\.retries\?"),
     "the end of two keys": (["heads=4"], r"heads is not a key of the config; did you mean model.heads\?"),
     "the end of a group": (["position=rope"], r"did you mean model/position\?"),
     "several values": (["seed=1,2"], r"seed=1,2 is several values.*`etude train -m seed=1,2` makes a run of each"),

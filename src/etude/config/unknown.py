@@ -19,6 +19,7 @@ from etude.studies.study import load_study, study_names
 _NOT_IN_DEFAULTS = re.compile(r"Could not (?:override|delete) '([^']+)'")
 _SEVERAL = re.compile(r"Ambiguous value for argument '(.+)'")
 _NOT_LOADED = re.compile(r"Could not load '([^']+)/([^/']+)'")
+_HYDRAS_OWN = re.compile(r"hydra\.(?!launcher\.|sweeper\.)")
 _TWICE = re.compile(r"Multiple values for ([\w/]+)\.")
 
 
@@ -141,7 +142,7 @@ def _find_longer_keys(name: str, config: object) -> list[str]:
     if "." in name or not isinstance(config, DictConfig):
         return []
     groups = [group for group in group_names() if group.endswith(f"/{name}")]
-    keys = [key for key in _keys(config) if key.endswith(f".{name}")]
+    keys = [key for key in _keys(config) if key.endswith(f".{name}") and not _HYDRAS_OWN.match(key)]
     least = min((key.count(".") for key in keys), default=0)
     return groups or [key for key in keys if key.count(".") == least]
 

@@ -1,6 +1,6 @@
 """Find and delete files of runs that are no longer needed: never a result, and nothing of an unfinished run.
 
-The exception are unfinished runs that `stale=rerun` has put aside.
+The exceptions are unfinished runs that `stale=rerun` has put aside, and runs that failed before their first step.
 """
 
 import shutil
@@ -13,6 +13,7 @@ from etude.errors import UserError
 from etude.files import write_text
 from etude.runs.lock import claim, is_locked
 from etude.runs.run_dir import RunDir
+from etude.runs.run_state import State, state_of_unfinished
 
 
 class Kind(StrEnum):
@@ -21,6 +22,10 @@ class Kind(StrEnum):
     CHECKPOINTS = "checkpoints of finished runs"
     HALF_WRITTEN = "files that killed processes had half written"
     PUT_ASIDE = "unfinished runs that stale=rerun has put aside"
+    FAILED = "runs that failed before their first step"
+
+
+_WHOLE = (Kind.PUT_ASIDE, Kind.FAILED)  # the run goes with its directory
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,8 @@ def find_removable(folder: Path) -> Iterator[Removable]:
             yield from _removable(run, Kind.HALF_WRITTEN, half)
         elif path.parent.name == ".stale" and not run.finished:
             yield from _removable(run, Kind.PUT_ASIDE, [path])
+        elif _failed_at_once(run):
+            yield from _removable(run, Kind.FAILED, [path])
 
 
 def remove(one: Removable) -> int:
@@ -55,7 +62,7 @@ def remove(one: Removable) -> int:
     if lock is None:
         return 0
     try:
-        if one.run.finished == (one.kind is Kind.PUT_ASIDE):
+        if one.run.finished == (one.kind in _WHOLE) or (one.kind is Kind.FAILED and not _failed_at_once(one.run)):
             return 0
         for path in one.paths:
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
@@ -64,6 +71,12 @@ def remove(one: Removable) -> int:
     finally:
         lock.close()
     return one.size
+
+
+def _failed_at_once(run: RunDir) -> bool:
+    """Return whether a run ended with an error before it had logged a step or written a checkpoint."""
+    begun = run.finished or run.metrics_file.exists() or any(run.checkpoint.parent.glob("*"))
+    return not begun and state_of_unfinished(run, held=False)[0] is State.FAILED
 
 
 def _removable(run: RunDir, kind: Kind, paths: Sequence[Path]) -> Iterator[Removable]:
