@@ -11,6 +11,8 @@ parts stay and are printed too, so that parts can be measured one at a time.
 import argparse
 import datetime
 import json
+import sys
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
@@ -94,7 +96,8 @@ def main() -> None:
     kept = json.loads(asked.json.read_text()) if asked.json and asked.json.exists() else {"rows": []}
     rows = [Row(**row) for row in kept["rows"]]
     about = machine(asked.threads)
-    for name in asked.only:
+    for number, name in enumerate(asked.only, start=1):
+        sys.stderr.write(f"{time.strftime('%H:%M:%S')} part {number} of {len(asked.only)}: {name}\n")
         new = PARTS[name](asked.rounds, asked.threads)
         rows = [*(row for row in rows if row.part not in {one.part for one in new}), *new]
         if asked.json:  # after each part, so that it stays whatever befalls the next

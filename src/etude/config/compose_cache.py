@@ -5,7 +5,8 @@ set values, so they share its composition. The seeds of an arm share everything 
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
@@ -42,6 +43,22 @@ class ValidConfig:
     config: dict[str, Any]
     written: dict[str, Any]
     typed: list[str]
+
+
+@contextmanager
+def naming(run: Sequence[str], runs: Sequence[Sequence[str]]) -> Iterator[None]:
+    """Begin the message of a user's mistake within the context with the overrides that only this run of `runs` has.
+
+    Raises:
+        UserError: a mistake of the user's.
+    """
+    try:
+        yield
+    except Exception as error:
+        sentence, own = explain(error), [word for word in run if not all(word in other for other in runs)]
+        if sentence is None or not own:
+            raise
+        raise UserError(f"{' '.join(own)}: {sentence}") from error
 
 
 class ConfigCache:
@@ -85,13 +102,8 @@ class ConfigCache:
         """
         resolved = []
         for run in runs:
-            try:
+            with naming(run, runs):
                 resolved.append(self.resolve(run))
-            except Exception as error:
-                sentence, own = explain(error), [word for word in run if not all(word in other for other in runs)]
-                if sentence is None or not own:
-                    raise
-                raise UserError(f"{' '.join(own)}: {sentence}") from error
         return resolved
 
     @staticmethod

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from omegaconf import DictConfig, OmegaConf
 
-from etude.config.compose_cache import Compose, ConfigCache
+from etude.config.compose_cache import Compose, ConfigCache, naming
 from etude.config.parts import make
 from etude.config.resolve import as_written, resolve, resolve_valid, typed_overrides
 from etude.files import write_text
@@ -82,11 +82,12 @@ class _Text(NamedTuple):
 def _identify_jobs(jobs: Iterable[Sequence[str]], compose: Compose) -> list[tuple[dict[str, Any], list[str], _Text]]:
     """Return the resolved config, overrides and text fingerprints of every job; each text is read only once."""
     texts: dict[str, _Text] = {}
-    runs = []
-    for job in ConfigCache(compose).resolve_all([*jobs]):
+    runs, jobs = [], [*jobs]
+    for overrides, job in zip(jobs, ConfigCache(compose).resolve_all(jobs), strict=True):
         data = json.dumps(job.config["data"], sort_keys=True)
         if data not in texts:
-            texts[data] = _Text(fingerprint(job.config), training_fingerprint(job.config))
+            with naming(overrides, jobs):
+                texts[data] = _Text(fingerprint(job.config), training_fingerprint(job.config))
         runs.append((job.config, job.typed, texts[data]))
     return runs
 

@@ -96,10 +96,10 @@ def _open(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
                 yield file
     except FileNotFoundError as error:
         folder = path.parent
-        near = (
-            did_you_mean(path.name, [p.name for p in folder.iterdir()]) if folder.is_dir() else f"nor a folder {folder}"
-        )
-        raise UserError(f"there is no file {path}; {near}") from error
+        if not folder.is_dir():
+            raise UserError(f"there is no file {path}, nor a folder {folder}") from error
+        files = [one.name for one in folder.iterdir() if one.is_file() and not one.name.startswith(".")]
+        raise UserError(f"there is no file {path}; {did_you_mean(path.name, files)}") from error
     except IsADirectoryError as error:
         raise UserError(f"{path} is a folder: name a file in it") from error
     except (OSError, EOFError, zlib.error) as error:
