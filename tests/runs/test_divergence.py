@@ -85,6 +85,8 @@ def test_the_weights_of_the_last_update_are_looked_at_though_no_loss_has_met_the
 
 
 def test_typed_again_it_is_not_computed_again_and_still_no_success(capsys: pytest.CaptureFixture[str]) -> None:
+    train("budget.lr_factor=1e30")
+    capsys.readouterr()
     status, run = train("budget.lr_factor=1e30")
     assert status == EXIT_STATUS
     assert "already finished" in capsys.readouterr().err
