@@ -207,6 +207,11 @@ def autocast(config: Config, model: nn.Module) -> AbstractContextManager[object]
     return precision.autocast(config["precision"], next(model.parameters()).device)
 
 
+def device_of_training(config: Config) -> torch.device:
+    """Return the device that a run will train on, the first one if there are several."""
+    return device("cpu" if config["trainer"]["accelerator"] == "cpu" else "auto")
+
+
 def device(name: str) -> torch.device:
     """Return the device of this name; "auto" is a GPU if there is one, else the CPU.
 

@@ -128,7 +128,7 @@ def measure_size(config: Config) -> Size:
     if not is_ours(config):
         return CountedSize(
             build.shapes(config),
-            lambda: build.model(config, config["tokenizer"]["vocab_size"]).to(build.device("auto")),
+            lambda: build.model(config, config["tokenizer"]["vocab_size"]).to(build.device_of_training(config)),
             lambda error: blame(error, config),
         )
     node, model = config["model"], build_shallow(config)

@@ -52,7 +52,7 @@ def rehearse(config: Config, vocab_size: int) -> None:
 
 
 def _check_model(config: Config, parts: Config, vocab_size: int) -> None:
-    model = build.model(config, vocab_size).to(build.device("auto")).eval()
+    model = build.model(config, vocab_size).to(build.device_of_training(config)).eval()
     add_noise(model, _NOISE)
     length = min(_LENGTH, config["budget"]["max_tokens"])
     with _explained("model", parts), _checked_shapes(model):

@@ -106,12 +106,12 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     store = build.token_store(config)
     _same_text(run, store)
     build.check_budget(config, store)
-    flops = flops_to_train(config)
-    rehearse(config, store.vocab_size)
+    flops = flops_to_train(config) if first else 0.0
     made = environment(config)  # now, because the code on disk may change before the end
     begun_in = read_json(run.environment_file) or {}
     made["matmul"] = choose_matmul_of_run(config, shapes, begun_in.get("matmul"))
     if first:
+        rehearse(config, store.vocab_size)
         with replacing(run.tokenizer_file) as temporary:
             shutil.copyfile(store.tokenizer.model_file, temporary)
         begun = run.checkpoint.exists() or previous(run.checkpoint).exists()
