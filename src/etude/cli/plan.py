@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from typing import Any
 
 from etude.cli import measured
@@ -34,8 +35,6 @@ baseline, and what is finished already. Nothing is trained or written.
 
 Run = tuple[str, ...]  # overrides
 
-_MIN_WIDTH = 110  # columns: a line that a narrow terminal wraps can be read, a number that rich cuts off cannot
-
 
 def main(words: Sequence[str]) -> None:
     """Plan a study, a sweep file, or the runs of some overrides."""
@@ -56,7 +55,7 @@ def main(words: Sequence[str]) -> None:
     from etude.inspect.plan.budgets import find_gaps, find_unchanged  # these import torch
     from etude.inspect.plan.device import load_device, measure_device
     from etude.inspect.plan.runs import plan_runs
-    from etude.inspect.plan.table import as_json, plan_notes, render_plan, render_proportions
+    from etude.inspect.plan.table import as_json, fit_plan, plan_notes, render_plan, render_proportions
 
     where = (
         measure_device(configs[bases[0]])
@@ -81,8 +80,7 @@ def main(words: Sequence[str]) -> None:
         )
         return
     out = console()
-    out.width = max(out.width, _MIN_WIDTH)
-    out.print(render_plan(ours, differs, paper, where))
+    left_out = fit_plan(out, partial(render_plan, ours, differs, paper, where))
     shown = [plans[base] for base in arms_of] if len(runs) > 1 else ours
     printed = {key: value for one in shown for key, value in _paper_of(one.config["study"]).proportions.items()}
     out.print(render_proportions([(one.name, one.proportions) for one in shown], printed))
@@ -90,7 +88,7 @@ def main(words: Sequence[str]) -> None:
     counted = {(one.config["choices"]["model/conventions"], one.config["choices"]["scale"]) for one in ours}
     if any(paper) and counted != {("t2t_2017", "full")}:
         lines.insert(0, "The paper's column is counted as model/conventions=t2t_2017 scale=full counts.")
-    for line in lines:
+    for line in [*lines, left_out] if left_out else lines:
         out.print(line)
 
 

@@ -6,6 +6,8 @@ from dataclasses import fields
 from typing import Any
 
 from rich import box
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -14,13 +16,22 @@ from etude.inspect.plan.device import Device
 from etude.inspect.plan.runs import PROPORTIONS, Proportions, RunPlan
 
 _SECTION = re.compile(r"^(model[./]|budget\.)")  # prefixes that a reader does not need
+_SHORTEST_DIFFERENCE = 14  # columns for what differs: heads=16, a name such as max_steps=12000 is folded
+_WIDEST = 10_000  # columns, in which any table fits
 _UNITS = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 
 def render_plan(
-    plans: Sequence[RunPlan], differences: Sequence[dict[str, Any]], paper: Sequence[float | None], device: Device
+    plans: Sequence[RunPlan],
+    differences: Sequence[dict[str, Any]],
+    paper: Sequence[float | None],
+    device: Device,
+    omitted: Sequence[str] = (),
 ) -> Table:
-    """Render a table with a row for each run; the footer sums the runs that are still to do."""
+    """Render a table with a row for each run; the footer sums the runs that are still to do.
+
+    `omitted` are keys of `OMISSIBLE`, whose columns are left out.
+    """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=len(plans) > 1, title=f"On {device.name}")
     to_do = [plan for plan in plans if not plan.done]
 
@@ -34,13 +45,32 @@ def render_plan(
     if any(number is not None for number in paper):
         add_numbers("paper\nM", ("" if number is None else f"{number:g}" for number in paper))
     for header, key, show, summed in _FIGURES:
+        if key in omitted:
+            continue
         total = show(_sum(to_do, key)) if summed else ""
         add_numbers(header, (show(getattr(plan, key)) for plan in plans), total)
     table.add_column("state", no_wrap=True)
-    table.add_column("what differs", overflow="fold")
+    table.add_column("what differs", overflow="fold", min_width=_SHORTEST_DIFFERENCE)
     for row, plan, difference in zip(zip(*columns, strict=True), plans, differences, strict=True):
         table.add_row(*row, plan.state, Text(_format_difference(difference)))
     return table
+
+
+def fit_plan(out: Console, render: Callable[[Sequence[str]], Table]) -> str:
+    """Print the table that `render` makes of the columns to omit, without as many of them as do not fit the terminal.
+
+    Returns:
+        A sentence that names what was left out; empty if nothing was.
+    """
+    for count in range(len(OMISSIBLE) + 1):
+        table = render([*OMISSIBLE][:count])
+        needed = Measurement.get(out, out.options.update(width=_WIDEST), table).minimum
+        if needed <= out.width:
+            break
+    out.width = max(out.width, needed)  # a line that a narrow terminal wraps can be read, a number cut off cannot
+    out.print(table)
+    left_out = [*OMISSIBLE.values()][:count]
+    return f"Left out, for want of room in this terminal: {', '.join(left_out)}." if left_out else ""
 
 
 def _sum(plans: Sequence[RunPlan], key: str) -> float:
@@ -191,3 +221,11 @@ _FIGURES: tuple[tuple[str, str, Callable[[Any], str], bool], ...] = (
     ("US$", "us_dollars", format_price, True),
 )
 """Columns: the header, the attribute of a plan, how it is formatted, and whether the footer sums the runs to do."""
+
+OMISSIBLE = {
+    "target_tokens": "tokens",
+    "decoding_flops": "FLOP to decode",
+    "flops_per_step": "FLOP a step",
+    "training_flops": "FLOP to train",
+}
+"""Columns that a narrow terminal goes without, the first before the others, and what they count."""
