@@ -1,10 +1,14 @@
 """The console for commands that print tables, and the formats of values in them."""
 
 import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
 
+_WIDEST = 10_000  # columns, in which any table fits
 PIPE_WIDTH = 120  # columns, if the output is no terminal and COLUMNS is not set
 
 
@@ -20,6 +24,36 @@ def console(**options: Any) -> Console:
     if not made.is_terminal and "width" not in options and "COLUMNS" not in os.environ:
         made.width = PIPE_WIDTH
     return made
+
+
+def fit_table(
+    out: Console, render: Callable[[Sequence[str]], Table], omissible: Sequence[str]
+) -> tuple[Table, Sequence[str]]:
+    """Render a table without as many of its columns as do not fit the console.
+
+    Args:
+        out: where it will be printed.
+        render: makes the table without some of the columns `omissible`.
+        omissible: the columns that can be left out, the first before the others.
+
+    Returns:
+        The table, and what was left out.
+    """
+    for count in range(len(omissible) + 1):
+        table = render(omissible[:count])
+        if needed_width(out, table) <= out.width:
+            break
+    return table, omissible[:count]
+
+
+def needed_width(out: Console, table: Table) -> int:
+    """Return the fewest columns of a terminal in which no cell of the table is cut off."""
+    wide = out.options.update(width=_WIDEST)
+    for column in table.columns:
+        if column.no_wrap:  # rich's minimum is the longest word
+            cells = [column.header, *column.cells, column.footer]
+            column.min_width = max(Measurement.get(out, wide, cell).maximum for cell in cells)
+    return Measurement.get(out, wide, table).minimum
 
 
 def format_value(value: Any) -> str:

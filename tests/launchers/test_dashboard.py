@@ -19,8 +19,8 @@ Make = Callable[..., RunDir]
 RESULT = {"steps": 100, "parameters": 526_000, "test": {"perplexity": 3.214, "bleu": 45.61}, "finished": True}
 
 
-def terminal(height: int = 50) -> Console:
-    return Console(file=io.StringIO(), force_terminal=True, width=110, height=height, color_system=None)
+def terminal(height: int = 50, width: int = 110) -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=width, height=height, color_system=None)
 
 
 def drawn(jobs: list[Job], room: int = 50) -> list[str]:
@@ -79,6 +79,25 @@ def test_where_rows_do_not_fit_the_running_and_the_failed_are_shown(make_run: Ma
     jobs = [Job(make_run(f"A{i}")) for i in range(10)]
     jobs[4].state, jobs[8].state = State.RUNNING, State.FAILED
     assert [line.split()[0] for line in drawn(jobs, room=3)[1:4]] == ["table3/A0", "table3/A4", "table3/A8"]
+
+
+@pytest.mark.parametrize(
+    ("width", "told"), [(110, "2.500 4,321 1:01:15"), (80, "2.500 1:01:15"), (68, "10,500/12,000 1:01:15")]
+)
+def test_a_narrow_terminal_cuts_no_figure_off(make_run: Make, width: int, told: str) -> None:
+    jobs = [running(make_run("A2")), Job(make_run("base"))]
+    progress = {"state": "evaluating", "step": 10_500, "max_steps": 12_000, "loss": 2.5, "tokens_per_second": 4321.0}
+    write_json(jobs[0].run_dir.progress_file, progress | {"seconds_left": 3675})
+    jobs[1].run_dir.write_result(RESULT)
+    jobs[1].state = State.FINISHED
+    console = terminal(width=width)
+    with dashboard(jobs, console):
+        pass
+    assert isinstance(console.file, io.StringIO)
+    lines = [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
+    assert any(line.endswith(told) for line in lines)
+    assert any(line.startswith("table3/base seed 1 finished 100 3.21 45.6") for line in lines)
+    assert not any("…" in line for line in lines)
 
 
 def test_a_failure_is_told_above_the_live_table_at_once(make_run: Make) -> None:

@@ -16,7 +16,7 @@ from etude.errors import UserError
 from etude.search.sweep_file import planned_runs
 from etude.studies.measured import is_measured
 from etude.studies.study import Paper, load_study, study_names
-from etude.terminal import console
+from etude.terminal import console, fit_table, needed_width
 
 HELP = """usage: etude plan [FILE|STUDY] [key=value ...] [device=NAME] [--measure] [--tolerance SHARE] [--json]
 
@@ -55,7 +55,7 @@ def main(words: Sequence[str]) -> None:
     from etude.inspect.plan.budgets import find_gaps, find_unchanged  # these import torch
     from etude.inspect.plan.device import load_device, measure_device
     from etude.inspect.plan.runs import plan_runs
-    from etude.inspect.plan.table import as_json, fit_plan, plan_notes, render_plan, render_proportions
+    from etude.inspect.plan.table import OMISSIBLE, as_json, plan_notes, render_plan, render_proportions
 
     where = (
         measure_device(configs[bases[0]])
@@ -80,7 +80,9 @@ def main(words: Sequence[str]) -> None:
         )
         return
     out = console()
-    left_out = fit_plan(out, partial(render_plan, ours, differs, paper, where))
+    table, left_out = fit_table(out, partial(render_plan, ours, differs, paper, where), [*OMISSIBLE])
+    out.width = max(out.width, needed_width(out, table))  # a line that is wrapped can be read, a number cut off cannot
+    out.print(table)
     shown = [plans[base] for base in arms_of] if len(runs) > 1 else ours
     printed = {key: value for one in shown for key, value in _paper_of(one.config["study"]).proportions.items()}
     out.print(render_proportions([(one.name, one.proportions) for one in shown], printed))
@@ -88,7 +90,9 @@ def main(words: Sequence[str]) -> None:
     counted = {(one.config["choices"]["model/conventions"], one.config["choices"]["scale"]) for one in ours}
     if any(paper) and counted != {("t2t_2017", "full")}:
         lines.insert(0, "The paper's column is counted as model/conventions=t2t_2017 scale=full counts.")
-    for line in [*lines, left_out] if left_out else lines:
+    if left_out:
+        lines.append(f"Left out, for want of room in this terminal: {', '.join(OMISSIBLE[key] for key in left_out)}.")
+    for line in lines:
         out.print(line)
 
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from rich.console import Console
 from rich.live import Live
@@ -14,7 +15,7 @@ from etude.runs.lock import is_locked, is_training_locked
 from etude.runs.run_state import DONE, State
 from etude.studies.study import value_at
 from etude.terminal import console as make_console
-from etude.terminal import format_duration, format_number
+from etude.terminal import fit_table, format_duration, format_number
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +31,7 @@ _STYLES = {
 }
 """The style of each state, the most important state first."""
 _FIGURES = ("step", "loss", "tokens/s", "left")
+_OMISSIBLE = ("params", "tokens/s", "loss")  # columns that a narrow terminal goes without, the first before the others
 _EXTRA_LINES = 3  # lines of the table besides its rows
 
 
@@ -88,7 +90,9 @@ class Dashboard:
         if self._live is not None:
             room = len(self._jobs) if whole else self._live.console.height - _EXTRA_LINES
             with suppress(OSError):
-                self._live.update(sweep_table(self._jobs, room), refresh=True)
+                render = partial(sweep_table, self._jobs, room)
+                table, _ = fit_table(self._live.console, render, _OMISSIBLE)
+                self._live.update(table, refresh=True)
 
     def _tell(self, level: int, text: str, style: str = "") -> None:
         """Log a message; with a table, print it above the table if it is a warning or error."""
@@ -120,13 +124,17 @@ def dashboard(jobs: Sequence[Job], console: Console | None = None) -> Iterator[D
             live.stop()
 
 
-def sweep_table(jobs: Sequence[Job], room: int) -> Table:
-    """Make the table of all jobs; if there is `room` for fewer rows, of those in the most important states."""
+def sweep_table(jobs: Sequence[Job], room: int, omitted: Sequence[str] = ()) -> Table:
+    """Make the table of all jobs; if there is `room` for fewer rows, of those in the most important states.
+
+    The columns `omitted` are left out.
+    """
     table = Table(box=None, header_style="bold", caption_justify="left", pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("run", no_wrap=True)
     table.add_column("state", no_wrap=True)
     labels = dict.fromkeys(metric.label for job in jobs for metric in job.metrics)
     headers = [*(["GPU"] if any(job.gpus for job in jobs) else []), *_FIGURES, *labels, "params"]
+    headers = [header for header in headers if header not in omitted]
     for header in headers:
         table.add_column(header, justify="right", no_wrap=True)
     states = [*_STYLES]

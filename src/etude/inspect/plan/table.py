@@ -6,8 +6,6 @@ from dataclasses import fields
 from typing import Any
 
 from rich import box
-from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -17,7 +15,6 @@ from etude.inspect.plan.runs import PROPORTIONS, Proportions, RunPlan
 
 _SECTION = re.compile(r"^(model[./]|budget\.)")  # prefixes that a reader does not need
 _SHORTEST_DIFFERENCE = 14  # columns for what differs: heads=16, a name such as max_steps=12000 is folded
-_WIDEST = 10_000  # columns, in which any table fits
 _UNITS = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 
@@ -54,23 +51,6 @@ def render_plan(
     for row, plan, difference in zip(zip(*columns, strict=True), plans, differences, strict=True):
         table.add_row(*row, plan.state, Text(_format_difference(difference)))
     return table
-
-
-def fit_plan(out: Console, render: Callable[[Sequence[str]], Table]) -> str:
-    """Print the table that `render` makes of the columns to omit, without as many of them as do not fit the terminal.
-
-    Returns:
-        A sentence that names what was left out; empty if nothing was.
-    """
-    for count in range(len(OMISSIBLE) + 1):
-        table = render([*OMISSIBLE][:count])
-        needed = Measurement.get(out, out.options.update(width=_WIDEST), table).minimum
-        if needed <= out.width:
-            break
-    out.width = max(out.width, needed)  # a line that a narrow terminal wraps can be read, a number cut off cannot
-    out.print(table)
-    left_out = [*OMISSIBLE.values()][:count]
-    return f"Left out, for want of room in this terminal: {', '.join(left_out)}." if left_out else ""
 
 
 def _sum(plans: Sequence[RunPlan], key: str) -> float:
