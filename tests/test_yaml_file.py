@@ -15,7 +15,8 @@ from etude.yaml_file import read_yaml
         (b"a:\n  b: 1\n  b: 1\n", ", line 3: b already stands in line 2"),
         (
             b"title: Heads: one\n",
-            ", line 1: this is not YAML: mapping values are not allowed here; a text that contains a colon needs quo",
+            ", line 1: this is not YAML: mapping values are not allowed here; "
+            "a text that contains a colon needs quotes",
         ),
         (b"a: [1\n", ", line 2: this is not YAML: expected ',' or ']'"),
         (b"a: &x\n  b: [1, *x]\n", ", line 1: this is not YAML: found unconstructable recursive node"),

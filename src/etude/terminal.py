@@ -47,13 +47,20 @@ def fit_table(
 
 
 def needed_width(out: Console, table: Table) -> int:
-    """Return the fewest columns of a terminal in which no cell of the table is cut off."""
+    """Return the fewest columns of a terminal in which no cell of the table is cut off.
+
+    The table's columns without line breaks are made to keep that width, also where the terminal has less. A column with
+    a `min_width` counts as that wide: its words are broken.
+    """
     wide = out.options.update(width=_WIDEST)
-    for column in table.columns:
-        if column.no_wrap:  # rich's minimum is the longest word
-            cells = [column.header, *column.cells, column.footer]
-            column.min_width = max(Measurement.get(out, wide, cell).maximum for cell in cells)
-    return Measurement.get(out, wide, table).minimum
+    excess = 0
+    for column in table.columns:  # rich's minimum is the longest word
+        cells = [Measurement.get(out, wide, cell) for cell in (column.header, *column.cells, column.footer)]
+        if column.no_wrap:
+            column.min_width = max(cell.maximum for cell in cells)
+        elif column.min_width is not None:
+            excess += max(0, max(cell.minimum for cell in cells) - column.min_width)
+    return Measurement.get(out, wide, table).minimum - excess
 
 
 def format_value(value: Any) -> str:

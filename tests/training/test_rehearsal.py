@@ -149,7 +149,9 @@ BROKEN = {
     own(
         "model.feedforward", Narrow
     ): r"Narrow returns \(2, 9, 1\) for an input of \(2, 9, 16\); it must keep the shape",
-    own("loss", Mean): r"loss.*Mean.*: \d\.\d+ for four tokens and \d\.\d+ for the same tokens twice; it must be a sum",
+    own(
+        "loss", Mean
+    ): r"loss.*Mean.*: \d\.\d+ for four tokens and \d\.\d+ for the same tokens twice; it must be a sum, for",
     own("loss", OverSentences): r"for four tokens and .* for the same tokens twice",
     f"~loss.smoothing {own('loss', WithPadding)}": r"for four tokens and .* for the same with padding; leave out",
 }

@@ -17,8 +17,7 @@ HELP = """usage: etude clean [STUDY ...] [runs_dir=DIR] [--yes]
 What may go from the directories of runs, and how much room that makes: checkpoints of finished runs, files that killed
 processes had half written, unfinished runs that stale=rerun has put aside, runs that failed before their first step.
 Results, configs, metrics, translations and logs of all others stay, and so does all of a run that is unfinished or that
-a process works on. All is shown first, and deleted with
---yes, or when a terminal is answered with yes.
+a process works on. All is shown first, and deleted with --yes, or when a terminal is answered with yes.
 
   STUDY ...      of these studies; of every one that has runs if nothing is said
   runs_dir=DIR   where the runs lie

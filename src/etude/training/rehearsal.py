@@ -103,7 +103,7 @@ def _check_loss(loss: Any, config: Config, vocab_size: int) -> None:
         once = float(loss(logits, targets))
         for dim in (0, 1):
             twice = [one.repeat_interleave(2, dim) for one in (logits, targets)]
-            expect(twice, 2, "the same tokens twice; it must be a sum over tokens, which training divides")
+            expect(twice, 2, "the same tokens twice; it must be a sum, for training divides by the tokens")
         expect(padded, 1, "the same with padding; leave out targets that are `pad`")
 
 
