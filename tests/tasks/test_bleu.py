@@ -25,6 +25,14 @@ def test_case_counts() -> None:
     assert bleu([line.lower() for line in REFERENCES], REFERENCES).score < 100
 
 
+def test_in_lower_case_case_does_not_count_and_the_signature_says_so() -> None:
+    shouted = [line.upper() for line in HYPOTHESES]
+    result = bleu(shouted, REFERENCES, lowercase=True)
+    assert result.score == sacrebleu.corpus_bleu(shouted, [REFERENCES], lowercase=True).score
+    assert result.score == bleu(HYPOTHESES, REFERENCES, lowercase=True).score > bleu(shouted, REFERENCES).score
+    assert "|case:lc|" in result.signature
+
+
 def test_different_line_counts_are_refused_and_both_are_named() -> None:
     with pytest.raises(UserError, match=r"2 translations .* 3 references"):
         bleu(HYPOTHESES[:2], REFERENCES)

@@ -21,8 +21,12 @@ class Bleu:
     sentences: int
 
 
-def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Bleu:
-    """Compute corpus BLEU of plain, detokenised text: cased, 13a tokens, one reference per line.
+def bleu(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False) -> Bleu:
+    """Compute corpus BLEU of plain, detokenised text: 13a tokens, one reference per line.
+
+    Args:
+        hypotheses, references: line by line.
+        lowercase: compare both in lower case.
 
     Raises:
         UserError: there is nothing to compare, or the line counts differ.
@@ -30,7 +34,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Bleu:
     import sacrebleu
 
     refuse_unequal("BLEU", hypotheses, references)
-    metric = sacrebleu.BLEU()
+    metric = sacrebleu.BLEU(lowercase=lowercase)
     score = metric.corpus_score(hypotheses, [references]).score
     return Bleu(score, str(metric.get_signature()), len(hypotheses))
 
