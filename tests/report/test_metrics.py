@@ -148,3 +148,20 @@ def test_a_perplexity_that_is_declared_alone_is_compared_in_nats(runs_dir: Path,
     [against] = [arm.against for arm in compared(runs_dir).arms if arm.against]
     assert against.differences["ppl"].test.difference == pytest.approx(math.log(2))
     assert "Δ ln PPL" in report("heads", runs_dir, {}).markdown()
+
+
+def test_a_score_of_nothing_on_a_logarithmic_scale_is_not_compared(runs_dir: Path, make_run: Make) -> None:
+    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
+    file.write_text(file.read_text() + yaml.safe_dump({"metrics": {"ter": {"scale": "log", "better": "lower"}}}))
+    scored(make_run("base"), ter=50.0)
+    scored(make_run("A1"), ter=0.0)
+    assert "Not compared: A1: its ter is 0, which has no logarithm." in compared(runs_dir).notes
+
+
+def test_a_metric_that_was_not_measured_is_not_said_to_score_alike(runs_dir: Path, make_run: Make) -> None:
+    for arm in ("base", "A1"):
+        for seed in (1, 2):
+            scored(make_run(arm, seed, ppl=3 + seed / 100))
+    notes = " ".join(report("heads", runs_dir, {}).rows.notes)
+    assert "BLEU was not measured" in notes
+    assert "score alike" not in notes

@@ -147,3 +147,12 @@ def test_what_was_typed_behind_the_sweep_is_typed_behind_its_report(
     assert "etude sweep my.yaml run_cap=2 scale=pocket" in capsys.readouterr().out
     with pytest.raises(UserError, match="--html is for a study"):
         report(["my.yaml", "--html", "page.html"])
+
+
+def test_a_search_without_a_score_on_the_test_set_says_nothing_of_it(
+    tried: Callable[..., Planned], runs_dir: Path
+) -> None:
+    planned = tried(0.1, valid=5)
+    result = planned[1].result()
+    planned[1].result_file.write_text(json.dumps(result | {"test": {"sentences": 1000}}))
+    assert search("my.yaml", [planned], drawn=()).notes[-1] == "Best by validation perplexity: the only trial."

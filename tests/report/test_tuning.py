@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import yaml
 from rich.console import Console
 
+from etude.errors import UserError
 from etude.report import report, results
 from etude.runs.run_dir import RunDir
 
@@ -156,3 +158,71 @@ def test_a_perplexity_of_nothing_diverged(runs_dir: Path, make_run: Make) -> Non
     make_run("base", ppl=0.0)
     make_run("A1", ppl=2.0)
     assert results("heads", runs_dir).compare().baseline.diverged
+
+
+def test_pilots_of_more_arms_in_another_setting_do_not_hide_judged_runs(runs_dir: Path, tried: Make) -> None:
+    for arm in ("base", "A1", "A2"):
+        tried(arm, 101, 1.0)
+    tried("base", 11, 1.0, scale="small")
+    assert seeds(runs_dir) == [("base", 11)]
+    assert seeds(runs_dir, seed="11") == [("base", 11)]
+    assert seeds(runs_dir, scale="pocket") == [("base", 101), ("A1", 101), ("A2", 101)], "who asks for them sees them"
+    with pytest.raises(UserError, match="no finished run has seed=11 and scale=pocket at once"):
+        results("heads", runs_dir, {"seed": "11", "scale": "pocket"})
+
+
+@pytest.mark.parametrize("names", ["as made", "the other way round"])
+def test_of_trials_before_and_after_an_edit_the_newer_decide(
+    names: str, runs_dir: Path, tried: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever their order in the folder is, which is that of their hashes."""
+    monkeypatch.setattr("etude.report.versions.is_todays", lambda run: False)
+    older = [tried("base", 101, rate, valid=valid) for rate, valid in ((0.5, 4.0), (1.0, 5.0))]
+    for run in older:
+        edited = run.config() | {"schedule": {"factor": 7.0}}
+        written = run.config_file.stat().st_mtime
+        run.config_file.write_text(yaml.safe_dump(edited, sort_keys=False))
+        os.utime(run.config_file, (written, written))
+    newer = [tried("base", 101, rate, valid=valid) for rate, valid in ((0.5, 9.0), (1.0, 5.0))]
+    tried("base", 11, 1.0)
+    if names == "the other way round":
+        for one, other in zip(older, newer, strict=True):
+            aside = one.path.rename(one.path.parent / "aside")
+            other.path.rename(one.path)
+            aside.rename(other.path)
+    assert results("heads", runs_dir).compare().readings.values == {"base": (1.0,)}
+
+
+def test_pilot_seeds_without_anything_to_tune_are_left_out_and_nothing_is_tuned(runs_dir: Path, make_run: Make) -> None:
+    study = runs_dir.parent / "experiments" / "heads" / "study.yaml"
+    study.write_text(study.read_text() + yaml.safe_dump({"pilots": [101]}))
+    for seed in (101, 11):
+        make_run("base", seed)
+        make_run("A1", seed)
+    assert seeds(runs_dir) == [("base", 11), ("A1", 11)]
+    assert set(nats(runs_dir)["A1"]) == {"ours", "paper"}
+
+
+def test_what_is_missing_or_different_in_the_tuned_reading_is_told(runs_dir: Path, tried: Make) -> None:
+    for arm in ("base", "A1", "A2"):
+        tried(arm, 101, 0.5, valid=2.0)
+        for seed in (11, 12):
+            tried(arm, seed, 1.0, ppl=3.0 + seed / 100)
+    tried("base", 11, 0.5)
+    tried("base", 12, 0.5)
+    tried("A1", 11, 0.5)
+    tried("A1", 12, 0.5, ppl=math.inf)
+    tried("A2", 11, 0.5, ppl=math.inf)
+    notes = report("heads", runs_dir, {}).rows.notes
+    assert "Tuned: A1, seed 12, diverged (the test perplexity is inf): it enters no mean." in notes
+    assert any(note.startswith("Tuned: A2, seed 11, diverged") for note in notes)
+    assert "Tuned, the seeds are others: A1 11." in notes
+
+
+def test_a_tuned_reading_without_its_baseline_says_that_it_compares_nothing(runs_dir: Path, tried: Make) -> None:
+    for arm in ("base", "A1"):
+        tried(arm, 101, 0.5, valid=2.0)
+        tried(arm, 11, 1.0)
+    tried("A1", 11, 0.5)
+    told = "Tuned: base has no run at its best value, so that nothing is compared."
+    assert told in report("heads", runs_dir, {}).rows.notes

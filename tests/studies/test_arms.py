@@ -17,7 +17,9 @@ from hydra_plugins.etude_studies import arm_config
 
 FILE = Path("study.yaml")
 ALL = ["model/residual=pre", "model/norm=rms", "model/position=rope"]
-KEYS = st.sampled_from(["model.heads", "model/position", "model/norm", "budget.lr_factor", "model.d_k", "seed"])
+KEYS = st.sampled_from(
+    ["model.heads", "model/position", "model/norm", "budget.lr_factor", "model.d_k", "budget.max_steps"]
+)
 PLAIN = st.integers(0, 99) | st.sampled_from(["a", "b", "none", "${width:512}"])
 VALUES = st.lists(PLAIN, min_size=1, max_size=4, unique_by=str)
 
@@ -108,6 +110,8 @@ def test_the_example_of_the_guide_is_a_study_with_the_arms_that_it_names(folder:
         ({"grid": {"model.heads": 4}}, r"grid\.model\.heads must be a list of plain values, such as \[4, 8\], not 4"),
         ({"grid": {"model.heads": [[4]]}}, r"grid\.model\.heads must be a list of plain values"),
         ({"grid": {"model heads": [4]}}, "grid: 'model heads' is no config group or key"),
+        ({"grid": {"seed": [1, 2]}}, r"grid: seed cannot be set by an arm; leave seed: \[1, 2\] out"),
+        ({"grid": {"budget.rate": [1]}}, "grid: budget.rate was renamed to budget.lr_factor"),
         ({"grid": {"model.heads": [4, 4]}}, "grid: two combinations would have the same name"),
         ({"grid": {"data.tsv": ["a/b.tsv"]}}, "grid: 'tsv_a/b.tsv' cannot name an arm"),
         ({"grid": {"model.heads": [4]}, "arms": {"heads4": []}}, "grid makes an arm heads4, and the study has one"),

@@ -48,6 +48,11 @@ def test_a_metric_lies_in_the_result_under_its_name_unless_it_says_where() -> No
         ({"chrf": {"digits": "two"}}, "metrics.chrf.digits must be a number, not 'two'"),
         ({"chr f": {}}, "metrics.chr f must be a word"),
         ({"chrf": "test.chrf"}, "metrics.chrf must be a word and say what it is"),
+        ({"lower": {"sentences": "bleu"}}, "metrics.lower.sentences: bleu resamples sentences for test.bleu"),
+        (
+            {"bleu": {"scale": "log"}},
+            "metrics.bleu.sentences: bleu resamples sentences for test.bleu, on a linear scale",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_told_with_the_file_and_the_key(given: Any, told: str) -> None:

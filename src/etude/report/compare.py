@@ -62,8 +62,12 @@ def compare(study: Study, selection: Selection) -> Compared:
         outdated=selection.outdated,
         left_out=selection.notes,
         readings=selection.readings,
-        tuned=compare(study, replace(selection, runs=selection.best, best=[], notes=[])) if selection.best else None,
+        tuned=compare(study, _tuned(selection)) if selection.best else None,
     )
+
+
+def _tuned(selection: Selection) -> Selection:
+    return replace(selection, runs=selection.best, best=[], outdated=selection.best_outdated, notes=[])
 
 
 def _collect(study: Study, arm: str, selection: Selection, base: TestSet) -> ArmResult:

@@ -69,7 +69,7 @@ def _on_seeds_needed(compared: Compared, metric: Metric) -> list[str]:
         sentences.append(f"Seeds an arm that would likely show a true difference of so much: {', '.join(numbers)}.")
         return sentences
     scored = [{run.score(metric.key) for run in arm.runs} for arm in compared.arms if len(arm.runs) > 1]
-    if scored and all(len(values) == 1 for values in scored):
+    if scored and all(len(values) == 1 and None not in values for values in scored):
         sentences.append(
             f"How many seeds would show a difference of {metric.label} is not known: the runs of each arm score alike, "
             "so that nothing tells how far another seed would fall."

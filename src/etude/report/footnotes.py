@@ -80,9 +80,12 @@ def _on_mixed_code(arms: Sequence[ArmResult]) -> list[str]:
 def _on_tuning(compared: Compared) -> list[str]:
     """Report the best tuned value of each arm, and how many values were tried."""
     tuned, readings = compared.tuned, compared.readings
-    arms = [arm.arm for arm in tuned.arms if arm.runs] if tuned else []
-    if tuned is None or not arms:
+    if tuned is None:
         return []
+    own = _only_tuned(tuned, compared)
+    arms = [arm.arm for arm in tuned.arms if arm.runs]
+    if not arms:
+        return own
     chosen: dict[str, list[str]] = {}
     for arm in (arm for arm in readings.values if arm in arms):
         pairs = zip(compared.study.tune, readings.values[arm], strict=True)
@@ -94,7 +97,22 @@ def _on_tuning(compared: Compared) -> list[str]:
         f"tuned: each arm with the best of {trials} values, by validation loss on seed {pilots}, which the table does "
         f"not hold: {best}.",
         *(sentence.replace("Agreement", "Tuned: agreement", 1) for sentence in _on_agreement(tuned)[:1]),
+        *own,
     ]
+
+
+def _only_tuned(tuned: Compared, compared: Compared) -> list[str]:
+    """Say what is missing or different in the tuned reading only."""
+    sentences = [f"Tuned: {note}" for note in tuned.notes if note not in compared.notes]
+    if not tuned.baseline.runs:
+        sentences.append(f"Tuned: {tuned.baseline.arm} has no run at its best value, so that nothing is compared.")
+    if tuned.outdated:
+        sentences.append(
+            f"Tuned: {', '.join(tuned.outdated)} of another config than study.yaml and conf/ give the arm now."
+        )
+    seeds = {arm.arm: arm.seeds for arm in compared.arms}
+    others = [f"{arm.arm} {_seeds(arm.runs)}" for arm in tuned.arms if arm.runs and arm.seeds != seeds[arm.arm]]
+    return sentences + [f"Tuned, the seeds are others: {'; '.join(others)}."] * bool(others)
 
 
 def _on_agreement(compared: Compared) -> list[str]:

@@ -102,8 +102,11 @@ def _first_reason(by_seed: Mapping[int, str]) -> str:
 
 def _why_not(run: Run, base: TestSet, metric: Metric) -> str:
     """Say why the score of a run is not comparable with the baseline's; an empty string if it is."""
-    if run.score(metric.key) is None:
+    score = run.score(metric.key)
+    if score is None:
         return f"{metric.label} was not measured"
+    if metric.is_log and score <= 0:
+        return f"its {metric.label} is {score:g}, which has no logarithm"
     same_store = _store(run) == _store(base.run)
     if metric.over == "tokens":
         return "" if same_store else "its perplexity is over other text or other subwords"

@@ -128,10 +128,12 @@ def _notes(trials: Sequence[Trial], at_random: bool) -> list[str]:
         metrics = metrics_of(best.runs[0].study).values()
         scored = [(m, [score for run in best.runs if (score := run.score(m.key)) is not None]) for m in metrics]
         scores = " and ".join(f"{format_fixed(fmean(values), m.digits)} {m.label}" for m, values in scored if values)
-        sentences.append(
-            f"Best by validation perplexity: {what}. On the test set it has {scores}; the others' are not shown, for "
-            "who chooses by the test set has no test set left."
-        )
+        sentences.append(f"Best by validation perplexity: {what}.")
+        if scores:
+            sentences[-1] += (
+                f" On the test set it has {scores}; the others' are not shown, for who chooses by the test set has no "
+                "test set left."
+            )
     if len(finite) < len(trials):
         sentences.append(f"{len(trials) - len(finite)} of {len(trials)} diverged.")
     if at_random and len(finite) > 1:

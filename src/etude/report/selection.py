@@ -1,11 +1,11 @@
 """Select the runs of a study that may be averaged in one table: runs of one setting."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from etude.errors import UserError, did_you_mean
 from etude.report.tuning import Readings, separate_trials, tuned_values
-from etude.report.versions import TODAY, by_setting, by_text, is_todays, may_be_todays
+from etude.report.versions import TODAY, by_setting, by_text, choose_config
 from etude.report.wording import format_count
 from etude.runs.records import Run
 from etude.studies.study import Study
@@ -21,14 +21,15 @@ class Selection:
     notes: list[str]  # sentences on what was left out
     outdated: list[str] = field(default_factory=list)  # arms whose runs have another config than study.yaml gives now
     best: list[Run] = field(default_factory=list)  # runs with each arm at its own best value, if anything was tuned
+    best_outdated: list[str] = field(default_factory=list)  # arms of `best` whose runs have another config than now
     readings: Readings = field(default_factory=Readings)
 
 
 def select(study: Study, runs: Sequence[Run], where: Mapping[str, str], unreadable: Sequence[str] = ()) -> Selection:
     """Select the runs of one setting.
 
-    Of several settings that match `where`, the one on today's text wins, then the one with the most arms, then the one
-    with the newest run.
+    Of several settings that match `where`, one on today's text wins, then one with other seeds than pilots, then the
+    one with the most arms, then the one with the newest run.
 
     Args:
         study: the study of the runs.
@@ -42,9 +43,11 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str], unreadab
     """
     if "arm" in where:
         raise UserError(f"arm={where['arm']}: a table holds every arm that there is; leave it out")
+    seeds: set[int] = set()
     seeds_left_out: list[str] = []
     if "seed" in where:
-        runs, seeds_left_out = _filter_seeds(study, runs, where["seed"])
+        seeds = _read_seeds(where["seed"])
+        runs, seeds_left_out = _filter_seeds(study, runs, seeds)
         where = {key: value for key, value in where.items() if key != "seed"}
     runs = by_text(runs, always="text" in where)
     asked = {key: value for key, value in where.items() if key not in study.tune}
@@ -52,10 +55,16 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str], unreadab
     fitting = [group for group in groups if all(group[0].has(key, value) for key, value in asked.items())]
     if not fitting:
         raise UserError(_explain_no_fit([group[0] for group in groups], asked))
+    if seeds:
+        fitting = [group for group in fitting if any(run.seed in seeds for run in group)]
+        if not fitting:
+            those = " ".join(f"{key}={value}" for key, value in asked.items())
+            raise UserError(f"no finished run has seed={_join(seeds)} and {those} at once")
 
-    def preference(group: Sequence[Run]) -> tuple[bool, int, float]:
+    def preference(group: Sequence[Run]) -> tuple[bool, bool, int, float]:
         is_todays = group[0].setting.get("text", TODAY) == TODAY
-        return is_todays, len({run.arm for run in group}), max(run.changed for run in group)
+        is_judged = any(run.seed not in study.pilots for run in group)
+        return is_todays, is_judged, len({run.arm for run in group}), max(run.changed for run in group)
 
     best = max(fitting, key=preference)
     setting = best[0].setting
@@ -63,11 +72,12 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str], unreadab
     readings = separate_trials(study, best, {key: where[key] for key in study.tune if key in where})
     if not readings.shared:
         raise UserError(_explain_no_fit(best, where))
-    chosen, outdated, left = _choose_config(study, readings.shared)
-    suited, *_ = _choose_config(study, readings.best)
-    notes += [*left, *readings.notes, *seeds_left_out, *unreadable]
+    chosen, outdated, left = choose_config(study, readings.shared)
+    suited, tuned_outdated, tuned_left = choose_config(study, readings.best)
+    notes += [*dict.fromkeys([*left, *tuned_left]), *readings.notes, *seeds_left_out, *unreadable]
     begun = [run for run in runs if not run.finished and run.setting == setting and run.seed not in readings.pilots]
-    return Selection(chosen, _choose_unfinished(study, begun, [*chosen, *suited]), notes, outdated, suited, readings)
+    unfinished = _choose_unfinished(study, begun, [*chosen, *suited])
+    return Selection(chosen, unfinished, notes, outdated, suited, tuned_outdated, readings)
 
 
 def _choose_unfinished(study: Study, begun: Sequence[Run], shown: Sequence[Run]) -> list[Run]:
@@ -81,54 +91,30 @@ def _choose_unfinished(study: Study, begun: Sequence[Run], shown: Sequence[Run])
     return [run for run in begun if run.differs_only_in_seed(newest[run.arm, tuned_values(study, run)])]
 
 
-def _choose_config(study: Study, runs: Sequence[Run]) -> tuple[list[Run], list[str], list[str]]:
-    """Choose for each arm the runs of today's config, or of its newest config if there are none; each seed once.
-
-    Of several runs with the same arm, config and seed, such as a copied directory, the newest counts.
-
-    Returns:
-        The runs, the arms without a run of today's config, and sentences on what was left out.
-    """
-    alike: dict[str, list[list[Run]]] = {}  # arm -> groups of runs with the same config, the newest first
-    for run in sorted(runs, key=lambda run: -run.changed):
-        groups = alike.setdefault(run.arm, [])
-        group = next((group for group in groups if run.differs_only_in_seed(group[0])), None)
-        group.append(run) if group else groups.append([run])
-    shown: dict[int, Run] = {}
-    outdated = []
-    for arm, groups in alike.items():
-        certain = len(groups) == 1 and may_be_todays(study, groups[0][0])
-        todays = groups if certain else [group for group in groups if is_todays(group[0])]
-        shown |= {id(run): run for run in (todays or groups)[0]}
-        outdated += [] if todays else [arm]
-    notes = []
-    if others := len(runs) - len(shown):
-        notes.append(f"Left out: {format_count(others)} of another config or text than those shown of the same arm.")
-    newest = {(run.arm, run.seed): run for run in sorted(shown.values(), key=lambda run: run.changed)}
-    notes += [
-        f"Left out: {run.run_dir.path}, the same run as {same.run_dir.path}."
-        for run in shown.values()
-        if (same := newest[run.arm, run.seed]) is not run
-    ]
-    return [run for run in runs if newest.get((run.arm, run.seed)) is run], outdated, notes
-
-
-def _filter_seeds(study: Study, runs: Sequence[Run], asked: str) -> tuple[list[Run], list[str]]:
-    """Return the runs of the `asked` seeds, such as "11,12,13", and a sentence on the others.
-
-    Runs on pilot seeds are kept unless one of these is asked for.
-    """
+def _read_seeds(asked: str) -> set[int]:
+    """Read seeds as the user types them: "11,12,13"."""
     words = asked.split(",")
     if not all(word.isdecimal() for word in words):
         raise UserError(f"seed={asked}: name the seeds that the table shall hold, such as seed=11,12,13")
-    seeds = {int(word) for word in words}
+    return {int(word) for word in words}
+
+
+def _join(seeds: Iterable[int]) -> str:
+    return ",".join(map(str, sorted(seeds)))
+
+
+def _filter_seeds(study: Study, runs: Sequence[Run], seeds: Set[int]) -> tuple[list[Run], list[str]]:
+    """Return the runs of the `seeds` that were asked for, and a sentence on the others.
+
+    Runs on pilot seeds are kept unless one of these is asked for.
+    """
     trials = set() if seeds & set(study.pilots) else set(study.pilots)  # needed to find each arm's best value
     kept = [run for run in runs if run.seed in seeds | trials]
     if not any(run.finished and run.seed in seeds for run in kept):
         there = ", ".join(str(seed) for seed in sorted({run.seed for run in runs if run.finished}))
-        raise UserError(f"no finished run has seed={asked}; there are {there}")
+        raise UserError(f"no finished run has seed={_join(seeds)}; there are {there}")
     others = sum(run.finished for run in runs) - sum(run.finished for run in kept)
-    return kept, [f"Left out, as asked: {format_count(others)} of other seeds than {asked}."] if others else []
+    return kept, [f"Left out, as asked: {format_count(others)} of other seeds than {_join(seeds)}."] if others else []
 
 
 def _explain_no_fit(runs: Sequence[Run], where: Mapping[str, str]) -> str:

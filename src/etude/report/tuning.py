@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from etude.report.versions import choose_config
 from etude.report.wording import format_count
 from etude.runs.records import Run
 from etude.studies.criteria import best_value
@@ -44,10 +45,7 @@ def separate_trials(study: Study, runs: Sequence[Run], asked: Mapping[str, str])
     trials = [run for run in runs if run.seed in pilots]
     fitting = [run for run in judged if all(run.chosen(key) == value for key, value in asked.items())]
     shared = _shared_value(study, fitting)
-    tried: dict[str, dict[Values, dict[int, Any]]] = {}  # arm -> value -> seed -> validation perplexity
-    for run in trials:
-        perplexity = None if run.divergence else value_at(run.result, "valid.perplexity")
-        tried.setdefault(run.arm, {}).setdefault(tuned_values(study, run), {})[run.seed] = perplexity
+    tried = _perplexities(study, trials) if study.tune else {}
     found = {arm: best_value(losses, study.pilots) for arm, losses in tried.items()}
     values = {arm: value for arm in study.arms if (value := found.get(arm)) is not None}
     of_all = [run for run in fitting if tuned_values(study, run) == shared]
@@ -58,6 +56,19 @@ def separate_trials(study: Study, runs: Sequence[Run], asked: Mapping[str, str])
     notes = [f"Left out: {format_count(others)} with another {keys}: say which to see them."] if others else []
     notes += [f"Left out: {format_count(len(trials))} on pilot seeds."] if trials else []
     return Readings(of_all, best, values, {arm: len(losses) for arm, losses in tried.items()}, pilots, notes)
+
+
+def _perplexities(study: Study, trials: Sequence[Run]) -> dict[str, dict[Values, dict[int, Any]]]:
+    """Return the validation perplexity of each trial: arm -> values -> seed -> perplexity, None if it diverged.
+
+    Of trials of several configs, such as before and after an edit of `conf/`, those count that a table would show.
+    """
+    tried: dict[str, dict[Values, dict[int, Any]]] = {}
+    for values in dict.fromkeys(tuned_values(study, run) for run in trials):
+        for run in choose_config(study, [run for run in trials if tuned_values(study, run) == values])[0]:
+            perplexity = None if run.divergence else value_at(run.result, "valid.perplexity")
+            tried.setdefault(run.arm, {}).setdefault(values, {})[run.seed] = perplexity
+    return tried
 
 
 def tuned_values(study: Study, run: Run) -> Values:

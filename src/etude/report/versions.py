@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from etude.errors import UserError
+from etude.report.wording import format_count
 from etude.runs.records import Run
 from etude.runs.typed import distinguishing_overrides
 from etude.studies.study import Study
@@ -33,6 +34,38 @@ def is_todays(run: Run) -> bool:
         config = resolve(compose([f"experiment={run.study}/{run.arm}", *distinguishing_overrides(run.overrides)]))
         return run.differs_only_in_seed(replace(run, config=config))
     return False
+
+
+def choose_config(study: Study, runs: Sequence[Run]) -> tuple[list[Run], list[str], list[str]]:
+    """Choose for each arm the runs of today's config, or of its newest config if there are none; each seed once.
+
+    Of several runs with the same arm, config and seed, such as a copied directory, the newest counts.
+
+    Returns:
+        The runs, the arms without a run of today's config, and sentences on what was left out.
+    """
+    alike: dict[str, list[list[Run]]] = {}  # arm -> groups of runs with the same config, the newest first
+    for run in sorted(runs, key=lambda run: -run.changed):
+        groups = alike.setdefault(run.arm, [])
+        group = next((group for group in groups if run.differs_only_in_seed(group[0])), None)
+        group.append(run) if group else groups.append([run])
+    shown: dict[int, Run] = {}
+    outdated = []
+    for arm, groups in alike.items():
+        certain = len(groups) == 1 and may_be_todays(study, groups[0][0])
+        todays = groups if certain else [group for group in groups if is_todays(group[0])]
+        shown |= {id(run): run for run in (todays or groups)[0]}
+        outdated += [] if todays else [arm]
+    notes = []
+    if others := len(runs) - len(shown):
+        notes.append(f"Left out: {format_count(others)} of another config or text than those shown of the same arm.")
+    newest = {(run.arm, run.seed): run for run in sorted(shown.values(), key=lambda run: run.changed)}
+    notes += [
+        f"Left out: {run.run_dir.path}, the same run as {same.run_dir.path}."
+        for run in shown.values()
+        if (same := newest[run.arm, run.seed]) is not run
+    ]
+    return [run for run in runs if newest.get((run.arm, run.seed)) is run], outdated, notes
 
 
 def by_setting(runs: Iterable[Run]) -> list[list[Run]]:

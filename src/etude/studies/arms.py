@@ -75,6 +75,7 @@ def combine(file: Path, grid: Any) -> Arms:
     for key, values in grid.items():
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             raise UserError(f"{file}: grid: {key!r} is no config group or key")
+        _check_key(file, "grid", key, f"{key}: {values}")
         if not isinstance(values, list) or not values or any(isinstance(value, list | dict) for value in values):
             raise UserError(f"{file}: grid.{key} must be a list of plain values, such as [4, 8], not {values!r}")
     labels = {key: [_label(key, value) for value in values] for key, values in grid.items()}
@@ -133,11 +134,15 @@ def _overrides(file: Path, arm: Any, listed: Any) -> list[str]:
     for override in listed:
         if not isinstance(override, str) or not _OVERRIDE.fullmatch(override):
             raise UserError(f"{file}: arms.{arm}: {override!r} is no override; write key=value, as on the command line")
-        key = override_key(override)
-        refuse_old_name(file, f"arms.{arm}", key)
-        if key in _RESERVED:
-            raise UserError(f"{file}: arms.{arm}: {key} cannot be set by an arm; leave {override} out")
+        _check_key(file, f"arms.{arm}", override_key(override), override)
     return list(listed)
+
+
+def _check_key(file: Path, place: str, key: str, written: str) -> None:
+    """Check that an arm may set a key, and that it is the key's present name."""
+    refuse_old_name(file, place, key)
+    if key in _RESERVED:
+        raise UserError(f"{file}: {place}: {key} cannot be set by an arm; leave {written} out")
 
 
 def _check_name(file: Path, arm: Any) -> None:

@@ -21,7 +21,7 @@ class Metric:
     scale: str = "linear"  # "log": logarithms are compared and tested (perplexity in nats)
     digits: int = 1  # decimal places
     over: str = "text"  # "text": comparable on the same references; "tokens": only with the same subwords
-    sentences: str = ""  # "bleu": tests resample the sentences of the hypotheses; "": only seeds are compared
+    sentences: str = ""  # "bleu": tests of cased BLEU resample its sentences; "": only seeds are compared
     signature: str = ""  # the dotted key of its signature in a result; only scores with the same one are comparable
 
     @property
@@ -123,4 +123,10 @@ def _read_metric(place: str, name: Any, settings: Any) -> Metric:
     base = known if known and settings.get("key", known.key) == known.key else None
     key = settings.get("key", f"test.{name}")
     plain = base or Metric(name, key, name, signature=f"{key}_signature")
-    return Metric(**{**plain.__dict__, **settings})
+    made = Metric(**{**plain.__dict__, **settings})
+    if made.sentences and (made.is_log or made.key != DEFAULT["bleu"].key):
+        raise UserError(
+            f"{place}.sentences: bleu resamples sentences for {DEFAULT['bleu'].key}, on a linear scale, and for no "
+            "other metric; with sentences: '' its seeds are compared"
+        )
+    return made

@@ -142,3 +142,11 @@ def test_the_page_holds_the_tables_and_the_plots_and_asks_nobody(kept):
     assert not re.search(r"<script|https?://(?!www\.w3\.org/2000/svg)|url\(", page)
     assert all(f'<th scope="row">{row.name}</th>' in page for row in STUDY.rows)
     assert "with model.encoder.cell=lstm" in page
+
+
+def test_a_regime_that_the_study_names_no_more_is_shown_without_an_expectation(kept):
+    row = STUDY.rows[0]
+    kept[row.name]["flops"] = {"of before": next(iter(kept[row.name]["flops"].values()))}
+    first = next(fits(row, kept[row.name]))
+    assert (first.where, first.expected) == ("of before", None)
+    assert make_tables(STUDY, kept)[0].rows[0][3:5] == ["of before", ""]

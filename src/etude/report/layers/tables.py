@@ -33,7 +33,7 @@ class Fit:
 def fits(row: Row, found: Found) -> Iterator[Fit]:
     """Yield the exponents of every measured cost of a layer."""
     for where, points in found["flops"].items():
-        yield Fit("FLOPs", where, row.flops[where], _fit(points, "flops"))
+        yield Fit("FLOPs", where, row.flops.get(where), _fit(points, "flops"))
     seconds = [one | {"seconds": one["forward"] + one["backward"]} for one in found["costs"]]
     joined = [one for one in found["path"] if one["path"]]
     yield Fit("seconds", "as measured", None, _fit(seconds, "seconds"))
