@@ -33,7 +33,7 @@ THEMES = ["dark", "light"]  # as Chromium counts them
 def main(words: list[str]) -> None:
     """Type the commands, draw what they show, write the page and photograph it."""
     here, chosen = Path.cwd(), " ".join(words)
-    plan, report = "etude plan table3 scale=full device=a100", f"etude report table3 {chosen}".strip()
+    plan, report = "etude plan table3 scale=full device=a100 data=wmt14_en_de", f"etude report table3 {chosen}".strip()
     for name, command in (("plan", plan), ("report", report)):
         _write(name, draw(command, typed(command, here), name))
     with tempfile.TemporaryDirectory() as folder:
