@@ -9,6 +9,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Sequence
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -143,7 +144,7 @@ class SlotsLauncher(FrozenLauncher):
         """
         from etude.launchers.options import Options
 
-        self._checked = Options(**self.options)
+        self._checked = Options.of(self.options)
         self._slots = self._checked.slots()
         devices = self._checked.devices_per_run
         for_all = [] if devices is None else [f"trainer.devices={devices}"]
@@ -175,6 +176,8 @@ class RayLauncher(FrozenLauncher):
 
     def run(self, run_dirs: "Sequence[RunDir]") -> None:
         """Run all unfinished runs."""
+        from etude.launchers.options import refuse_unknown
         from etude.launchers.ray import run_as_tasks
 
+        refuse_unknown(self.options, signature(run_as_tasks).parameters)
         run_as_tasks(run_dirs, **self.options)

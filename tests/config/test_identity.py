@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from etude.config.compose import compose
-from etude.config.identity import fingerprint, freeze, freeze_all, resolve
+from etude.config.identity import fingerprint, freeze, freeze_all, resolve, run_dir
 from etude.errors import UserError
 from etude.runs.material import identify
 
@@ -103,6 +103,13 @@ def test_a_run_is_filed_by_study_arm_and_seed_with_its_frozen_config(corpus, tmp
     assert frozen["choices"]["model/position"] == "sinusoidal"
     assert "hydra" not in frozen
     assert "experiment=table3/A1" in run.overrides_file.read_text().splitlines()
+
+
+def test_a_home_directory_that_no_shell_has_replaced_is_the_home_directory(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    config = compose(["runs_dir=~/runs"])
+    assert config.hydra.sweep.dir == str(tmp_path / "runs" / ".multirun")
+    assert run_dir(resolve(config), "text").path.is_relative_to(tmp_path / "runs")
 
 
 def test_a_run_that_is_not_finished_takes_what_is_immaterial_from_the_newest_command(corpus):

@@ -13,6 +13,8 @@ from etude.errors import UserError
     ("overrides", "sentence"),
     [
         (["seed=-1"], "seed must be at least 0, not -1"),
+        (["+trainer.limit_val_batches=0"], "trainer.limit_val_batches must be above 0 and finite, not 0"),
+        (["~decoding"], "Translation is scored by what a search finds, and there is none: say decoding=greedy"),
         (["model.n_layers=0"], "model.n_layers must be at least 1, not 0"),
         (["model.d_ff=-1"], "model.d_ff must be at least 1, not -1"),
         (["budget.max_steps=-1"], "budget.max_steps must be at least 1, not -1"),

@@ -146,6 +146,21 @@ def test_a_run_is_started_as_it_was_launched_whatever_was_asked_for_since(
     assert runs[1].config_file.read_text() == launched
 
 
+def test_a_waiting_run_whose_directory_is_deleted_has_failed_and_stops_no_other(
+    make_run: Make, programs: Programs, finish: str
+) -> None:
+    runs = [make_run("A1"), make_run("A2"), make_run("A3")]
+    delete = f"import shutil; shutil.rmtree({str(runs[1].path)!r});"
+    with pytest.raises(SweepFailed, match=r"1 of 3 runs failed(?s:.*)A2 seed 1 failed: could not be started"):
+        run_side_by_side(
+            runs,
+            Slots(workers=1),
+            command=programs({"A1": delete + finish, "A2": finish, "A3": finish}),
+            cost=in_order,
+        )
+    assert [run.finished for run in runs] == [True, False, True]
+
+
 def test_retries_come_to_an_end(make_run: Make, programs: Programs) -> None:
     run = make_run("flaky")
     with pytest.raises(SweepFailed, match=r"(?s)1 of 1 runs failed.*\(attempt 2\): exit status 1.*none is finished"):

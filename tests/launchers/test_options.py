@@ -97,3 +97,16 @@ def test_more_gpus_than_there_are_must_be_named() -> None:
 def test_options_that_make_no_sense_are_refused_by_key(key: str, value: Any) -> None:
     with pytest.raises(UserError, match=rf"hydra\.launcher\.{key}="):
         options(**{key: value}).slots()
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"qos": "high"}, "hydra.launcher.qos: this launcher has no such key, another hydra/launcher may"),
+        ({"retrys": 1}, "hydra.launcher.retrys: .*did you mean retries"),
+        ({}, "hydra.launcher.workers is missing: it must be auto or a whole number, 1 or more"),
+    ],
+)
+def test_a_key_of_another_launcher_or_one_that_is_missing_is_refused_by_name(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        Options.of(given)

@@ -110,10 +110,11 @@ def test_rerun_starts_a_half_finished_run_of_other_code_from_the_beginning(job):
     assert again.config_file.is_file()
 
 
-def test_a_run_that_somebody_is_training_stays_where_it_is(job):
+@pytest.mark.parametrize("file", ["lock_file", "claim_file"])
+def test_a_run_that_somebody_is_training_or_about_to_stays_where_it_is(job, file):
     run = freeze(compose(job))
     write_json(run.environment_file, {"code": "0123456789"})
-    with FileLock(run.path / ".lock"):
+    with FileLock(getattr(run, file)):
         freeze(compose([*job, "stale=rerun"]))
     assert run.environment_file.exists()
 

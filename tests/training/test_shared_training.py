@@ -13,12 +13,15 @@ import pytest
 from filelock import FileLock
 from tests.training.conftest import Freeze, found, in_processes
 
+from etude.errors import UserError
+from etude.runs.cleaning import find_removable, remove
 from etude.runs.lock import claim, is_training_locked
 from etude.runs.provenance import Code
 from etude.runs.records import read_run
 from etude.runs.run_dir import RunDir
 from etude.runs.shared_training import take_over
 from etude.runs.siblings import studies_of
+from etude.trained.checkpoint import read_checkpoint
 from etude.training import run as training
 from etude.training.run import train
 
@@ -100,6 +103,16 @@ def test_a_run_of_another_study_is_taken_over_with_its_result(runs: Freeze, trai
     assert same(first, second)
     assert studies_of(second) == {"table3": "A1", "mine": "narrow"}
     assert trained == [first]
+
+
+def test_the_result_of_a_cleaned_run_is_taken_over_and_says_how_to_get_its_weights(runs: Freeze) -> None:
+    first, second = runs("emptied", *A1), runs("emptied", "study=mine", "arm=narrow", *A1[1:])
+    train(first)
+    for one in [*find_removable(first.path.parents[1])]:
+        remove(one)
+    train(second)
+    with pytest.raises(UserError, match=r"was cleaned: `etude train .* runs_dir=again` trains it once more"):
+        read_checkpoint(second.checkpoint)
 
 
 def test_what_another_run_has_begun_is_gone_on_with(runs: Freeze, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 
 from etude.config.compose import compose
 from etude.config.identity import freeze
 from etude.errors import UserError
+from etude.runs.lock import Busy
 from etude.trained.checkpoint import read_checkpoint
 from etude.training.metrics_writers import read_metrics
 from etude.training.run import train
@@ -96,6 +98,12 @@ def test_what_lightning_refuses_is_one_sentence(runs: Freeze) -> None:
         train(runs("algorithm", "+trainer.gradient_clip_algorithm=shorten"))
 
 
+@pytest.mark.filterwarnings("ignore:You passed `Trainer")
+def test_a_precision_that_is_for_gpus_is_not_replaced_by_another(runs: Freeze) -> None:
+    with pytest.raises(UserError, match="precision=16-mixed needs a GPU: here, say precision=bf16-mixed"):
+        train(runs("halves", "precision=16-mixed", "trainer=cpu"))
+
+
 def test_a_fast_dev_run_goes_through_everything_once_and_again_and_is_no_result_of_its_study(runs: Freeze) -> None:
     typed = ["trainer.fast_dev_run=2", "study=table3", "callbacks=[ema,best_checkpoint]", "logger=csv"]
     run = runs("dev", *typed)
@@ -104,6 +112,9 @@ def test_a_fast_dev_run_goes_through_everything_once_and_again_and_is_no_result_
     assert (result["steps"], result["test"]["sentences"]) == (2, 2)
     assert not (run.path / "csv").exists()
     assert [row["step"] for row in read_metrics(run.metrics_file) if row["valid_loss"]] == ["2"]
+    with FileLock(run.lock_file), pytest.raises(Busy):
+        runs("dev", *typed)
+    assert run.finished, "nobody takes it away from the process that trains it"
     again = runs("dev", *typed)
     assert again.path == run.path
     assert not again.finished

@@ -12,6 +12,7 @@ from etude.config.compose_cache import Compose, ConfigCache, naming
 from etude.config.parts import make
 from etude.config.resolve import as_written, resolve, resolve_valid, typed_overrides
 from etude.files import write_text
+from etude.runs.lock import hold_lock
 from etude.runs.material import identify, identify_training
 from etude.runs.run_dir import RunDir
 from etude.runs.stale import put_aside
@@ -119,11 +120,22 @@ def training_fingerprint(config: dict[str, Any]) -> str:
     return text
 
 
+def _remove(directory: RunDir) -> None:
+    """Delete the directory of a run, if there is one.
+
+    Raises:
+        Busy: another process is training the run.
+    """
+    if directory.path.exists():
+        with hold_lock(directory, 0):
+            shutil.rmtree(directory.path, ignore_errors=True)
+
+
 def _freeze(config: dict[str, Any], typed: Iterable[str], text: _Text) -> RunDir:
     """Return the run's directory; unless it is finished, write config, overrides and fingerprints to it."""
     directory = run_dir(config, text.all)
     if config["trainer"]["fast_dev_run"]:
-        shutil.rmtree(directory.path, ignore_errors=True)  # a debug run starts from scratch
+        _remove(directory)  # a debug run starts from scratch
     if config["stale"] == "rerun":
         config = config | {"metrics": put_aside(directory) | config["metrics"]}
     if not directory.finished:  # immaterial keys may have changed since, such as the path of the data or the logger

@@ -3,6 +3,7 @@
 import os
 from functools import partial
 from math import inf, isfinite
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -13,7 +14,7 @@ _FACTORS = {"width": "scale.width", "depth": "scale.depth", "heads": "scale.head
 """`${width:512}`, `${depth:6}`, `${heads:8}`, `${steps:4000}`: the paper's number times the value of this key."""
 
 
-RESOLVERS = {*_FACTORS, "data_key", "head_dim", "head_size", "noam_peak", "env", "oc.env"}
+RESOLVERS = {*_FACTORS, "data_key", "head_dim", "head_size", "noam_peak", "env", "expanduser", "oc.env"}
 """The resolvers known to read only sizes, budgets and `data`, or nothing of the config."""
 
 
@@ -21,7 +22,7 @@ def register() -> None:
     """Register the resolvers that `conf/` uses with OmegaConf; may be called repeatedly."""
     for name, key in _FACTORS.items():
         OmegaConf.register_new_resolver(name, partial(_scale, key=key), replace=True)
-    for resolver in (_data_key, _env, _head_dim, _head_size, _noam_peak):
+    for resolver in (_data_key, _env, _expanduser, _head_dim, _head_size, _noam_peak):
         OmegaConf.register_new_resolver(resolver.__name__.removeprefix("_"), resolver, replace=True)
 
 
@@ -40,6 +41,11 @@ def _data_key(name: str, *, _root_: DictConfig) -> Any:
 def _env(name: str, default: Any) -> Any:
     """Return an environment variable; the default if it is unset or empty."""
     return os.environ.get(name) or default
+
+
+def _expanduser(path: str) -> str:
+    """Return a path with the home directory in place of a leading ~, which a shell does not always replace."""
+    return str(Path(path).expanduser())
 
 
 def _head_dim(size: int, *, _root_: DictConfig) -> int:

@@ -43,7 +43,7 @@ _AT_LEAST = {
 }
 _ABOVE_ZERO = """
     budget.lr_factor budget.steps model.norm.eps optimizer.eps scale.width scale.depth scale.head_count schedule.factor
-    schedule.peak trainer.gradient_clip_val
+    schedule.peak trainer.gradient_clip_val trainer.limit_val_batches
 """
 _SHARES = "model.dropout model.attention_dropout loss.smoothing budget.cooldown optimizer.beta1 optimizer.beta2"
 _LARGEST_SEED = 2**32 - 1  # the largest that every random number generator accepts

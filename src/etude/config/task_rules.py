@@ -32,6 +32,8 @@ def check_task(config: Mapping[str, Any]) -> None:
     for key, without in (("decoding", textless | _LANGUAGE_MODELS), ("metrics", textless)):
         if config[key] and task in without:
             raise UserError(f"{task} writes no text that could be searched for or compared: leave {key} out")
+    if task == "Translation" and not config["decoding"]:
+        raise UserError("Translation is scored by what a search finds, and there is none: say decoding=greedy")
     if model == "EncoderDecoder" and task in _LANGUAGE_MODELS and encoder != "NoEncoder":
         raise UserError(f"{task} has no source for an encoder to read: say model/encoder=none")
 

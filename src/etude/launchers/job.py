@@ -166,9 +166,6 @@ class Job:
 
         It sees the GPUs whose ids are given; with None, those that this process sees. Times are in seconds.
         """
-        # Another command may have frozen the run again for other devices; the slot was chosen for these.
-        if self._launched != self.run_dir.config_file.read_text(encoding="utf-8"):
-            write_text(self.run_dir.config_file, self._launched)
         self.state, self.started, self.ended = State.RUNNING, time.time(), 0.0
         self._began = time.monotonic()
         self._process, self._code, self.reason, self.stopping = None, None, "", False
@@ -184,6 +181,9 @@ class Job:
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
         log = self.run_dir.log_file
         try:
+            # Another command may have frozen the run again for other devices; the slot was chosen for these.
+            if self._launched != self.run_dir.config_file.read_text(encoding="utf-8"):
+                write_text(self.run_dir.config_file, self._launched)
             self._log_start = log.stat().st_size if log.exists() else 0
             self._process = start_supervised(command(self.run_dir), log=log, environment=environment, grace=grace)
         except OSError as error:

@@ -6,14 +6,14 @@ The GPUs are listed without torch, as importing it takes seconds.
 import os
 import re
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import takewhile
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from etude.errors import UserError
+from etude.errors import UserError, did_you_mean
 from etude.launchers.resources import Slots
 
 _GPU = re.compile(r"GPU (\d+): ")
@@ -33,6 +33,18 @@ def _seconds(value: Any) -> bool:
 def _key(needed: str, fits: Callable[[Any], bool]) -> Any:
     """Make a field without default, with a description of its valid values and a function that checks one."""
     return field(metadata={"needed": needed, "fits": fits})
+
+
+def refuse_unknown(given: Iterable[str], known: Collection[str]) -> None:
+    """Check that a launcher has all keys that it is given.
+
+    Raises:
+        UserError: it has not; another launcher may.
+    """
+    for key in given:
+        if key not in known:
+            near = did_you_mean(key, known)
+            raise UserError(f"hydra.launcher.{key}: this launcher has no such key, another hydra/launcher may; {near}")
 
 
 @dataclass(frozen=True)
@@ -62,6 +74,19 @@ class Options:
             if not key.metadata["fits"](value):
                 typed = "null" if value is None else value
                 raise UserError(f"hydra.launcher.{key.name}={typed}: it must be {key.metadata['needed']}")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> "Options":
+        """Make the options from the keys of `hydra.launcher`.
+
+        Raises:
+            UserError: a key is unknown or missing, or a value is not valid.
+        """
+        refuse_unknown(given, [key.name for key in fields(cls)])
+        for key in fields(cls):
+            if key.name not in given:
+                raise UserError(f"hydra.launcher.{key.name} is missing: it must be {key.metadata['needed']}")
+        return cls(**given)
 
     @property
     def run_arguments(self) -> dict[str, Any]:

@@ -132,10 +132,9 @@ def train_on_several(run: RunDir, launcher: Mapping[str, Any]) -> dict[str, Any]
     """
     from etude.tasks import build
 
-    try:
-        asked = Options(**{key: value for key, value in launcher.items() if not key.startswith("_")})
-    except TypeError as error:
-        raise UserError("one run on several devices is launched on this machine: say hydra/launcher=slots") from error
+    if not str(launcher["_target_"]).endswith(".SlotsLauncher"):
+        raise UserError("one run on several devices is launched on this machine: say hydra/launcher=slots")
+    asked = Options.of({key: value for key, value in launcher.items() if not key.startswith("_")})
     with hold_lock(run, _PATIENCE):
         pass  # raises Busy if another process works on the run: a sweep would wait for it, a single run does not
     config = run.config()

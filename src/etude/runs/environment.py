@@ -12,8 +12,6 @@ from typing import Any
 from etude import __version__
 from etude.runs.code import code_fingerprint
 
-__all__ = ["code_fingerprint", "environment"]
-
 _LIBRARIES = (
     "torch",
     "lightning",

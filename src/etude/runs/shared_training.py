@@ -36,7 +36,7 @@ def take_over(run: RunDir, config: dict[str, Any], *, result: bool = True) -> Ru
     same = [other for other in others if other.finished and other.id == run.id and hands_over(other, result=True)]
     if result and same:
         texts = [f"{name}.test.txt" for name in ("hypotheses", "sources", "references")]
-        _link(same[0], run, [*_RECORDS, *texts, "wandb/*.rows", *_WEIGHTS])
+        _link(same[0], run, [*_RECORDS, *texts, "wandb/*.rows", "checkpoints/cleaned.txt", *_WEIGHTS])
         names = dict(zip(("study", "arm"), run.path.parts[-3:-1], strict=True))
         _note(run, code)
         run.write_result(same[0].result() | names | code)

@@ -6,14 +6,14 @@ from typing import Any
 
 from etude.paths import find_file
 from etude.runs.code import code_fingerprint
-from etude.runs.lock import Busy, hold_lock
+from etude.runs.lock import Busy, hold_lock, is_locked
 from etude.runs.provenance import Code, recorded_code
 from etude.runs.run_dir import RunDir
 from etude.yaml_file import read_yaml
 
 
 def put_aside(run: RunDir) -> dict[str, Any]:
-    """Move a run of other code, finished or not, to `.stale` beside it, unless a process is training it.
+    """Move a run of other code, finished or not, to `.stale` beside it, unless a process is training it or about to.
 
     Nothing is deleted: `<arm>/.stale/<run>-<code>` is still the directory of a run.
 
@@ -22,6 +22,8 @@ def put_aside(run: RunDir) -> dict[str, Any]:
     """
     code = recorded_code(run)
     if not (run.finished or run.environment_file.exists()) or code == code_fingerprint(config := run.config()):
+        return {}
+    if is_locked(run):
         return {}
     metrics = _metrics_of(run, config)
     aside = run.path.parent / ".stale"

@@ -80,15 +80,13 @@ def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
         if rank() > 0:
             return _train(run, first=False)
         with hold_lock(run, patience):
-            if (
-                run.finished and not TorchElasticEnvironment.detect()
-            ):  # with several ranks the others would wait for this one
+            several = TorchElasticEnvironment.detect()  # the other ranks wait for this one, and not for ever
+            if run.finished and not several:
                 return run.result()
             remove_leftovers(run.path)
-            several = TorchElasticEnvironment.detect()  # the other ranks would stop waiting
             with hold_training(run, patience if several else -1):
                 take_over_training(run, result=not several)
-                return record_shared(run) if run.finished else _train(run, first=True)
+                return record_shared(run) if run.finished and not several else _train(run, first=True)
 
 
 def _train(run: RunDir, *, first: bool) -> dict[str, Any]:

@@ -137,6 +137,8 @@ def fit(
         )
     except (MisconfigurationException, TypeError, ValueError) as error:
         raise UserError(f"trainer or precision does not fit this machine: {error}; trainer=cpu always does") from error
+    if trainer.precision != config["precision"]:  # Lightning takes another one where there is no GPU
+        raise UserError(f"precision={config['precision']} needs a GPU: here, say precision={trainer.precision}")
     # Lightning would broadcast at every step whether rank 0 got SIGTERM, and wait; `StopWhenAsked` handles signals.
     trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None  # type: ignore[method-assign]
     if start:
