@@ -2,11 +2,11 @@
 
 import math
 from collections import Counter
-from itertools import product
+from itertools import accumulate, product
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 from torch import Tensor
@@ -61,10 +61,9 @@ def test_the_shares_are_those_of_the_definitions(
     sampling = Sampling(**PLAIN | {"temperature": temperature, "top_k": top_k, "top_p": top_p})
     shares, tokens = sampling.candidates(torch.tensor([logits], dtype=torch.float64))
     found = {token: share for token, share in zip(tokens[0].tolist(), shares[0].tolist(), strict=True) if share}
-    expected = allowed(logits, temperature, top_k, top_p)
-    near_the_edge = abs(sum(found.values()) - 1) < 1e-9 and set(found) ^ set(expected)
-    if not near_the_edge or abs(len(found) - len(expected)) > 1:
-        assert found == pytest.approx(expected)
+    ranked = sorted(allowed(logits, temperature, top_k, 1.0).values(), reverse=True)
+    assume(all(abs(mass - top_p) > 1e-9 for mass in accumulate(ranked)) or top_p == 1)  # rounding decides there
+    assert found == pytest.approx(allowed(logits, temperature, top_k, top_p))
 
 
 @pytest.mark.parametrize(

@@ -121,14 +121,23 @@ def test_a_process_that_finds_its_run_taken_is_no_failure_and_no_attempt(
 def test_there_are_never_more_at_once_than_slots_and_no_slot_stays_empty(
     make_run: Make, programs: Programs, finish: str, tmp_path: Any
 ) -> None:
+    """The first of five runs lasts until the last one is there, which a sweep in pairs would never start."""
     program = (
-        f"import os, pathlib, time; me = pathlib.Path({str(tmp_path)!r}, f'{{os.getpid()}}.alive'); me.touch();"
-        "time.sleep(0.3); n = len(list(me.parent.glob('*.alive'))); print(n); time.sleep(0.3); me.unlink();" + finish
+        "import pathlib, time\n"
+        f"here = pathlib.Path({str(tmp_path)!r})\n"
+        "me = here / '{0}.alive'; me.touch(); (here / '{0}.began').touch()\n"
+        "end = time.monotonic() + 60\n"
+        "while not (here / '{1}.began').exists():\n"
+        "    time.sleep(0.02)\n"
+        "    assert time.monotonic() < end, '{1} was not started'\n"
+        "time.sleep(0.2); print(len([*here.glob('*.alive')])); me.unlink()\n"
     )
     runs = [make_run(f"A{i}") for i in range(5)]
-    command = programs({f"A{i}": program for i in range(5)})
+    awaited = {"A0": "A4", **{f"A{i}": "A0" for i in range(1, 5)}}
+    command = programs({arm: program.format(arm, other) + finish for arm, other in awaited.items()})
     run_side_by_side(runs, Slots(workers=2), cost=by_layers, command=command)
     at_once = [int(run.log_file.read_text()) for run in runs]
+    assert at_once[1:4] == [2, 2, 2]
     assert max(at_once) == 2
 
 

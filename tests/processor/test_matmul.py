@@ -8,7 +8,12 @@ import torch
 from etude.processor import matmul
 from etude.processor.matmul import DEFAULT, ONEDNN, TF32, choose_matmul
 
-needs_setting = pytest.mark.skipif(matmul._settings() is None, reason="this PyTorch has no such setting")
+needs_setting = pytest.mark.skipif(
+    not hasattr(getattr(torch.backends.mkldnn, "matmul", None), "fp32_precision")
+    or not torch.backends.mkldnn.is_available()
+    or torch.cuda.is_available(),
+    reason="this PyTorch has no such setting",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -1,11 +1,10 @@
-"""Loggers on this machine alone. What arrives at a server is claimed in `tests/dashboard`."""
+"""Loggers on this machine alone. What arrives at a server is claimed in `tests/wandb`."""
 
 import logging
 import os
 import signal
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -245,13 +244,18 @@ def test_several_loggers_take_the_same_rows_in_the_runs_directory(run: RunDir) -
     assert [*run.path.glob("wandb/offline-run-*")]
 
 
-def test_tensorboards_files_lie_in_the_runs_directory_or_one_sentence_says_what_to_install(run: RunDir) -> None:
+def test_tensorboards_files_lie_in_the_runs_directory(run: RunDir) -> None:
     node = resolve(compose(["logger=tensorboard"]))["logger"]
-    if find_spec("tensorboard") or find_spec("tensorboardX"):
-        [logger] = make_parts("logger", node, Logger, run=run, config=CONFIG, save_dir=run.path)
-        LoggerSink(logger).write({"step": 1, "loss": 2.5})
-        finish([logger], exit_code=0)
-        assert [*run.path.glob("tensorboard/events.out.*")]
-    else:
-        with pytest.raises(UserError, match=r"logger\.tensorboard: .*`tensorboard`.*`pip install`"):
-            make_parts("logger", node, Logger, run=run, config=CONFIG, save_dir=run.path)
+    [logger] = make_parts("logger", node, Logger, run=run, config=CONFIG, save_dir=run.path)
+    LoggerSink(logger).write({"step": 1, "loss": 2.5})
+    finish([logger], exit_code=0)
+    assert [*run.path.glob("tensorboard/events.out.*")]
+
+
+def test_without_tensorboard_one_sentence_says_what_to_install(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    for available in ("_TENSORBOARD_AVAILABLE", "_TENSORBOARDX_AVAILABLE"):
+        monkeypatch.setattr(f"lightning.fabric.loggers.tensorboard.{available}", False)
+        monkeypatch.setattr(f"lightning.pytorch.loggers.tensorboard.{available}", False, raising=False)
+    node = resolve(compose(["logger=tensorboard"]))["logger"]
+    with pytest.raises(UserError, match=r"logger\.tensorboard: .*`tensorboard`.*`pip install`"):
+        make_parts("logger", node, Logger, run=run, config=CONFIG, save_dir=run.path)

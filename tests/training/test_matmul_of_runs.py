@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.processor.test_matmul import needs_setting
 
 from etude.files import read_json, write_json
 from etude.processor import matmul
@@ -11,8 +12,6 @@ from etude.trained.load import load_trained
 from etude.training.run import train
 
 from .conftest import Freeze, found
-
-needs_setting = pytest.mark.skipif(matmul._settings() is None, reason="this PyTorch has no such setting")
 
 
 @pytest.fixture(autouse=True)

@@ -3,10 +3,10 @@
 import logging
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread, Timer
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -168,13 +168,23 @@ def test_two_runs_do_not_train_the_same_at_once(runs: Freeze, caplog: pytest.Log
     first, second = runs("at_once"), runs("at_once", *BEAM)
     locks = first.runs_dir / ".trainings"
     locks.mkdir()
-    with held_elsewhere(locks / f"{first.training}.lock") as release:
-        Timer(0.5, release.set).start()
+    told = "another run is trained whose weights are the same: waiting for it"
+    with held_elsewhere(locks / f"{first.training}.lock") as release, when_logged(told, release.set):
         train(second)
-    assert "another run is trained whose weights are the same: waiting for it" in log_of(caplog)
+    assert told in log_of(caplog)
     with held_elsewhere(locks / f"{first.training}.lock"):
         train(first)
     assert first.finished, "where nothing is left to train nobody waits"
+
+
+@contextmanager
+def when_logged(message: str, do: Callable[[], None]) -> Iterator[None]:
+    """Meanwhile, something is done as soon as étude logs the message."""
+    handler = logging.Handler()
+    handler.emit = lambda record: do() if record.getMessage() == message else None
+    logging.getLogger("etude").addHandler(handler)
+    yield
+    logging.getLogger("etude").removeHandler(handler)
 
 
 @contextmanager

@@ -5,9 +5,9 @@ import re
 import signal
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from etude.paths import shipped
 from etude.runs.lock import Busy
 from etude.runs.log import last_error
 from etude.tasks import build
+from etude.training import run as training
 from etude.training.metrics_writers import read_metrics
 from etude.training.run import main, train
 from etude.training.schedule import Noam, learning_rate
@@ -89,11 +90,17 @@ def test_a_finished_run_that_todays_code_cannot_make_again_is_told_in_one_senten
         build.model(config, 30), build.token_store(config)
 
 
-def test_what_another_process_has_finished_meanwhile_is_taken_and_not_computed_again(runs: Freeze) -> None:
-    run = runs("awaited")
+def test_what_another_process_has_finished_meanwhile_is_taken_and_not_computed_again(
+    runs: Freeze, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, waits, real = runs("awaited"), threading.Event(), training.hold_lock
+
+    def hold_lock(*arguments: Any) -> AbstractContextManager[None]:
+        waits.set()
+        return real(*arguments)
 
     def finish() -> None:
-        time.sleep(0.3)
+        assert waits.wait(60)
         run.write_result({"by": "the other one"})
         lock.release()
 
@@ -101,6 +108,7 @@ def test_what_another_process_has_finished_meanwhile_is_taken_and_not_computed_a
     lock.acquire()
     other = threading.Thread(target=finish)
     other.start()
+    monkeypatch.setattr(training, "hold_lock", hold_lock)
     assert train(run, patience=30) == {"by": "the other one"}
     other.join()
 

@@ -4,7 +4,9 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -47,9 +49,33 @@ def _parameters(moved: dict[str, torch.Tensor], config: dict) -> dict[str, torch
     return {name: moved[name] for name, _ in build.shapes(config).named_parameters()}
 
 
-def test_a_fused_optimizer_is_clipped_in_mixed_precision_too(runs: Freeze) -> None:
-    run = runs("mixed", *ONE, "precision=bf16-mixed", "optimizer=adamw", "trainer.gradient_clip_val=0.5")
-    assert train(run)["steps"] == 1
+@pytest.mark.parametrize("optimizer", ["adam", "adamw"])
+def test_a_fused_optimizer_is_clipped_in_mixed_precision_too(
+    optimizer: str, runs: Freeze, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths, kind = [], {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[optimizer]
+    real = kind.step
+
+    def step(self: torch.optim.Optimizer, closure: Callable[[], Any]) -> Any:
+        def watched() -> Any:
+            loss = closure()
+            assert self.defaults["fused"]
+            lengths.append(length({str(n): p.grad for n, p in enumerate(self.param_groups[0]["params"])}))
+            return loss
+
+        return real(self, watched)
+
+    monkeypatch.setattr(kind, "step", step)
+    train(
+        runs(
+            f"mixed-{optimizer}",
+            *ONE,
+            "precision=bf16-mixed",
+            f"optimizer={optimizer}",
+            "trainer.gradient_clip_val=0.01",
+        )
+    )
+    assert lengths == [pytest.approx(0.01, rel=1e-3)]
 
 
 def test_a_run_in_double_precision_keeps_doubles_and_moves_as_one_in_single(runs: Freeze) -> None:

@@ -1,4 +1,4 @@
-"""What is kept of a report where W&B cannot be asked; what is sent is tested in `tests/dashboard`."""
+"""What is kept of a report where W&B cannot be asked; what is sent is tested in `tests/wandb`."""
 
 import json
 import os
