@@ -22,6 +22,7 @@ _WAYS_OUT = {
     errno.EIO: "the disk may be failing: choose another place",
     errno.EISDIR: "move it out of the way",
     errno.ENOTDIR: "move what stands in its way",
+    errno.ENAMETOOLONG: "shorten it",
 }
 
 

@@ -52,3 +52,11 @@ def hidden_module(name: str) -> tuple[Path, str] | None:
     if own is None or spec is None or str(spec.origin or own).startswith(str(own)):
         return None
     return own, str(spec.origin)
+
+
+def is_there(path: Path) -> bool:
+    """Return whether a file or folder exists; False if the name is too long to be one."""
+    try:
+        return path.exists()
+    except OSError:
+        return False

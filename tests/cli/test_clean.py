@@ -82,6 +82,18 @@ def test_a_terminal_is_asked(answer: str, deleted: bool, make_run: Make, monkeyp
     assert run.checkpoint.exists() is not deleted
 
 
+def test_ctrl_d_is_no_answer_and_deletes_nothing(make_run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def end_of_file(prompt: str) -> str:
+        raise EOFError
+
+    run = make_run("base")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", end_of_file)
+    clean([])
+    assert run.checkpoint.exists()
+
+
 @pytest.mark.parametrize("result", [None, "", '{"torn": '])
 def test_a_run_without_a_readable_result_keeps_everything(result: str | None, make_run: Make) -> None:
     """A result that is incomplete is made again out of the checkpoint."""

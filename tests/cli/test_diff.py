@@ -103,6 +103,7 @@ def test_the_directory_of_a_run_may_have_spaces_in_its_name(told):
         (["", "model.heads='"], "cannot be read as overrides: no closing quotation"),
         (["", "model/position=lerned"], "did you mean learned"),
         (["runs/single/base/seed1-0", ""], "is not the directory of a run"),
+        (["", f"{'model.heads=4 ' * 30}model.heads=x"], "model.heads"),  # longer than a file's name may be
     ],
 )
 def test_a_mistake_is_one_sentence(words, sentence):

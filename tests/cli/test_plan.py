@@ -172,6 +172,11 @@ def test_what_this_machine_has_says_nothing_of_another(printed):
         printed("table3", "precision=auto", "device=h100")
 
 
+def test_this_machine_is_not_measured_for_another_device(printed):
+    with pytest.raises(UserError, match="--measure times this machine: leave it out, or device=h100"):
+        printed("table3", "device=h100", "--measure")
+
+
 def test_an_arm_that_cannot_be_built_is_named(tmp_path, printed, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "unbuilt.py").write_text("import nobody_has_this\nclass Scale:\n    def __init__(self, *, d_k): ...\n")

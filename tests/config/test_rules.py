@@ -72,7 +72,7 @@ from etude.errors import UserError
         (["study=.."], r"study=\.\. cannot name a folder"),
         (
             ["model/position=learned", "budget.max_tokens=600"],
-            "model.position.max_length=512 is shorter than a translation may become.*say model.position.max_length=651",
+            "model.position.max_length=512 is shorter than a text may become.*say model.position.max_length=651",
         ),
     ],
 )
@@ -119,6 +119,20 @@ IMPOSSIBLE = {
     ],
     "positions that add to scores where there is no softmax": ["model/attention=linear", "model/position=t5"],
     "positions that end before the data": ["model/position=learned", "model.position.max_length=100"],
+    "positions that end before the lines of a language model": [
+        "task=language_modelling",
+        "model/position=learned",
+        "model.position.max_length=100",
+    ],
+    "positions for scores that nothing has": [
+        "model/encoder=convolution",
+        "model/decoder=convolution",
+        "model/position=rope",
+    ],
+    "a dropout of weights that linear attention does not have": [
+        "model/attention=linear",
+        "model.attention_dropout=0.1",
+    ],
 }
 
 

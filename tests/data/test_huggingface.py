@@ -122,3 +122,13 @@ def test_without_the_package_the_command_that_brings_it_is_told(
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(UserError, match=r"data=huggingface needs datasets: pip install 'etude\[huggingface\]'"):
         corpus(path="json").fetch()
+
+
+def test_the_number_zero_is_no_missing_value(corpus: Make, tmp_path: Path) -> None:
+    rows = [{"text": "a", "label": 0}, {"text": "b", "label": 1}, {"text": "c", "label": None}]
+    (tmp_path / "a.json").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    file = str(tmp_path / "a.json")
+    files = {"train": file, "validation": file, "test": file}
+    chosen = corpus(path="json", data_files=files, columns={"source": "text", "target": "label"})
+    chosen.fetch()
+    assert [target.partition(".")[0] for _, target in chosen.pairs("test")] == ["0", "1", ""]

@@ -181,3 +181,13 @@ def test_what_stands_in_the_training_text_too_is_counted_in_one_sentence_a_split
 def test_text_that_is_held_out_is_not_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     files_corpus(tsv=write_tsv(tmp_path / "train.tsv", numbered(40) * 2), holdout=3).fetch()
     assert not caplog.messages
+
+
+def test_a_sentence_with_other_white_space_is_the_same_sentence(tmp_path: Path) -> None:
+    """The tokens are the same, so that it must not be trained on in one spelling and tested in the other."""
+    pairs = [(f"{mark.join(('line', str(n)))} .", f"zeile {n}") for n in range(40) for mark in (" ", "  ", "\u00a0")]
+    splits = splits_of(files_corpus(tsv=write_tsv(tmp_path / "a.tsv", pairs), holdout=8))
+    words = {name: {" ".join(source.split()) for source, _ in rows} for name, rows in splits.items()}
+    assert not words["train"] & words["test"]
+    assert not words["train"] & words["valid"]
+    assert not words["valid"] & words["test"]

@@ -181,3 +181,10 @@ def test_a_file_that_is_no_model_is_an_error(tmp_path: Path, content: bytes) -> 
     file.write_bytes(content)
     with pytest.raises(UserError, match=r"tokenizer\.model is not a tokenizer model"):
         Tokenizer(file)
+
+
+def test_a_line_with_the_character_that_sentencepiece_reserves_is_learned_from(tmp_path: Path) -> None:
+    lines = ["a b c d"] * 20 + ["zz\u2585z"] * 20
+    file = tmp_path / "reserved.model"
+    file.write_bytes(bpe(20, hard_vocab_limit=False).train(lines))
+    assert UNK not in Tokenizer(file).encode("z")

@@ -180,6 +180,27 @@ def test_valid_and_test_are_any_of_the_test_sets_and_no_other(corpus: Callable[.
         corpus(test="newstest2015").fingerprint()
 
 
+def test_a_direction_that_is_turned_by_halves_is_refused_and_turned_wholly_is_another_text(
+    corpus: Callable[..., WMT], folder: Path, language: str
+) -> None:
+    turned = {"languages": [language, "en"], "root": str(folder)}
+    with pytest.raises(UserError, match=rf"data\.languages=\[{language},en\], but the source of europarl_v7 is"):
+        corpus(**turned)
+    swapped = {
+        key: {name: {"source": node.target, "target": node.source} for name, node in CONFIGS[language][key].items()}
+        for key in ("sources", "test_sets")
+    }
+    ours = corpus(root=str(folder))
+    for name, node in ours._test_sets.items():
+        swapped["test_sets"][name]["sum"] = node["sum"]
+    theirs = corpus(**turned, **swapped)
+    for one in (ours, theirs):
+        one.fetch()
+    assert [*theirs.pairs("test")] == [pair[::-1] for pair in ours.pairs("test")]
+    assert [*theirs.pairs("train")] == [pair[::-1] for pair in ours.pairs("train")]
+    assert ours.fingerprint() != theirs.fingerprint()
+
+
 def test_what_the_rules_leave_out_is_counted_by_source(
     corpus: Callable[..., WMT], folder: Path, language: str, tmp_path: Path
 ) -> None:

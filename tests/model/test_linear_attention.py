@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from etude.model.attention import LinearAttention
+from etude.model.attention import LinearAttention, _feature_map
 from etude.model.cache import RunningSums
 from etude.model.position import NO_POSITION
 from etude.model.scale import SqrtDk
@@ -81,3 +81,19 @@ def test_looking_at_the_encoder_is_the_weighted_mean_of_the_real_positions():
             values = torch.stack([layer.v_proj(m).view(H, V)[h] for m in memory[b][real[b]]])
             heads.append(weights @ values / weights.sum())
         assert_close(read[b, t], layer.out_proj(torch.cat(heads)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_features_are_positive_and_those_of_elu_in_any_precision(dtype):
+    """elu(x) + 1 itself is 0 from -17 on, in bfloat16 from -6, and a row of such weights would divide by 0."""
+    x = torch.linspace(-60, 60, 4001, dtype=torch.float64).to(dtype)
+    found = _feature_map(x)
+    assert bool((found > 0).all())
+    exact = torch.nn.functional.elu(x.double()) + 1
+    assert_close(found.double(), torch.where(x < -15, x.double().exp(), exact), rtol=4 * torch.finfo(dtype).eps, atol=0)
+
+
+def test_the_gradient_at_zero_is_one_on_both_sides():
+    x = torch.tensor([-1e-9, 0.0, 1e-9], dtype=torch.float64, requires_grad=True)
+    _feature_map(x).sum().backward()
+    assert_close(x.grad, torch.ones(3, dtype=torch.float64))

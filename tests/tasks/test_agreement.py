@@ -136,3 +136,9 @@ def test_subwords_are_refused(tmp_path, store):
     TASK.check_text(store)
     with pytest.raises(UserError, match="say tokenizer=word"):
         TASK.check_text(make_store(tmp_path, LINES, "char"))
+
+
+def test_a_question_on_a_word_that_is_cut_off_is_refused_before_training(tmp_path):
+    far = [(f"the dog {'so ' * 40}sleeps .", "sleep 42 41")]
+    with pytest.raises(UserError, match=r"line 1 of the test text asks about word 42, .* budget.max_tokens=40: raise"):
+        TASK.check_text(make_store(tmp_path, LINES, test=far))

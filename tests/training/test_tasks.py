@@ -202,6 +202,29 @@ def test_generate_goes_on_with_prompts_and_says_the_same_again(
     assert said[0].startswith("a b")
 
 
+def test_a_text_longer_than_the_learned_positions_or_the_limit_is_told(
+    made: Callable[..., RunDir], runs: Freeze, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = made("language_modelling", "learned", "model/position=learned", "model.position.max_length=300")
+    train(run)
+    with pytest.raises(SystemExit) as ended:
+        main(["generate", f"run={run.path}", "prompt=a b", "sampling.max_length=301"])
+    assert ended.value.code == 2
+    assert "sampling.max_length=301 needs 301 positions, and this run has learned 300" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["generate", f"run={run.path}", "prompt=a b a b", "sampling.max_length=2"])
+    answer = capsys.readouterr()
+    assert answer.out == "a b a b\n"
+    assert "line 1 has 4 subwords, and sampling.max_length=2: it stays" in answer.err
+    translating = runs("learned", "budget.max_steps=2", "model/position=learned")
+    train(translating)
+    config = {"run": str(translating.path), "split": "test", "device": "cpu", "decoding": {"max_len_offset": 900}}
+    with pytest.raises(
+        UserError, match=r"decoding.max_len_offset=900 needs \d+ positions, and this run has learned 512"
+    ):
+        evaluate(config | {"metrics": {}}, ["decoding.max_len_offset=900"])
+
+
 @pytest.mark.parametrize(
     ("overrides", "told"),
     [

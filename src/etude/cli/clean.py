@@ -73,5 +73,10 @@ def _sum(removable: Sequence[Removable]) -> str:
 
 
 def _confirm() -> bool:
-    at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    return at_terminal and input("delete all this? yes or no: ").strip().lower() in ("y", "yes")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    try:
+        return input("delete all this? yes or no: ").strip().lower() in ("y", "yes")
+    except EOFError:  # Ctrl-D
+        sys.stdout.write("\n")
+        return False

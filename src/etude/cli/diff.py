@@ -13,6 +13,7 @@ from etude.cli.arguments import parse
 from etude.config.difference import ABSENT, Difference, difference
 from etude.errors import UserError
 from etude.inspect.show.find_config import NamedConfig, find_config
+from etude.paths import is_there
 from etude.terminal import console, format_value
 
 HELP = """usage: etude diff A B
@@ -40,7 +41,7 @@ def main(words: Sequence[str]) -> None:
 
 
 def _side(word: str) -> NamedConfig:
-    if word and Path(word.removeprefix("run=")).is_dir():  # the path of a run may hold spaces
+    if word and is_there(Path(word.removeprefix("run="))):  # the path of a run may hold spaces
         return find_config([word])
     try:
         words = shlex.split(word)

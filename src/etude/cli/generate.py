@@ -1,5 +1,6 @@
 """`etude generate`: continue each line of standard input with a trained language model."""
 
+import logging
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -12,6 +13,8 @@ from etude.runs.run_dir import RunDir
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
+
+log = logging.getLogger(__name__)
 
 _CHUNK = 64  # lines that are continued in one batch
 
@@ -41,12 +44,19 @@ def _generate(config: "DictConfig") -> None:
     sampling = make(resolve(config)["sampling"])
     trained, model, tokenizer = load_trained(RunDir.at(config.run))
     build.task(trained, "generate")
+    most = getattr(sampling, "max_length", None)  # a sampling of the user's own need not have it
+    if most is not None:
+        build.check_positions(trained, most, f"sampling.max_length={most}")
     model.to(build.device(config.device))
     text = read_stdin() if config.prompt is None else None
     done = 0
     for block in _blocks(text or [config.prompt], 1 if sys.stdin.isatty() else _CHUNK):
+        prompts = [tokenizer.encode(line) for line in block]
+        for number, prompt in enumerate(prompts, start=done + 1):
+            if most is not None and len(prompt) >= most:
+                log.warning("line %d has %d subwords, and sampling.max_length=%d: it stays", number, len(prompt), most)
         with build.autocast(trained, model):
-            texts = sampling(model, [tokenizer.encode(line) for line in block], done)
+            texts = sampling(model, prompts, done)
         for tokens in texts:
             sys.stdout.write(f"{tokenizer.decode(tokens)}\n")
         sys.stdout.flush()

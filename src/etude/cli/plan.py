@@ -44,6 +44,8 @@ def main(words: Sequence[str]) -> None:
         return
     if "precision=auto" in args.words and "device" in args.options:
         raise UserError(f"precision=auto is what this machine has: name the precision on {args.options['device']}")
+    if "--measure" in args.options and "device" in args.options:
+        raise UserError(f"--measure times this machine: leave it out, or device={args.options['device']}")
     tolerance = _share(args.options.get("--tolerance", "0.1"))
     named = bool(args.words) and "=" not in args.words[0]
     overrides = planned_runs(args.words[0], args.words[1:]) if named else expand(args.words)

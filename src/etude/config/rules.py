@@ -171,17 +171,18 @@ def _positions_fit(config: Config) -> None:
             f"say model.position.buckets={buckets - buckets % 4}"
         )
     table, tokens = value_at(config, "model.position.max_length"), value_at(config, "budget.max_tokens")
-    extra = value_at(config, "decoding.max_len_offset")
-    if table is not None and extra is not None and table < tokens + 1 + extra:
+    extra = value_at(config, "decoding.max_len_offset") or 0
+    longest = tokens + 1 + extra + _is(config, "task", "Classification")  # a label's place comes before its line
+    if table is not None and table < longest:
+        offset = f" and decoding.max_len_offset={extra}" if extra else ""
         raise UserError(
-            f"model.position.max_length={table} is shorter than a translation may become, budget.max_tokens={tokens} "
-            f"+ 1 + decoding.max_len_offset={extra}: say model.position.max_length={tokens + 1 + extra}, "
-            "or lower the others"
+            f"model.position.max_length={table} is shorter than a text may become, {longest} tokens with "
+            f"budget.max_tokens={tokens}{offset}: say model.position.max_length={longest}, or lower the others"
         )
 
 
 def _stacks_fit(config: Config) -> None:
-    """Check encoder kernel and width; an alignment needs an encoder, and linear attention takes no score bias."""
+    """Check encoder kernel and width, and that positions, alignment and attention suit the stacks and each other."""
     kernel, d_model = value_at(config, "model.encoder.kernel"), value_at(config, "model.encoder.d_model")
     if _is(config, "model.encoder", "ConvolutionEncoder") and kernel % 2 == 0:
         raise UserError(
@@ -199,6 +200,17 @@ def _stacks_fit(config: Config) -> None:
             "model/decoder/alignment looks at the encoder, and model/encoder=none has none: "
             "say model/decoder/alignment=none"
         )
+    without_attention = (
+        _is(config, "model.encoder", "ConvolutionEncoder", "RecurrentEncoder", "NoEncoder"),
+        _is(config, "model.decoder", "ConvolutionDecoder", "RecurrentDecoder"),
+    )
+    if all(without_attention) and _is(config, "model.position", "Rotary", "Alibi", "Shaw", "T5"):
+        raise UserError(
+            "this position scheme acts on the scores of self-attention, and neither encoder nor decoder has any: "
+            "say model/position=sinusoidal"
+        )
+    if _is(config, "model.attention", "LinearAttention") and value_at(config, "model.attention_dropout"):
+        raise UserError("model/attention=linear has no dropout of its weights: say model.attention_dropout=0")
     if _is(config, "model.attention", "LinearAttention") and _is(config, "model.position", "Alibi", "Shaw", "T5"):
         raise UserError(
             "model/attention=linear has no softmax, and this position scheme adds to its scores: "

@@ -106,7 +106,12 @@ class HuggingFaceCorpus(Corpus):
         for number, column in enumerate(self._columns):
             with (folder / f"{split}.{number}").open("w", encoding="utf-8", newline="\n") as file:
                 for rows in dataset.select_columns([column]).iter(batch_size=1000):
-                    file.writelines(f"{' '.join(str(text or '').split())}\n" for text in rows[column])
+                    file.writelines(f"{_one_line(value)}\n" for value in rows[column])
+
+
+def _one_line(value: Any) -> str:
+    """Write a value of a column as a line; a missing one is blank, the number 0 is not."""
+    return "" if value is None else " ".join(str(value).split())
 
 
 def _load(arguments: Mapping[str, Any], split: str) -> Any:

@@ -123,4 +123,5 @@ class FilesCorpus(Corpus):
 
 
 def _hash(sentence: str) -> int:
-    return int.from_bytes(hashlib.blake2b(sentence.encode(), digest_size=8).digest())
+    """Hash a sentence as the tokenizer reads it: any white space is one space."""
+    return int.from_bytes(hashlib.blake2b(" ".join(sentence.split()).encode(), digest_size=8).digest())

@@ -156,10 +156,13 @@ def _normalize_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
+_SKIPPED = "\u2585"  # sentencepiece leaves out lines that contain this character, silently
+
+
 def _keep_failures(text: Iterable[str], failures: list[Exception]) -> Iterator[str]:
     """Yield the lines of `text` and record its exception, which sentencepiece would mask or swallow."""
     try:
         for line in text:
-            yield _normalize_spaces(line)
+            yield _normalize_spaces(line.replace(_SKIPPED, " "))
     except Exception as error:
         failures.append(error)

@@ -17,6 +17,7 @@ from etude.data.corpus import Corpus, Pair, digest, require_test_set, two_langua
 from etude.data.lines import parallel_lines
 from etude.data.sgm import sgm_pairs
 from etude.data.source_file import SourceFile
+from etude.data.splits import SIDES
 from etude.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -51,9 +52,10 @@ class WMT(Corpus):
         self._test_sets = _validate_nodes("test_sets", test_sets)
         self._chosen = {"valid": valid, "test": test}
         self._counts: dict[str, Counter[str]] = {}
+        self._check_direction()
 
     def fingerprint(self) -> str:
-        """Hash the checksums, the archive members in use, and the cleaning rules."""
+        """Hash the checksums, the archive members in use, the cleaning rules and the languages."""
         return self._fingerprint(*self._chosen)
 
     def training_fingerprint(self) -> str:
@@ -62,7 +64,7 @@ class WMT(Corpus):
 
     def _fingerprint(self, *splits: str) -> str:
         nodes = [*map(self._test_set, splits), *self._sources.values()]
-        return digest([[self._identity(node) for node in nodes], vars(self.cleaning)])
+        return digest([[self._identity(node) for node in nodes], vars(self.cleaning), list(self.languages)])
 
     def fetch(self) -> None:
         """Download the archives in use, unless the user gave a folder, and unpack the members in use."""
@@ -111,7 +113,7 @@ class WMT(Corpus):
         return [self._archive(node).identity(), node["source"], node["target"]]
 
     def _folder(self, node: Mapping[str, str | None]) -> Path:
-        return self._downloads / "unpacked" / digest(self._identity(node))
+        return self._downloads / "unpacked" / digest([*self._identity(node), *SIDES])
 
     def _unpack(self, node: Mapping[str, str | None]) -> tuple[Path, Path]:
         """Unpack a source or test set unless that was done; return its two files, source and target."""
@@ -119,9 +121,22 @@ class WMT(Corpus):
         if not folder.is_dir():
             archive = self._archive(node).verify()
             logger.info("unpacking %s", archive)
-            names = dict(zip((str(node["source"]), str(node["target"])), self.languages, strict=True))
-            unpack(archive, names, folder)
-        return folder / self.languages[0], folder / self.languages[1]
+            unpack(archive, {str(node[side]): side for side in SIDES}, folder)
+        return folder / SIDES[0], folder / SIDES[1]
+
+    def _check_direction(self) -> None:
+        """Check that no source or test set has the two languages the other way round.
+
+        Raises:
+            UserError: one has.
+        """
+        turned = {side: f".{language}" for side, language in zip(SIDES, reversed(self.languages), strict=True)}
+        for name, node in {**self._sources, **self._test_sets}.items():
+            if all(str(node[side]).removesuffix(".sgm").removesuffix(".gz").endswith(turned[side]) for side in SIDES):
+                raise UserError(
+                    f"data.languages=[{','.join(self.languages)}], but the source of {name} is {node['source']}: "
+                    "to turn the direction, exchange source and target of every source and test set, too"
+                )
 
 
 def _validate_nodes(key: str, nodes: Mapping[str, Mapping[str, str | None]] | None) -> dict[str, dict[str, str | None]]:

@@ -27,11 +27,12 @@ class Agreement(LanguageModelling):
     """
 
     def check_text(self, store: TokenStore) -> None:
-        """Check that every question is well-formed, and that both forms are single tokens.
+        """Check that every question is well-formed and on words that are kept, and that both forms are single tokens.
 
         Raises:
             UserError: one is not.
         """
+        encode, limit = store.tokenizer.encode, store.meta["limits"]["max_tokens"]
         for name in ("valid", "test"):
             for number, (line, question) in enumerate(zip(*store.text(name), strict=True), start=1):
                 words, fields = line.split(), question.split()
@@ -40,7 +41,12 @@ class Agreement(LanguageModelling):
                         f"line {number} of the {name} text: {question!r} is no question for task=agreement, which is "
                         "the wrong form, its position in the line from 0, and a distance, such as 'sleep 4 3'"
                     )
-                if any(len(store.tokenizer.encode(form)) != 1 for form in (fields[0], words[int(fields[1])])):
+                if len(encode(" ".join(words[: int(fields[1]) + 1]))) > limit:
+                    raise UserError(
+                        f"line {number} of the {name} text asks about word {fields[1]}, and lines are cut to "
+                        f"budget.max_tokens={limit}: raise it"
+                    )
+                if any(len(encode(form)) != 1 for form in (fields[0], words[int(fields[1])])):
                     raise UserError("task=agreement asks for whole words: say tokenizer=word")
 
     @torch.no_grad()

@@ -18,7 +18,7 @@ from itertools import accumulate
 from typing import Any
 
 from etude.data.trees import PUNCTUATION, TOP, Leaf, Tree, delinearize
-from etude.errors import UserError
+from etude.tasks.bleu import refuse_unequal
 
 Brackets = Counter[tuple[str, int, int]]
 """How often a tree has each bracket: its label, and the start and end of its words, punctuation not counted."""
@@ -34,11 +34,7 @@ def bracket_f1(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str
     Raises:
         UserError: there is nothing to compare, or the line counts differ.
     """
-    if len(hypotheses) != len(references) or not references:
-        raise UserError(
-            f"bracket F1 of {len(hypotheses)} trees and {len(references)} references is not defined: "
-            "give one reference for each tree, and at least one"
-        )
+    refuse_unequal("bracket F1", hypotheses, references)
     matched, gold, test = (sum(counts) for counts in zip(*map(count_brackets, hypotheses, references), strict=True))
     return {"score": 200 * matched / (gold + test) if matched else 0.0, "signature": _SIGNATURE}
 

@@ -29,6 +29,7 @@ from etude.model import precision
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.runs.code import blame
 from etude.runs.material import TRANSLATION
+from etude.studies.study import value_at
 from etude.tasks.task import Task
 
 Config = dict[str, Any]
@@ -179,7 +180,7 @@ def search(trained: Config, asked: Config, typed: Iterable[str]) -> Config | Non
         typed: the overrides of that command.
 
     Raises:
-        UserError: `decoding` is overridden for a run that has none.
+        UserError: `decoding` is overridden for a run that has none, or needs more positions than the run has learned.
     """
     keys = {override.lstrip("+~").partition("=")[0] for override in typed}
     if not trained["decoding"]:
@@ -187,7 +188,21 @@ def search(trained: Config, asked: Config, typed: Iterable[str]) -> Config | Non
             raise UserError(f"{searches[0]}: the task of this run does not translate: leave it out")
         return None
     chosen = {key: value for key, value in asked["decoding"].items() if f"decoding.{key}" in keys}
-    return asked["decoding"] if "decoding" in keys else trained["decoding"] | chosen
+    found: Config = asked["decoding"] if "decoding" in keys else trained["decoding"] | chosen
+    if (offset := found.get("max_len_offset")) is not None:
+        check_positions(trained, trained["budget"]["max_tokens"] + 1 + offset, f"decoding.max_len_offset={offset}")
+    return found
+
+
+def check_positions(trained: Config, needed: int, asked: str) -> None:
+    """Check that a trained run has as many positions as are needed, if it has learned a vector for each.
+
+    Raises:
+        UserError: it has fewer; `asked` is the override that needs them.
+    """
+    table = value_at(trained, "model.position.max_length")
+    if table is not None and needed > table:
+        raise UserError(f"{asked} needs {needed} positions, and this run has learned {table}: lower it")
 
 
 def translator(config: Config, transformer: EncoderDecoder, tokenizer: Tokenizer, search: BeamSearch) -> Translator:

@@ -8,8 +8,10 @@ from hydra.utils import instantiate
 from etude.config.compose import compose
 from etude.config.identity import resolve
 from etude.data.corpus import SPLITS, digest
+from etude.data.grammar import GrammarCorpus
 from etude.data.grammar.agreement import Agreement, AgreementCorpus, Questions
 from etude.data.grammar.broken import Breaker
+from etude.data.grammar.treebank import Treebank
 
 SIZES = {"train_pairs": 2000, "valid_pairs": 40, "test_pairs": 50}
 WHO, THAT, EAT = "(WHNP who )", "(WHNP that )", "(S (VP eat ) )"
@@ -86,3 +88,13 @@ def test_the_config_gives_what_it_says():
     assert len(list(made.pairs("train"))) == 70
     assert made.fingerprint() == instantiate(config | {"vocab_size": 7}).fingerprint()
     assert len({instantiate(config | {"seed": seed}).fingerprint() for seed in (1, 2)}) == 2
+
+
+def test_no_other_corpus_of_the_grammar_has_the_fingerprints_of_this_one():
+    sizes = {"seed": 1, "train_pairs": 30, "valid_pairs": 10, "test_pairs": 10, "vocab_size": 100}
+    texts = [AgreementCorpus(**sizes), GrammarCorpus(**sizes), Treebank(**sizes, silver=0, silver_errors=0.05)]
+    assert len({text.fingerprint() for text in texts}) == 3
+    assert len({text.training_fingerprint() for text in texts}) == 3
+    longer = AgreementCorpus(**sizes | {"test_pairs": 20})
+    assert longer.fingerprint() != texts[0].fingerprint()
+    assert longer.training_fingerprint() == texts[0].training_fingerprint()

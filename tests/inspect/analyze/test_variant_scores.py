@@ -79,10 +79,10 @@ def test_what_is_too_long_for_the_run_is_left_out(analysed):
 
 def test_buckets_together_are_the_whole_text(analysed):
     subject, text = analysed()
-    rows = [row for row in score_by_length(subject, text, None) if row["joined"] == 1]
+    found, own = subject.likelihoods(text), subject.translations(text)
+    rows = [row for row in score_by_length(subject, text, found, own, None) if row["joined"] == 1]
     assert sum(row["sentences"] for row in rows) == 30
     assert len(rows) > 1
-    found = subject.likelihoods(text)
     for row in rows:
         low, high = row["pieces"]
         inside = np.flatnonzero((text.source_lengths >= low) & (text.source_lengths <= high))
@@ -92,10 +92,11 @@ def test_buckets_together_are_the_whole_text(analysed):
 
 def test_what_is_longer_than_the_longest_trained_is_counted(analysed):
     subject, text = analysed()
-    known = list(score_by_length(subject, text, 9))
+    scores = subject.likelihoods(text), subject.translations(text)
+    known = list(score_by_length(subject, text, *scores, 9))
     assert sum(row["longer_than_trained"] for row in known if row["joined"] == 1) == (text.source_lengths > 9).sum()
     assert {row["joined"] for row in known} == {1, 2, 4}
-    assert all(row["longer_than_trained"] is None for row in score_by_length(subject, text, None))
+    assert all(row["longer_than_trained"] is None for row in score_by_length(subject, text, *scores, None))
 
 
 def test_every_beam_meets_every_alpha_and_the_runs_own_search_is_no_change(analysed):

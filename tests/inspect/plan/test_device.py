@@ -33,6 +33,19 @@ def test_an_unknown_device_is_told_with_the_nearest():
         load_device("h10")
 
 
+@pytest.mark.parametrize(
+    "rates", ["{full: 10, share: 0.3, price: 1}", "{full: 10, half: 20, share: 0, price: 1}", "fast"]
+)
+def test_a_device_of_ones_own_without_its_rates_is_refused_by_file(rates, tmp_path, monkeypatch):
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "devices.yaml").write_text(f"mine: {rates}\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"conf/devices.yaml: mine must have full, half and share above 0, and price"):
+        load_device("mine")
+    (tmp_path / "conf" / "devices.yaml").write_text("")
+    assert load_device("h100").name == "h100"
+
+
 @pytest.fixture
 def clock(monkeypatch):
     """Time goes on by so many seconds for each step that is measured."""

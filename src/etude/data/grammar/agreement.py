@@ -5,7 +5,7 @@ its number; "man" and "has" have the other number. In "The dogs that are old sle
 again, so that the distance is only two.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -125,9 +125,10 @@ class AgreementCorpus(GrammarCorpus):
         super().__init__(**sizes)
         self.languages = ("en", "question")
 
-    def fingerprint(self) -> str:
-        """Hash the seed, the sizes, and the versions of the grammar and of these sentences."""
-        return digest([VERSION, AGREEMENT_VERSION, self.seed, self.sizes])
+    def _fingerprint(self, splits: Sequence[str]) -> str:
+        """Hash the seed, the sizes, and the versions of the grammar and of these sentences; no other corpus's hash."""
+        sizes = {split: self.sizes[split] for split in splits}
+        return digest(["agreement", VERSION, AGREEMENT_VERSION, self.seed, sizes])
 
     def pairs(self, split: str) -> Iterator[Pair]:
         """Yield the sentences of a split, each with its agreement."""

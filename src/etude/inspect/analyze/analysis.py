@@ -45,7 +45,7 @@ def analyze_run(subject: Subject, config: dict[str, Any]) -> dict[str, Any]:
         own = subject.translations(text) if subject.metric else None
         wide = measure_spreads(subject, text)
         heads = collect(score_removals(subject, text, intact, translated=config["removal_bleu"], seed=seed), "heads")
-        lengths = collect(score_by_length(subject, text, longest), "lengths") if own else []
+        lengths = collect(score_by_length(subject, text, intact, own, longest), "lengths") if own else []
         searched = score_searches(subject, text, own, config["beams"], config["alphas"], seed=seed) if own else ()
         return {
             "settings": {

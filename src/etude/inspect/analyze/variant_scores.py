@@ -71,8 +71,12 @@ def score_averages(subject: Subject, text: Text, own: Sums, *, seed: int) -> Ite
         yield averaged | change(own, found, seed) | score
 
 
-def score_by_length(subject: Subject, text: Text, longest_trained: int | None) -> Iterator[dict[str, Any]]:
+def score_by_length(
+    subject: Subject, text: Text, intact: Sums, own: Sums, longest_trained: int | None
+) -> Iterator[dict[str, Any]]:
     """Yield perplexity and score by bucket of source length: for single pairs, then for two and for four joined.
+
+    `intact` and `own` are the likelihoods and the translations of `text` as it is.
 
     Few test sets have sentences longer than all of training, so neighbouring pairs are joined, source to source and
     reference to reference. A joined line is as hard word by word, but a model that has never seen a sentence end in the
@@ -80,9 +84,10 @@ def score_by_length(subject: Subject, text: Text, longest_trained: int | None) -
     longer than `budget.max_tokens` are left out, as the model may not have such positions.
     """
     for count in _JOINED:
-        pairs = join_neighbours(subject, text, count)
-        if pairs:
-            for bucket in _buckets(subject, subject.text(pairs) if count > 1 else text, longest_trained):
+        if pairs := join_neighbours(subject, text, count):
+            joined = subject.text(pairs) if count > 1 else text
+            scores = (subject.likelihoods(joined), subject.translations(joined)) if count > 1 else (intact, own)
+            for bucket in _buckets(subject.metric, joined, *scores, longest_trained):
                 yield {"joined": count, **bucket}
 
 
@@ -95,8 +100,9 @@ def join_neighbours(subject: Subject, text: Text, count: int) -> list[Pair]:
     return [pair for pair, fits in zip(zip(*sides, strict=True), fitting, strict=True) if fits]
 
 
-def _buckets(subject: Subject, text: Text, longest_trained: int | None) -> Iterator[dict[str, Any]]:
-    likelihoods, translations = subject.likelihoods(text), subject.translations(text)
+def _buckets(
+    metric: str, text: Text, likelihoods: Sums, translations: Sums, longest_trained: int | None
+) -> Iterator[dict[str, Any]]:
     ends = bucket_ends(text.source_lengths)
     for end in np.unique(ends).tolist():
         rows = np.flatnonzero(ends == end)
@@ -106,7 +112,7 @@ def _buckets(subject: Subject, text: Text, longest_trained: int | None) -> Itera
             "sentences": len(rows),
             "longer_than_trained": longer,
             "perplexity": likelihoods.among(rows).score,
-            subject.metric: translations.among(rows).score,
+            metric: translations.among(rows).score,
         }
 
 

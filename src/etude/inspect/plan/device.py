@@ -17,6 +17,7 @@ from etude.yaml_file import read_yaml
 
 _SECONDS = 4.0  # of a measurement, without the search for its batch size
 _LENGTH = 25  # tokens of each source and of each target
+_RATES = {"full": 1e-9, "half": 1e-9, "share": 1e-9, "price": 0.0}  # keys of a device, and the least value of each
 
 
 @dataclass(frozen=True)
@@ -51,15 +52,22 @@ def load_device(name: str) -> Device:
     """Load the device `name` from `conf/devices.yaml`.
 
     Raises:
-        UserError: there is no such device.
+        UserError: there is no such device, or its rates are incomplete.
     """
     files = [folder / "devices.yaml" for folder in reversed(folders_of("conf"))]
-    known = {name: rates for file in files if file.is_file() for name, rates in read_yaml(file).items()}
+    found = {file: read_yaml(file) or {} for file in files if file.is_file()}
+    known = {name: (file, rates) for file, devices in found.items() for name, rates in devices.items()}
     if name not in known:
         raise UserError(f"device={name} is not in conf/devices.yaml; {did_you_mean(name, known)}")
-    rates = known[name]
+    file, rates = known[name]
+    if not isinstance(rates, dict) or not all(_is_rate(rates.get(key), least) for key, least in _RATES.items()):
+        raise UserError(f"{file}: {name} must have full, half and share above 0, and price, as the other devices have")
     full, half = (rates[bits] * 1e12 * rates["share"] for bits in ("full", "half"))
     return Device(name, full, half, rates["price"], rates.get("memory", inf) * 1e9)
+
+
+def _is_rate(value: object, least: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value < inf
 
 
 def measure_device(config: Config) -> Device:

@@ -178,14 +178,15 @@ def compute_proportions(
         length: mean target tokens of a sentence, including the end token.
     """
     steps, rate = config["budget"]["max_steps"], learning_rate(config)
-    rates = [rate(1 + step * (steps - 1) // max(1, _RATE_SAMPLES - 1)) for step in range(_RATE_SAMPLES)]
+    sampled = [1 + sample * (steps - 1) // max(1, _RATE_SAMPLES - 1) for sample in range(_RATE_SAMPLES)]
+    rates = [rate(step) for step in sampled]
     peak = max(rates)
     d_k = config["model"]["attention"].get("d_k") if is_ours(config) else None  # not every attention has one
     return {
         "epochs": tokens / text_tokens if text_tokens else None,
         "tokens_per_parameter": tokens / parameters,
         "unique_tokens_per_parameter": text_tokens / parameters if text_tokens else None,
-        "warmup_share": (rates.index(peak) + 1) / _RATE_SAMPLES,
+        "warmup_share": sampled[rates.index(peak)] / steps,
         "peak_over_final_rate": peak / rates[-1] if rates[-1] > 0 else None,
         "d_k_over_length": d_k / length if d_k else None,
     }

@@ -12,6 +12,7 @@ from omegaconf import DictConfig
 from etude.config.compose import compose
 from etude.config.resolve import as_written, resolve, resolve_valid
 from etude.errors import UserError, did_you_mean
+from etude.paths import is_there
 from etude.runs.run_dir import RunDir
 from etude.studies.arm_names import arm_names, is_arm
 from etude.studies.study import load_study, study_names
@@ -41,7 +42,7 @@ def find_config(words: Sequence[str]) -> NamedConfig:
     """
     for word in words:
         run = RunDir.at(word.removeprefix("run="))
-        if word.startswith("run=") or run.config_file.is_file():
+        if word.startswith("run=") or is_there(run.config_file):
             if others := [other for other in words if other is not word]:
                 raise UserError(f"{word} is a run, whose config is fixed: leave out {' '.join(others)}")
             return _load_run_config(run)
@@ -62,7 +63,7 @@ def _override(word: str) -> str:
         return word
     if word in study_names():
         raise UserError(f"{word} is a study: name one of its arms, such as {word}/{load_study(word).baseline}")
-    if Path(word).exists() or word.count("/") > 1:
+    if is_there(Path(word)) or word.count("/") > 1:
         raise RunDir(Path(word)).not_a_run
     raise UserError(
         f"{word!r} is neither the directory of a run, nor an arm of a study, nor key=value; "

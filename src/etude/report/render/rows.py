@@ -61,14 +61,14 @@ def make_rows(compared: Compared) -> Rows:
     for arm in compared.arms:
         row = [cell(arm) for cell in cells]
         if not arm.runs:  # its state replaces its first score
-            row[1 + len(study.columns)] = _state(arm)
+            row[1 + len(study.columns)] = state_of(arm)
         match = re.fullmatch(r"([A-Za-z]+)\d+|([A-Za-z]+)-.+", arm.arm)  # A1; position-rope
         group = match[1] or match[2] if match else arm.arm
         rows.append(Row(group, row, bool(arm.runs)))
     return Rows(study.name, study.title, list(columns), rows, notes(compared), compared.left_out)
 
 
-def _state(arm: ArmResult) -> str:
+def state_of(arm: ArmResult) -> str:
     """Return the state of an arm without a score."""
     failed = all(run.state is State.FAILED for run in arm.unfinished)
     return "diverged" if arm.diverged else "not run" if not arm.unfinished else "failed" if failed else "begun"

@@ -55,6 +55,9 @@ def test_a_run_that_goes_on_shows_its_curves_already(fabricate: Fabricate) -> No
     running = replace(arm, runs=[], unfinished=arm.runs, means={}, sentences=None, against=None)
     found = data(replace(compared, arms=[base, running]))
     assert found["arms"][1]["seeds"] == []
+    assert [one["state"] for one in found["arms"]] == ["", "failed" if all(r.failure for r in arm.runs) else "begun"]
+    diverged = replace(running, unfinished=[], diverged=arm.runs)
+    assert data(replace(compared, arms=[base, diverged]))["arms"][1]["state"] == "diverged"
     assert found["arms"][1]["curves"]["loss"]["seeds"] == 1
     assert "A1" in found["first_picked"]
 

@@ -91,15 +91,17 @@ def test_a_change_of_a_curve_or_a_result_is_seen_and_nothing_else_is(
     assert seen == [0, 2]
 
 
-def test_while_no_run_is_finished_the_page_says_so_and_asks_again(tmp_path: Path) -> None:
+def test_while_there_is_nothing_to_show_the_page_says_why_and_asks_again(tmp_path: Path) -> None:
     file = tmp_path / "index.html"
 
-    def nothing_yet() -> None:
-        raise UserError("no finished run")
+    def nothing_yet(why: str = "no finished run") -> None:
+        raise UserError(why)
 
-    write_again(nothing_yet, file)  # type: ignore[arg-type]
-    assert "No run is finished yet" in file.read_text()
+    assert write_again(nothing_yet, file) == "no finished run"  # type: ignore[arg-type]
+    assert "no finished run" in file.read_text()
     assert 'http-equiv="refresh"' in file.read_text()
+    write_again(lambda: nothing_yet("no arm 'a<b'"), file)  # type: ignore[arg-type, return-value]
+    assert "no arm &#x27;a&lt;b&#x27;" in file.read_text(), "a page that waits says what for"
     file.write_text("an older page")
     write_again(nothing_yet, file)  # type: ignore[arg-type]
     assert file.read_text() == "an older page", "what was shown is not taken away"

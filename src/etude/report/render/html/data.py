@@ -12,6 +12,7 @@ from etude.report.comparison import ALPHA, BUDGET, TOLERANCE, ArmResult, Compare
 from etude.report.measure import translations
 from etude.report.render.html.run_files import analyses, curves
 from etude.report.render.html.sentences import bucket_bleu, buckets, samples
+from etude.report.render.rows import state_of
 from etude.runs.material import IMMATERIAL
 from etude.studies.metrics import Metric
 from etude.terminal import format_value
@@ -65,6 +66,7 @@ def _arm(arm: ArmResult, headline: Metric) -> dict[str, Any]:
         "name": arm.arm,
         "overrides": arm.overrides,
         "seeds": arm.seeds,
+        "state": "" if arm.runs else state_of(arm),
         "runs": [
             {"seed": run.seed, "path": str(run.run_dir.path), "score": run.score(headline.key)} for run in arm.runs
         ],

@@ -1,11 +1,13 @@
 """Serve the page of a study on this machine, and update it while its runs go on."""
 
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from html import escape
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,10 +19,7 @@ from etude.report.render.html.document import write_page
 
 _INTERVAL = 2.0  # seconds between two checks for changes, by the server and by the page
 _PAUSE = 4  # wait this many times as long as writing the page took, to leave the processor to the runs
-_WAITING = (
-    '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="2"><title>étude</title>'
-    "<p>No run is finished yet. This page fills in when one is.</p>"
-)
+_WAITING = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="2"><title>étude</title>'
 
 
 def serve(make: Callable[[], Compared], study_runs: Path, port: int) -> None:
@@ -29,13 +28,19 @@ def serve(make: Callable[[], Compared], study_runs: Path, port: int) -> None:
     Raises:
         UserError: the port is taken; 0 takes a free one.
     """
-    with tempfile.TemporaryDirectory() as folder, serve_folder(Path(folder), port) as address:
-        print(f"{address}  (Ctrl-C ends it)", flush=True)
-        try:
-            for _ in changes(study_runs):
-                write_again(make, Path(folder) / "index.html")
-        except KeyboardInterrupt:
-            print()
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "index.html"
+        page.write_text(f"{_WAITING}<p>The page is being made.</p>", encoding="utf-8")
+        with serve_folder(Path(folder), port) as address:
+            print(f"{address}  (Ctrl-C ends it)", flush=True)
+            told = ""
+            try:
+                for _ in changes(study_runs):
+                    if (why := write_again(make, page)) not in ("", told):
+                        print(why, file=sys.stderr, flush=True)
+                    told = why
+            except KeyboardInterrupt:
+                print()
 
 
 @contextmanager
@@ -57,13 +62,20 @@ def serve_folder(folder: Path, port: int) -> Iterator[str]:
             server.shutdown()
 
 
-def write_again(make: Callable[[], Compared], file: Path) -> None:
-    """Write the page; as long as there is nothing to show, write one that reloads itself."""
+def write_again(make: Callable[[], Compared], file: Path) -> str:
+    """Write the page; as long as there is nothing to show, write one that says why and reloads itself.
+
+    Returns:
+        Why there is nothing to show; empty if there is. A page that was written before stays.
+    """
     try:
         write_page(make(), file, refresh=_INTERVAL)
-    except UserError:
-        if not file.exists():
-            file.write_text(_WAITING, encoding="utf-8")
+    except UserError as error:
+        if not file.exists() or file.read_text(encoding="utf-8").startswith(_WAITING):
+            why = f"<p>{escape(str(error))}</p><p>This page fills in when there is something to show.</p>"
+            file.write_text(_WAITING + why, encoding="utf-8")
+        return str(error)
+    return ""
 
 
 def changes(study_runs: Path) -> Iterator[None]:

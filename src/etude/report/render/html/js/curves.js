@@ -16,7 +16,7 @@
   ];
   const remembered = memory.get("curves-arms")?.split(" ");
   const picked = new Set(remembered ?? DATA.first_picked);
-  for (const { name, seeds } of withCurves) {
+  for (const { name, state } of withCurves) {
     const box = h("input", { type: "checkbox", value: name });
     box.checked = picked.has(name);
     box.addEventListener("change", () => {
@@ -24,7 +24,7 @@
       memory.set("curves-arms", [...picked].join(" "));
       redraw();
     });
-    document.getElementById("curves-arms").append(h("label", {}, box, swatch(name), seeds.length ? name : `${name} (running)`));
+    document.getElementById("curves-arms").append(h("label", {}, box, swatch(name), state ? `${name} (${state})` : name));
   }
 
   function traces(arm, curve, along) {
@@ -43,7 +43,7 @@
 
   const OVER_TOKENS = Object.keys(METRICS).filter((name) => METRICS[name].over === "tokens");
 
-  /** Whether its perplexity is over other subwords than the baseline's; of an arm that still runs nobody knows. */
+  /** Whether its perplexity is over other subwords than the baseline's; of an arm without a result nobody knows. */
   const other = (arm) => y.value === "valid_perplexity" && arm.seeds.length > 0 && OVER_TOKENS.some((name) => !arm.comparable.includes(name));
 
   function describe() {

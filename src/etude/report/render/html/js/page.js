@@ -6,7 +6,7 @@ for (const link of document.querySelectorAll("nav a")) link.hidden = document.qu
 // A served page looks again whether the runs have gone on; a page that is a file never asks.
 if (Number(document.documentElement.dataset.refresh)) {
   const written = async () => (await fetch(location.href, { method: "HEAD", cache: "no-store" })).headers.get("Last-Modified");
-  let first = null;
+  let first = document.lastModified ? new Date(document.lastModified).toUTCString() : null;
   setInterval(async () => {
     if (document.hidden) return;
     try {
