@@ -15,6 +15,15 @@ def use_own_service() -> None:
     os.environ.pop("WANDB_SERVICE", None)
 
 
+def ignore_empty_variables() -> None:
+    """Remove empty `WANDB_...` variables from the environment, such as `docker run -e WANDB_MODE=` sets them.
+
+    W&B's client refuses an empty mode, and takes a process with an empty sweep for one of an agent.
+    """
+    for name in [name for name, value in os.environ.items() if name.startswith("WANDB_") and not value]:
+        del os.environ[name]
+
+
 def end_service() -> None:
     """End W&B's service after a request that it did not answer in time.
 

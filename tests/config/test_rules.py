@@ -13,7 +13,23 @@ from etude.errors import UserError
     ("overrides", "sentence"),
     [
         (["seed=-1"], "seed must be at least 0, not -1"),
-        (["+trainer.limit_val_batches=0"], "trainer.limit_val_batches must be above 0 and finite, not 0"),
+        (["+trainer.limit_val_batches=0"], "trainer.limit_val_batches would validate the shortest sentences alone"),
+        (
+            ["callbacks=best_checkpoint", "+callbacks.best_checkpoint.save_top_k=2"],
+            "callbacks.best_checkpoint.save_top_k: the run ends with the weights of best.ckpt",
+        ),
+        (
+            ["callbacks=best_checkpoint", "+callbacks.best_checkpoint.every_n_train_steps=100"],
+            "callbacks.best_checkpoint.every_n_train_steps: the run ends",
+        ),
+        (
+            ["callbacks=best_checkpoint", "callbacks.best_checkpoint.filename=mine"],
+            "callbacks.best_checkpoint.filename: the run ends",
+        ),
+        (
+            ["callbacks=best_checkpoint", "callbacks.best_checkpoint.monitor=null"],
+            "callbacks.best_checkpoint.monitor: the run ends",
+        ),
         (["~decoding"], "Translation is scored by what a search finds, and there is none: say decoding=greedy"),
         (["model.n_layers=0"], "model.n_layers must be at least 1, not 0"),
         (["model.d_ff=-1"], "model.d_ff must be at least 1, not -1"),

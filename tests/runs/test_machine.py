@@ -89,11 +89,28 @@ def test_a_server_that_cannot_be_reached_is_named(bare, tmp_path, monkeypatch):
 
 
 def test_a_key_in_netrc_counts_as_logged_in(bare, tmp_path, monkeypatch):
-    (tmp_path / "netrc").write_text("machine 127.0.0.1 login user password secret\n")
+    (tmp_path / "netrc").write_text("machine 127.0.0.1:9 login user password secret\n")
     monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
     there = found(tmp_path)["W&B"]
     assert there.found.startswith("logged in")
     assert "secret" not in str(there)
+
+
+@pytest.mark.parametrize("machine", ["api.wandb.ai", "api.forge.coreweave.com"])
+def test_a_key_for_a_server_of_wandbs_own_counts_as_logged_in(bare, tmp_path, machine):
+    (tmp_path / "netrc").write_text(f"machine {machine} login user password secret\n")
+    assert found(tmp_path)["W&B"].found.startswith("logged in")
+
+
+def test_a_server_that_was_logged_in_to_is_found_with_its_port(bare, tmp_path, monkeypatch):
+    """As `wandb login --host` writes it."""
+    monkeypatch.setenv("WANDB_CONFIG_DIR", str(tmp_path))
+    (tmp_path / "settings").write_text("[default]\nbase_url = http://127.0.0.1:9\n")
+    assert "not logged in" in found(tmp_path)["W&B"].found
+    (tmp_path / "netrc").write_text("machine 127.0.0.1:9 login user password secret\n")
+    assert found(tmp_path)["W&B"].found.startswith("logged in; 127.0.0.1 cannot be reached")
+    (tmp_path / "settings").write_text("[default\n")
+    assert "not logged in" in found(tmp_path)["W&B"].found
 
 
 def test_what_is_too_old_or_missing_is_broken_and_an_extra_is_not(bare, tmp_path, monkeypatch):

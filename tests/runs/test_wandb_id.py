@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from etude.runs.run_dir import RunDir
-from etude.runs.wandb_id import logged_as, own_id, rows_file
+from etude.runs.wandb_id import format_row, keep_rows, logged_as, own_id, read_rows, rows_file
 
 
 def run_of(study: Path) -> RunDir:
@@ -46,3 +46,21 @@ def test_what_an_agent_called_a_run_is_not_its_own_id(tmp_path: Path) -> None:
     os.utime(rows_file(run, own), (0, 0))
     assert logged_as(run) == "agent007"
     assert own_id(run) == own
+
+
+def test_the_rows_that_were_logged_come_back_in_their_order(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    id = own_id(run)
+    assert read_rows(run, id) == []
+    with keep_rows(run, id, [(1, False), None, (1, True)]) as file:
+        file.write(format_row((20, False)))
+        file.write(b"21")  # a kill in mid line
+    assert read_rows(run, id) == [(1, False), None, (1, True), (20, False)]
+    keep_rows(run, id, read_rows(run, id)[:2]).close()
+    assert read_rows(run, id) == [(1, False), None]
+
+
+def test_rows_of_earlier_versions_are_counted(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    rows_file(run, own_id(run)).write_bytes(b"...")
+    assert read_rows(run, own_id(run)) == [None, None, None]

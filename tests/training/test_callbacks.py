@@ -97,6 +97,50 @@ def test_a_table_of_positions_that_grows_in_mid_training_is_no_weight_and_not_av
     assert train(runs("growing", *SETTING, *EMA))["steps"] == 12
 
 
+class Tables(Callback):
+    """Watches the model's buffers, which are tables of positions, and the optimizer."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, torch.Tensor] = {}
+        watchers.append(self)
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.before = {name: value.clone() for name, value in pl_module.named_buffers()}
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.after = dict(pl_module.named_buffers())
+        self.unscales = [getattr(one, "_step_supports_amp_scaling", False) for one in trainer.optimizers]
+
+
+watchers: list[Tables] = []
+
+
+@pytest.mark.parametrize("position", ["t5", "sinusoidal"])
+def test_an_average_leaves_tables_of_positions_as_they_are(position: str, runs: Freeze) -> None:
+    """Shared with the average, they were averaged with themselves: 0.9 x + 0.1 x is not x, and as an integer less."""
+    few = ["model.position.buckets=16"] if position == "t5" else []
+    train(
+        runs(
+            f"tables-{position}",
+            *SETTING,
+            *EMA[:1],
+            "callbacks.ema.decay=0.9",
+            *mine("Tables"),
+            f"model/position={position}",
+            *few,
+        )
+    )
+    tables = watchers[-1]
+    assert tables.before
+    assert same(tables.before, tables.after)
+
+
+def test_a_fused_optimizer_leaves_it_to_lightning_to_unscale_gradients(runs: Freeze) -> None:
+    """So that a callback that looks at them before an update does not see the scale of half precision."""
+    train(runs("unscaled", *SETTING, *mine("Tables")))
+    assert watchers[-1].unscales == [False]
+
+
 def test_a_run_that_is_stopped_early_is_finished_at_the_step_where_that_was(runs: Freeze) -> None:
     """The second validation is the first that improves too little on the one before it."""
     run = runs("early", *SETTING, *STOPPING)
@@ -149,6 +193,21 @@ def test_a_run_with_callbacks_that_is_killed_and_goes_on_ends_bit_for_bit_the_sa
     states = [read_checkpoint(each.checkpoint) for each in (run, peaceful)]
     hidden = [state.get("current_model_state", {}) for state in states]
     assert same(hidden[0], hidden[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("callbacks", [[], EMA], ids=["plain", "ema"])
+def test_a_run_in_double_precision_that_is_killed_goes_on_with_doubles(callbacks: list[str], runs: Freeze) -> None:
+    torch.set_num_threads(1)
+    name, setting = "-".join(["double", *callbacks[:1]]).replace("=", "-"), [*SETTING, "precision=64-true", *callbacks]
+    peaceful, run = runs(f"peaceful-{name}", *setting), runs(name, *setting)
+    train(peaceful)
+    killed(run, "in the middle of an epoch")
+    train(run)
+    assert found(run) == found(peaceful)
+    assert {weight.dtype for weight in weights(run).values()} == {torch.float64}
+    assert {weight.dtype for weight in load_trained(run)[1].parameters()} == {torch.float64}
+    assert any(bool((weight != weight.float().double()).any()) for weight in weights(run).values())
 
 
 def test_a_directory_that_was_moved_in_mid_run_still_knows_its_best_validation(runs: Freeze, tmp_path: Path) -> None:

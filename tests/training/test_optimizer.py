@@ -190,3 +190,24 @@ def test_muon_moves_hidden_matrices_as_torchs_muon_and_all_else_as_torchs_adamw(
             one.step()
     for name, weight in named.items():
         assert_close(weight, theirs[name], msg=name)
+
+
+def test_adafactor_is_the_papers_also_where_gradients_are_small():
+    """Algorithms 4 and 5 of Shazeer and Stern 2018, with their floor of 1e-30 on squared gradients."""
+    drawn = torch.Generator().manual_seed(3)
+    weight = torch.nn.Parameter(torch.randn(6, 4, dtype=torch.float64, generator=drawn))
+    optimizer = make_optimizer(resolve(compose(["optimizer=adafactor"]))["optimizer"], [("weight", weight)])
+    expected, row, column = weight.detach().clone(), torch.zeros(6, 1), torch.zeros(1, 4)
+    for step, size in enumerate([1e-4, 1e-5, 1e-5, 1e-6], start=1):
+        gradient = size * torch.randn(6, 4, dtype=torch.float64, generator=drawn)
+        kept = 1 - step**-0.8
+        squared = gradient**2 + 1e-30
+        row = kept * row + (1 - kept) * squared.mean(1, keepdim=True)
+        column = kept * column + (1 - kept) * squared.mean(0, keepdim=True)
+        update = gradient / (row * column / row.mean()).sqrt()
+        update /= max(1.0, float(update.square().mean().sqrt()))
+        rate = max(1e-3, float(expected.square().mean().sqrt())) * min(1.0, step**-0.5)
+        expected = expected - rate * update
+        weight.grad = gradient.clone()
+        optimizer.step()
+    torch.testing.assert_close(weight.detach(), expected, rtol=1e-6, atol=1e-9)

@@ -1,6 +1,7 @@
 """The learning rate against equation (3) and torch's schedulers, and the step it starts from."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -179,3 +180,9 @@ class Forgetful:
 def test_a_schedule_that_gives_no_rate_is_refused_before_training(name, told):
     with pytest.raises(UserError, match=told):
         check_schedule({"schedule": {"_target_": f"{__name__}.{name}"}, "budget": {"max_steps": 5}})
+
+
+def test_a_cooldown_that_begins_in_the_warmup_makes_no_jump():
+    stable = configured("wsd", f"budget.warmup_steps={STEPS - 5}", "schedule.cooldown=0.4")
+    rates = [stable(step) for step in range(STEPS + 1)]
+    assert max(abs(one - other) for one, other in pairwise(rates)) < 0.1 * stable.peak

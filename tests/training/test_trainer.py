@@ -86,7 +86,7 @@ def test_a_run_in_double_precision_keeps_doubles_and_moves_as_one_in_single(runs
     assert distance(update(single), update(double)) < 1e-5
 
 
-@pytest.mark.parametrize("flag", ["trainer.gradient_clip_val=1.0", "+trainer.limit_val_batches=1"])
+@pytest.mark.parametrize("flag", ["trainer.gradient_clip_val=1.0", "+trainer.limit_train_batches=1"])
 def test_what_may_change_a_result_makes_another_run(flag: str, runs: Freeze) -> None:
     assert runs("flag", flag).path != runs("flag").path
 

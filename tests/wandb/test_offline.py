@@ -2,9 +2,13 @@
 
 import logging
 import os
+import pty
 import re
+import select
 import shlex
 import subprocess
+import sys
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -66,7 +70,8 @@ def test_where_wandb_cannot_be_started_the_run_goes_on_without_it(
 
     monkeypatch.setattr("wandb.init", init)
     assert wandb(run, run.config(), mode="offline", project="etude", entity=None) == []
-    assert caplog.messages == ["W&B cannot be started (no port file); the run goes on without it"]
+    told = [record.getMessage() for record in caplog.records if record.name.startswith("etude")]
+    assert told == ["W&B cannot be started (no port file); the run goes on without it"]
 
 
 def test_a_key_that_is_missing_sends_the_run_offline(
@@ -77,6 +82,38 @@ def test_a_key_that_is_missing_sends_the_run_offline(
     finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=0)
     assert "nothing is sent to W&B (No API key configured." in caplog.text
     assert [*run.path.glob("wandb/offline-run-*")]
+
+
+def test_at_a_terminal_nobody_is_asked_for_a_key(
+    server: Any, run: RunDir, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """W&B would ask how to log in, and a run that was left alone would wait for ever."""
+    monkeypatch.delenv("WANDB_API_KEY")
+    monkeypatch.setenv("NETRC", str(tmp_path / "no-netrc"))
+    ours, theirs = pty.openpty()
+    command = [sys.executable, str(Path(__file__).with_name("logging_rows.py")), str(run.path), "online", "1", "3"]
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown, deadline = b"", time.monotonic() + 60
+    while b'"logged": 3' not in shown and time.monotonic() < deadline:
+        if select.select([ours], [], [], 1)[0]:
+            shown += os.read(ours, 1000)
+    process.kill()
+    process.wait()
+    os.close(ours)
+    assert b'"logged": 3' in shown, shown.decode()
+    assert [*run.path.glob("wandb/offline-run-*")]
+
+
+def test_an_empty_variable_is_none(server: Any, run: RunDir, monkeypatch: pytest.MonkeyPatch, go_on: Any) -> None:
+    for name in ("WANDB_MODE", "WANDB_SWEEP_ID", "WANDB_RUN_ID"):
+        monkeypatch.setenv(name, "")
+    go_on(run, "offline", 1, 3)
+    assert server.runs() == []
+    assert [*run.path.glob("wandb/offline-run-*")]
+    monkeypatch.setenv("WANDB_MODE", "")
+    go_on(run, "online", 4, 5)
+    assert server.runs() == [logged_as(run)]
 
 
 def test_what_a_server_answers_in_json_is_left_out_of_the_sentence(

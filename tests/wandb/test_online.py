@@ -87,6 +87,18 @@ def test_a_killed_run_goes_on_with_its_curve_and_no_step_comes_twice(
     assert server.run()["exitcode"] == 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("server", ["remembers"], indirect=True)
+def test_a_run_that_is_killed_twice_over_the_same_steps_logs_each_once(
+    server: Any, run: RunDir, killed_after: Any, go_on: Any
+) -> None:
+    """The second process cuts the curves back to its checkpoint, so that the third finds no more steps 11 and 12."""
+    killed_after(run, "online", 12, once=lambda: len(server.steps()) == 12)
+    killed_after(run, "online", 10, first=9)
+    go_on(run, "online", 9, 20)
+    assert server.steps() == list(range(1, 21))
+
+
 def test_an_outage_in_mid_run_loses_no_row(server: Any, run: RunDir, go_on: Any) -> None:
     def trouble(step: int) -> None:
         if step == 10:
@@ -216,6 +228,7 @@ def test_artifacts_that_were_asked_for_are_kept_with_the_run(
 ) -> None:
     """The stand-in knows none: what the client is given to send is looked at, behind the table of the sentences."""
     sent: list[tuple[str, str, list[str]]] = []
+    waited: list[float] = []
     run.checkpoint.parent.mkdir()
     run.checkpoint.write_bytes(b"weights")
     run.hypotheses_file("test").write_text("ein Hund\n")
@@ -223,8 +236,13 @@ def test_artifacts_that_were_asked_for_are_kept_with_the_run(
         run, run.config(), mode="online", project="etude", entity=None, artifacts=["checkpoint", "hypotheses"]
     )
 
-    def send(artifact: Any) -> None:
+    class Sent:
+        def wait(self, seconds: float) -> None:
+            waited.append(seconds)
+
+    def send(artifact: Any) -> Sent:
         sent.append((artifact.name, artifact.type, sorted(artifact.manifest.entries)))
+        return Sent()
 
     monkeypatch.setattr(logger.experiment, "log_artifact", send)
     record([logger], run, RESULT, [run.checkpoint])
@@ -232,6 +250,7 @@ def test_artifacts_that_were_asked_for_are_kept_with_the_run(
     id = logged_as(run)
     files = [f"hypotheses-{id}", f"checkpoint-{id}"]
     assert sent[1:] == [(files[1], "model", ["last.ckpt"]), (files[0], "hypotheses", ["hypotheses.test.txt"])]
+    assert len(waited) == 2, "what has not arrived when the run ends, `wandb sync` does not send"
 
 
 def test_what_a_callback_logs_goes_with_the_next_row_and_takes_no_number(server: Any, run: RunDir) -> None:

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from etude.cli.main import main
 from etude.errors import UserError
 from etude.files import write_json
 from etude.report import report, results
+from etude.report.render.wandb.connection import connect
 from etude.report.render.wandb.fetch import fetch
 from etude.runs.code import code_fingerprint
 from etude.runs.run_dir import RunDir
@@ -165,6 +167,16 @@ def test_what_was_typed_but_never_told_is_found_by_its_key(server: Any, logged: 
 def test_a_project_with_nothing_to_read_is_told(server: Any, project: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
         fetch("table3", project)
+
+
+@pytest.mark.slow
+def test_an_outage_leaves_a_run_of_the_notebooks_alone(server: Any, run: RunDir) -> None:
+    own = import_module("wandb").init(mode="offline", dir=run.path)
+    server.outage(600)
+    with pytest.raises(UserError), connect() as api:
+        api.default_entity  # noqa: B018
+    own.log({"loss": 1.0})
+    own.finish()
 
 
 @pytest.mark.slow

@@ -30,11 +30,15 @@ def main(words: list[str]) -> None:
             from etude.runs.provenance import code_of, notes_on_code
             from etude.tasks.metrics import add_missing_metrics
 
+            before = run.result()
             result, frozen = add_missing_metrics(run, resolve(config)), run.config()
             finished = f"already finished, nothing to do; to compute it again, delete {_directories(run)}"
-            notes = [*notes_on_code([(code_of(result, frozen), frozen)]), *_notes_on_wandb(run, config)]
+            notes = [
+                *notes_on_code([(code_of(result, frozen), frozen)]),
+                *_notes_on_wandb(run, config, changed=result != before),
+            ]
             sys.stderr.write("\n".join([finished, *notes, ""]))
-            if "WANDB_SWEEP_ID" in os.environ:  # W&B's agent needs the result of a skipped run, too
+            if os.environ.get("WANDB_SWEEP_ID"):  # W&B's agent needs the result of a skipped run, too
                 from etude.training.loggers import publish
 
                 publish(run)
@@ -66,14 +70,15 @@ def _directories(run: "RunDir") -> str:
     return " and ".join(["its directory", *others])
 
 
-def _notes_on_wandb(run: "RunDir", config: "DictConfig") -> list[str]:
-    """If W&B is asked for and lacks the finished run, name the command that sends it."""
+def _notes_on_wandb(run: "RunDir", config: "DictConfig", *, changed: bool) -> list[str]:
+    """If W&B is asked for and lacks the finished run, name the command that sends it; say if scores were added."""
     from etude.runs.wandb_id import is_kept_back
     from etude.studies.study import value_at
 
-    if value_at(config, "logger.wandb.mode") != "online" or not is_kept_back(run):
+    if value_at(config, "logger.wandb.mode") != "online":
         return []
-    return [f"it was logged offline; this sends it: wandb sync {shlex.quote(str(run.path / 'wandb'))}"]
+    kept = f"it was logged offline; this sends it: wandb sync {shlex.quote(str(run.path / 'wandb'))}"
+    return [kept] * is_kept_back(run) + ["W&B shows it as it ended, without the scores that were added now"] * changed
 
 
 def _train(run: "RunDir", config: "DictConfig") -> dict[str, Any]:

@@ -43,7 +43,7 @@ _AT_LEAST = {
 }
 _ABOVE_ZERO = """
     budget.lr_factor budget.steps model.norm.eps optimizer.eps scale.width scale.depth scale.head_count schedule.factor
-    schedule.peak trainer.gradient_clip_val trainer.limit_val_batches
+    schedule.peak trainer.gradient_clip_val
 """
 _SHARES = "model.dropout model.attention_dropout loss.smoothing budget.cooldown optimizer.beta1 optimizer.beta2"
 _LARGEST_SEED = 2**32 - 1  # the largest that every random number generator accepts
@@ -136,6 +136,17 @@ def _callbacks_find_what_they_need(config: Config) -> None:
         if ours and monitored not in (None, *_MONITORED):
             near = did_you_mean(str(monitored), _MONITORED)
             raise UserError(f"callbacks.{name}.monitor={monitored}: no such metric is logged; {near}")
+    best = value_at(config, "callbacks.best_checkpoint") or {}
+    if str(best.get("_target_")).startswith("lightning."):
+        unused = ("every_n_train_steps", "every_n_epochs", "train_time_interval", "save_last", "dirpath")
+        wrong = [key for key in unused if best.get(key) is not None]
+        wrong += [key for key, value in (("filename", "best"), ("save_top_k", 1)) if best.get(key, value) != value]
+        if wrong or best.get("monitor") is None:
+            raise UserError(
+                f"callbacks.best_checkpoint.{(*wrong, 'monitor')[0]}: the run ends with the weights of best.ckpt, the "
+                "one best validation, and this would make it another: leave it as it is, or give the callback another "
+                "name"
+            )
     steps, val_every = value_at(config, "budget.max_steps"), value_at(config, "budget.val_every")
     if "best_checkpoint" in parts and steps < val_every and not value_at(config, "trainer.fast_dev_run"):
         raise UserError(

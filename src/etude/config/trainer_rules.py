@@ -25,6 +25,11 @@ def check_trainer(config: Mapping[str, Any]) -> None:
     Raises:
         UserError: they do not.
     """
+    if value_at(config, "trainer.limit_val_batches") is not None:
+        raise UserError(
+            "trainer.limit_val_batches would validate the shortest sentences alone, for batches are sorted by length, "
+            "and with 0 write no checkpoint: leave it out"
+        )
     _shards_suffice(config)
     _graphs_hold_a_whole_step(config)
 

@@ -8,6 +8,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from configparser import ConfigParser
+from configparser import Error as ConfigError
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires
 from netrc import NetrcParseError, netrc
@@ -21,7 +23,7 @@ from etude.runs.environment import installed_version
 _PATIENCE = 5.0  # seconds for a program to answer
 _HANDSHAKE = 2.0  # seconds for a server
 _ROOM = 5e9  # bytes: enough for a corpus of some million pairs and the checkpoints of a few runs
-_WANDB = "https://api.wandb.ai"
+_WANDB = ("https://api.wandb.ai", "https://api.forge.coreweave.com")  # servers of W&B's own, of older and newer clients
 
 
 @dataclass(frozen=True)
@@ -132,16 +134,31 @@ def _room(key: str, folder: Path) -> Finding:
 
 def _wandb() -> Finding:
     """Check whether the user is logged in to W&B, and if so, whether the server can be reached."""
-    server = os.environ.get("WANDB_BASE_URL", _WANDB)
-    host, port = urlsplit(server).hostname or "", urlsplit(server).port or 443
-    if not os.environ.get("WANDB_API_KEY") and not _in_netrc(host):
+    chosen = _wandb_server()
+    servers = [urlsplit(server) for server in ([chosen] if chosen else _WANDB)]
+    known = servers if os.environ.get("WANDB_API_KEY") else [one for one in servers if _in_netrc(one.netloc)]
+    if not known:
         mend = "to send them: wandb login, logger.wandb.mode=online"
         return Finding("W&B", "not logged in: runs are logged offline", mend)
+    host, port = known[0].hostname or "", known[0].port or (80 if known[0].scheme == "http" else 443)
     try:
         socket.create_connection((host, port), timeout=_HANDSHAKE).close()
     except OSError as error:
         return Finding("W&B", f"logged in; {host} cannot be reached ({error})", "wandb sync sends later what is kept")
     return Finding("W&B", f"logged in; {host} answers", "")
+
+
+def _wandb_server() -> str | None:
+    """Return the server that the user has chosen, by a variable or by `wandb login --host`; None for W&B's own."""
+    if server := os.environ.get("WANDB_BASE_URL"):
+        return server
+    settings = ConfigParser(interpolation=None)
+    folder = Path(os.environ.get("WANDB_CONFIG_DIR") or "~/.config/wandb").expanduser()
+    try:
+        settings.read(folder / "settings", encoding="utf-8")
+    except (ConfigError, UnicodeDecodeError):
+        return None
+    return settings.get("default", "base_url", fallback=None)
 
 
 def _in_netrc(host: str) -> bool:

@@ -1,18 +1,53 @@
 """The W&B id of a run: chosen at random when the run is first logged, and kept in its directory.
 
-`wandb/<id>.rows` holds one byte per row logged under the id. The run's hash alone is not unique: two studies may each
-train the same run, and a run that is deleted and trained again must be another curve.
+`wandb/<id>.rows` holds a line per row logged under the id: its step, and "v" if it is of a validation. The run's hash
+alone is not unique: two studies may each train the same run, and a run that is deleted and trained again must be
+another curve.
 """
 
+import io
+import re
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 
+from etude.files import write_text
 from etude.runs.run_dir import RunDir
+
+Row = tuple[int, bool]  # its step, and whether it is of a validation
+
+_ROW = re.compile(r"(\d+)(v?)")
 
 
 def rows_file(run: RunDir, id: str) -> Path:
-    """Return the file that counts the rows logged under an id."""
+    """Return the file that lists the rows logged under an id."""
     return run.path / "wandb" / f"{id}.rows"
+
+
+def read_rows(run: RunDir, id: str) -> list[Row | None]:
+    """Read which rows were logged under an id, in their order; None for one of which only that is known.
+
+    Earlier versions wrote a byte for each row. A last line that was cut off counts as not written.
+    """
+    file = rows_file(run, id)
+    written = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+    if "\n" not in written:
+        return [None] * len(written)
+    return [
+        (int(found[1]), bool(found[2])) if (found := _ROW.fullmatch(line)) else None
+        for line in written.split("\n")[:-1]
+    ]
+
+
+def keep_rows(run: RunDir, id: str, rows: Sequence[Row | None]) -> io.FileIO:
+    """Write the rows anew, and open the file for those to come."""
+    write_text(rows_file(run, id), "".join(format_row(row).decode() for row in rows))
+    return rows_file(run, id).open("ab", buffering=0)
+
+
+def format_row(row: Row | None) -> bytes:
+    """Format a row as a line of the file; "?" if only its existence is known."""
+    return b"?\n" if row is None else f"{row[0]}{'v' if row[1] else ''}\n".encode()
 
 
 def own_id(run: RunDir) -> str:

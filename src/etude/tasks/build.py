@@ -108,7 +108,8 @@ def model(config: Config, vocab_size: int) -> EncoderDecoder:
         raise UserError(f"this model cannot be built: {' '.join(str(error).splitlines())}{where}") from error
     if lacks := [name for name in task(config).methods if not callable(getattr(made, name, None))]:
         raise UserError(f"model: {node['_target_']} has no {' and no '.join(lacks)}, which training and decoding call")
-    return made
+    # Lightning would convert it too, but only after a checkpoint has been loaded into it, and for training alone.
+    return made.double() if config.get("precision") == "64-true" else made
 
 
 def shapes(config: Config) -> EncoderDecoder:

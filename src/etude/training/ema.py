@@ -17,10 +17,13 @@ class EMA(EMAWeightAveraging):
     def __init__(self, *, decay: float) -> None:
         if not 0 <= decay < 1:
             raise ValueError(f"callbacks.ema.decay must lie in [0, 1), not {decay}")
-        super().__init__(decay=decay)
+        super().__init__(decay=decay, use_buffers=False)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Set up, and share the model's buffers, which are not averaged: a table of positions may grow in training."""
+        """Set up, and share the model's buffers, which are not averaged: a table of positions may grow in training.
+
+        Averaged with itself, a shared buffer would drift by rounding, and one of integers lose its fractions.
+        """
         super().setup(trainer, pl_module, stage)
         if self._average_model is not None:
             for average, own in zip(self._average_model.module.modules(), pl_module.modules(), strict=True):

@@ -15,8 +15,9 @@ from etude.runs.run_dir import RunDir
 from etude.runs.siblings import studies_of
 from etude.runs.typed import distinguishing_overrides
 from etude.runs.wandb_id import own_id
+from etude.trained.weights import final_checkpoints
 from etude.training.wandb_logger import OTHER_AXES, WandbLogger
-from etude.wandb_service import end_service, use_own_service
+from etude.wandb_service import end_service, ignore_empty_variables, use_own_service
 
 if TYPE_CHECKING:
     from wandb import Run
@@ -68,9 +69,9 @@ def publish(run: RunDir) -> None:
     """Publish a run that was already finished under the id that a W&B agent has assigned."""
     config = run.config()
     kept = config.get("logger", {}).get("wandb", {})
-    settings = {key: kept[key] for key in ("tags", "notes") if key in kept}
+    settings = {key: kept[key] for key in ("tags", "notes", "artifacts") if key in kept}
     loggers = wandb(run, config, mode="online", project="etude", entity=None, **settings)
-    record(loggers, run, run.result())
+    record(loggers, run, run.result(), final_checkpoints(run, config) if settings.get("artifacts") else ())
     finish(loggers, exit_code=0)
 
 
@@ -111,6 +112,7 @@ def wandb(
             log.warning(_KEPT, "WANDB_MODE=offline", folder)
         return [WandbLogger(run, started, artifacts)]
 
+    ignore_empty_variables()
     folder, why = shlex.quote(str(run.path / "wandb")), ""
     if mode == "disabled" and not _of_an_agent():
         return []
@@ -148,11 +150,12 @@ def _start_wandb(run: RunDir, config: dict[str, Any], *, online: bool, tags: Seq
     The settings keep the data of a process that is killed (a row is in the file within one second, and sent within two)
     and bound all waits.
     """
-    from wandb import Settings, init
+    from wandb import Settings, init, setup
 
     choices, studies = config.get("choices", {}), studies_of(run)
     study, arm = next(iter(studies.items()))
     use_own_service()
+    setup(Settings(silent=True))  # without a key it would ask for one, and wait
     chosen = {group: choices[group] for group in _TAGGED if choices.get(group)}.items()
     started = init(
         mode=None if online else "offline",  # None: the environment variable WANDB_MODE applies
@@ -215,4 +218,4 @@ def _define_axes(started: "Run") -> None:
 
 
 def _of_an_agent() -> bool:
-    return "WANDB_SWEEP_ID" in os.environ
+    return bool(os.environ.get("WANDB_SWEEP_ID"))

@@ -66,8 +66,11 @@ class TrainingModule(LightningModule):
         )
 
     def on_train_start(self) -> None:
-        """Allow clipping with a fused optimizer, which Lightning refuses if the optimizer unscales gradients itself."""
-        for optimizer in self.trainer.optimizers if self.trainer.gradient_clip_val else []:
+        """Let Lightning unscale gradients before a fused optimizer, which could do it itself, takes them.
+
+        So they can be clipped, and callbacks see them as they are. The scale is a power of two: no update changes.
+        """
+        for optimizer in self.trainer.optimizers:
             optimizer._step_supports_amp_scaling = False  # type: ignore[attr-defined]
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:

@@ -88,9 +88,9 @@ class WarmupStableDecay(Constant):
         _check(warmup_steps, cooldown=cooldown)
         self.max_steps, self.cooldown = max_steps, cooldown
 
-    def decay(self, step: int) -> float:
-        """See `Constant.decay`."""
-        return cooled_down(step, self.max_steps, self.cooldown)
+    def __call__(self, step: int) -> float:
+        """Compute the learning rate; a cooldown that begins in the warmup lowers it there, too."""
+        return super().__call__(step) * cooled_down(step, self.max_steps, self.cooldown)
 
 
 class Linear(Constant):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lightning.pytorch.loggers import Logger
 
 from etude.runs.run_dir import RunDir
-from etude.runs.wandb_id import rows_file
+from etude.runs.wandb_id import format_row, keep_rows, read_rows
 from etude.training.metrics_writers import read_metrics
 from etude.wandb_service import end_service
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_UPLOAD = 3600  # seconds for an artifact to arrive
 OTHER_AXES = ("tokens", "seconds")  # of the curve of validation perplexity, in addition to steps
 
 
@@ -39,12 +40,14 @@ class WandbLogger(Logger):
         self.experiment, self.artifacts = started, artifacts
         self._pending: dict[str, float] = {}  # metrics of callbacks, logged with the next row
         self._offline_files = [] if started.offline else [*run.path.glob(f"wandb/offline-run-*/run-{started.id}.wandb")]
-        self._logged = rows_file(run, str(started.id)).open("ab", buffering=0)  # a byte for each row
-        logged = self._logged.tell() if started.offline else started.starting_step  # online, the server's count
-        self._logged.truncate(logged)
+        known = read_rows(run, str(started.id))
+        logged = len(known) if started.offline else started.starting_step  # online, the server's count
+        self._logged = keep_rows(run, str(started.id), known[:logged] + [None] * (logged - len(known)))
         self._next: float = logged  # rows with smaller numbers have been logged
-        self._numbers: dict[tuple[int, bool], int] = {}  # (step, whether of a validation) -> number of the row
-        self._free = 0  # the number of the next new row
+        complete = len(known) >= logged and None not in known[:logged]
+        # (step, whether of a validation) -> number of the row; metrics.csv lacks those that are trained again
+        self._numbers = {row: number for number, row in enumerate(known[:logged]) if row and complete}
+        self._free = logged if complete else 0  # the number of the next new row
         for row in read_metrics(run.metrics_file):
             self.log_metrics({k: float(v) for k, v in row.items() if v and k != "step"}, int(row["step"]))
         self._free = max(self._free, logged)  # if the file has lost rows, new ones must not take their numbers
@@ -82,7 +85,7 @@ class WandbLogger(Logger):
             log.warning("W&B takes no more rows (%s); the run goes on without it", error)
             self._next = math.inf
         else:
-            self._logged.write(b".")
+            self._logged.write(format_row(key))
             self._next = number + 1
 
     def record(
@@ -110,7 +113,9 @@ class WandbLogger(Logger):
             artifact = Artifact(f"{name}-{self.version}", type="model" if name == "checkpoint" else name)
             for file in artifacts[name]:
                 artifact.add_file(str(file))
-            self.experiment.log_artifact(artifact)
+            logged = self.experiment.log_artifact(artifact)
+            if not self.experiment.offline:  # `wandb sync` would not send it later
+                logged.wait(_UPLOAD)
 
     def close(self, exit_code: int) -> None:
         """Send the remaining data; after a timeout, log how to send the rest."""

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from etude.errors import UserError
-from etude.wandb_service import end_service
+from etude.wandb_service import end_service, ignore_empty_variables
 
 if TYPE_CHECKING:
     from wandb import Api
@@ -25,6 +25,7 @@ def connect() -> Iterator["Api"]:
     Raises:
         OutOfReachError: W&B cannot be reached or does not answer as expected.
     """
+    ignore_empty_variables()
     if (mode := os.environ.get("WANDB_MODE", "online")) != "online":
         raise OutOfReachError(f"WANDB_MODE={mode} keeps everything on this machine")
     from wandb.errors import AuthenticationError, CommError, UsageError
@@ -40,7 +41,8 @@ def connect() -> Iterator["Api"]:
             why = "W&B cannot be reached, or does not know the key"
         elif isinstance(error, UsageError):
             why = "W&B cannot be asked"
-        end_service()
+        if wandb.run is None:  # in a notebook it may be logging a run of the user's
+            end_service()
         reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise OutOfReachError(f"{why} ({reason})") from error
 
