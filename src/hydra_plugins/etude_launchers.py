@@ -9,7 +9,6 @@ import logging
 from abc import abstractmethod
 from collections.abc import Sequence
 from importlib.util import find_spec
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -173,11 +172,12 @@ class RayLauncher(FrozenLauncher):
     """Submits each run as a separate task to a Ray cluster, or to Ray on this machine."""
 
     needs = ("Ray", "ray")
+    keys: ClassVar[tuple[str, ...]] = ("init", "num_cpus", "num_gpus", "max_retries", "fail_fast")
 
     def run(self, run_dirs: "Sequence[RunDir]") -> None:
         """Run all unfinished runs."""
         from etude.launchers.options import refuse_unknown
         from etude.launchers.ray import run_as_tasks
 
-        refuse_unknown(self.options, signature(run_as_tasks).parameters)
+        refuse_unknown(self.options, self.keys)
         run_as_tasks(run_dirs, **self.options)

@@ -11,11 +11,12 @@ from math import inf
 from operator import le
 from typing import Any
 
+from etude.config.callback_rules import check_callbacks
 from etude.config.signature import signature
 from etude.config.task_rules import check_task
 from etude.config.trainer_rules import check_trainer
 from etude.config.wandb_rules import check_wandb
-from etude.errors import UserError, did_you_mean
+from etude.errors import UserError
 from etude.studies.study import value_at
 
 Config = Mapping[str, Any]
@@ -70,7 +71,7 @@ def check_rules(config: Config) -> None:
     check_wandb(config)
     _schedule_gives_the_rate(config)
     _average_fits(config)
-    _callbacks_find_what_they_need(config)
+    check_callbacks(config)
     _positions_fit(config)
     _stacks_fit(config)
     _key_heads_are_shared_evenly(config)
@@ -125,44 +126,6 @@ def _average_fits(config: Config) -> None:
             f"averaging.checkpoints={checkpoints}, {every} steps apart, reach back before the first of "
             f"budget.max_steps={steps}: say averaging.checkpoints={(steps - 1) // every + 1}, or lower averaging.every"
         )
-
-
-def _callbacks_find_what_they_need(config: Config) -> None:
-    """Check that monitored metrics exist, best_checkpoint sees a validation, and only one part chooses the weights."""
-    parts = {name: str(part["_target_"]) for name, part in (config.get("callbacks") or {}).items()}
-    ours = all(target.startswith(("etude.", "lightning.")) for target in parts.values())  # others may log more metrics
-    for name in parts:
-        monitored = value_at(config, f"callbacks.{name}.monitor")
-        if ours and monitored not in (None, *_MONITORED):
-            near = did_you_mean(str(monitored), _MONITORED)
-            raise UserError(f"callbacks.{name}.monitor={monitored}: no such metric is logged; {near}")
-    best = value_at(config, "callbacks.best_checkpoint") or {}
-    if str(best.get("_target_")).startswith("lightning."):
-        unused = ("every_n_train_steps", "every_n_epochs", "train_time_interval", "save_last", "dirpath")
-        wrong = [key for key in unused if best.get(key) is not None]
-        wrong += [key for key, value in (("filename", "best"), ("save_top_k", 1)) if best.get(key, value) != value]
-        if wrong or best.get("monitor") is None:
-            raise UserError(
-                f"callbacks.best_checkpoint.{(*wrong, 'monitor')[0]}: the run ends with the weights of best.ckpt, the "
-                "one best validation, and this would make it another: leave it as it is, or give the callback another "
-                "name"
-            )
-    steps, val_every = value_at(config, "budget.max_steps"), value_at(config, "budget.val_every")
-    if "best_checkpoint" in parts and steps < val_every and not value_at(config, "trainer.fast_dev_run"):
-        raise UserError(
-            f"callbacks.best_checkpoint would see no validation in budget.max_steps={steps}: "
-            f"say budget.val_every={steps}"
-        )
-    ending = re.compile(r"\.(EMA|\w*WeightAverag\w*|EarlyStopping)$")
-    others = [name for name, target in parts.items() if name == "best_checkpoint" or ending.search(target)]
-    if value_at(config, "averaging.checkpoints") and others:
-        raise UserError(
-            f"averaging.checkpoints and callbacks.{others[0]} both decide with which weights the run ends: say "
-            f"averaging.checkpoints=0, or leave {others[0]} out of callbacks=[...]"
-        )
-
-
-_MONITORED = ("val_loss", "val_perplexity")
 
 
 def _positions_fit(config: Config) -> None:

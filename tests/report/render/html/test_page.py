@@ -191,7 +191,7 @@ def test_an_arm_that_still_runs_is_drawn(browser: Any, fabricate: Fabricate, tmp
     tab = browser.open((tmp_path / "p.html").as_uri())
     see(tab, "#curves")
     assert shown(tab, "#curves") == ["base", "A1"]
-    assert "A1 (begun)" in tab.evaluate("document.getElementById('curves-arms').textContent")
+    assert "A1 (begun)" in tab.run("document.getElementById('curves-arms').textContent")
 
 
 @pytest.mark.parametrize("validated", [["base"], []], ids=["one arm", "no arm"])
