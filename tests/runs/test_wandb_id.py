@@ -64,3 +64,5 @@ def test_rows_of_earlier_versions_are_counted(tmp_path: Path) -> None:
     run = run_of(tmp_path)
     rows_file(run, own_id(run)).write_bytes(b"...")
     assert read_rows(run, own_id(run)) == [None, None, None]
+    rows_file(run, own_id(run)).write_bytes(b"21")
+    assert read_rows(run, own_id(run)) == [], "the first line of today's, cut off by a kill"

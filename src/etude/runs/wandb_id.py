@@ -27,11 +27,11 @@ def rows_file(run: RunDir, id: str) -> Path:
 def read_rows(run: RunDir, id: str) -> list[Row | None]:
     """Read which rows were logged under an id, in their order; None for one of which only that is known.
 
-    Earlier versions wrote a byte for each row. A last line that was cut off counts as not written.
+    Earlier versions wrote a dot for each row. A last line that was cut off counts as not written.
     """
     file = rows_file(run, id)
     written = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
-    if "\n" not in written:
+    if not written.strip("."):
         return [None] * len(written)
     return [
         (int(found[1]), bool(found[2])) if (found := _ROW.fullmatch(line)) else None
