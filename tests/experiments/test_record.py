@@ -1,20 +1,65 @@
 """docs/record: configs and results of runs that took hours, from which a report can be made again."""
 
 import re
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from etude.paths import shipped
 from etude.report import results
+from etude.report.comparison import Difference
 from etude.runs.material import identify
 from etude.runs.records import read_rows
 from etude.runs.run_dir import RunDir
 from etude.studies.study import load_study
 
-RECORD = Path(__file__).parents[2] / "docs" / "record"
+REPOSITORY = Path(__file__).parents[2]
+RECORD = REPOSITORY / "docs" / "record"
 RUNS = sorted(file.parent for file in RECORD.glob("*/*/*/seed*/config.yaml"))
+COMMAND = re.compile(r"^etude report (\S+) runs_dir=(docs/record/\S+) seed=(\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A table of a document below the command that makes it from the record."""
+
+    file: Path
+    study: str
+    runs_dir: str
+    seeds: str
+    below: str
+
+    def __str__(self) -> str:
+        return f"{self.file.relative_to(REPOSITORY)}: {self.study}, {Path(self.runs_dir).name}"
+
+    def rows(self) -> dict[str, dict[str, str]]:
+        """The next table with a column PPL: arm -> heading -> cell."""
+        lines = iter(self.below.splitlines())
+        headings = next(_cells(line) for line in lines if line.startswith("|") and "PPL" in _cells(line))
+        next(lines)
+        found = {}
+        for line in lines:
+            if not line.startswith("|"):
+                break
+            cells = _cells(line)
+            found[cells[0].strip("`§¹")] = dict(zip(headings, cells, strict=True))
+        return found
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.replace("−", "-").strip().strip("|").split("|")]
+
+
+def _claims() -> list[Claim]:
+    found = []
+    for file in sorted((REPOSITORY / "experiments").glob("*/*.md")):
+        text = file.read_text(encoding="utf-8")
+        found += [Claim(file, *command.groups(), text[command.end() :]) for command in COMMAND.finditer(text)]
+    return found
+
+
+CLAIMS = _claims()
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: f"{path.parent.name}-{path.name}")
@@ -27,36 +72,46 @@ def test_a_recorded_run_is_finished_and_named_by_its_config(path: Path) -> None:
     assert result["steps"] == config["budget"]["max_steps"]
 
 
-def test_all_of_the_record_can_be_read_for_a_report() -> None:
-    rows, notes = read_rows(RECORD / "multi30k" / "table3")
-    assert len(rows) == len(RUNS) > 0
+@pytest.mark.parametrize("study", sorted({path.parents[1] for path in RUNS}), ids=lambda path: path.name)
+def test_all_of_the_record_can_be_read_for_a_report(study: Path) -> None:
+    rows, notes = read_rows(study)
+    assert len(rows) == len([path for path in RUNS if path.parents[1] == study]) > 0
     assert notes == []
 
 
-def test_every_row_of_table_3_is_recorded_with_the_three_seeds_that_were_judged() -> None:
-    recorded = {(path.parent.name, path.name[4:].partition("-")[0]) for path in RUNS}
-    assert recorded == {*product(load_study("table3").arms, ("21", "22", "23"))}
-
-
-def test_the_results_are_those_of_the_record() -> None:
-    """Every perplexity and difference of their table, and the figures by which they are judged."""
-    told = (shipped("experiments") / "table3" / "RESULTS.md").read_text(encoding="utf-8").replace("−", "-")
-    told = told.split("runs_dir=docs/record/multi30k seed=21,22,23")[1].split("## The paper's own data")[0]
-    compared = results("table3", RECORD / "multi30k").compare()
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_a_table_of_a_document_is_that_of_its_record(claim: Claim) -> None:
+    """Every arm that was run, its perplexity, BLEU and difference to the last printed digit, and its star."""
+    compared = results(claim.study, REPOSITORY / claim.runs_dir, {"seed": claim.seeds}).compare()
+    rows = claim.rows()
+    assert set(rows) == {arm.arm for arm in compared.arms if arm.runs}
     for arm in compared.arms:
-        row = re.search(rf"^\| {arm.arm}§? \|(.*)$", told, re.MULTILINE)
-        assert row, arm.arm
-        cells = [cell.strip() for cell in row[1].split("|")]
-        assert cells[0].split(" ± ")[0] == f"{arm.means['ppl'].value:.2f}"
-        if arm.against:
-            found = arm.against.differences["ppl"]
-            assert cells[1] == (
-                f"**{found.test.difference:+.3f}**\\*" if found.star else f"{found.test.difference:+.3f}"
-            )
+        row = rows[arm.arm]
+        assert row["PPL"].split(" ± ")[0] == f"{arm.means['ppl'].value:.2f}"
+        assert row["BLEU"].split(" ± ")[0] == f"{arm.means['bleu'].value:.1f}"
+        assert row["Δ ln PPL"] == (_told(arm.against.differences["ppl"]) if arm.against else "")
+
+
+def _told(found: Difference) -> str:
+    return f"**{found.test.difference:+.3f}**\\*" if found.star else f"{found.test.difference:+.3f}"
+
+
+@pytest.mark.parametrize("claim", [claim for claim in CLAIMS if claim.study == "table3"], ids=str)
+def test_what_is_said_of_the_agreement_with_the_paper_is_that_of_the_record(claim: Claim) -> None:
+    compared = results(claim.study, REPOSITORY / claim.runs_dir, {"seed": claim.seeds}).compare()
     assert compared.agreement
-    signs, ties, rho = compared.agreement.signs, compared.agreement.ties, compared.ranks["ppl"].spearman.value
-    assert (signs, ties[0]) == ((12, 12), 3)
-    assert f"Signs {signs[0]} of {signs[1]}, eleven of them significant; ρ = {rho:.2f}" in told
-    large = [point.arm for point in compared.agreement.points.values() if point.large]
+    (right, large), rho = compared.agreement.signs, compared.ranks["ppl"].spearman.value
+    told = claim.below.split("|")[0]
+    points = [point.arm for point in compared.agreement.points.values() if point.large]
     starred = [arm.arm for arm in compared.arms if arm.against and arm.against.differences["ppl"].star]
-    assert len({*large} & {*starred}) == 11
+    significant = len({*points} & {*starred})
+    words = "each significant" if significant == large else f"{significant} of them significant"
+    assert f"Signs {right} of {large}, {words}" in told
+    assert f"ties {compared.agreement.ties[0]} of 7 shown" in told
+    assert f"ρ = {rho:.2f}" in told
+
+
+def test_every_row_of_table_3_is_recorded_with_the_seeds_that_were_judged() -> None:
+    for record, seeds in (("multi30k", ("21", "22", "23")),):
+        runs = {(path.parent.name, path.name[4:].partition("-")[0]) for path in RUNS if path.parts[-4] == record}
+        assert runs == {*product(load_study("table3").arms, seeds)}
