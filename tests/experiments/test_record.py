@@ -55,7 +55,9 @@ def _claims() -> list[Claim]:
     found = []
     for file in sorted((REPOSITORY / "experiments").glob("*/*.md")):
         text = file.read_text(encoding="utf-8")
-        found += [Claim(file, *command.groups(), text[command.end() :]) for command in COMMAND.finditer(text)]
+        for command in COMMAND.finditer(text):
+            study, runs_dir, seeds = command.groups()
+            found.append(Claim(file, study, runs_dir, seeds, text[command.end() :]))
     return found
 
 
