@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import os
+import secrets
 import shutil
 import sys
 from collections.abc import Iterator
@@ -33,6 +34,11 @@ def disk_mistake(error: BaseException) -> UserError | None:
     return UserError(f"{error.filename or 'a file'}: {error.strerror}; {_WAYS_OUT[error.errno]}, then start again")
 
 
+def temporary_path(path: Path) -> Path:
+    """Return a path beside `path` that no other process uses, on this machine or another; `etude clean` knows such."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")  # in a container, every process may be number 1
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`, which is renamed to it on success and removed on failure.
@@ -40,7 +46,7 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises:
         UserError: the file cannot be written (a full disk, a missing permission).
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = temporary_path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary

@@ -1,5 +1,8 @@
 """`etude clean` frees room, and takes nothing that was found out or that somebody needs."""
 
+import errno
+import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +13,7 @@ from filelock import FileLock
 from etude.cli.clean import main as clean
 from etude.errors import UserError
 from etude.runs.cleaning import find_removable, remove
+from etude.runs.lock import is_locked
 from etude.runs.run_dir import RunDir
 from etude.trained.checkpoint import read_checkpoint
 from etude.trained.load import load_trained
@@ -123,6 +127,22 @@ def test_a_run_that_is_taken_up_between_the_look_and_the_deed_keeps_everything(m
     run.result_file.unlink()
     assert remove(found) == 0
     assert run.checkpoint.exists()
+
+
+def test_a_folder_is_removed_when_its_locks_are_closed(make_run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NFS keeps an open file that is deleted in its folder, which then cannot be removed."""
+    run = make_run("base", None, folder=".stale")
+    [found] = find_removable(Path("runs/table3"))
+    rmtree = shutil.rmtree
+
+    def rmtree_of_nfs(path: Path) -> None:
+        if path == run.path and is_locked(run):
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), str(path))
+        rmtree(path)
+
+    monkeypatch.setattr(shutil, "rmtree", rmtree_of_nfs)
+    assert remove(found) > 0
+    assert not run.path.exists()
 
 
 def failed(run: RunDir) -> RunDir:

@@ -1,4 +1,4 @@
-"""As much of SLURM as submitit asks of it: `python slurm_standin.py FOLDER sbatch|srun|scontrol|sacct ARGUMENTS`.
+"""As much of SLURM as is asked of it: `python slurm_standin.py FOLDER sbatch|srun|scontrol|squeue|sacct ARGUMENTS`.
 
 sbatch takes down the script it is handed, as FOLDER/<number>.sh, and runs it if there is a FOLDER/open: every task of
 an array at once, and again when it is queued again. It refuses the partition "none", and what FOLDER/refused names.
@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PROGRAMS = ("sbatch", "srun", "scontrol", "sacct")
+PROGRAMS = ("sbatch", "srun", "scontrol", "squeue", "sacct")
 
 
 def install(folder: Path) -> None:
@@ -29,6 +29,9 @@ def sbatch(folder: Path, script: str) -> None:
     refused = folder / "refused"
     if refused.exists() and refused.read_text() in text:
         sys.exit(f"sbatch: error: {refused.read_text()} is more than there is")
+    (folder / "environment").write_text(
+        "\n".join(name for name in os.environ if name.startswith(("SLURM_", "SBATCH_")))
+    )
     number = str(4700 + len([*folder.glob("*.sh")]))
     (folder / f"{number}.sh").write_text(text)
     print(f"Submitted batch job {number}", flush=True)
@@ -65,6 +68,16 @@ def srun(folder: Path, *words: str) -> None:
 def scontrol(folder: Path, verb: str, job: str) -> None:
     assert verb == "requeue"
     (folder / f"{job}.again").touch()
+
+
+def squeue(folder: Path, *words: str) -> None:
+    """Jobs that are in the queue. A cluster with a FOLDER/busy does not answer."""
+    assert {"--noheader", "--array", "--format=%i"} <= {*words}
+    if (folder / "busy").exists():
+        sys.exit("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+    for file in folder.glob("*.state"):
+        if file.read_text().split()[0] in ("PENDING", "RUNNING", "SUSPENDED"):
+            print(file.stem)
 
 
 def sacct(folder: Path, *words: str) -> None:

@@ -1,3 +1,5 @@
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -5,7 +7,7 @@ import yaml
 
 import etude.launchers.options
 from etude.errors import UserError
-from etude.launchers.options import Options
+from etude.launchers.options import Options, visible_gpus
 from etude.launchers.resources import Need
 from etude.paths import shipped
 
@@ -64,6 +66,28 @@ def test_no_gpus_are_none_even_where_there_are_some(gpus: Any) -> None:
 def test_more_gpus_than_there_are_must_be_named() -> None:
     with pytest.raises(UserError, match=r"hydra\.launcher\.gpus=4, but 3 can be seen here"):
         options(gpus=4).slots()
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("echo 'Failed to initialize NVML: Driver/library version mismatch'; exit 18", "Failed to initialize NVML"),
+        ("exec sleep 60", "no answer in 0.2 seconds"),
+    ],
+)
+def test_a_driver_that_does_not_work_is_told_and_not_taken_for_none(
+    program: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    driver = tmp_path / "nvidia-smi"
+    driver.write_text(f"#!/bin/sh\n{program}\n")
+    driver.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(etude.launchers.options, "_PATIENCE", 0.2 if "sleep" in program else 10.0)
+    assert visible_gpus() == ()
+    [message] = caplog.messages
+    assert message.startswith(f"nvidia-smi: {told}")
+    assert message.endswith("runs get no GPU of this machine (hydra.launcher.gpus=[0] names one)")
 
 
 @pytest.mark.parametrize(

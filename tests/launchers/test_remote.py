@@ -8,7 +8,7 @@ from filelock import FileLock
 
 from etude.launchers import remote
 from etude.launchers.job import Job, State
-from etude.launchers.remote import Launch, Outcome, Outcomes, follow
+from etude.launchers.remote import Launch, Outcome, Outcomes, RemoteRun, follow
 from etude.launchers.slots import SweepFailed
 from etude.runs.run_dir import RunDir
 
@@ -108,3 +108,38 @@ def test_fail_fast_ends_at_the_first_failure_and_lets_go_of_what_was_launched(ma
     with pytest.raises(SweepFailed, match=r"(?s)1 of 2 runs failed.*1 were stopped or not begun"):
         follow(jobs, launching(launched()), fail_fast=True)
     assert closed
+
+
+def test_a_result_that_a_network_file_system_shows_late_is_waited_for(make_run: Make) -> None:
+    run = make_run("A1")
+    jobs = [Job(run)]
+    writes = threading.Timer(0.3, run.write_result, [{"test": {}, "finished": True}])
+    writes.start()
+    follow(jobs, launching(ended(jobs, Outcome(0.0, 1.0, ""))))
+    assert jobs[0].state is State.FINISHED
+
+
+def test_a_result_that_never_appears_is_a_failure_of_this_run(make_run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "_NFS_CACHE", 0.2)
+    jobs = [Job(make_run("A1"))]
+    with pytest.raises(SweepFailed, match="its result, which was written on another machine, cannot be seen on this"):
+        follow(jobs, launching(ended(jobs, Outcome(0.0, 1.0, ""))))
+
+
+def test_a_run_that_is_asked_to_stop_while_it_waits_for_the_one_before_does_not_begin(make_run: Make) -> None:
+    run = make_run("A1")
+    remote_run = RemoteRun(run, 1, command=never)
+    before = FileLock(run.lock_file, thread_local=False)
+    before.acquire()
+
+    def stop() -> None:
+        remote_run.ask_to_stop()
+        before.release()
+
+    threading.Timer(0.3, stop).start()
+    assert remote_run().reason == "it was asked to stop before it had started"
+    assert remote_run.stopping
+
+
+def never(run: RunDir) -> list[str]:
+    raise AssertionError("it was started")

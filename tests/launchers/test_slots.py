@@ -191,6 +191,26 @@ def test_every_run_sees_the_gpus_that_are_its_own(
     assert both in ("4,6 4", "GPU-5,6 4", "4,GPU-5 4")
 
 
+@pytest.mark.parametrize(("visible", "order"), [(None, "PCI_BUS_ID"), ("0,1", None)])
+def test_the_numbers_of_gpus_are_those_of_nvidia_smi_unless_they_were_given(
+    visible: str | None,
+    order: str | None,
+    make_run: Make,
+    programs: Programs,
+    finish: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """CUDA counts from the fastest on; whoever sets CUDA_VISIBLE_DEVICES has counted as CUDA does."""
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    run = make_run("A1")
+    program = "import os; print(os.environ.get('CUDA_DEVICE_ORDER'));" + finish
+    run_side_by_side([run], Slots(gpus=["1"]), command=programs({"A1": program}))
+    assert run.log_file.read_text() == f"{order}\n"
+
+
 def test_a_run_on_several_workers_waits_until_they_are_free(make_run: Make, programs: Programs, finish: str) -> None:
     runs = [make_run("small1"), make_run("small2"), make_run("ddp", devices=2), make_run("small3")]
     program = f"import time; print(time.time()); time.sleep(0.3); print(time.time()); {finish}"

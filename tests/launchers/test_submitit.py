@@ -1,5 +1,6 @@
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -25,9 +26,11 @@ submitit = pytest.importorskip("submitit", reason="needs submitit: pip install '
 
 import etude.launchers.remote  # noqa: E402
 import etude.launchers.slurm  # noqa: E402
+import etude.launchers.slurm_queue  # noqa: E402
 from etude.launchers.job import Job  # noqa: E402
 from etude.launchers.remote import follow  # noqa: E402
 from etude.launchers.slurm import outcomes, run_as_jobs, submit  # noqa: E402
+from etude.launchers.slurm_queue import Queue  # noqa: E402
 
 Make = Callable[..., RunDir]
 Programs = Callable[[dict[str, str]], Callable[[RunDir], Sequence[str]]]
@@ -333,12 +336,12 @@ def test_without_slurm_it_says_so(make_run: Make, where: Where, monkeypatch: pyt
 def test_on_ctrl_c_the_jobs_go_on_and_one_is_told_how_to_end_them(
     make_run: Make, where: Where, slurm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(jobs: Sequence[Any], poll_frequency: float) -> Iterator[Any]:
-        assert len(jobs) == 2
+    def interrupted(submitted: dict[Any, Job]) -> Iterator[Any]:
+        assert len(submitted) == 2
         raise KeyboardInterrupt
         yield
 
-    monkeypatch.setattr(etude.launchers.slurm, "as_completed", interrupted)
+    monkeypatch.setattr(etude.launchers.slurm, "outcomes", interrupted)
     with pytest.raises(KeyboardInterrupt, match=r"the jobs go on: etude status shows them, scancel 4700 ends them"):
         run_as_jobs([make_run("A1"), make_run("A2")], wait_for_completion=True, **where("slurm"))
 
@@ -365,9 +368,93 @@ def test_a_run_whose_job_is_in_the_queue_is_not_submitted_again(
     (slurm / "4700_1.state").write_text("CANCELLED by 1000")
     run_as_jobs(runs, wait_for_completion=False, **where("slurm"))
     assert caplog.messages[-2:] == [
-        "in the queue already: 1 jobs; scancel 4700 ends them",
+        "in the queue already: 1 jobs; scancel 4700_0 ends them",  # the rest of the array may be another sweep's
         "submitted 2 jobs; scancel 4701 ends them",
     ]
+
+
+def test_a_queue_that_cannot_be_asked_is_a_sentence(make_run: Make, where: Where, slurm: Path) -> None:
+    run = make_run("A1")
+    run_as_jobs([run], wait_for_completion=False, **where("slurm"))
+    (slurm / "busy").touch()
+    with pytest.raises(UserError, match=r"squeue: slurm_load_jobs error: Unable to contact .*; try again later"):
+        run_as_jobs([run], wait_for_completion=True, **where("slurm"))
+
+
+@pytest.fixture
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SLURM's queue is looked at without end, and what has left it has left it."""
+    for module, name, seconds in (
+        (etude.launchers.slurm_queue, "_POLL_INTERVAL", 0.0),
+        (etude.launchers.slurm_queue, "_PATIENCE", 1.0),
+        (etude.launchers.slurm, "_POLL_INTERVAL", 0.05),
+    ):
+        monkeypatch.setattr(module, name, seconds)
+
+
+@pytest.mark.parametrize("state", ["PREEMPTED", "OUT_OF_MEMORY", "CANCELLED by 1000"])
+def test_a_job_that_has_left_the_queue_without_a_result_has_failed(
+    state: str, make_run: Make, where: Where, slurm: Path, quickly: None
+) -> None:
+    submitted = submit([Job(make_run("A1"))], command=list, **where("slurm"))
+    (slurm / "4700.state").write_text(state)
+    [(_, outcome)] = outcomes(submitted)
+    assert re.fullmatch(rf"job 4700 ended without a result \({state.split()[0]}.*\), see \S+", outcome.reason)
+    assert submitted == {}
+
+
+def test_a_suspended_job_is_waited_for_and_so_is_one_of_which_slurm_says_nothing(
+    make_run: Make, where: Where, slurm: Path, quickly: None
+) -> None:
+    submitted = submit([Job(make_run("A1"))], command=list, **where("slurm"))
+    (slurm / "4700.state").write_text("SUSPENDED")
+    queue = Queue()
+    began = time.monotonic()
+    while time.monotonic() < began + 1.5:
+        assert not queue.has_left("4700")
+    (slurm / "busy").touch()
+    (slurm / "4700.state").write_text("FAILED")
+    while time.monotonic() < began + 3:
+        assert not queue.has_left("4700")
+    (slurm / "busy").unlink()
+    assert [outcome.reason != "" for _, outcome in outcomes(submitted)] == [True]
+
+
+def test_a_job_trains_what_it_was_submitted_for_whatever_is_frozen_later(
+    make_run: Make, programs: Programs, finish: str, where: Where, slurm: Path, soon: Soon
+) -> None:
+    (slurm / "open").touch()
+    run = make_run("A1")
+    launched = run.config_file.read_text()
+    job = Job(run)
+    run.config_file.write_text(launched.replace('"auto"', '"cpu"'))
+    submit([job], command=programs({"A1": finish}), **where("slurm"))
+    assert soon(lambda: run.finished)
+    assert run.config_file.read_text() == launched
+
+
+def test_a_job_that_is_submitted_from_another_is_its_own(
+    make_run: Make, where: Where, slurm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """sbatch takes options from SLURM_ variables, submitit the number of an array; SBATCH_ACCOUNT is the user's."""
+    for name in ("SLURM_MEM_PER_CPU", "SLURM_ARRAY_JOB_ID", "SBATCH_ACCOUNT"):
+        monkeypatch.setenv(name, "7")
+    submit([Job(make_run("A1"))], command=list, **where("slurm"))
+    assert (slurm / "environment").read_text().split() == ["SBATCH_ACCOUNT"]
+    assert os.environ["SLURM_ARRAY_JOB_ID"] == "7"
+
+
+def test_more_runs_than_an_array_may_have_are_several_arrays(
+    make_run: Make, where: Where, slurm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(etude.launchers.slurm, "_ARRAY", 2)
+    submit([Job(make_run("A1", seed)) for seed in range(5)], command=list, **where("slurm"))
+    assert [re.findall("--array=(.*)", script) for script in scripts(slurm)] == [["0-1%2"], ["0-1%2"], []]
+
+
+def test_where_no_cores_are_asked_for_slurm_is_asked_for_none(make_run: Make, where: Where, slurm: Path) -> None:
+    submit([Job(make_run("A1"))], command=list, **where("slurm", cpus_per_task=None))
+    assert "cpus-per-task" not in scripts(slurm)[0]
 
 
 @pytest.mark.slow

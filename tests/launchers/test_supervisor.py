@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import etude.launchers
-from etude.launchers.job import start_supervised
+from etude.launchers.process import start_supervised
 
 KEEPER = Path(etude.launchers.__file__).with_name("supervisor.py")
 
@@ -127,7 +127,7 @@ def test_a_sweep_that_is_killed_takes_all_along(
     family: str, tmp_path: Path, pids: Pids, alive: Alive, soon: Soon
 ) -> None:
     sweep = (
-        "import sys, time; from pathlib import Path; from etude.launchers.job import start_supervised\n"
+        "import sys, time; from pathlib import Path; from etude.launchers.process import start_supervised\n"
         "program, folder = sys.argv[1:]\n"
         "command = [sys.executable, '-c', program, folder, 'stubborn']\n"
         "start_supervised(command, log=Path(folder, 'log'), environment={}, grace=0.5)\n"

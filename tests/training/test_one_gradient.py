@@ -14,7 +14,7 @@ from lightning import Trainer
 from torch import Tensor
 
 from etude.data.batching import Batch, collate_micro_batch
-from etude.launchers.job import train_command
+from etude.launchers.process import train_command
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.training.build import training_data

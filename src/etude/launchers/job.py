@@ -3,17 +3,16 @@
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from math import ceil, inf
-from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError
 from etude.files import write_text
+from etude.launchers.process import Command, describe_exit, start_supervised
 from etude.processor.threads import wait_briefly
 from etude.runs.divergence import divergence
 from etude.runs.lock import Busy, claim, is_locked, is_training_locked
@@ -21,9 +20,7 @@ from etude.runs.log import last_lines
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import Progress, State, read_progress
 from etude.studies.metrics import Metric
-from etude.studies.study import metrics_of, value_at
-
-Command = Callable[[RunDir], Sequence[str]]
+from etude.studies.study import metrics_of
 
 GRACE = 60.0  # seconds that a run has to write its checkpoint when it is asked to stop
 
@@ -32,54 +29,27 @@ _MISTAKE = UserError.exit_status  # a mistake of the user's: a retry would fail 
 _PATIENCE = 5.0  # seconds for killed processes to end
 
 
-def train_command(run_dir: RunDir) -> list[str]:
-    """Return the command that trains and evaluates a frozen run: one process, or torchrun with one per device."""
-    devices = value_at(run_dir.config(), "trainer.devices") or 1
-    torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"] if devices > 1 else []
-    return [sys.executable, *torchrun, "-m", "etude.training.run", str(run_dir.path)]
-
-
-def start_supervised(
-    command: Sequence[str], *, log: Path, environment: Mapping[str, str], grace: float
-) -> subprocess.Popen[bytes]:
-    """Start a command under `supervisor.py`, appending its output to a log.
-
-    `grace` is the time in seconds between asking the command to stop and killing it. The command has no input, and its
-    own session, so that Ctrl-C reaches the sweep only, which then decides what to stop.
-
-    Raises:
-        OSError: the log cannot be written, or no process can be started.
-    """
-    supervisor = [sys.executable, "-I", "-S", str(Path(__file__).with_name("supervisor.py"))]
-    with log.open("ab") as file:
-        return subprocess.Popen(
-            [*supervisor, str(os.getpid()), str(grace), *command],
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            start_new_session=True,
-        )
-
-
 class Job:
     """One run of a sweep: its process, its state and its outcome.
 
     Args:
         run_dir: the directory of the frozen run.
         retries: how often it is tried again after a failure.
+        config: what its `config.yaml` said when its resources were chosen; None: what it says now.
 
     Raises:
         UserError: the run is finished, but its result is truncated.
         OSError: the run is not finished, and its config cannot be read.
     """
 
-    def __init__(self, run_dir: RunDir, retries: int = 0) -> None:
+    def __init__(self, run_dir: RunDir, retries: int = 0, config: str | None = None) -> None:
         self.run_dir = run_dir
         self.state = State.WAITING
         if run_dir.finished:
             self.state = State.DIVERGED if self.divergence else State.SKIPPED
-        self._launched = "" if run_dir.finished else run_dir.config_file.read_text(encoding="utf-8")
+        if config is None and not run_dir.finished:
+            config = run_dir.config_file.read_text(encoding="utf-8")
+        self.launched_config = config or ""
         self.reason = ""  # why it failed
         self.started = self.ended = 0.0  # seconds since the epoch; their difference is that of the monotonic clock
         self._began = 0.0  # by the monotonic clock
@@ -179,11 +149,15 @@ class Job:
         environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = str(ceil(grace))  # seconds that torchrun gives its workers
         if gpus is not None:
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+            if (
+                "CUDA_VISIBLE_DEVICES" not in os.environ
+            ):  # the numbers are nvidia-smi's; CUDA's own begin with the fastest
+                environment.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
         log = self.run_dir.log_file
         try:
             # Another command may have frozen the run again for other devices; the slot was chosen for these.
-            if self._launched != self.run_dir.config_file.read_text(encoding="utf-8"):
-                write_text(self.run_dir.config_file, self._launched)
+            if self.launched_config != self.run_dir.config_file.read_text(encoding="utf-8"):
+                write_text(self.run_dir.config_file, self.launched_config)
             self._log_start = log.stat().st_size if log.exists() else 0
             self._process = start_supervised(command(self.run_dir), log=log, environment=environment, grace=grace)
         except OSError as error:
@@ -202,7 +176,7 @@ class Job:
                 self.attempts -= 1  # it did not start training, so this was no attempt
                 self._end(State.ELSEWHERE, "another process is training it")
             else:
-                self._end(State.FAILED, self.reason or _describe_exit(self._code))
+                self._end(State.FAILED, self.reason or describe_exit(self._code))
         elif time.monotonic() > self._deadline and not self.stopping:
             self.reason = f"took longer than {self._timeout:g} s, the timeout"
             self.signal(signal.SIGTERM)
@@ -239,11 +213,3 @@ class Job:
             self._claim.close()
         self.state, self.reason = state, reason
         self.ended = self.started + time.monotonic() - self._began
-
-
-def _describe_exit(code: int) -> str:
-    """Describe how a process without a result has ended; a negative code is minus the number of a signal."""
-    if code >= 0:
-        return f"exit status {code}, without a result"
-    hint = " (the machine may be out of memory)" if code == -signal.SIGKILL else ""
-    return f"killed by {signal.Signals(-code).name}{hint}"

@@ -3,6 +3,7 @@
 The GPUs are listed without torch, as importing it takes seconds.
 """
 
+import logging
 import os
 import re
 import subprocess
@@ -15,6 +16,8 @@ from typing import Any
 
 from etude.errors import UserError, did_you_mean
 from etude.launchers.resources import Slots
+
+logger = logging.getLogger(__name__)
 
 _GPU = re.compile(r"GPU (\d+): ")
 _SLICE = re.compile(r"\s+MIG .*\(UUID: (MIG-[^)]+)\)")
@@ -146,10 +149,16 @@ def visible_gpus() -> tuple[str, ...]:
         ids = (part.strip() for part in named.split(","))
         return tuple(dict.fromkeys(takewhile(_ID.fullmatch, ids)))
     try:
-        listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True, timeout=_PATIENCE)
-    except (OSError, subprocess.SubprocessError):  # no driver, no GPU
+        listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=_PATIENCE)
+        said = f"{listing.stderr}{listing.stdout}".strip().partition("\n")[0] or f"exit status {listing.returncode}"
+        answer, trouble = ("", said) if listing.returncode else (listing.stdout, "")
+    except OSError:  # no driver, no GPU
         return ()
-    return parse_gpu_list(listing.stdout)
+    except subprocess.TimeoutExpired:
+        answer, trouble = "", f"no answer in {_PATIENCE:g} seconds"
+    if trouble:
+        logger.warning("nvidia-smi: %s; runs get no GPU of this machine (hydra.launcher.gpus=[0] names one)", trouble)
+    return parse_gpu_list(answer)
 
 
 def parse_gpu_list(listing: str) -> tuple[str, ...]:

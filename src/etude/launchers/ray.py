@@ -9,7 +9,8 @@ from typing import Any
 import ray
 
 from etude.errors import UserError
-from etude.launchers.job import Command, Job, train_command
+from etude.launchers.job import Job
+from etude.launchers.process import Command, train_command
 from etude.launchers.remote import Outcome, Outcomes, RemoteRun, follow, remote_jobs
 from etude.launchers.resources import Need
 from etude.launchers.slots import conclude
@@ -70,7 +71,7 @@ def _task(job: Job, num_cpus: float, num_gpus: float | None, max_retries: int, c
         if asked > there:
             logger.warning("%s asks for %g %ss and Ray has %g: it waits for more", job.name, asked, kind, there)
     threads = max(1, int(num_cpus) // need.devices)
-    run = RemoteRun(job.run_dir, threads, None if gpus else (), command=command)
+    run = RemoteRun(job.run_dir, threads, None if gpus else (), command=command, config=job.launched_config)
     asking = ray.remote(num_cpus=num_cpus, num_gpus=gpus, max_retries=max_retries)
     return asking(_train).options(name=job.name).remote(run)
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from etude.launchers.dashboard import Dashboard
-from etude.launchers.job import GRACE, Command, Job, train_command
+from etude.launchers.job import GRACE, Job
+from etude.launchers.process import Command, train_command
 from etude.launchers.slots import conclude, jobs_of, take_back
 from etude.runs.lock import Busy, hold_lock
 from etude.runs.run_dir import RunDir
@@ -21,6 +22,7 @@ from etude.runs.run_state import State
 
 _PAUSE = 0.1  # seconds between checks of the process
 _POLL_INTERVAL = 1.0  # seconds between checks of runs that other processes work on
+_NFS_CACHE = 90.0  # seconds that NFS may remember what is in a folder: acdirmax is 60 where nobody has set it
 
 
 class Outcome(NamedTuple):
@@ -46,18 +48,23 @@ class RemoteRun:
     grace: float = GRACE  # seconds between asking it to stop and killing it
     command: Command = train_command
     folder: Path = field(default_factory=Path.cwd)  # working directory of the sweep, with the user's modules and files
+    config: str | None = None  # what `config.yaml` said when the resources were asked for; None: what it says now
     _job: Job | None = field(default=None, init=False, repr=False)
+    _to_stop: bool = field(default=False, init=False, repr=False)
 
     def __call__(self) -> Outcome:
         """Train until the run has ended; if this is interrupted, stop the run first."""
         os.chdir(self.folder)
         with suppress(Busy), hold_lock(self.run_dir, self.grace):
             pass  # an earlier attempt whose worker died may still be writing its checkpoint
-        job = self._job = Job(self.run_dir)
+        job = self._job = Job(self.run_dir, config=self.config)
         try:
+            if self._to_stop:
+                return Outcome(time.time(), time.time(), "it was asked to stop before it had started")
             if job.state is State.WAITING and job.claim():
                 job.start(self.command, self.threads, self.gpus, grace=self.grace)
             while job.state is State.RUNNING:
+                self._pass_on()
                 time.sleep(_PAUSE)
                 job.poll()
         finally:
@@ -67,26 +74,41 @@ class RemoteRun:
     @property
     def stopping(self) -> bool:
         """Whether the run has been asked to stop."""
-        return self._job is not None and self._job.stopping
+        return self._to_stop
 
     def ask_to_stop(self) -> None:
-        """Ask the run to write its checkpoint and end; later calls have no effect."""
-        if self._job is not None and not self._job.stopping:
-            self._job.signal(signal.SIGTERM)
+        """Ask the run to write its checkpoint and end, or not to begin; later calls have no effect."""
+        self._to_stop = True
 
     def stop(self) -> None:
         """Ask the run to stop and wait until it has ended; it is killed after the grace period."""
         if self._job is None or self._job.state is not State.RUNNING:
             return
         self.ask_to_stop()
+        self._pass_on()
         while self._job.alive:
             time.sleep(_PAUSE)
         self._job.stop()
+
+    def _pass_on(self) -> None:
+        """Signal the process if it is to stop and does not know it yet: a signal may come while it is being started."""
+        if self._to_stop and self._job is not None and not self._job.stopping:
+            self._job.signal(signal.SIGTERM)
 
 
 def remote_jobs(run_dirs: Sequence[RunDir]) -> list[Job]:
     """Make the jobs of a sweep with absolute paths, which are valid on other machines too."""
     return jobs_of([RunDir(run_dir.path.absolute()) for run_dir in run_dirs])
+
+
+def _appears(run: RunDir) -> bool:
+    """Return whether the result of a finished run can be seen here; a network file system may take a while."""
+    deadline = time.monotonic() + _NFS_CACHE
+    while not run.finished and time.monotonic() < deadline:
+        with suppress(OSError):
+            run.path.chmod(run.path.stat().st_mode)  # which NFS does not answer from its memory
+        time.sleep(_PAUSE)
+    return run.finished
 
 
 def follow(jobs: Sequence[Job], launch: Launch, *, fail_fast: bool = False) -> None:
@@ -113,7 +135,9 @@ def follow(jobs: Sequence[Job], launch: Launch, *, fail_fast: bool = False) -> N
                     job.state = State.ELSEWHERE
                     show.elsewhere(job)
                     continue
-                job.state = State.FAILED if outcome.reason else job.outcome
+                if not outcome.reason and not _appears(job.run_dir):
+                    job.reason = "its result, which was written on another machine, cannot be seen on this one"
+                job.state = State.FAILED if job.reason else job.outcome
                 show.ended(job)
                 if fail_fast and job.state is State.FAILED:
                     conclude(jobs, stopped=False)

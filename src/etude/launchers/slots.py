@@ -11,8 +11,9 @@ from typing import Any
 from etude.errors import UserError
 from etude.launchers.dashboard import Dashboard, dashboard
 from etude.launchers.interrupts import Interrupts, interrupts
-from etude.launchers.job import GRACE, Command, Job, train_command
+from etude.launchers.job import GRACE, Job
 from etude.launchers.options import Options
+from etude.launchers.process import Command, train_command
 from etude.launchers.resources import Need, Slot, Slots
 from etude.runs.lock import hold_lock
 from etude.runs.run_dir import RunDir

@@ -6,21 +6,23 @@ import os
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import submitit
 from submitit.core.utils import UncompletedJobError
-from submitit.helpers import DelayedSubmission, as_completed
+from submitit.helpers import DelayedSubmission
 
 from etude.errors import UserError
 from etude.files import write_json
-from etude.launchers.job import Command, Job, train_command
+from etude.launchers.job import Job
+from etude.launchers.process import Command, train_command
 from etude.launchers.remote import Outcome, Outcomes, RemoteRun, follow, remote_jobs
 from etude.launchers.resources import Need
 from etude.launchers.slots import SweepFailed, conclude
+from etude.launchers.slurm_queue import Queue, queued_jobs
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
 from etude.runs.siblings import is_trained
@@ -34,7 +36,7 @@ _REQUEUE = 30.0  # seconds that requeueing a job may take
 _GRACE_TIME = 3600.0  # seconds; longer than the grace time that clusters give a preempted job
 _POLL_INTERVAL = 1.0  # seconds
 _NOTE = "job.json"  # in the directory of a run: its SLURM job
-_ALIVE = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "PREEMPTED", "REQUEUED", "COMPLETING"}  # SLURM's job states
+_ARRAY = 1000  # tasks of one array: SLURM takes 1,001 where nobody has set MaxArraySize
 
 
 @dataclass
@@ -83,6 +85,7 @@ def run_as_jobs(
     """
     jobs = remote_jobs(run_dirs)
     submitted: Submitted = {}
+    found: Submitted = {}
 
     def launch(left: Sequence[Job]) -> Outcomes:
         new = [job for job in left if job not in submitted.values()]
@@ -91,7 +94,9 @@ def run_as_jobs(
 
     left = [job for job in jobs if job.state is State.WAITING]
     if cluster == "slurm":
-        submitted.update(find_submitted(left))
+        found = find_submitted(left)
+        submitted.update(found)
+        left.sort(key=lambda job: job not in found.values())  # what they train, others need not
     if not wait_for_completion:
         alone = [job.name if is_trained(job.run_dir) else job.run_dir.training or job.name for job in left]
         first = dict(zip(reversed(alone), reversed(left), strict=True))
@@ -108,9 +113,10 @@ def run_as_jobs(
             task.cancel()
         raise
     except KeyboardInterrupt:
-        if not submitted:  # the remaining runs belong to other processes
+        if not submitted or cluster == "local":  # the rest is other processes', or has been interrupted, too
             conclude(jobs, stopped=True)
-        raise KeyboardInterrupt(f"the jobs go on: etude status shows them, {_cancel(submitted)} ends them") from None
+        ends = _cancel(submitted, found)
+        raise KeyboardInterrupt(f"the jobs go on: etude status shows them, {ends} ends them") from None
 
 
 def find_submitted(jobs: Sequence[Job]) -> Submitted:
@@ -119,9 +125,10 @@ def find_submitted(jobs: Sequence[Job]) -> Submitted:
     for job in jobs:
         with suppress(OSError, ValueError):  # no job.json, or not a valid one
             noted[submitit.SlurmJob(**json.loads((job.run_dir.path / _NOTE).read_text(encoding="utf-8")))] = job
-    submitted = {task: job for task, job in noted.items() if task.watcher.get_state(task.job_id) in _ALIVE}
+    queued = queued_jobs() if noted else ()
+    submitted = {task: job for task, job in noted.items() if task.job_id in queued}
     if submitted:
-        logger.info("in the queue already: %d jobs; %s ends them", len(submitted), _cancel(submitted))
+        logger.info("in the queue already: %d jobs; %s ends them", len(submitted), _cancel(submitted, submitted))
     return submitted
 
 
@@ -142,6 +149,12 @@ def submit(
     Raises:
         UserError: submitit or the cluster rejects the jobs.
     """
+    whole = {"signal_delay_s": signal_delay_s, "max_num_timeout": max_num_timeout, "cpus_per_task": cpus_per_task or 1}
+    for key, value in (whole | {"gpus_per_node": gpus_per_node or 0}).items():
+        if type(value) is not int or value < 0:
+            raise UserError(f"hydra.launcher.{key}={value}: it must be a whole number, 0 or more")
+    if not isinstance(options.get("setup") or [], list):
+        raise UserError(f"hydra.launcher.setup={options['setup']}: it must be a list, such as ['module load cuda']")
     alike: defaultdict[tuple[int, int], list[Job]] = defaultdict(list)
     for job in jobs:
         need = Need.of(job.config)
@@ -150,15 +163,23 @@ def submit(
     grace = max(signal_delay_s - _REQUEUE, signal_delay_s / 2)
     asked = {name if name in _GENERAL else f"slurm_{name}": value for name, value in options.items()}
     asked |= {"cpus_per_task": cpus_per_task, "slurm_signal_delay_s": signal_delay_s}
+    if cpus_per_task:  # srun would take one core
+        asked["slurm_srun_args"] = [*(asked.get("slurm_srun_args") or ()), f"--cpus-per-task={cpus_per_task}"]
     retries = {f"{cluster}_max_num_timeout": max_num_timeout}
+    arrays = [(*need, group[n : n + _ARRAY]) for need, group in alike.items() for n in range(0, len(group), _ARRAY)]
     submitted: Submitted = {}
     try:
-        for (devices, gpus), group in alike.items():
+        for devices, gpus, group in arrays:
             executor = submitit.AutoExecutor(submitit_folder, cluster=cluster, **retries)
             executor.update_parameters(gpus_per_node=gpus or None, **asked)
             threads = max(1, (cpus_per_task or 1) // devices)
-            runs = [Preemptible(job.run_dir, threads, grace=grace, command=command) for job in group]
-            for task, job in zip(executor.submit_array(runs), group, strict=True):
+            runs = [
+                Preemptible(job.run_dir, threads, grace=grace, command=command, config=job.launched_config)
+                for job in group
+            ]
+            with _outside_of_jobs():
+                tasks = executor.submit_array(runs)
+            for task, job in zip(tasks, group, strict=True):
                 submitted[task] = job
                 write_json(job.run_dir.path / _NOTE, {"folder": str(task.paths.folder), "job_id": task.job_id})
     except (AssertionError, NameError, RuntimeError, TypeError, ValueError) as error:  # whatever submitit raises
@@ -172,17 +193,49 @@ def submit(
 
 def outcomes(submitted: Submitted) -> Outcomes:
     """Yield each run with its outcome as its job ends, and remove it from `submitted`."""
-    began = time.time()
-    for task in as_completed([*submitted], poll_frequency=_POLL_INTERVAL):
-        try:
-            outcome = task.result()
-        except UncompletedJobError:
-            why = f"job {task.job_id} ended without a result ({task.state}), see {task.paths.stderr}"
-            outcome = Outcome(began, time.time(), why)
-        yield submitted.pop(task), outcome
+    began, queue = time.time(), Queue()
+    while submitted:
+        for task in [*submitted]:
+            if _has_result(task):
+                outcome = _result(task, began)
+            elif queue.has_left(task.job_id) if isinstance(task, submitit.SlurmJob) else task.done():
+                outcome = Outcome(began, time.time(), _without_result(task))
+            else:
+                continue
+            yield submitted.pop(task), outcome
+        time.sleep(_POLL_INTERVAL)
 
 
-def _cancel(submitted: Submitted) -> str:
-    """Return the command that cancels the jobs, with an array as one argument."""
+def _has_result(task: "submitit.Job[Outcome]") -> bool:
+    with suppress(OSError):  # NFS answers this by asking the server
+        task.paths.folder.chmod(task.paths.folder.stat().st_mode)
+    return task.paths.result_pickle.exists()
+
+
+def _result(task: "submitit.Job[Outcome]", began: float) -> Outcome:
+    try:
+        return task.result()
+    except UncompletedJobError:
+        return Outcome(began, time.time(), _without_result(task))
+
+
+def _without_result(task: "submitit.Job[Outcome]") -> str:
+    state = task.state  # of SLURM's accounting, where there is any
+    return f"job {task.job_id} ended without a result{f' ({state})' * (state != 'UNKNOWN')}, see {task.paths.stderr}"
+
+
+@contextmanager
+def _outside_of_jobs() -> Iterator[None]:
+    """Hide the variables of a job in which this process runs: sbatch and submitit would take them for the new one's."""
+    hidden = {name: os.environ.pop(name) for name in [*os.environ] if name.startswith("SLURM_")}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
+
+
+def _cancel(submitted: Submitted, found: Collection["submitit.Job[Outcome]"] = ()) -> str:
+    """Return the command that cancels the jobs; an array is one argument if it was submitted here, and so is ours."""
     program = "kill" if any(isinstance(task, submitit.LocalJob) for task in submitted) else "scancel"
-    return " ".join([program, *dict.fromkeys(task.job_id.partition("_")[0] for task in submitted)])
+    ids = (task.job_id if task in found else task.job_id.partition("_")[0] for task in submitted)
+    return " ".join([program, *dict.fromkeys(ids)])

@@ -64,12 +64,16 @@ def remove(one: Removable) -> int:
     try:
         if one.run.finished == (one.kind in _WHOLE) or (one.kind is Kind.FAILED and not _failed_at_once(one.run)):
             return 0
-        for path in one.paths:
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+        locks = {one.run.claim_file, one.run.lock_file}
+        for path in [*one.run.path.iterdir()] if one.kind in _WHOLE else one.paths:
+            if path not in locks:
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
         if one.kind is Kind.CHECKPOINTS:
             write_text(one.run.cleaned_file, "etude clean has deleted the checkpoints that lay here.\n")
     finally:
         lock.close()
+    if one.kind in _WHOLE:  # with the locks, which NFS keeps in the folder under another name while they are open
+        shutil.rmtree(one.run.path)
     return one.size
 
 

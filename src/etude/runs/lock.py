@@ -1,18 +1,18 @@
 """File locks: only one process at a time works on a run or on a shared training, and only one launcher starts it.
 
-The locks are released when their process ends. They use `flock`, which works on one machine and across machines whose
-shared file system supports it (docs/clusters.md). Locks of trainings, which runs may share, are in `runs/.trainings`.
+They work on one machine, and across machines whose shared file system supports `flock` (docs/clusters.md). Locks of
+trainings, which runs may share, are in `runs/.trainings`.
 """
 
-import errno
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from etude.errors import UserError
+from etude.runs.file_lock import hold, is_held
 from etude.runs.run_dir import RunDir
 from etude.runs.siblings import is_trained
 
@@ -37,7 +37,7 @@ def hold_lock(run: RunDir, patience: float) -> Iterator[None]:
         Busy: another process still holds the lock after that time.
     """
     try:
-        with FileLock(run.lock_file, timeout=patience):
+        with hold(run.lock_file, patience):
             yield
     except Timeout as error:
         raise Busy(f"another process is training {run.path}: wait for it, or stop it first") from error
@@ -64,7 +64,7 @@ def hold_training(run: RunDir, patience: float) -> Iterator[None]:
     if _is_held(file):
         log.info("another run is trained whose weights are the same: waiting for it")
     try:
-        with FileLock(file, timeout=patience):
+        with hold(file, patience):
             yield
     except Timeout as error:
         raise Busy(f"another process is training for another run what {run.path} needs too: wait for it") from error
@@ -82,7 +82,7 @@ def claim(run: RunDir) -> ExitStack | None:
             files.append(shared)
         for file in files:
             try:
-                claimed.enter_context(FileLock(file, timeout=0, thread_local=False))
+                claimed.enter_context(hold(file, 0))
             except Timeout:
                 return None
         if _is_held(run.lock_file) or (shared in files and _is_held(_training_file(run, "lock"))):
@@ -111,14 +111,4 @@ def _training_file(run: RunDir, kind: str) -> Path | None:
 
 
 def _is_held(file: Path | None) -> bool:
-    if file is None or not file.exists():  # taking the lock would create the file
-        return False
-    try:
-        with FileLock(file, timeout=0):
-            return False
-    except Timeout:
-        return True
-    except OSError as error:
-        if error.errno in (errno.EROFS, errno.EACCES):  # read-only, or another user's: no process here can hold it
-            return False
-        raise
+    return file is not None and is_held(file)

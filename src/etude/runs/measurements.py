@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from etude.files import read_json
+from etude.runs.file_lock import hold
 from etude.runs.lock import Busy
 from etude.runs.material import canonical
 from etude.studies.measured import MeasuredStudy, Row
@@ -40,7 +41,7 @@ def hold_measurements(study: MeasuredStudy, runs_dir: Path) -> Iterator[None]:
     folder = runs_dir / study.name
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(folder / "measuring.lock", timeout=0):
+        with hold(folder / "measuring.lock", 0):
             yield
     except Timeout as error:
         raise Busy(f"another process measures {study.name} in {runs_dir}: wait for it, or stop it first") from error

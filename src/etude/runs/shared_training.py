@@ -4,13 +4,12 @@ The others link to its checkpoints, so that each directory stays complete if ano
 has the same run, its result is shared too.
 """
 
-import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from etude.files import link_or_copy, read_json, write_json
+from etude.files import link_or_copy, read_json, temporary_path, write_json
 from etude.runs.code import code_fingerprint
 from etude.runs.run_dir import RunDir
 from etude.runs.siblings import hands_over, siblings
@@ -66,7 +65,7 @@ def _link(other: RunDir, run: RunDir, patterns: Sequence[str]) -> None:
     for file in [file for pattern in patterns for file in sorted(other.path.glob(pattern))]:
         to = run.path / file.relative_to(other.path)
         to.parent.mkdir(exist_ok=True)
-        temporary = to.with_name(f".{to.name}.{os.getpid()}.part")
+        temporary = temporary_path(to)
         with suppress(FileNotFoundError):  # `etude clean` may have deleted it meanwhile
             link_or_copy(file, temporary) if file.suffix == ".ckpt" else shutil.copy2(file, temporary)
             temporary.replace(to)

@@ -1,0 +1,67 @@
+import errno
+import fcntl
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import Timeout
+
+from etude.errors import UserError
+from etude.runs.file_lock import hold, is_held
+
+
+def test_one_holds_a_lock_and_all_others_see_it(tmp_path: Path) -> None:
+    file = tmp_path / ".lock"
+    assert not is_held(file)
+    with hold(file, 0):
+        assert is_held(file)
+        with pytest.raises(Timeout), hold(file, 0):
+            pass
+    assert not is_held(file)
+    with hold(file, 0):
+        pass
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else for a while")
+def test_the_lock_of_another_user_is_seen() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        file = Path(folder, ".lock")
+        with hold(file, 0):
+            file.chmod(0o644)
+            os.seteuid(65534)
+            try:
+                assert is_held(file)
+            finally:
+                os.seteuid(0)
+
+
+def fails_with(number: int) -> Callable[..., None]:
+    def flock(*_: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return flock
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_named(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """filelock takes the existence of a file for a lock where there is no flock, which survives its process."""
+    file = tmp_path / ".lock"
+    file.touch()
+    monkeypatch.setattr(fcntl, "flock", fails_with(number))
+    with (
+        pytest.raises(UserError, match=r"this file system has no locks.*choose another place.*docs/clusters\.md"),
+        hold(file, 0),
+    ):
+        pass
+    with pytest.raises(UserError, match="this file system has no locks"):
+        is_held(file)
+
+
+def test_what_goes_wrong_while_a_lock_is_held_is_no_matter_of_the_lock(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="of the work"), hold(tmp_path / ".lock", 0):
+        raise OSError(errno.ENOLCK, "of the work")
+    assert not is_held(tmp_path / ".lock")
