@@ -159,6 +159,24 @@ def test_an_arm_may_be_held_against_another_than_the_baseline(runs_dir: Path, ma
     assert "Held against another arm than base: A2 against A1." in footnotes(runs_dir)
 
 
+def test_an_arm_on_another_text_is_held_against_its_reference_on_that(runs_dir: Path, make_arm: MakeArm) -> None:
+    """Table 2 has two languages, each with a base and a big model."""
+    declared(runs_dir, against={"A2": "A1"})
+    french = [line.upper() for line in REFERENCES]
+    make_arm("base", [0.9, 0.91], [2.0, 2.2])
+    make_arm("A1", [0.9, 0.91], [3.0, 3.3], store="s1", references=french)
+    make_arm("A2", [0.9, 0.91], [4.0, 4.4], store="s1", references=french)
+    found = arms(runs_dir)
+    assert found["A1"].against is not None
+    assert found["A1"].against.differences == {}
+    assert found["A2"].against is not None
+    assert found["A2"].against.differences["ppl"].test.difference == pytest.approx(math.log(4 / 3))
+    assert found["A2"].against.differences["bleu"].test.difference == 0
+    assert found["A2"].scores == {}  # nothing of it is compared with the baseline
+    assert "Not compared: A1: " in told(runs_dir)
+    assert "store s1 (baseline: s0)" in footnotes(runs_dir)  # of A1
+
+
 def test_an_arm_of_one_seed_has_the_interval_in_which_another_seed_of_the_baseline_would_lie(
     runs_dir: Path, make_arm: MakeArm
 ) -> None:

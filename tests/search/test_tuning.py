@@ -88,6 +88,18 @@ def test_trials_come_first_and_each_arm_is_judged_at_its_own_best_besides(folder
     assert len(told) == 8
 
 
+def test_values_that_make_one_run_leave_nothing_to_choose(folder: Path) -> None:
+    """With a peak of its own, the schedule makes no use of the factor of the paper's formula."""
+    with pytest.raises(UserError, match=r"mine/base: values of budget\.lr_factor make the same run, so that there is"):
+        launched(["tuned=true", "seed=11", "schedule=wsd", "schedule.peak=0.003"], lambda run: 2.0)
+
+
+def test_a_run_without_a_seed_has_that_of_the_config_which_may_be_a_pilot(folder: Path) -> None:
+    (folder / "experiments" / "mine" / "study.yaml").write_text(yaml.safe_dump(STUDY | {"pilots": [1]}))
+    with pytest.raises(UserError, match="seed=1 is a pilot seed of study mine: judge on other seeds"):
+        planned_runs("mine", ["tuned=true"])
+
+
 def test_a_value_that_diverges_on_any_pilot_is_no_best(folder: Path) -> None:
     def score(run: Sequence[str]) -> float:
         return math.inf if rate(run) == 1.0 and "seed=102" in run else 2.0 + abs(rate(run) - 1.0)

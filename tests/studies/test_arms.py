@@ -65,6 +65,15 @@ def test_a_grid_is_named_after_its_values_and_the_first_of_each_make_the_baselin
     assert (config.model.heads, config.defaults[0]) == (4, {"override /model/position": "rope"})
 
 
+def test_each_value_of_an_axis_is_tried_on_the_baseline_whatever_that_changes(folder: Path) -> None:
+    written = {"baseline": "mine", "arms": {"mine": ["model/norm=rms", "model.dropout=0.3"]}, "each": ["model"]}
+    (folder / "study.yaml").write_text(yaml.safe_dump(written))
+    arms = load_study("mine").arms
+    assert arms["position-rope"] == ["model/norm=rms", "model.dropout=0.3", "model/position=rope"]
+    assert arms["norm-layer"] == ["model.dropout=0.3", "model/norm=layer"]
+    assert "norm-rms" not in arms
+
+
 def test_a_grid_may_stand_beside_written_arms_and_name_its_baseline(folder: Path) -> None:
     write(folder, baseline="base", arms={"base": []}, grid={"model.heads": [4, 2]})
     assert (load_study("mine").baseline, list(load_study("mine").arms)) == ("base", ["base", "heads4", "heads2"])

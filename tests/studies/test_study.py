@@ -141,6 +141,10 @@ def test_a_sweep_that_is_taken_for_a_study_is_told_from_it(
         ),
         (f"{STUDY}pilots: [101]\ntune: {{model/norm: [rms]}}", r"tune\.model/norm: what is tuned is a config key"),
         (f"{STUDY}pilots: [101]\ntune: {{budget.lr_factor: [[1]]}}", r"tune\.budget\.lr_factor: .* plain values"),
+        (
+            "baseline: base\narms: {base: [], A1: [+budget.lr_factor=2]}\npilots: [101]\ntune: {budget.lr_factor: [1]}",
+            r"tune: the arm A1 sets budget\.lr_factor itself, .*: take the key out of tune, or out of the arm",
+        ),
         (f"{STUDY}seeds: 0", "seeds must be a whole number of runs an arm, such as 3, not 0"),
         (f"{STUDY}seeds: three", "seeds must be a whole number"),
         (f"{STUDY}agreement: 0.03", "agreement must hold large and margin"),
@@ -162,6 +166,7 @@ def test_a_study_file_that_is_wrong_is_told_by_file_and_key(text: str, told: str
         ("source: me", r"paper\.yaml: the key 'arms' is missing"),
         ("arms: {A2: {ppl: 1}}", r"paper\.yaml: arms: the study has no arm 'A2': did you mean A1"),
         ("arms: {A1: {ppl: low}}", r"paper\.yaml: arms\.A1 must hold numbers"),
+        ("arms: {A1: {blue: 25.8}}", r"paper\.yaml: arms\.A1: the study has no metric 'blue': did you mean bleu"),
     ],
 )
 def test_a_paper_file_that_is_wrong_is_told_by_file_and_key(text: str, told: str, folder: Path) -> None:

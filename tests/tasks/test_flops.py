@@ -46,6 +46,18 @@ def test_and_so_does_one_of_every_size(overrides):
     assert B * measure_size(config).training_flops(S, T) == pytest.approx(counted(config), rel=0.001)
 
 
+def test_a_separable_convolution_takes_three_forward_passes_which_pytorchs_counter_does_not_see():
+    """PyTorch 2.13 counts the gradient of a grouped convolution's weights as if it had one group."""
+    convolution = ["encoder", "decoder"]
+    choices = [f"model/{part}=convolution" for part in convolution]
+    config = config_of(*choices, *(f"model.{part}.separable=true" for part in convolution))
+    model = build.model(config, PIECES).eval()
+    source, target = torch.randint(4, PIECES, (B, S)), torch.randint(4, PIECES, (B, T))
+    with FlopCounterMode(display=False) as forward, torch.no_grad():
+        model(source, torch.ones_like(source, dtype=torch.bool), target)
+    assert B * measure_size(config).training_flops(S, T) == 3 * forward.get_total_flops()
+
+
 class Endless(torch.nn.Module):
     """A model that never says that a sentence ends, so that decoding goes as far as it may."""
 

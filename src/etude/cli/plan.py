@@ -14,8 +14,9 @@ from etude.config.compose_cache import ConfigCache, ValidConfig, expand
 from etude.config.difference import Difference, difference
 from etude.errors import UserError
 from etude.search.sweep_file import planned_runs
+from etude.studies.arms import override_key
 from etude.studies.measured import is_measured
-from etude.studies.study import Paper, load_study, study_names
+from etude.studies.study import Paper, load_study, study_names, value_at
 from etude.terminal import console, fit_table, needed_width
 
 HELP = """usage: etude plan [FILE|STUDY] [key=value ...] [device=NAME] [--measure] [--tolerance SHARE] [--json]
@@ -60,7 +61,7 @@ def main(words: Sequence[str]) -> None:
     from etude.inspect.plan.table import OMISSIBLE, as_json, plan_notes, render_plan, render_proportions
 
     where = (
-        measure_device(configs[bases[0]])
+        measure_device(configs[bases[0] or runs[0]])
         if "--measure" in args.options
         else load_device(args.options.get("device", "cpu"))
     )
@@ -70,6 +71,7 @@ def main(words: Sequence[str]) -> None:
         _differences(
             difference(configs[base], configs[run], (valid[base].written, valid[run].written)), _override_keys(run)
         )
+        | _tuned(run, configs[run])
         for base, run in zip(bases, runs, strict=True)
     ]
     paper = [_paper_of(one.config["study"]).arms.get(one.config["arm"], {}).get("params_M") for one in ours]
@@ -139,7 +141,14 @@ def _override_keys(run: Run) -> set[str]:
     """Return the keys of the overrides of a run and of its arm."""
     study, arm = _study_and_arm(run)
     of_arm = load_study(study).arms[arm] if study in study_names() else []
-    return {override.partition("=")[0].lstrip("+~") for override in [*run, *of_arm]}
+    return {override_key(override) for override in [*run, *of_arm]}
+
+
+def _tuned(run: Run, config: dict[str, Any]) -> dict[str, Any]:
+    """Return the values that a study tries for its arms, by which the trials of one arm differ."""
+    study, _ = _study_and_arm(run)
+    keys = load_study(study).tune if study in study_names() else ()
+    return {key: value_at(config, key) for key in keys if any(override_key(word) == key for word in run)}
 
 
 def _study_and_arm(run: Run) -> tuple[str, str]:

@@ -36,9 +36,18 @@ def compare(study: Study, selection: Selection) -> Compared:
     first = min(selection.runs, key=lambda run: (run.divergence is not None, run.arm != study.baseline))
     base_set = test_set(first, selection.runs)
     found = {arm: _collect(study, arm, selection, base_set) for arm in study.arms}
-    tests = _test_arms(study, found)
+    pairs = _pair(study, selection, found)
+    tests = _test_arms(study, pairs)
     base = found[study.baseline]
-    arms = [replace(arm, budget=_budget(arm, base), against=tests.get(arm.arm)) for arm in found.values()]
+    arms = [
+        replace(
+            arm,
+            budget=_budget(arm, base),
+            against=tests.get(arm.arm),
+            why_not=pairs[arm.arm][0].why_not if arm.arm in pairs else arm.why_not,
+        )
+        for arm in found.values()
+    ]
     version = first.setting.get("text", TODAY)
     return Compared(
         study,
@@ -106,15 +115,32 @@ def _budget(arm: ArmResult, base: ArmResult) -> dict[str, float]:
     return found
 
 
-def _test_arms(study: Study, arms: Mapping[str, ArmResult]) -> dict[str, Against]:
-    """Test each arm against its reference arm, if both have runs."""
-    measured = {name: arm for name, arm in arms.items() if arm.runs}
+def _pair(study: Study, selection: Selection, found: Mapping[str, ArmResult]) -> dict[str, tuple[ArmResult, ArmResult]]:
+    """Return each arm with its reference arm, if both have runs.
+
+    Where the reference was tested on another text than the baseline (Table 2 has two languages), both are collected
+    again: their scores are those that are comparable on the text of the reference.
+    """
+    pairs = {}
+    for name, arm in found.items():
+        reference = found[study.reference(name)]
+        if name == study.baseline or not (arm.runs and reference.runs):
+            continue
+        if reference.why_not:
+            own = test_set(reference.runs[0], selection.runs)
+            arm, reference = (_collect(study, each.arm, selection, own) for each in (arm, reference))
+        pairs[name] = arm, reference
+    return pairs
+
+
+def _test_arms(study: Study, pairs: Mapping[str, tuple[ArmResult, ArmResult]]) -> dict[str, Against]:
+    """Test each arm against its reference arm."""
+    measured = {arm.arm: arm for pair in pairs.values() for arm in reversed(pair)}
+    measured |= {name: arm for name, (arm, _) in pairs.items() if arm.scores}
     priors = {m: st.moderate([arm.scores[m] for arm in measured.values() if m in arm.scores]) for m in study.metrics}
-    pairs = {name: study.reference(name) for name in measured if name != study.baseline}
     found = {
-        name: Against(other, _test_metrics(study, measured[name], measured[other], priors))
-        for name, other in pairs.items()
-        if other in measured
+        name: Against(reference.arm, _test_metrics(study, arm, reference, priors))
+        for name, (arm, reference) in pairs.items()
     }
     for metric in study.metrics:
         tests = {name: its.differences[metric].test for name, its in found.items() if metric in its.differences}

@@ -6,19 +6,23 @@ from etude.config.difference import Config, Pair, difference
 from etude.report.comparison import Compared
 from etude.report.wording import format_value
 from etude.runs.records import Run
+from etude.studies.arms import override_key
 from etude.studies.study import value_at
 
 _ALWAYS_REPORTED = ("budget", "data", "scale")  # even if the arm changes these on purpose
 
 
 def find_confounds(compared: Compared) -> dict[str, list[str]]:
-    """Find what makes the comparison of arms with the baseline unequal: sentence -> arms concerned."""
+    """Find what makes the comparison of arms with their references unequal: sentence -> arms concerned."""
     found: dict[str, list[str]] = {}
-    base = compared.baseline
+    arms = {arm.arm: arm for arm in compared.arms}
     signatures = [metric.signature for metric in compared.study.metrics.values() if metric.signature]
     measured = ("store", "test.sentences", "test.tokens", *signatures)
-    for arm in compared.arms if base.runs else ():
-        meant = {override.partition("=")[0].lstrip("+~") for override in (*base.overrides, *arm.overrides)}
+    for arm in compared.arms:
+        base = arms[compared.study.reference(arm.arm)]
+        if not base.runs:
+            continue
+        meant = {override_key(override) for override in (*base.overrides, *arm.overrides)}
         differing: dict[str, Pair] = {}
         seen: list[Config] = []  # the seeds of an arm have one config but for the seed
         for run in arm.runs:
@@ -35,7 +39,8 @@ def find_confounds(compared: Compared) -> dict[str, list[str]]:
             differing |= {key: (theirs, its) for key, (theirs, its) in results.items() if theirs != its}
         if differing:
             pairs = differing.items()
-            changes = (f"{key} {format_value(its)} (baseline: {format_value(theirs)})" for key, (theirs, its) in pairs)
+            whose = "baseline" if base is compared.baseline else base.arm
+            changes = (f"{key} {format_value(its)} ({whose}: {format_value(theirs)})" for key, (theirs, its) in pairs)
             found.setdefault(f"Not an equal comparison: {', '.join(changes)}.", []).append(arm.arm)
     return found
 

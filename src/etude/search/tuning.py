@@ -10,11 +10,13 @@ from typing import Any
 
 from etude.config.quoting import quote
 from etude.errors import UserError
+from etude.paths import find_file
 from etude.runs.divergence import divergence
 from etude.runs.run_dir import RunDir
 from etude.studies.arms import override_key
 from etude.studies.criteria import best_value
 from etude.studies.study import Study, load_study, value_at
+from etude.yaml_file import read_yaml
 
 Overrides = list[str]
 Values = tuple[str, ...]  # overrides of the tuned keys, such as ("budget.lr_factor=0.5",)
@@ -71,6 +73,11 @@ def at_their_best(study: Study, runs: Sequence[Sequence[str]], places: Mapping[V
 
 
 def _best_values(study: Study, arm: Sequence[str], places: Mapping[Values, RunDir]) -> Values:
+    if len(found := grid(study)) > len({places[(*arm, *values, f"seed={study.pilots[0]}")].path for values in found}):
+        raise UserError(
+            f"{_value_of(arm, 'experiment')}: values of {', '.join(study.tune)} make the same run, so that there is "
+            "nothing to choose: does the arm make use of it?"
+        )
     perplexities = {
         values: {seed: _perplexity(places[(*arm, *values, f"seed={seed}")]) for seed in study.pilots}
         for values in grid(study)
@@ -95,7 +102,7 @@ def _arms(study: Study, runs: Sequence[Sequence[str]]) -> list[Overrides]:
     Raises:
         UserError: a run has a pilot seed, or overrides a tuned key.
     """
-    seeds = {word.removeprefix("seed=") for run in runs for word in run if word.startswith("seed=")}
+    seeds = {_value_of(run, "seed") or _default_seed() for run in runs}
     if pilots := seeds & set(map(str, study.pilots)):
         raise UserError(
             f"seed={min(pilots)} is a pilot seed of study {study.name}: judge on other seeds, such as seed=1,2,3"
@@ -108,6 +115,10 @@ def _arms(study: Study, runs: Sequence[Sequence[str]]) -> list[Overrides]:
 
 def _without_seed(run: Sequence[str]) -> Overrides:
     return [word for word in run if not word.startswith("seed=")]
+
+
+def _default_seed() -> str:
+    return str(read_yaml(find_file("conf", "train.yaml"))["seed"])
 
 
 def _value_of(run: Sequence[str], key: str) -> str:

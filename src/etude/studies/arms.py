@@ -38,7 +38,7 @@ def read_arms(file: Path, content: Mapping[str, Any]) -> tuple[Arms, dict[str, s
         raise UserError(f"{file}: arms must map the name of each arm to its list of overrides")
     arms = {arm: _overrides(file, arm, one) for arm, one in listed.items() if not isinstance(one, dict)}
     arms = {arm: arms[arm] if arm in arms else _drop_overrides(file, arm, one, arms) for arm, one in listed.items()}
-    arms = one_for_each(file, content.get("each", []), written=arms)
+    arms = one_for_each(file, content.get("each", []), written=arms, base=arms.get(str(content.get("baseline")), []))
     arms = _join(file, "grid", arms, combine(file, content["grid"]) if "grid" in content else {})
     named: Any = content.get("leave_one_out", [])
     against: dict[str, str] = {}
@@ -49,10 +49,11 @@ def read_arms(file: Path, content: Mapping[str, Any]) -> tuple[Arms, dict[str, s
     return arms, against
 
 
-def one_for_each(file: Path, groups: Any, written: Arms) -> Arms:
-    """Add to the `written` arms an arm `<axis>-<value>` for every value of the axes under `groups` but the defaults.
+def one_for_each(file: Path, groups: Any, written: Arms, base: Sequence[str] = ()) -> Arms:
+    """Add to the `written` arms an arm `<axis>-<value>` for every value of the axes under `groups` but the baseline's.
 
-    Groups whose values all compute the same function (`SAME_FUNCTION`) are left out.
+    Each has the overrides of the baseline, `base`, and the one that it tests. Groups whose values all compute the same
+    function (`SAME_FUNCTION`) are left out.
     """
     if not isinstance(groups, list):
         raise UserError(f"{file}: each must be a list of config groups, such as [model]")
@@ -63,8 +64,11 @@ def one_for_each(file: Path, groups: Any, written: Arms) -> Arms:
             raise UserError(f"{file}: each: there are no axes under {group!r}; model has some")
         for axis in under:
             name, brought = axis.group.rpartition("/")[2], [axis.needs] if axis.needs else []
-            others = (value for value in axis.values if value != axis.default and axis.group not in SAME_FUNCTION)
-            arms |= {f"{name}-{value}": [*brought, f"{axis.group}={value}"] for value in others}
+            there = {override_key(override): override.partition("=")[2] for override in base}
+            kept = [override for override in base if override_key(override) != axis.group]
+            default = there.get(axis.group, axis.default)
+            others = (value for value in axis.values if value != default and axis.group not in SAME_FUNCTION)
+            arms |= {f"{name}-{value}": [*kept, *brought, f"{axis.group}={value}"] for value in others}
     return written | {arm: overrides for arm, overrides in arms.items() if arm not in written}
 
 

@@ -117,8 +117,10 @@ def _read_metric(place: str, name: Any, settings: Any) -> Metric:
             raise UserError(f"{place}: unknown key {key!r}: {did_you_mean(str(key), names)}")
         if key in _CHOICES and value not in _CHOICES[key]:
             raise UserError(f"{place}.{key}: {value!r}: {did_you_mean(str(value), filter(None, _CHOICES[key]))}")
-        if not isinstance(value, int if key == "digits" else str) or isinstance(value, bool):
-            raise UserError(f"{place}.{key} must be a {'number' if key == 'digits' else 'word'}, not {value!r}")
+        if not ((type(value) is int and value >= 0) if key == "digits" else isinstance(value, str)):
+            raise UserError(
+                f"{place}.{key} must be a {'whole number, 0 or more' if key == 'digits' else 'word'}, not {value!r}"
+            )
     known = _KNOWN.get(name)
     base = known if known and settings.get("key", known.key) == known.key else None
     key = settings.get("key", f"test.{name}")

@@ -144,11 +144,17 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
     columns = content.get("columns") or {}
     if not isinstance(columns, dict) or not all(isinstance(text, str) for item in columns.items() for text in item):
         raise UserError(f"{file}: columns must map each printed header to a config key, such as h: model.heads")
+    metrics = read_metrics(file, content.get("metrics"), _task_of(arms[baseline]))
     tune, pilots = read_tuning(file, content)
     for header, key in columns.items():
         refuse_old_name(file, f"columns.{header}", key.removeprefix("choices."))
     for key in tune:
         refuse_old_name(file, "tune", key)
+        if its := next((arm for arm, words in arms.items() if key in map(override_key, words)), None):
+            raise UserError(
+                f"{file}: tune: the arm {its} sets {key} itself, so that trying values would undo what it tests: take "
+                "the key out of tune, or out of the arm"
+            )
     against = {arm: other for arm, other in full.items() if other != baseline}
     return Study(
         name=folder.name,
@@ -156,13 +162,13 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
         baseline=baseline,
         arms=arms,
         columns=columns,
-        paper=_paper(folder / "paper.yaml", arms),
+        paper=_paper(folder / "paper.yaml", arms, {*metrics, "params_M"}),
         against=against | read_against(file, content.get("against"), arms, baseline),
         seeds=read_seeds(file, content.get("seeds")),
         criteria=read_criteria(file, content.get("agreement")),
         tune=tune,
         pilots=pilots,
-        metrics=read_metrics(file, content.get("metrics"), _task_of(arms[baseline])),
+        metrics=metrics,
     )
 
 
@@ -184,7 +190,7 @@ def value_at(config: Mapping[str, Any], key: str) -> Any:
     return value
 
 
-def _paper(file: Path, arms: dict[str, list[str]]) -> Paper:
+def _paper(file: Path, arms: dict[str, list[str]], numbers_of: set[str]) -> Paper:
     if not file.is_file():
         return Paper()
     content = read_yaml(file)
@@ -199,6 +205,10 @@ def _paper(file: Path, arms: dict[str, list[str]]) -> Paper:
             raise UserError(f"{file}: arms: the study has no arm {arm!r}: {did_you_mean(str(arm), arms)}")
         if not isinstance(row, dict) or not all(v is None or type(v) in (int, float) for v in row.values()):
             raise UserError(f"{file}: arms.{arm} must hold numbers (ppl, bleu, params_M), null where none is printed")
+        if unknown := next((key for key in row if key not in numbers_of), None):
+            raise UserError(
+                f"{file}: arms.{arm}: the study has no metric {unknown!r}: {did_you_mean(unknown, numbers_of)}"
+            )
         numbers[arm] = row
     proportions = content.get("proportions") or {}
     if not isinstance(proportions, dict) or not all(type(value) in (int, float) for value in proportions.values()):

@@ -1,6 +1,6 @@
 """The cost of any model, counted by PyTorch in one call with tensors on the meta device, which have no memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -85,6 +85,27 @@ class CountedSize:
         return counted
 
 
+def _count_convolution(
+    _gradient: Sequence[int],
+    source: Sequence[int],
+    weight: Sequence[int],
+    *settings: Any,
+    out_shape: Sequence[Sequence[int] | None],
+) -> int:
+    """Count the operations of a convolution's backward pass: as many as of the forward pass for each product.
+
+    PyTorch's own count takes the gradient of the weights for that of an ungrouped convolution.
+    """
+    from torch.utils.flop_counter import conv_flop_count
+
+    transposed = settings[4]
+    forward = conv_flop_count([*source], [*weight], [*_gradient], transposed=transposed)
+    return forward * sum(shape is not None for shape in out_shape[:2])
+
+
+_CONVOLUTIONS = {torch.ops.aten.convolution_backward: _count_convolution}
+
+
 def _inputs(model: nn.Module, source: int, target: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return a source (1, S), its mask and a target (1, T) on the model's device."""
     device = next((weight.device for weight in model.parameters()), torch.device("cpu"))
@@ -102,7 +123,7 @@ def _count_forward(model: nn.Module, source: int, target: int) -> tuple[int, int
         kept[storage._cdata] = storage.nbytes()
         return tensor
 
-    with FlopCounterMode(display=False) as counter:
+    with FlopCounterMode(display=False, custom_mapping=_CONVOLUTIONS) as counter:
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda one: one):
             logits = model(*_inputs(model, source, target))
         logits.sum().backward()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from etude.inspect.plan.runs import RunPlan
 from etude.runs.material import is_same_but_for_seed
+from etude.studies.arms import override_key
 from etude.studies.study import load_study, study_names
 from etude.tasks.size import Config, measure_size
 
@@ -55,8 +56,7 @@ def _unless_set(run: RunPlan, override: str | None) -> str | None:
     """Return the override; None if the arm itself sets its key, so that it would undo what the arm tests."""
     study, arm = run.config["study"], run.config["arm"]
     own = load_study(study).arms.get(arm, []) if study in study_names() else []
-    keys = {line.partition("=")[0].lstrip("+") for line in own}
-    return None if override and override.partition("=")[0] in keys else override
+    return None if override and override_key(override) in map(override_key, own) else override
 
 
 def _matching_d_ff(config: Config, parameters: int, wanted: int) -> str | None:

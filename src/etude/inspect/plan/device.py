@@ -109,4 +109,5 @@ def measure_device(config: Config) -> Device:
         taken.append(seconds(sentences))
     flops = len(taken) * sentences * measure_size(config).training_flops(_LENGTH, _LENGTH) / sum(taken)
     memory = torch.cuda.get_device_properties(where).total_memory if where.type == "cuda" else inf
-    return Device(f"this machine, measured: {flops / 1e9:,.0f} GFLOP/s", flops, flops, 0.0, memory)
+    full = 2 * flops if precision == "64-true" else flops
+    return Device(f"this machine, measured: {flops / 1e9:,.0f} GFLOP/s", full, flops, 0.0, memory)

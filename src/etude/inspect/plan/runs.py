@@ -107,7 +107,7 @@ def plan_runs(configs: Iterable[Config], device: Device) -> list[RunPlan]:
                 of_model = measure_size(learned)
             except UserError as error:
                 raise UserError(f"{config['study']}/{config['arm']}: {error}") from error
-            at_once = ceil(sentences / (config["trainer"]["devices"] * config["trainer"]["micro_batches"]))
+            at_once = ceil(sentences / (_devices(config) * config["trainer"]["micro_batches"]))
             memory = estimate_peak_memory(learned, of_model, at_once, source, target, gpu=device.is_gpu)
             sizes[size_key] = of_model, memory
         state = _state(config, text)
@@ -128,7 +128,7 @@ def _plan(config: Config, text: TextSize, of_model: Size, memory: float, device:
     decoding = None if text.sentences is None else 0.0
     if text.sentences:
         decoding = float(text.sentences * of_model.decoding_flops(source, target, config["decoding"]["beam"]))
-    devices = config["trainer"]["devices"]
+    devices = _devices(config)
     to_train = 0.0 if state == "shared" else step * steps / devices
     hours = (to_train + (decoding or 0.0)) / device.flops(config["precision"]) / 3600
     return RunPlan(
@@ -144,6 +144,11 @@ def _plan(config: Config, text: TextSize, of_model: Size, memory: float, device:
         us_dollars=hours * devices * device.price,
         state=state,
     )
+
+
+def _devices(config: Config) -> int:
+    """Return the number of devices that train a run, on all its machines."""
+    return int(config["trainer"]["devices"] * config["trainer"].get("num_nodes", 1))
 
 
 def _state(config: Config, text: TextSize) -> str:

@@ -53,8 +53,10 @@ def render_plan(
     return table
 
 
-def _sum(plans: Sequence[RunPlan], key: str) -> float:
-    """Sum a number over the plans; a training that several runs share counts once."""
+def _sum(plans: Sequence[RunPlan], key: str) -> float | None:
+    """Sum a number over the plans; a training that several runs share counts once. None if it is known of none."""
+    if plans and all(getattr(plan, key) is None for plan in plans):
+        return None
     once = key in ("training_flops", "target_tokens")
     return sum(getattr(plan, key) or 0 for plan in plans if not (once and plan.state == "shared"))
 
