@@ -64,10 +64,13 @@ class FrozenLauncher(Launcher):
         Raises:
             UserError: a config is not valid; nothing was started.
         """
+        from etude.config.compose_cache import expand
         from etude.launchers.shared import notes_on_shared
         from etude.launchers.slots import SweepFailed
         from etude.runs.provenance import code_changed
 
+        if not job_overrides:
+            expand(self.config.hydra.overrides.task)  # says which glob matches nothing
         callbacks = self.hydra_context.callbacks
         Path(self.config.hydra.sweep.dir).mkdir(parents=True, exist_ok=True)  # sweepers write their results there
         run_dirs = self._freeze(job_overrides)

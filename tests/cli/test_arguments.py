@@ -50,7 +50,9 @@ def test_the_help_is_printed_wherever_it_is_asked_for(word: str, capsys: pytest.
 
 
 def test_an_option_without_its_value_is_told_by_its_own_line_of_the_help() -> None:
-    with pytest.raises(UserError, match=r"--latex needs FILE: write it for a paper"):
+    with pytest.raises(
+        UserError, match=r"--latex needs FILE: write it for .input in a paper; the preamble needs booktabs and graphicx"
+    ):
         arguments.parse("report", report.HELP, ["table3", "--latex"])
     asked = arguments.parse("report", report.HELP, ["table3", "--serve", "scale=small", "--latex=x", "runs_dir=here"])
     assert asked.options == {"--serve": "", "--latex": "x", "runs_dir": "here"}

@@ -107,7 +107,10 @@ def test_brackets_are_no_markup(printed):
     [
         (["--mesure"], "--measure"),
         (["--tolerance", "lots"], "such as --tolerance 0.1, not 'lots'"),
-        (["--tolerance"], "--tolerance needs SHARE: how far"),
+        (
+            ["--tolerance"],
+            "--tolerance needs SHARE: by how much an arm's budget may differ from the baseline's before the plan",
+        ),
         (["--tolerance=-1"], "such as --tolerance 0.1"),
         (["device=gpu9"], "conf/devices.yaml"),
         (["experiment=table3/A1,table3/B1", "model.d_k=0"], "experiment=table3/A1: model.d_k must be"),

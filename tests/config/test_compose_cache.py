@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from etude.config import compose_cache
 from etude.config.compose import compose
-from etude.config.compose_cache import ConfigCache
+from etude.config.compose_cache import ConfigCache, expand
 from etude.config.resolve import as_written, resolve_valid, typed_overrides
 from etude.errors import UserError
 from etude.studies.arm_names import arm_names
@@ -194,3 +194,16 @@ def test_arms_and_seeds_share_what_is_alike(monkeypatch):
     assert (asked, len(resolved)) == ([[]], 5)
     configs.resolve(["experiment=table3/E1"])
     assert asked == [[], ["model/position=learned"]]
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("experiment=glob(tabel3/*)", r"experiment=glob\(tabel3/\*\) matches nothing; did you mean table3"),
+        ("experiment=glob(multi30k/Q*)", r"matches nothing; there are multi30k/tiny"),
+        ("model/norm=glob(batch*)", r"model/norm=glob\(batch\*\) matches nothing; "),
+    ],
+)
+def test_a_glob_that_matches_nothing_is_a_mistake(typed: str, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        expand(["seed=1,2", typed])

@@ -59,7 +59,8 @@ def test_held_out_pairs_are_as_many_as_asked_for_and_in_one_split_only(tmp_path:
     assert sorted(chain.from_iterable(splits.values())) == sorted(pairs)
 
 
-def test_a_repeated_sentence_is_never_in_two_splits(tmp_path: Path) -> None:
+def test_a_repeated_sentence_is_never_in_two_splits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="etude")
     pairs = [(f"sentence {n % 20}", f"Übersetzung {n}") for n in range(100)]
     splits = splits_of(files_corpus(tsv=write_tsv(tmp_path / "a.tsv", pairs), holdout=4))
     assert [len(splits[split]) for split in SPLITS] == [60, 4, 4]
@@ -67,6 +68,9 @@ def test_a_repeated_sentence_is_never_in_two_splits(tmp_path: Path) -> None:
     assert not sources["train"] & sources["valid"]
     assert not sources["train"] & sources["test"]
     assert not sources["valid"] & sources["test"]
+    assert caplog.messages[-1] == (
+        "holding out 8 pairs of the training text for valid and test, and leaving out 32 that repeat their sources"
+    )
 
 
 def test_the_hold_out_does_not_depend_on_the_order_of_the_lines_and_barely_on_new_ones(tmp_path: Path) -> None:

@@ -47,6 +47,18 @@ def test_arms_that_came_out_alike_are_named(run_dirs: dict[str, RunDir]) -> None
     ]
 
 
+def test_two_pairs_of_arms_that_came_out_alike_are_two_choices(run_dirs: dict[str, RunDir], tmp_path: Path) -> None:
+    for name in ("three", "four"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "training.txt").write_text("t2")
+    runs = [run_dirs["one"], run_dirs["two"], RunDir(tmp_path / "three"), RunDir(tmp_path / "four")]
+    jobs = [[f"experiment=mine/{arm}"] for arm in ("post", "post_none", "pre", "pre_none")]
+    assert [*notes_on_shared(jobs, runs)] == [
+        "4 runs share 2 trainings, for the choice between mine/post and mine/post_none, or between mine/pre and "
+        "mine/pre_none changes no weight"
+    ]
+
+
 def test_nothing_is_said_of_runs_that_share_nothing(run_dirs: dict[str, RunDir]) -> None:
     assert not [*notes_on_shared([["seed=1"], ["seed=2"]], [run_dirs["one"], run_dirs["old"]])]
 

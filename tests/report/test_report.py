@@ -267,6 +267,12 @@ def test_of_two_equally_complete_settings_the_newest_is_shown(runs_dir: Path, ma
     assert table(runs_dir)["base"]["BLEU ours"] == "2.0"
 
 
+def test_of_two_equally_complete_settings_the_one_as_written_is_shown(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", bleu=1.0)
+    make_run("base", bleu=2.0, typed=["model.dropout=0.3"], changed={"model": {"heads": 8, "dropout": 0.3}})
+    assert table(runs_dir)["base"]["BLEU ours"] == "1.0"
+
+
 def test_a_filter_on_what_arms_change_looks_at_the_baseline(runs_dir: Path, make_run: Make) -> None:
     make_run("A1")
     make_run("base")

@@ -85,7 +85,7 @@ def test_any_arm_may_be_held_up_as_the_baseline(
     assert "−0.405" in shown
     with pytest.raises(UserError, match="heads has no arm 'A3'"):
         report(["heads", "--baseline=A3"])
-    with pytest.raises(UserError, match="--baseline needs ARM: hold the other arms"):
+    with pytest.raises(UserError, match="--baseline needs ARM: compare the other arms"):
         report(["heads", "--baseline"])
 
 
@@ -102,7 +102,7 @@ def test_help_names_the_studies(runs_dir: Path, capsys: pytest.CaptureFixture[st
         (["heads", "--markdwn", "x"], "did you mean --markdown"),
         (["heads", "pocket"], "'pocket' is not key=value"),
         (["heads", "--markdown"], "--markdown needs FILE: write the table"),
-        (["heads", "--latex-notes"], "--latex-notes needs N: below that table: none, short"),
+        (["heads", "--latex-notes"], "--latex-notes needs N: the notes below it: none, short .* or full, the default"),
         (["heads", "--latex=t.tex", "--latex-notes=shrot"], "--latex-notes=shrot: did you mean short"),
         (["heads", "--latex=t.tex", "--latex-columns=3"], "--latex-columns=3: choose one of 1, 2"),
         (["heads", "--latex-columns=1"], "--latex-columns is for a table in LaTeX: say --latex FILE, too"),
@@ -127,10 +127,17 @@ def test_a_picture_shows_what_the_terminal_would(
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("page", ["render/html/page.html", "layers/page.py"])
-def test_the_command_that_a_page_says_made_it_is_understood(page: str) -> None:
-    text = (Path(etude.report.__file__).parent / page).read_text(encoding="utf-8")
+def test_a_page_says_what_was_typed_to_make_it(make_run: Make, tmp_path: Path) -> None:
+    make_run("base", ppl=2.0)
+    make_run("A1", ppl=3.0)
+    report(["heads", "scale=pocket", "--baseline", "A1", "--html", str(tmp_path / "page.html")])
+    typed = f"etude report heads scale=pocket --baseline A1 --html {tmp_path / 'page.html'}"
+    assert f"Made by <code>{typed}</code>" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_the_command_that_a_page_of_measurements_says_made_it_is_understood() -> None:
+    text = (Path(etude.report.__file__).parent / "layers/page.py").read_text(encoding="utf-8")
     made_by = re.search(r"Made by <code>etude report (.*?)</code>", text)
     assert made_by is not None
-    study, *words = re.sub(r"\$study|{.*?}", "heads", made_by[1]).split()
+    study, *words = re.sub("{.*?}", "heads", made_by[1]).split()
     assert parse("report", HELP, [study, *words]).options == {"--html": "heads.html"}

@@ -130,6 +130,20 @@ def test_a_precision_that_is_for_gpus_is_not_replaced_by_another(runs: Freeze) -
         train(runs("halves", "precision=16-mixed", "trainer=cpu"))
 
 
+@pytest.mark.skipif(torch.cuda.is_available() or torch.backends.mps.is_available(), reason="here is a GPU")
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("trainer=gpu", "trainer.accelerator=gpu: PyTorch finds no GPU here; trainer=cpu needs none"),
+        ("precision=16-mixed", "precision=16-mixed needs a GPU"),
+    ],
+)
+def test_what_this_machine_cannot_train_prepares_no_text(typed: str, told: str, runs: Freeze, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=told):
+        train(runs("no_gpu", typed, f"cache_dir={tmp_path / 'nothing'}"))
+    assert not (tmp_path / "nothing").exists()
+
+
 def test_a_fast_dev_run_goes_through_everything_once_and_again_and_is_no_result_of_its_study(runs: Freeze) -> None:
     typed = ["trainer.fast_dev_run=2", "study=table3", "callbacks=[ema,best_checkpoint]", "logger=csv"]
     run = runs("dev", *typed)

@@ -16,7 +16,7 @@ from etude.paths import find_file
 from etude.studies.study import study_names
 from etude.yaml_file import read_yaml
 
-_OPTION = re.compile(r"^  (?:(--[\w-]+)(?:( |\[=)([A-Z]+)\]?)?|(\w+)=[A-Z]+)  +(.*)", re.MULTILINE)
+_OPTION = re.compile(r"^  (?:(--[\w-]+)(?:( |\[=)([A-Z]+)\]?)?|(\w+)=[A-Z]+)  +(.*(?:\n {8,}\S.*)*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def parse(verb: str, usage: str, words: Sequence[str]) -> Arguments:
         elif name in takes and (metavar or not equals):
             options[name] = value or (next(rest, "") if mark == " " and not equals else "")
             if mark == " " and not options[name]:
-                raise UserError(f"{name} needs {metavar}: {description}")
+                raise UserError(f"{name} needs {metavar}: {' '.join(description.split())}")
         elif word.startswith("-") or (equals and keys and "key=value" not in usage):
             known = [*takes, *(f"{key}=" for key in keys), "--help"]
             others = "" if name in takes else ", ".join(_verbs_with(name))

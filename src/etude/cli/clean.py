@@ -14,17 +14,19 @@ from etude.terminal import console
 
 HELP = """usage: etude clean [STUDY ...] [runs_dir=DIR] [--yes]
 
-What may go from the directories of runs, and how much room that makes: checkpoints of finished runs, files that killed
-processes had half written, unfinished runs that stale=rerun has put aside, runs that failed before their first step.
-Results, configs, metrics, translations and logs of all others stay, and so does all of a run that is unfinished or that
-a process works on. All is shown first, and deleted with --yes, or when a terminal is answered with yes.
+Frees disk space: checkpoints of finished runs, files that killed processes left
+half written, unfinished runs that stale=rerun has put aside, and runs that
+failed before their first step. Everything else stays: results, configs,
+metrics, translations and logs, and all of a run that is unfinished or in use.
+It shows what it would delete; it deletes with --yes, or if you confirm.
 
-  STUDY ...      of these studies; of every one that has runs if nothing is said
-  runs_dir=DIR   where the runs lie
-  --yes          delete what is shown
+  STUDY ...      only these studies; by default all that have runs
+  runs_dir=DIR   the folder of runs
+  --yes          delete without asking
 
-A run without its checkpoint still reports; to evaluate, analyze or translate with it, it has to be trained again
-(the same code finds the same weights). What cache_dir holds stays, for other folders of runs may use it.
+A run without its checkpoint still appears in reports. To evaluate, analyze or
+translate with it, train it again: the same code finds the same weights. The
+cache (cache_dir) stays, as other folders of runs may use it.
 """
 
 

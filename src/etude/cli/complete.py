@@ -8,6 +8,7 @@ from importlib import import_module
 
 from etude.cli.arguments import option_names
 from etude.cli.hydra_app import run_task
+from etude.errors import UserError
 from etude.paths import folders_of
 from etude.studies.arm_names import arm_names
 from etude.studies.study import study_names
@@ -25,6 +26,8 @@ def complete(words: list[str], verbs: Collection[str]) -> None:
     line = line[: int(os.environ.get("COMP_POINT") or 0) or None]
     program, _, rest = line.partition(" ")
     verb, space, behind = rest.lstrip().partition(" ")
+    if not any("=" in word for word in words):
+        raise UserError("-sc takes install=SHELL or uninstall=SHELL, with bash or fish, such as -sc install=bash")
     if not any(word.startswith("query=") for word in words):
         run_task("", "train", lambda config: None, words)
     elif not space:

@@ -17,11 +17,12 @@ from etude.terminal import console
 
 HELP = """usage: etude doctor [runs_dir=DIR] [--json FILE]
 
-What this machine has that étude can use: versions, GPUs, room on the disks, W&B, SLURM, optional packages; and of what
-is missing, how to get it. Nothing is changed. The exit status is 2 where étude cannot work, else 0.
+Shows what this machine has that étude can use: versions, GPUs, disk space, W&B,
+SLURM, optional packages; and how to get what is missing. It changes nothing.
+The exit status is 2 if étude cannot work here, else 0.
 
-  runs_dir=DIR   where runs would lie
-  --json FILE    write what was found, for a report of a bug
+  runs_dir=DIR   the folder of runs
+  --json FILE    write the findings, for a bug report
 """
 
 

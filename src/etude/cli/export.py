@@ -11,12 +11,15 @@ from etude.runs.run_dir import RunDir
 
 HELP = """usage: etude export RUN --ctranslate2 DIR [quantization=int8]
 
-The model of a run for CTranslate2, which translates without PyTorch: weights, vocabulary, sentencepiece model, and a
-README.md that says how to use them. Transformers of every size, post- or pre-norm, can be held, with most of their
-variations; what cannot be is refused by name. Needs `pip install 'etude[ctranslate2]'`.
+Exports a trained model for CTranslate2, which translates without PyTorch:
+weights, vocabulary, sentencepiece model, and a README.md that says how to use
+them. Transformers of every size, post- or pre-norm, can be exported, with most
+variations; the others are refused by name. It needs
+pip install 'etude[ctranslate2]'.
 
-  --ctranslate2 DIR    the folder to write, which must not be there
-  quantization=TYPE    int8, int16, float16 or bfloat16 weights, smaller and less exact; float32 if nothing is said
+  --ctranslate2 DIR    the folder to write, which must not exist
+  quantization=TYPE    int8, int16, float16 or bfloat16 weights, which are
+                       smaller and less exact; by default float32
   run=RUN              the same as RUN
 """
 

@@ -33,7 +33,8 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
 
     register()
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    sys.argv = [f"etude {verb}".strip(), *make_readable(words)]
+    flags = [word for word in words if word in ("-m", "--multirun")]  # Hydra wants them before the overrides
+    sys.argv = [f"etude {verb}".strip(), *flags, *make_readable([word for word in words if word not in flags])]
     failed: list[Exception] = []
 
     def job(config: "DictConfig") -> Any:

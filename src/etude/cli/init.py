@@ -10,8 +10,8 @@ from etude.paths import shipped
 
 HELP = """usage: etude init DIR
 
-Writes a folder to work in: a study of three arms, an attention variant, a dataset, a test and a README. What is there
-already stays as it is.
+Writes a folder to work in: a study of three arms, an attention variant, a
+dataset, a test and a README. Existing files stay as they are.
 """
 
 
@@ -28,7 +28,10 @@ def main(words: list[str]) -> None:
         if target.exists():
             sys.stdout.write(f"kept   {target}\n")
             continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, target)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
+        except OSError as error:
+            raise UserError(f"cannot write {target}: {error.strerror}; name another folder") from error
         sys.stdout.write(f"wrote  {target}\n")
     sys.stdout.write(f"{folder / 'README.md'} says how to go on\n")

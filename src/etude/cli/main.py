@@ -56,7 +56,9 @@ def _without_config_dir(words: list[str]) -> list[str]:
 
 
 def _dispatch(words: list[str]) -> None:
-    if not words or words[0] in ("-h", "--help", "help"):
+    if words[:1] in (["-h"], ["--help"], ["help"]) and words[1:2] and words[1] in VERBS:
+        import_module(f"etude.cli.{words[1]}").main(["--help"])
+    elif not words or words[0] in ("-h", "--help", "help"):
         sys.stdout.write(HELP)
     elif words[0] == "--version":
         from etude import __version__

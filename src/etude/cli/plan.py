@@ -19,19 +19,22 @@ from etude.studies.measured import is_measured
 from etude.studies.study import Paper, load_study, study_names, value_at
 from etude.terminal import console, fit_table, needed_width
 
-HELP = """usage: etude plan [FILE|STUDY] [key=value ...] [device=NAME] [--measure] [--tolerance SHARE] [--json]
+HELP = """usage: etude plan [FILE|STUDY] [key=value ...] [device=NAME] [--measure]
+                  [--tolerance SHARE] [--json]
 
-What runs will be, take and cost, before one is launched: parameters, operations, memory, hours, what differs from the
-baseline, and what is finished already. Nothing is trained or written.
+Estimates runs before you launch them: parameters, operations, memory, hours,
+what differs from the baseline, and what is finished already. Nothing is trained
+or written.
 
   etude plan experiment=table3/A1 scale=full     one run
   etude plan table3 scale=full device=a100       every arm of a study
   etude plan sweeps/table3.yaml seed=1,2,3       what a sweep file would run
 
-  device=NAME        where the runs would go: a name in conf/devices.yaml; cpu, which is one core, if nothing is said
-  --measure          time a few seconds of real training on this machine instead
-  --tolerance SHARE  how far an arm's budget may be from the baseline's before it is named; 0.1 if nothing is said
-  --json             for machines
+  device=NAME        a name in conf/devices.yaml; by default cpu, one core
+  --measure          time a few seconds of training on this machine instead
+  --tolerance SHARE  by how much an arm's budget may differ from the baseline's
+                     before the plan names it; by default 0.1
+  --json             print JSON
 """
 
 Run = tuple[str, ...]  # overrides

@@ -9,8 +9,26 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 
+HELP = """usage: etude prepare [data=NAME] [key=value ...] [--verify]
+
+Downloads a corpus, learns its subwords and tokenises it, before a run needs it;
+`etude train` and `etude sweep` do the same when they begin. It prints where the
+tokens are kept (cache_dir), and how many pairs were used and left out. Keys are
+those of `etude train`.
+
+  etude prepare data=multi30k_en_de
+  etude prepare data=files data.source=my.en data.target=my.de
+
+  --verify   compare the files with the checksums taken when they were written
+"""
+
+
 def main(words: list[str]) -> None:
     """Make the token store of a config and describe it; with --verify, compare its files with their checksums."""
+
+    if {"-h", "--help"} & set(words):
+        sys.stdout.write(HELP)
+        return
 
     def task(config: "DictConfig") -> None:
         from etude.config.resolve import resolve_valid

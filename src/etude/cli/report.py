@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -22,31 +23,42 @@ from etude.studies.measured import is_measured
 from etude.studies.study import load_study, study_names
 from etude.terminal import PIPE_WIDTH, console
 
-HELP = """usage: etude report STUDY [key=value ...] [--html FILE] [--serve] [--markdown FILE] [--latex FILE] ...
-       etude report SWEEP.yaml [key=value ...] [--markdown FILE] [--latex FILE] [--svg FILE]
+HELP = """usage: etude report STUDY [key=value ...] [--html FILE] [--serve]
+                    [--markdown FILE] [--latex FILE] [--svg FILE] ...
+       etude report SWEEP.yaml [key=value ...] [--markdown FILE] [--latex FILE]
 
-The table of a study, ours beside the paper's. Runs of different settings never share a table: the setting with the
-most arms is shown, or the one that key=value selects, such as scale=small or data=multi30k_en_de; seed=11,12,13 leaves
-other seeds out. Where a text was edited between two sweeps, the runs of the text as it is now are shown; text=DIGITS
-selects others. With several seeds there are intervals and tests: a star says that an arm differs from the baseline by
-more than the luck of seeds, and in BLEU also by more than that of the test sentences.
+The table of a study, with the paper's numbers. Runs of different settings never
+share a table. It shows the setting with the most arms, and of equals the one
+with the fewest overrides, then the newest; key=value selects another, such as
+scale=small or data=multi30k_en_de. seed=11,12,13 leaves out other seeds. Where
+a text was edited between two sweeps, it shows the runs of the present text;
+text=DIGITS selects others. Of several seeds it gives intervals and tests: a
+star says that an arm differs from the baseline by more than seeds do, and in
+BLEU also by more than test sentences do.
 
-Of a sweep file: what it tried, the best on the validation set first, and for a random search what so many trials may be
-expected to find. What was typed behind `etude sweep` is typed here too.
+Of a sweep file: what it tried, the best on the validation set first, and for a
+random search what so many trials can be expected to find. Type the words that
+you typed after `etude sweep`.
 
-Of a study that is measured, such as table1: exponents, costs and paths, and with --html or --svg log-log plots.
+Of a study that is measured, such as table1: exponents, costs and paths; with
+--html or --svg, log-log plots.
 
-  --baseline ARM     hold the other arms against this one
-  runs_dir=DIR       where the runs lie
-  --html FILE        write one page that holds all it shows: table, curves, differences, costs, translations
-  --serve[=PORT]     show that page in a browser of this machine, written anew while runs go on
-  --markdown FILE    write the table as Markdown instead of printing it
-  --latex FILE       write it for a paper: \\input it; the preamble needs booktabs and graphicx
-  --latex-notes N    below that table: none, short (what its marks mean) or full, as if nothing is said
-  --latex-columns N  1 fits it into one column of a paper in two, with BLEU below perplexity; 2 if nothing is said
+  --baseline ARM     compare the other arms with this one
+  runs_dir=DIR       the folder of runs
+  --html FILE        write a page with everything: table, curves, differences,
+                     costs, translations
+  --serve[=PORT]     show that page in a browser here, renewed as runs go on
+  --markdown FILE    write the table as Markdown
+  --latex FILE       write it for \\input in a paper; the preamble needs
+                     booktabs and graphicx
+  --latex-notes N    the notes below it: none, short (what its marks mean) or
+                     full, the default
+  --latex-columns N  1 fits it into one column of two, with BLEU below
+                     perplexity; by default 2
   --svg FILE         write a picture of what the terminal would show
-                     - in the place of a file is standard output
-  --wandb PROJECT    write a report on Weights & Biases, with plots of the runs that it has; needs wandb-workspaces
+                     (FILE may be - for standard output)
+  --wandb PROJECT    write a report on Weights & Biases, with plots of its runs;
+                     it needs wandb-workspaces
 """
 _LATEX: dict[str, tuple[str, ...]] = {"--latex-notes": get_args(Notes), "--latex-columns": ("1", "2")}
 _WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # removed: an SVG should not load fonts from a server
@@ -72,7 +84,7 @@ def main(words: Sequence[str]) -> None:
     if page:
         from etude.report.render.html.document import document
 
-        write_or_print(page, document(made.compared))
+        write_or_print(page, document(made.compared, command=shlex.join(["etude", "report", *words])))
         if page != "-":
             sys.stdout.write(f"{Path(page).resolve().as_uri()}  open it in a browser\n")
     if project:

@@ -13,17 +13,18 @@ from etude.report import results as find_results
 from etude.report.frame import as_csv, as_json, write_parquet
 from etude.studies.measured import trained_names
 
-HELP = """usage: etude results STUDY [key=value ...] [--csv FILE] [--json FILE] [--parquet FILE]
-                           [--wandb [ENTITY/]PROJECT]
+HELP = """usage: etude results STUDY [key=value ...] [--csv FILE] [--json FILE]
+                           [--parquet FILE] [--wandb [ENTITY/]PROJECT]
 
-One row a finished run, for notebooks and other tools: what the run is, what it was tested on, what it scored and what
-it took. The runs are those that `etude report` shows, selected in the same way; what was left out is said on stderr.
+One row per finished run, for notebooks and other tools: what the run is, its
+test set, its scores and its cost. It selects runs as `etude report` does; what
+is left out is printed to stderr.
 
-  runs_dir=DIR      where the runs lie
-  --csv FILE        with a header; - is stdout, which is what happens if nothing is said
-  --json FILE       a list of objects; - is stdout
+  runs_dir=DIR      the folder of runs
+  --csv FILE        with a header; - is standard output, the default
+  --json FILE       a list of objects; - is standard output
   --parquet FILE    needs pyarrow
-  --wandb PROJECT   the runs that Weights & Biases has, instead of those that lie here
+  --wandb PROJECT   the runs on Weights & Biases, instead of those here
 
 In Python: etude.report.results("table3").frame(), with pandas, or .rows
 """

@@ -11,14 +11,15 @@ from etude.terminal import console
 
 HELP = """usage: etude show [RUN | ARM] [key=value ...] [--json]
 
-The composed model as a tree: what chose each part, the shapes of its weights, how many parameters it has and what share
-of the whole that is. Nothing is trained, and no memory is taken for the weights.
+The composed model as a tree: what chose each part, the shapes of its weights,
+and its parameters, with their share of the whole. Nothing is trained, and the
+weights take no memory.
 
   etude show                                 the default model
   etude show model/position=learned          with a change
   etude show table3/A1 scale=full            an arm of a study
   etude show run=runs/...                    the model of a run
-  --json                                     the same for machines
+  --json                                     print JSON
 """
 
 

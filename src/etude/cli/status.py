@@ -30,12 +30,13 @@ from etude.terminal import console, format_duration, format_number
 
 HELP = """usage: etude status [STUDY ...] [runs_dir=DIR] [--json]
 
-Where every run stands: finished, diverged, running, waiting for its turn, stopped or failed, and which arms have no run
-yet. All of it is read from the directories of the runs, so that it works beside a sweep and after one.
+The state of every run: finished, diverged, running, waiting, stopped or failed,
+and the arms that have no run yet. It reads the directories of the runs, so it
+works during a sweep and after one.
 
-  STUDY ...      these studies; every one that has runs if nothing is said
-  runs_dir=DIR   where the runs lie
-  --json         for machines
+  STUDY ...      only these studies; by default all that have runs
+  runs_dir=DIR   the folder of runs
+  --json         print JSON
 """
 _STYLES = {
     State.FINISHED: "green",

@@ -10,21 +10,24 @@ from etude.studies.measured import is_measured
 
 HELP = f"""usage: etude sweep FILE|STUDY [key=value ...] [--path]
 
-Runs all that FILE (a W&B sweep file, method grid or random) or STUDY asks for, each run in a process
-of its own and as many at once as there are GPUs, or cores. Finished runs are skipped, half-finished
-ones go on. Overrides hold for all runs; run_cap=N ends after N, search_seed=S draws others, tuned=true
-runs each arm of a study at its own best as well, if study.yaml says what to try. Of a study that is
-measured, not trained, the layers that have not been are measured here, one after the other; its keys
-are scale, n, d, k, r (such as n=64,128), repeats, and those of the model:
+Runs all that FILE (a W&B sweep file, method grid or random) or STUDY asks for,
+each run in its own process, as many at once as there are GPUs, or cores. It
+skips finished runs and resumes unfinished ones. Overrides apply to all runs.
+run_cap=N stops after N runs, search_seed=S draws others, and tuned=true also
+runs each arm of a study at its own best values, if study.yaml says what to try.
+If a study is measured, not trained, its missing layers are measured here, one
+after the other; its keys are scale, n, d, k, r (such as n=64,128), repeats, and
+those of the model.
 
-  etude sweep sweeps/table3.yaml scale=pocket seed=1,2,3 hydra.launcher.workers=2
+  etude sweep sweeps/table3.yaml seed=1,2,3 hydra.launcher.workers=2
   etude sweep sweeps/learning_rate.yaml run_cap=40
   etude sweep table3 tuned=true seed=1,2,3
   etude sweep table1 scale=full
 
-  --path  tell where a sweep file lies, and run nothing
+  --path  print the path of a sweep file, and run nothing
 
-The files that come with étude lie in {shipped("sweeps")};
+The sweep files of étude are in
+{shipped("sweeps")};
 `wandb sweep` takes the path of one, for W&B's agents:
 
   wandb sweep "$(etude sweep --path learning_rate)"

@@ -5,10 +5,13 @@ import shlex
 import sys
 import traceback
 from contextlib import suppress
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from etude.cli.hydra_app import run_task
 from etude.runs.divergence import EXIT_STATUS, divergence
+from etude.studies.measured import is_measured
+from etude.studies.study import study_names
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -16,8 +19,29 @@ if TYPE_CHECKING:
     from etude.runs.run_dir import RunDir
 
 
+USAGE = """usage: etude train [-m] [group=NAME ...] [key=value ...] [--cfg job] [--info]
+
+Trains and evaluates one model. Type the same again: an unfinished run resumes,
+a finished one is kept.
+
+  etude train model.heads=2 scale=pocket
+  etude train experiment=table3/A1 seed=2
+  etude train -m 'experiment=glob(table3/A*)' seed=1,2,3
+
+  -m            a multirun: all combinations of values with commas between them
+  --cfg job     print the config, with every key, and train nothing
+  --info        print how Hydra composed it
+
+Config groups and their options:
+
+"""
+
+
 def main(words: list[str]) -> None:
     """Train and evaluate one model; with -m, launch many."""
+    if {"-h", "--help"} & set(words):
+        sys.stdout.write(f"{USAGE}{_list_groups()}\n")
+        return
     diverged = []
 
     def task(config: "DictConfig") -> float:
@@ -32,12 +56,10 @@ def main(words: list[str]) -> None:
 
             before = run.result()
             result, frozen = add_missing_metrics(run, resolve(config)), run.config()
-            finished = f"already finished, nothing to do; to compute it again, delete {_directories(run)}"
-            notes = [
-                *notes_on_code([(code_of(result, frozen), frozen)]),
-                *_notes_on_wandb(run, config, changed=result != before),
-            ]
-            sys.stderr.write("\n".join([finished, *notes, ""]))
+            by_other_code = notes_on_code([(code_of(result, frozen), frozen)])
+            again = "" if by_other_code else f"; to compute it again, delete {_directories(run)}"
+            notes = [*by_other_code, *_notes_on_wandb(run, config, changed=result != before)]
+            sys.stderr.write("\n".join([f"already finished, nothing to do{again}", *notes, ""]))
             if os.environ.get("WANDB_SWEEP_ID"):  # W&B's agent needs the result of a skipped run, too
                 from etude.training.loggers import publish
 
@@ -60,6 +82,17 @@ def main(words: list[str]) -> None:
     run_task("train", "train", task, words)
     if diverged:
         sys.exit(EXIT_STATUS)
+
+
+def _list_groups() -> str:
+    """List every config group with its options, and the studies whose arms are those of `experiment`."""
+    from etude.config.compose_cache import options
+    from etude.config.unknown import group_names
+
+    found = {group: options(group) for group in group_names() if not group.startswith("hydra")}
+    found["experiment"] = [f"{study}/ARM" for study in study_names() if not is_measured(study)]
+    lines = (f"{group:23} {', '.join(names)}" for group, names in sorted(found.items()) if names)
+    return "\n".join(fill(line, 80, initial_indent="  ", subsequent_indent=" " * 26) for line in lines)
 
 
 def _directories(run: "RunDir") -> str:

@@ -25,7 +25,7 @@ from etude.config.quoting import make_readable
 from etude.config.resolve import check_and_resolve, typed_overrides, without_hydra
 from etude.config.resolvers import RESOLVERS
 from etude.config.rules import check_rules
-from etude.errors import UserError
+from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of
 from etude.studies.arm_names import arm_names, is_arm
 from etude.studies.study import load_study
@@ -171,11 +171,27 @@ def _alternatives(override: Override) -> list[str]:
         return [str(override.input_line)]
     value = override.value()
     if isinstance(value, Glob):
-        return [f"{override.key_or_group}={name}" for name in value.filter(_options(override.key_or_group))]
+        names = value.filter(options(override.key_or_group))
+        if not names:
+            raise _no_match(override.key_or_group, value.include[0] if value.include else "")
+        return [f"{override.key_or_group}={name}" for name in names]
     return [f"{override.get_key_element()}={one}" for one in override.sweep_string_iterator()]
 
 
-def _options(group: str) -> list[str]:
+def _no_match(group: str, pattern: str) -> UserError:
+    """Make the error for a glob that matches nothing."""
+    first = pattern.partition("/")[0]
+    known = {name.partition("/")[0] for name in options(group)}
+    nearest = (
+        f"there are {first}/{', '.join(n.partition('/')[2] for n in options(group) if n.startswith(f'{first}/'))}"
+        if first in known
+        else did_you_mean(first, known)
+    )
+    return UserError(f"{group}=glob({pattern}) matches nothing; {nearest}")
+
+
+def options(group: str) -> list[str]:
+    """List the names that a config group can be set to."""
     if group == "experiment":
         return sorted(arm_names())
     return sorted({file.stem for folder in folders_of("conf") for file in (folder / group).glob("*.yaml")})

@@ -85,7 +85,7 @@ def _head_size(size: Any, name: str, *, _root_: DictConfig) -> Any:
         )
     if d_model % heads:
         raise UserError(
-            f"model.heads={heads} does not divide model.d_model={d_model}, and model.{name} is left open: "
-            f"choose another number of heads, or say model.{name}={max(1, d_model // heads)}"
+            f"model.heads={heads} does not divide model.d_model={d_model}, and model.{name} is left open: choose "
+            f"another number of heads, or say model.d_k={max(1, d_model // heads)} model.d_v={max(1, d_model // heads)}"
         )
     return d_model // heads

@@ -23,6 +23,24 @@ _HYDRAS_OWN = re.compile(r"hydra\.(?!launcher\.|sweeper\.)")
 _TWICE = re.compile(r"Multiple values for ([\w/]+)\.")
 
 
+_RATE = "budget.lr_factor, by which the schedule's rate is multiplied"
+_TOKENS = "budget.source_tokens and budget.target_tokens"
+_ELSEWHERE = {
+    "lr": _RATE,
+    "learning_rate": _RATE,
+    "batch_size": _TOKENS,
+    "epochs": "budget.max_steps",
+    "num_epochs": "budget.max_steps",
+    "beam_size": "decoding.beam",
+    "num_beams": "decoding.beam",
+    "hidden_size": "model.d_model",
+    "num_heads": "model.heads",
+    "num_layers": "model.n_layers",
+    "gpus": "trainer.devices",
+}
+"""Names that other libraries have for keys of the config."""
+
+
 def missing_option(error: MissingConfigException) -> UserError:
     """Make the error for an option that its group does not have, such as `model/position=rop`."""
     missing = str(error.missing_cfg_file)
@@ -61,6 +79,8 @@ def unknown_key(error: OmegaConfBaseException) -> UserError:
     """Make the error for a key that its section does not have, such as `model.heds=4`."""
     if "/" in str(error.full_key):
         return _no_such_group(str(error.full_key))
+    if str(error.full_key) in _ELSEWHERE:
+        return _called_otherwise(str(error.full_key))
     parent = error.parent_node
     known = [str(key) for key in parent] if isinstance(parent, DictConfig) else []
     longer = _find_longer_keys(str(error.full_key), parent)
@@ -79,8 +99,14 @@ def unknown_key(error: OmegaConfBaseException) -> UserError:
         )
     if section and not known:  # the section is null
         return UserError(f"{error.full_key}: this config has no {section} in which it could be set: leave it out")
+    if key in _ELSEWHERE:
+        return _called_otherwise(str(error.full_key))
     section = section or "the config"
     return no_such_key(str(error.full_key), section, [*known, *by_class])
+
+
+def _called_otherwise(key: str) -> UserError:
+    return UserError(f"{key} is not a key of the config; here it is {_ELSEWHERE[key.rpartition('.')[2]]}")
 
 
 def _keys_of_class(section: DictConfig) -> Collection[str]:

@@ -8,6 +8,7 @@ are left out altogether.
 
 import hashlib
 import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import nsmallest
@@ -110,7 +111,7 @@ class FilesCorpus(Corpus):
         """The split of each held-out source sentence, by its hash, for the splits without files."""
         lacking = [split for split in self._files if split not in self._split_files]
         wanted = self.holdout * len(lacking)
-        sentences = {_hash(source) for source, target in self._read("train") if source and target}
+        sentences = Counter(_hash(source) for source, target in self._read("train") if source and target)
         if not 0 < 2 * wanted <= len(sentences):
             raise UserError(
                 f"data.holdout={self.holdout} takes {wanted} pairs for {' and '.join(lacking)} out of the "
@@ -118,7 +119,9 @@ class FilesCorpus(Corpus):
                 f"{len(sentences) // (2 * len(lacking))}, or give files ({', '.join(f'data.{s}.tsv' for s in lacking)})"
             )
         chosen = nsmallest(wanted, sentences)
-        logger.info("holding out %d pairs of the training text for %s", wanted, " and ".join(lacking))
+        repeats = sum(sentences[key] for key in chosen) - wanted
+        left_out = f", and leaving out {repeats} that repeat their sources" if repeats else ""
+        logger.info("holding out %d pairs of the training text for %s%s", wanted, " and ".join(lacking), left_out)
         return {key: lacking[rank // self.holdout] for rank, key in enumerate(chosen)}
 
 

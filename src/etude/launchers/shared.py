@@ -32,8 +32,10 @@ def _distinguishing_keys(jobs: Typed, owners: Sequence[str]) -> str:
         groups.setdefault(owner, []).append(set(job))
     apart = [set().union(*group) - group[0].intersection(*group) for group in groups.values() if len(group) > 1]
     words = {override for group in apart for override in group}
-    arms = sorted(word.partition("=")[2] for word in words if override_key(word) == "experiment")
-    named = {"experiment": f"the choice between {' and '.join(arms)}"} if 1 < len(arms) <= _MOST_ARMS else {}
+    arms = [sorted(word.partition("=")[2] for word in group if override_key(word) == "experiment") for group in apart]
+    choices = sorted({" and ".join(names) for names in arms if names})
+    few = sum(map(len, arms)) <= _MOST_ARMS
+    named = {"experiment": f"the choice between {', or between '.join(choices)}"} if choices and few else {}
     keys = sorted({override_key(word) for word in words})
     return ", ".join(named.get(key, key) for key in keys) or ("what was typed twice" if apart else "")
 

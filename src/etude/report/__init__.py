@@ -119,7 +119,10 @@ def results(study: str, runs_dir: str | Path = "runs", where: Mapping[str, str] 
     found = load_study(study)
     runs, unreadable = read_runs(found, Path(runs_dir))
     if not any(run.finished for run in runs):
-        raise UserError(f"{runs_dir} holds no finished run of {study}; this makes them: etude sweep {study}")
+        if not Path(runs_dir).is_dir():
+            raise UserError(f"there is no folder {runs_dir}: name that of the runs with runs_dir=DIR, or train some")
+        there = "" if str(runs_dir) == "runs" else f" runs_dir={runs_dir}"
+        raise UserError(f"{runs_dir} holds no finished run of {study}; this makes them: etude sweep {study}{there}")
     return Results(found, select(found, runs, where or {}, unreadable))
 
 

@@ -29,7 +29,7 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str], unreadab
     """Select the runs of one setting.
 
     Of several settings that match `where`, one on today's text wins, then one with other seeds than pilots, then the
-    one with the most arms, then the one with the newest run.
+    one with the most arms, then the one with the fewest overrides, then the one with the newest run.
 
     Args:
         study: the study of the runs.
@@ -61,10 +61,11 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str], unreadab
             those = " ".join(f"{key}={value}" for key, value in asked.items())
             raise UserError(f"no finished run has seed={_join(seeds)} and {those} at once")
 
-    def preference(group: Sequence[Run]) -> tuple[bool, bool, int, float]:
+    def preference(group: Sequence[Run]) -> tuple[bool, bool, int, int, float]:
         is_todays = group[0].setting.get("text", TODAY) == TODAY
         is_judged = any(run.seed not in study.pilots for run in group)
-        return is_todays, is_judged, len({run.arm for run in group}), max(run.changed for run in group)
+        arms = {run.arm for run in group}
+        return is_todays, is_judged, len(arms), -len(group[0].typed), max(run.changed for run in group)
 
     best = max(fitting, key=preference)
     setting = best[0].setting

@@ -51,7 +51,7 @@ from etude.training.schedule import check_schedule
 from etude.training.score import evaluate
 from etude.training.shared import make_loggers, record_shared, take_over_training
 from etude.training.stopping import Stopped, end_on_sigterm
-from etude.training.trainer import fit, rank
+from etude.training.trainer import check_device, fit, rank
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +94,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     keep_large_blocks()
     config = _shorten(run.config())
     averaged = averaged_checkpoints(run, config)
+    check_device(config)
     # Let parts refuse their values before anything is downloaded or counted.
     shapes = build.shapes(config)
     make_optimizer(config["optimizer"], shapes.named_parameters())

@@ -46,15 +46,23 @@ def write_page(compared: Compared, file: Path, refresh: float = 0) -> None:
     write_text(file, document(compared, refresh))
 
 
-def document(compared: Compared, refresh: float = 0) -> str:
-    """Render the page. If `refresh` is not 0, it asks its server every `refresh` seconds for a new version."""
+def document(compared: Compared, refresh: float = 0, command: str = "") -> str:
+    """Render the page.
+
+    Args:
+        compared: what it shows.
+        refresh: if it is not 0, the page asks its server every `refresh` seconds for a new version.
+        command: what was typed to make it.
+    """
+    name = compared.study.name
     rows = make_rows(compared)
     script = "\n".join(_text(f"js/{name}.js") for name in _SCRIPTS)
     return Template(_text("page.html")).substitute(
         policy=_policy(get_plotlyjs(), script, asks=bool(refresh)),
         refresh=f"{refresh:g}",
         title=escape(compared.study.title),
-        study=escape(compared.study.name),
+        study=escape(name),
+        command=escape(command or f"etude report {name} --html {name}.html"),
         baseline=escape(compared.baseline.arm),
         setting=setting(compared),
         table=table(rows),
