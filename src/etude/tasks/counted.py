@@ -15,7 +15,7 @@ Count = TypeVar("Count")
 
 
 class CountedSize:
-    """The `Size` of any model, such as a class of the user's own, by counting.
+    """The size of any model, such as a class of the user's own, and its cost for one sentence, by counting.
 
     Args:
         model: on the meta device, called with a source (1, S), its mask and a target (1, T).

@@ -7,7 +7,7 @@ computed too. A backward pass takes twice the operations of a forward pass.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from torch import nn
 
@@ -26,33 +26,9 @@ NUMBER = 4  # bytes of a number in float32
 HALF = 2  # bytes of a number in half precision
 
 
-class Size(Protocol):
-    """The size of a model, and its cost for one sentence of `source` and `target` tokens."""
-
-    @property
-    def parameters(self) -> int:
-        """Number of parameters, shared ones counted once."""
-
-    def training_flops(self, source: int, target: int) -> int:
-        """Count the operations of a forward and a backward pass."""
-
-    def decoding_flops(self, source: int, target: int, beam: int) -> int:
-        """Count the operations of decoding with caches: the first step has one hypothesis, every later one `beam`."""
-
-    def saved_bytes(self, source: int, target: int, *, half: bool = False) -> float:
-        """Count the bytes kept for the backward pass, without the logits.
-
-        Numbers are float32; with `half`, the factors of matrix products are in half precision.
-        """
-
-    @property
-    def takes_cost(self) -> bool:
-        """Whether logits are computed in chunks; see `etude.model.chunks`."""
-
-
 @dataclass(frozen=True)
 class TransformerSize:
-    """The `Size` of a Transformer, by formula."""
+    """The size of a Transformer, and its cost for one sentence of `source` and `target` tokens, by formula."""
 
     parameters: int
     source_weights: (
@@ -70,7 +46,7 @@ class TransformerSize:
     attention_dropout: bool
     source_position: Position  # the position schemes, whose `score_flops` are counted
     target_position: Position
-    takes_cost: bool = True
+    takes_cost: bool = True  # whether logits are computed in chunks; see `etude.model.chunks`
 
     def training_flops(self, source: int, target: int) -> int:
         """Count the operations of a forward and a backward pass."""
@@ -80,7 +56,7 @@ class TransformerSize:
         return 3 * (once + self.decoder_layers * (attention + bias))
 
     def decoding_flops(self, source: int, target: int, beam: int) -> int:
-        """Count the operations of decoding; see `Size`."""
+        """Count the operations of decoding with caches: the first step has one hypothesis, every later one `beam`."""
         total = self._encoder_flops(source)
         for step in range(1, target + 1):
             self_attn = self._attention_flops(1, step) + self._bias_flops(self.target_position, 1, step)
@@ -90,9 +66,10 @@ class TransformerSize:
         return total
 
     def saved_bytes(self, source: int, target: int, *, half: bool = False) -> float:
-        """Count the bytes kept for the backward pass; see `Size`.
+        """Count the bytes kept for the backward pass, without the logits.
 
-        A product keeps its two factors, a norm its input, a softmax its output, a dropout its mask.
+        Numbers are float32; with `half`, the factors of matrix products are in half precision. A product keeps its two
+        factors, a norm its input, a softmax its output, a dropout its mask.
         """
         factor = HALF if half else NUMBER
         residual = (NUMBER + self.dropout) * self.d_model  # a norm's input and a mask of bytes, for each sub-layer
@@ -117,6 +94,9 @@ class TransformerSize:
 
     def _bias_flops(self, position: Position, queries: int, keys: int) -> int:
         return self.heads * position.score_flops(queries, keys, self.d_k)
+
+
+Size = TransformerSize | CountedSize
 
 
 def measure_size(config: Config) -> Size:
