@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from etude.cli.hydra_app import run_task_on_a_run
 from etude.errors import UserError
@@ -12,20 +12,12 @@ from etude.logs import logging_to
 from etude.runs.run_dir import RunDir
 from etude.terminal import console
 
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
 
 def main(words: list[str]) -> None:
     """Analyse a trained run and print a summary; with --json, print the content of `analysis.json`."""
 
-    def task(config: "DictConfig") -> None:
-        from etude.config.check import check
-        from etude.config.resolve import resolve
-        from etude.config.schema import Analyze
-
-        check(config, Analyze)
-        analyze(resolve(config), as_json="--json" in words)
+    def task(config: dict[str, Any], typed: list[str]) -> None:
+        analyze(config, as_json="--json" in words)
 
     run_task_on_a_run("analyze", task, [word for word in words if word != "--json"])
 

@@ -4,15 +4,12 @@ import logging
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import Any
 
 from etude.cli.hydra_app import run_task_on_a_run
 from etude.cli.translate import read_stdin
 from etude.logs import logging_to
 from etude.runs.run_dir import RunDir
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
 
 log = logging.getLogger(__name__)
 
@@ -24,33 +21,28 @@ def main(words: list[str]) -> None:
     run_task_on_a_run("generate", _generate, words)
 
 
-def _generate(config: "DictConfig") -> None:
+def _generate(config: dict[str, Any], typed: list[str]) -> None:
     """Write one text for each line, which may be empty.
 
     Raises:
         UserError: there is no such run, it is not a language model, a line is not UTF-8, or a value of the sampling is
             out of range.
     """
-    from etude.config.check import check
-    from etude.config.parts import make
-    from etude.config.resolve import resolve
-    from etude.config.schema import Generate
-
-    check(config, Generate)
     logging_to(None)
+    from etude.config.parts import make
     from etude.tasks import build
     from etude.trained.load import load_trained
 
-    sampling = make(resolve(config)["sampling"])
-    trained, model, tokenizer = load_trained(RunDir.at(config.run))
+    sampling = make(config["sampling"])
+    trained, model, tokenizer = load_trained(RunDir.at(config["run"]))
     build.task(trained, "generate")
     most = getattr(sampling, "max_length", None)  # a sampling of the user's own need not have it
     if most is not None:
         build.check_positions(trained, most, f"sampling.max_length={most}")
-    model.to(build.device(config.device))
-    text = read_stdin() if config.prompt is None else None
+    model.to(build.device(config["device"]))
+    text = read_stdin() if config["prompt"] is None else None
     done = 0
-    for block in _blocks(text or [config.prompt], 1 if sys.stdin.isatty() else _CHUNK):
+    for block in _blocks(text or [config["prompt"]], 1 if sys.stdin.isatty() else _CHUNK):
         prompts = [tokenizer.encode(line) for line in block]
         for number, prompt in enumerate(prompts, start=done + 1):
             if most is not None and len(prompt) >= most:

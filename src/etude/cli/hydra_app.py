@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 Task = Callable[["DictConfig"], Any]
+TaskOnARun = Callable[[dict[str, Any], list[str]], None]  # of the resolved config and the typed overrides
 
 
 def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
@@ -48,12 +49,24 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
         raise failed[0]
 
 
-def run_task_on_a_run(verb: str, task: Task, words: list[str]) -> None:
-    """Call `run_task` for a verb that works on a trained run and has a config of its own; print that as its help."""
+def run_task_on_a_run(verb: str, task: TaskOnARun, words: list[str]) -> None:
+    """Call `run_task` for a verb that works on a trained run and has a config of its own; print that as its help.
+
+    The config is checked first: its schema has the name of the verb.
+    """
+
+    def check_first(config: "DictConfig") -> None:
+        from etude.config import schema
+        from etude.config.check import check
+        from etude.config.resolve import resolve, typed_overrides
+
+        check(config, getattr(schema, verb.capitalize()))
+        task(resolve(config), typed_overrides(config))
+
     if {"-h", "--help"} & set(words):
         sys.stdout.write(_help(verb))
     else:
-        run_task(verb, verb, task, words)
+        run_task(verb, verb, check_first, words)
 
 
 def _help(verb: str) -> str:

@@ -2,15 +2,12 @@
 
 import sys
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 
 from etude.cli.hydra_app import run_task_on_a_run
 from etude.errors import UserError
 from etude.logs import logging_to
 from etude.runs.run_dir import RunDir
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
 
 _CHUNK = 512  # lines that are sorted into batches together
 
@@ -20,26 +17,21 @@ def main(words: list[str]) -> None:
     run_task_on_a_run("translate", _translate, words)
 
 
-def _translate(config: "DictConfig") -> None:
+def _translate(config: dict[str, Any], typed: list[str]) -> None:
     """Write one translation for each line, as soon as a chunk of them is done.
 
     Raises:
         UserError: there is no such run, its checkpoint is missing or damaged, or a line is not UTF-8.
     """
-    from etude.config.check import check
-    from etude.config.parts import make
-    from etude.config.resolve import resolve, typed_overrides
-    from etude.config.schema import Translate
-
-    check(config, Translate)
     logging_to(None)
+    from etude.config.parts import make
     from etude.tasks import build
     from etude.trained.load import load_trained
 
-    trained, transformer, tokenizer = load_trained(RunDir.at(config.run))
-    transformer.to(build.device(config.device))
+    trained, transformer, tokenizer = load_trained(RunDir.at(config["run"]))
+    transformer.to(build.device(config["device"]))
     build.task(trained, "translate")
-    search = make(build.search(trained, resolve(config), typed_overrides(config)) or {})
+    search = make(build.search(trained, config, typed) or {})
     text = read_stdin()
     translator = build.translator(trained, transformer, tokenizer, search)
     with build.autocast(trained, transformer):
