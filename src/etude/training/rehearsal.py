@@ -1,7 +1,7 @@
 """Try parts of the user's own on a small random batch before training: what fails after hours then fails at once."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from math import isfinite
 from typing import Any
 
@@ -122,12 +122,10 @@ def _checked_shapes(model: nn.Module) -> Iterator[None]:
 
     layers = [layer for layer in model.modules() if isinstance(layer, EncoderLayer | DecoderLayer)]
     parts = [part for layer in layers for name, part in layer.named_children() if name in _KEEP_SHAPE]
-    hooks = [part.register_forward_hook(check) for part in parts]
-    try:
+    with ExitStack() as stack:
+        for part in parts:
+            stack.enter_context(part.register_forward_hook(check))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 @contextmanager

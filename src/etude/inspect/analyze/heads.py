@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from etude.inspect.analyze.subject import Subject, Text
 from etude.inspect.analyze.sums import Sums, change
@@ -61,17 +62,15 @@ def places(model: nn.Module) -> list[Place]:
     return sorted((place for place in found if place.kind), key=lambda place: KINDS.index(place.kind))
 
 
-@contextmanager
-def silence_head(place: Place, head: int) -> Iterator[None]:
-    """Set the output of a head (from 0) to zero before W_O, as if its rows of W_O were zero."""
+def silence_head(place: Place, head: int) -> RemovableHandle:
+    """Set the output of a head (from 0) to zero before W_O, as if its rows of W_O were zero, within the context."""
 
     def silence(module: nn.Module, inputs: tuple[Tensor]) -> Tensor:
         outputs = inputs[0].clone()  # (B, T, H d_v), or longer for an alignment
         outputs[..., head * place.width : (head + 1) * place.width] = 0.0
         return outputs
 
-    with _hook_inputs(place.output, silence):
-        yield
+    return place.output.register_forward_pre_hook(silence)
 
 
 @contextmanager
@@ -81,10 +80,10 @@ def watch_heads(model: nn.Module, see: Callable[[Place, Tensor], None]) -> Itera
         for place in places(model):
             watched = getattr(place.attention, "watched", None)
             if watched:  # a module that passes the weights themselves through
-                stack.enter_context(_hook_inputs(watched, lambda module, inputs, place=place: see(place, inputs[0])))
+                hook = watched.register_forward_pre_hook(lambda module, inputs, place=place: see(place, inputs[0]))
             else:
-                hook = _weights_hook(place, see)
-                stack.enter_context(_hook_inputs(place.attention.backend, hook))  # type: ignore[arg-type]
+                hook = place.attention.get_submodule("backend").register_forward_pre_hook(_weights_hook(place, see))
+            stack.enter_context(hook)
         yield
 
 
@@ -96,16 +95,6 @@ def _weights_hook(place: Place, see: Callable[[Place, Tensor], None]) -> Callabl
         see(place, weights(queries, keys, mask, bias))
 
     return watch
-
-
-@contextmanager
-def _hook_inputs(module: nn.Module, hook: Callable[..., Any]) -> Iterator[None]:
-    """Register a hook that sees, and may replace, the inputs of `module`."""
-    handle = module.register_forward_pre_hook(hook)
-    try:
-        yield
-    finally:
-        handle.remove()
 
 
 def score_removals(
