@@ -16,7 +16,7 @@ from pathlib import Path
 from turns import rates_in_turns
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.data.grammar import GrammarCorpus
 from etude.data.store import TokenStore
 from etude.tasks import build

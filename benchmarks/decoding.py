@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.data.tokenizer import EOS, PAD, UNK
 from etude.decoding.beam import BeamSearch, Hypothesis
 from etude.model.encoder_decoder import EncoderDecoder, State

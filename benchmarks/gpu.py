@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.data.tokenizer import EOS, UNK
 from etude.decoding.beam import BeamSearch
 from etude.inspect.plan.device import Device

@@ -11,7 +11,7 @@ import resource
 import torch
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.model.chunks import sum_cost
 from etude.processor.allocator import keep_large_blocks
 from etude.tasks import build

@@ -31,7 +31,7 @@ def train(overrides: list[str], steps: int) -> None:
     import torch
 
     from etude.config.compose import compose
-    from etude.config.identity import resolve
+    from etude.config.resolve import resolve
     from etude.inspect.plan.memory import estimate_peak_memory
     from etude.model.chunks import sum_cost
     from etude.processor.allocator import keep_large_blocks

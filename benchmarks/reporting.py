@@ -16,7 +16,7 @@ from pathlib import Path
 from omegaconf import OmegaConf
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.runs.code import code_fingerprint
 from etude.runs.run_dir import RunDir
 from etude.studies.study import load_study

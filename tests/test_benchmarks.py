@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 

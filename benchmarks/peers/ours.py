@@ -9,7 +9,7 @@ from torch import Tensor
 
 import decoding
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.data.batch import Batch
 from etude.decoding.beam import BeamSearch
 from etude.processor.allocator import keep_large_blocks

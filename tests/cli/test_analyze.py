@@ -13,7 +13,8 @@ from rich.console import Console
 import etude.inspect.analyze
 from etude.cli.analyze import analyze
 from etude.config.compose import compose
-from etude.config.identity import freeze, resolve
+from etude.config.identity import freeze
+from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.inspect.analyze.summary import render_summary
 from etude.runs.run_dir import RunDir

@@ -9,7 +9,8 @@ import pytest
 
 from etude.cli.plan import main as plan
 from etude.config.compose import compose
-from etude.config.identity import fingerprint, resolve, run_dir
+from etude.config.identity import fingerprint, run_dir
+from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.studies.study import load_study
 

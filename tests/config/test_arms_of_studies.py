@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from etude.config.check import check
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.paths import shipped
 from etude.studies.arm_names import arm_names
 from etude.studies.measured import trained_names

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from etude.config.compose import compose
 from etude.config.difference import ABSENT, difference
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.runs.material import identify
 
 leaves = st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-2, 2) | st.text("xy", max_size=2)

@@ -4,7 +4,8 @@ import pytest
 import yaml
 
 from etude.config.compose import compose
-from etude.config.identity import fingerprint, freeze, freeze_all, resolve, run_dir
+from etude.config.identity import fingerprint, freeze, freeze_all, run_dir
+from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.runs.material import identify
 

@@ -6,7 +6,7 @@ import pytest
 
 from etude.config import precision
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.runs.material import identify
 

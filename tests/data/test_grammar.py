@@ -17,7 +17,7 @@ from omegaconf import OmegaConf
 
 import etude
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.data import grammar
 from etude.data.corpus import SPLITS, Pair
 from etude.data.grammar import GrammarCorpus, split_of

@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
 from etude.config.parts import make
+from etude.config.resolve import resolve
 from etude.data.corpus import SPLITS, digest
 from etude.data.grammaticality import Grammaticality
 from etude.errors import UserError

@@ -7,8 +7,8 @@ import pytest
 
 from etude.config.check import check
 from etude.config.compose import compose
-from etude.config.identity import resolve
 from etude.config.parts import make
+from etude.config.resolve import resolve
 from etude.data.wsj import Wsj
 from etude.errors import UserError
 

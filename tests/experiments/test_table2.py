@@ -5,7 +5,7 @@ import re
 import pytest
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.paths import shipped
 from etude.studies.study import load_study
 

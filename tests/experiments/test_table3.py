@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.paths import shipped
 from etude.studies.study import load_study
 from etude.tasks import build

@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.launchers.slots import planned_hours
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from etude.config.compose import compose
-from etude.config.identity import resolve_valid
+from etude.config.resolve import resolve_valid
 from etude.errors import UserError
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.paths import shipped

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.tasks import build
 
 V = 40

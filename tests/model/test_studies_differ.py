@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 
 from etude.config import parts
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.data.tokenizer import PAD
 from etude.errors import UserError
 from etude.paths import shipped

@@ -6,7 +6,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.data.tokenizer import PAD
 from etude.tasks import build
 

@@ -8,7 +8,8 @@ import pytest
 
 from etude.cli.results import main as results
 from etude.config.compose import compose
-from etude.config.identity import fingerprint, resolve
+from etude.config.identity import fingerprint
+from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.report import report
 from etude.runs.run_dir import RunDir

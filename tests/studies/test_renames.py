@@ -3,7 +3,7 @@
 import pytest
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.studies.renames import GROUPS, KEYS, VALUES, override_of_today, with_groups_of_today, with_new_names
 from etude.studies.study import value_at

@@ -7,7 +7,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.decoding.beam import BeamSearch
 from etude.tasks import build
 from etude.tasks.size import measure_size

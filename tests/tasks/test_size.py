@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.tasks import build
 from etude.tasks.size import build_shallow, measure_size

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
 from etude.tasks import build

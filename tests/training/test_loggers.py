@@ -13,7 +13,7 @@ from lightning.pytorch.loggers import CSVLogger, Logger
 
 from etude.config.check import check
 from etude.config.compose import compose
-from etude.config.identity import resolve, resolve_valid
+from etude.config.resolve import resolve, resolve_valid
 from etude.errors import UserError
 from etude.files import write_json
 from etude.runs.material import material

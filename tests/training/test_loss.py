@@ -14,7 +14,7 @@ from torch.testing import assert_close
 
 from etude.config import parts
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.paths import shipped
 from etude.training.loss import LabelSmoothing, LabelSmoothingT2T

@@ -10,7 +10,7 @@ from hydra.utils import instantiate
 from torch.testing import assert_close
 
 from etude.config.compose import compose
-from etude.config.identity import resolve, resolve_valid
+from etude.config.resolve import resolve, resolve_valid
 from etude.errors import UserError
 from etude.runs.material import material
 from etude.tasks import build

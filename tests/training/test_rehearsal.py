@@ -8,7 +8,7 @@ from tests.tasks.conftest import company, variations
 from torch import Tensor
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.decoding.beam import BeamSearch, Hypothesis
 from etude.errors import UserError
 from etude.model.attention import MultiHeadAttention

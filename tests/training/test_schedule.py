@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.paths import shipped
 from etude.training.module import TrainingModule

@@ -10,23 +10,12 @@ from omegaconf import DictConfig, OmegaConf
 
 from etude.config.compose_cache import Compose, ConfigCache, naming
 from etude.config.parts import make
-from etude.config.resolve import as_written, resolve, resolve_valid, typed_overrides
+from etude.config.resolve import resolve_valid, typed_overrides
 from etude.files import write_text
 from etude.runs.lock import hold_lock
 from etude.runs.material import identify, identify_training
 from etude.runs.run_dir import RunDir
 from etude.runs.stale import put_aside
-
-__all__ = [
-    "as_written",
-    "fingerprint",
-    "freeze",
-    "freeze_all",
-    "resolve",
-    "resolve_valid",
-    "run_dir",
-    "training_fingerprint",
-]
 
 
 def freeze(config: DictConfig) -> RunDir:

@@ -6,7 +6,7 @@ import pytest
 from hydra.utils import instantiate
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.data.corpus import SPLITS, digest
 from etude.data.grammar import GrammarCorpus
 from etude.data.grammar.agreement import Agreement, AgreementCorpus, Questions

@@ -8,7 +8,7 @@ import pytest
 from hydra.utils import instantiate
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.data.corpus import SPLITS
 from etude.data.grammar import GrammarCorpus, treebank
 from etude.data.grammar.treebank import Treebank, linear

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.inspect.analyze.subject import Pair, Subject, Text
 from etude.runs.run_dir import RunDir

@@ -3,7 +3,7 @@
 import pytest
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.inspect.plan.budgets import find_gaps
 from etude.inspect.plan.device import Device
 from etude.inspect.plan.runs import RunPlan, plan_runs

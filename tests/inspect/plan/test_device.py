@@ -5,7 +5,7 @@ import math
 import pytest
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.inspect.plan import device as module
 from etude.inspect.plan.device import load_device, measure_device

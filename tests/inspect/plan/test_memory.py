@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from etude.config.compose import compose
-from etude.config.identity import resolve
+from etude.config.resolve import resolve
 from etude.inspect.plan import memory
 from etude.inspect.plan.memory import estimate_peak_memory
 from etude.model.chunks import sentences_per_chunk

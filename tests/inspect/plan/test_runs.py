@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from etude.config.compose import compose
-from etude.config.identity import fingerprint, resolve, run_dir, training_fingerprint
+from etude.config.identity import fingerprint, run_dir, training_fingerprint
+from etude.config.resolve import resolve
 from etude.files import write_json
 from etude.inspect.plan.device import Device
 from etude.inspect.plan.runs import PROPORTIONS, Proportions, RunPlan, compute_proportions, plan_runs
