@@ -9,16 +9,3 @@ source and target share no axis: what is added to the embeddings reaches it, wha
 from etude.model.position.absolute import Learned, Sinusoidal, SinusoidalT2T
 from etude.model.position.base import NO_POSITION, NoPosition, Position
 from etude.model.position.relative import T5, Alibi, Rotary, Shaw
-
-__all__ = [
-    "NO_POSITION",
-    "T5",
-    "Alibi",
-    "Learned",
-    "NoPosition",
-    "Position",
-    "Rotary",
-    "Shaw",
-    "Sinusoidal",
-    "SinusoidalT2T",
-]
