@@ -12,17 +12,7 @@ from typing import Any
 from etude import __version__
 from etude.runs.code import code_fingerprint
 
-_LIBRARIES = (
-    "torch",
-    "lightning",
-    "hydra-core",
-    "omegaconf",
-    "sentencepiece",
-    "sacrebleu",
-    "sacremoses",
-    "numpy",
-    "wandb",
-)
+_LIBRARIES = "torch lightning hydra-core omegaconf sentencepiece sacrebleu sacremoses numpy wandb"
 _DECISIVE = ("torch", "matmul", "lightning", "sentencepiece", "sacrebleu")
 
 
@@ -36,7 +26,7 @@ def environment(config: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "code": code_fingerprint(config),
         "python": sys.version.split()[0],
-        "packages": {"etude": __version__} | {name: installed_version(name) for name in _LIBRARIES},
+        "packages": {"etude": __version__} | {name: installed_version(name) for name in _LIBRARIES.split()},
         "git": _git(),
         "platform": platform.platform(),
         "cpu": _cpu(),

@@ -24,21 +24,7 @@ from etude.report.render.html.data import data
 from etude.report.render.html.table import notes, setting, table
 from etude.report.render.rows import make_rows
 
-_SCRIPTS = (
-    "dom",
-    "looks",
-    "table",
-    "figures",
-    "curves",
-    "forest",
-    "cost",
-    "paper",
-    "samples",
-    "card",
-    "maps",
-    "heads",
-    "page",
-)
+_SCRIPTS = "dom looks table figures curves forest cost paper samples card maps heads page"
 
 
 def write_page(compared: Compared, file: Path, refresh: float = 0) -> None:
@@ -56,7 +42,7 @@ def document(compared: Compared, refresh: float = 0, command: str = "") -> str:
     """
     name = compared.study.name
     rows = make_rows(compared)
-    script = "\n".join(_text(f"js/{name}.js") for name in _SCRIPTS)
+    script = "\n".join(_text(f"js/{name}.js") for name in _SCRIPTS.split())
     return Template(_text("page.html")).substitute(
         policy=_policy(get_plotlyjs(), script, asks=bool(refresh)),
         refresh=f"{refresh:g}",
