@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from etude.cli.arguments import parse
-from etude.config.difference import ABSENT, Difference, difference
+from etude.config.difference import Difference, difference
 from etude.errors import UserError
 from etude.inspect.show.find_config import NamedConfig, find_config
 from etude.paths import is_there
@@ -86,4 +86,4 @@ def _section(table: Table, title: str, pairs: dict[str, tuple[Any, Any]], style:
 
 
 def _format(value: Any) -> str:
-    return f"{len(value)} keys" if isinstance(value, dict) else "–" if value is ABSENT else format_value(value)
+    return f"{len(value)} keys" if isinstance(value, dict) else format_value(value)

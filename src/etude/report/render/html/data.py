@@ -7,7 +7,7 @@ The dataclasses of `comparison.py` and `statistics` become objects with the same
 from dataclasses import asdict
 from typing import Any
 
-from etude.config.difference import ABSENT, difference
+from etude.config.difference import difference
 from etude.report.comparison import ALPHA, BUDGET, TOLERANCE, ArmResult, Compared
 from etude.report.measure import translations
 from etude.report.render.html.run_files import analyses, curves
@@ -88,7 +88,7 @@ def _config(arm: ArmResult, base: ArmResult | None) -> dict[str, tuple[str, str]
         return {}
     found = difference(base.runs[0].config, arm.runs[0].config)
     return {
-        key: (_format_config_value(one), _format_config_value(other))
+        key: (format_value(one), format_value(other))
         for key, (one, other) in (found.choices | found.values).items()
         if _is_compared(*key.split(".")[:2])
     }
@@ -99,10 +99,6 @@ def _is_compared(section: str, key: str = "") -> bool:
     if section == "trainer":
         return bool(key) and f"trainer.{key}" not in IMMATERIAL
     return section not in _NOT_COMPARED
-
-
-def _format_config_value(value: Any) -> str:
-    return repr(value) if value is ABSENT else format_value(value)
 
 
 def _first_picked(compared: Compared) -> list[str]:
