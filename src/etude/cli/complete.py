@@ -56,12 +56,8 @@ def _sweep_names() -> list[str]:
     return sorted({file.stem for folder in folders_of("sweeps") for file in folder.glob("*.yaml")} | {*study_names()})
 
 
-def _sorted_arms() -> list[str]:
-    return sorted(arm_names())
-
-
 _NAMES: dict[str, Callable[[], list[str]]] = {
     **dict.fromkeys(("status", "report", "results", "clean"), study_names),
     **dict.fromkeys(("sweep", "plan"), _sweep_names),
-    **dict.fromkeys(("show", "diff"), _sorted_arms),
+    **dict.fromkeys(("show", "diff"), lambda: sorted(arm_names())),
 }

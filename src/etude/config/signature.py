@@ -98,12 +98,7 @@ def _parse(module: str, file: Path) -> ModuleSource:
     try:
         return ModuleSource(module, file)
     except SyntaxError as error:
-        raise not_python(error) from error
-
-
-def not_python(error: SyntaxError) -> UserError:
-    """Make the error for a file that cannot be parsed as Python."""
-    return UserError(f"{error.filename}, line {error.lineno}: this is not Python: {error.msg}")
+        raise UserError(f"{error.filename}, line {error.lineno}: this is not Python: {error.msg}") from error
 
 
 def not_imported(target: str, error: BaseException) -> UserError:

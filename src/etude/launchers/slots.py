@@ -5,7 +5,6 @@ import shlex
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError
@@ -218,8 +217,10 @@ def conclude(jobs: Sequence[Job], *, stopped: bool) -> None:
         logger.warning(
             "%d of %d runs diverged, which no retry would change: %s", len(diverged), len(jobs), "; ".join(diverged)
         )
-    if kept := [job for job in jobs if is_kept_back(job.run_dir) and _logs_online(job)]:
-        folders = " ".join(f"{shlex.quote(str(study))}/*/*/wandb" for study in _studies(kept))
+    offline = [job for job in jobs if is_kept_back(job.run_dir)]
+    if kept := [job for job in offline if value_at(job.config, "logger.wandb.mode") == "online"]:
+        studies = dict.fromkeys(job.run_dir.path.parents[1] for job in kept)
+        folders = " ".join(f"{shlex.quote(str(study))}/*/*/wandb" for study in studies)
         logger.warning("W&B lacks %d of %d runs; this sends them: wandb sync %s", len(kept), len(jobs), folders)
     if stopped:
         done = sum(job.state in DONE for job in jobs)
@@ -232,12 +233,3 @@ def conclude(jobs: Sequence[Job], *, stopped: bool) -> None:
         if unfinished := sum(job.state not in (*DONE, State.FAILED) for job in jobs):  # after fail_fast
             others, again = f"{unfinished} were stopped or not begun", "the same command goes on with all of them"
         raise SweepFailed(f"{len(failed)} of {len(jobs)} runs failed:\n\n{failures}\n\n{others}; {again}")
-
-
-def _logs_online(job: Job) -> bool:
-    return value_at(job.config, "logger.wandb.mode") == "online"
-
-
-def _studies(jobs: Sequence[Job]) -> list[Path]:
-    """Return the folders of the jobs' studies, each once."""
-    return list(dict.fromkeys(job.run_dir.path.parents[1] for job in jobs))

@@ -74,7 +74,9 @@ class _Anatomist:
         parameters = own + sum(child.parameters * child.times for child in children)
         if isinstance(module, nn.ModuleList) and len(children) == 1:
             return replace(children[0], name=name)
-        return Node(name, kind, choice, weights, parameters, tuple(child for child in children if _is_shown(child)))
+        # Dropout, for one, has no content: no weights, and no override chose it.
+        shown = tuple(child for child in children if child.choice or child.weights or child.children)
+        return Node(name, kind, choice, weights, parameters, shown)
 
     def _weights(self, path: str, module: nn.Module) -> tuple[tuple[str, ...], int]:
         """Describe the module's own weights, and count their parameters."""
@@ -94,11 +96,6 @@ def _children(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """Yield the direct children with their names; a module with two names is yielded twice."""
     below = module.named_modules(remove_duplicate=False)
     return ((name, child) for name, child in below if name and "." not in name)
-
-
-def _is_shown(node: Node) -> bool:
-    """Tell whether a node has content; dropout, for one, has no weights, and no override chose it."""
-    return bool(node.choice or node.weights or node.children)
 
 
 def _fold(nodes: Sequence[Node]) -> list[Node]:

@@ -66,7 +66,8 @@ def moderate(arms: Collection[Scores]) -> Prior | None:
     beyond = float(level.var(ddof=1) - special.polygamma(1, freedom / 2).mean())
     if beyond <= 0:  # the variances differ no more than by chance
         return pooled
-    prior = 2 * _inverse_trigamma(beyond)
+    # Half of it is the x above 0 whose trigamma is `beyond`.
+    prior = 2 * float(optimize.brentq(lambda x: special.polygamma(1, x) - beyond, 1e-8, 1e8))
     typical = math.exp(float(level.mean()) + special.digamma(prior / 2) - math.log(prior / 2))
     return Prior(typical, min(prior, total), total)
 
@@ -110,8 +111,3 @@ def _error(arm: Scores, base: Scores, prior: Prior) -> tuple[float, float]:
     parts = [(variance / side.seeds, freedom) for side in (arm, base) for variance, freedom in (prior.of(side),)]
     variance, freedom = add_variances(parts)
     return variance, min(freedom, prior.total)
-
-
-def _inverse_trigamma(value: float) -> float:
-    """Find the x above 0 whose trigamma is `value`."""
-    return float(optimize.brentq(lambda x: special.polygamma(1, x) - value, 1e-8, 1e8))
