@@ -17,12 +17,13 @@ from etude.runs.run_dir import RunDir
 from etude.search.distributions import draw, share
 from etude.search.tuning import grid, trials, tuned_study
 from etude.studies.arm_names import is_arm
+from etude.studies.arms import override_key
 from etude.studies.study import load_study, study_names
 from etude.yaml_file import read_yaml
 
 logger = logging.getLogger(__name__)
 
-_KEY = re.compile(r"(?:\+\+?|~)?([\w@./-]+)")
+_KEY = re.compile(r"(\+\+?|~)?[\w@./-]+")
 _SWEEP_KEYS = ("run_cap", "search_seed", "tuned")  # options of the sweep, not overrides of its runs
 
 Parameters = dict[str, dict[str, Any]]
@@ -99,7 +100,7 @@ def drawn_keys(name: str, extra: Sequence[str] = ()) -> set[str]:
     options, overrides = _read_sweep(name, extra)
     if "file" not in options:
         return set()
-    return set(_random_parameters(Path(options["file"]), {_key(word) for word in overrides}))
+    return set(_random_parameters(Path(options["file"]), {override_key(word) for word in overrides}))
 
 
 def sweep_runs(
@@ -122,7 +123,7 @@ def sweep_runs(
     from etude.config.compose_cache import expand  # late, as it imports Hydra, which `etude status` does not need
 
     combinations = expand(overrides)
-    random = _random_parameters(Path(file), {_key(word) for word in overrides}) if file else {}
+    random = _random_parameters(Path(file), {override_key(word) for word in overrides}) if file else {}
     if not random:
         return combinations[:run_cap]
     _require_run_cap(file, run_cap)
@@ -139,8 +140,9 @@ def sweep_runs(
 def _read_sweep(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """Return the options of the sweep itself, from its file or typed, and the overrides of its runs."""
     file = find_file(name)
-    options = {key: _parse_option(key, word.partition("=")[2]) for word in extra if (key := _key(word)) in _SWEEP_KEYS}
-    typed = [word for word in extra if _key(word) not in _SWEEP_KEYS]
+    keyed = [(override_key(word), word) for word in extra]
+    options = {key: _parse_option(key, word.partition("=")[2]) for key, word in keyed if key in _SWEEP_KEYS}
+    typed = [word for key, word in keyed if key not in _SWEEP_KEYS]
     if file is None:
         written = [f"experiment={','.join(f'{name}/{arm}' for arm in load_study(name).arms)}"]
     else:
@@ -151,8 +153,8 @@ def _read_sweep(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[s
         if content["method"] == "random":
             options = {"file": str(file), **options}
             _require_run_cap(file, options.get("run_cap"))
-    keys = {_key(word) for word in typed}
-    return options, [override for override in written if _key(override) not in keys] + typed
+    keys = {override_key(word) for word in typed}
+    return options, [override for override in written if override_key(override) not in keys] + typed
 
 
 def _parse_option(key: str, text: str) -> Any:
@@ -241,8 +243,3 @@ def find_file(name: str) -> Path | None:
 def _override(key: str, parameter: dict[str, Any]) -> str:
     values = parameter["values"] if "values" in parameter else [parameter["value"]]
     return f"{key}={','.join(quote(value) for value in values)}"
-
-
-def _key(override: str) -> str:
-    match = _KEY.match(override)
-    return match[1] if match else override
