@@ -50,7 +50,7 @@ class RemoteRun:
     folder: Path = field(default_factory=Path.cwd)  # working directory of the sweep, with the user's modules and files
     config: str | None = None  # what `config.yaml` said when the resources were asked for; None: what it says now
     _job: Job | None = field(default=None, init=False, repr=False)
-    _to_stop: bool = field(default=False, init=False, repr=False)
+    stopping: bool = field(default=False, init=False, repr=False)  # whether it has been asked to stop
 
     def __call__(self) -> Outcome:
         """Train until the run has ended; if this is interrupted, stop the run first."""
@@ -59,7 +59,7 @@ class RemoteRun:
             pass  # an earlier attempt whose worker died may still be writing its checkpoint
         job = self._job = Job(self.run_dir, config=self.config)
         try:
-            if self._to_stop:
+            if self.stopping:
                 return Outcome(time.time(), time.time(), "it was asked to stop before it had started")
             if job.state is State.WAITING and job.claim():
                 job.start(self.command, self.threads, self.gpus, grace=self.grace)
@@ -71,14 +71,9 @@ class RemoteRun:
             self.stop()
         return Outcome(job.started, job.ended, job.reason, job.state is State.ELSEWHERE)
 
-    @property
-    def stopping(self) -> bool:
-        """Whether the run has been asked to stop."""
-        return self._to_stop
-
     def ask_to_stop(self) -> None:
         """Ask the run to write its checkpoint and end, or not to begin; later calls have no effect."""
-        self._to_stop = True
+        self.stopping = True
 
     def stop(self) -> None:
         """Ask the run to stop and wait until it has ended; it is killed after the grace period."""
@@ -92,7 +87,7 @@ class RemoteRun:
 
     def _pass_on(self) -> None:
         """Signal the process if it is to stop and does not know it yet: a signal may come while it is being started."""
-        if self._to_stop and self._job is not None and not self._job.stopping:
+        if self.stopping and self._job is not None and not self._job.stopping:
             self._job.signal(signal.SIGTERM)
 
 
