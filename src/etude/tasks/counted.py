@@ -113,23 +113,33 @@ def _inputs(model: nn.Module, source: int, target: int) -> tuple[Tensor, Tensor,
     return sources, torch.ones_like(sources, dtype=torch.bool), targets
 
 
+def count_saved_bytes(model: nn.Module, inputs: Sequence[Tensor], *excluded: Tensor) -> tuple[Tensor, int]:
+    """Call the model, and count the bytes that autograd saves for the backward pass; each storage counts once.
+
+    Returns:
+        The output; and the bytes, without those of parameters and of the `excluded` tensors.
+    """
+    saved: dict[int, Tensor] = {}  # which holds the tensors, so that no storage takes the place of another
+
+    def save(tensor: Tensor) -> Tensor:
+        saved[tensor.untyped_storage()._cdata] = tensor
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(save, lambda tensor: tensor):
+        output = model(*inputs)
+    for tensor in (*model.parameters(), *excluded):
+        saved.pop(tensor.untyped_storage()._cdata, None)
+    return output, sum(tensor.untyped_storage().nbytes() for tensor in saved.values())
+
+
 def _count_forward(model: nn.Module, source: int, target: int) -> tuple[int, int]:
     from torch.utils.flop_counter import FlopCounterMode  # late, as it imports the compiler, which is slow
 
-    kept: dict[int, int] = {}  # bytes of each storage that the graph keeps alive
-
-    def keep(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        kept[storage._cdata] = storage.nbytes()
-        return tensor
-
     with FlopCounterMode(display=False, custom_mapping=_CONVOLUTIONS) as counter:
-        with torch.autograd.graph.saved_tensors_hooks(keep, lambda one: one):
-            logits = model(*_inputs(model, source, target))
+        logits, kept = count_saved_bytes(model, _inputs(model, source, target))
         logits.sum().backward()
     model.zero_grad()
-    parameters = {weight.untyped_storage()._cdata for weight in model.parameters()}
-    return counter.get_total_flops(), sum(size for key, size in kept.items() if key not in parameters)
+    return counter.get_total_flops(), kept
 
 
 @torch.no_grad()

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from etude.inspect.complexity.layers import Layer
+from etude.tasks.counted import count_saved_bytes
 
 
 def count_flops(layer: nn.Module, length: int, width: int) -> int:
@@ -19,19 +20,6 @@ def count_flops(layer: nn.Module, length: int, width: int) -> int:
         layer(torch.empty(1, length, width), torch.ones(1, length, dtype=torch.bool))
     flops: int = counter.get_total_flops()
     return flops
-
-
-def count_saved_bytes(layer: nn.Module, x: Tensor, mask: Tensor) -> int:
-    """Count the bytes that autograd saves in a forward pass, without parameters and input; each storage counts once."""
-    saved: dict[int, Tensor] = {}
-
-    def save(tensor: Tensor) -> Tensor:
-        return saved.setdefault(tensor.untyped_storage()._cdata, tensor)
-
-    with torch.autograd.graph.saved_tensors_hooks(save, lambda tensor: tensor):
-        layer(x, mask)
-    excluded = {tensor.untyped_storage()._cdata for tensor in (*layer.parameters(), x)}
-    return sum(tensor.untyped_storage().nbytes() for key, tensor in saved.items() if key not in excluded)
 
 
 def measure_costs(layer: Layer, cells: Sequence[Mapping[str, int]], repeats: int) -> list[dict[str, Any]]:
@@ -59,7 +47,8 @@ def measure_costs(layer: Layer, cells: Sequence[Mapping[str, int]], repeats: int
         n, d = sizes["n"], sizes["d"]
         forward, backward = (statistics.median(times) for times in zip(*seconds, strict=True))
         flops = count_flops(layer.build(sizes, "meta"), n, d)
-        kept = count_saved_bytes(one, *_sentence(n, d))
+        x, mask = _sentence(n, d)
+        _, kept = count_saved_bytes(one, (x, mask), x)
         found.append({**sizes, "flops": flops, "forward": forward, "backward": backward, "bytes": kept})
     return found
 
