@@ -131,7 +131,7 @@ def test_a_page_says_what_was_typed_to_make_it(make_run: Make, tmp_path: Path) -
     make_run("base", ppl=2.0)
     make_run("A1", ppl=3.0)
     report(["heads", "scale=pocket", "--baseline", "A1", "--html", str(tmp_path / "page.html")])
-    typed = f"etude report heads scale=pocket --baseline A1 --html {tmp_path / 'page.html'}"
+    typed = "etude report heads scale=pocket --baseline A1 --html page.html"  # whoever gets it has other folders
     assert f"Made by <code>{typed}</code>" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 

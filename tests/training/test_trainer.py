@@ -12,6 +12,7 @@ import pytest
 import torch
 from filelock import FileLock
 
+import etude.training.run
 from etude.config.compose import compose
 from etude.config.identity import freeze
 from etude.errors import UserError
@@ -138,10 +139,15 @@ def test_a_precision_that_is_for_gpus_is_not_replaced_by_another(runs: Freeze) -
         ("precision=16-mixed", "precision=16-mixed needs a GPU"),
     ],
 )
-def test_what_this_machine_cannot_train_prepares_no_text(typed: str, told: str, runs: Freeze, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=told):
-        train(runs("no_gpu", typed, f"cache_dir={tmp_path / 'nothing'}"))
-    assert not (tmp_path / "nothing").exists()
+def test_what_this_machine_cannot_train_is_refused_before_a_text_is_prepared(
+    typed: str, told: str, runs: Freeze, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = runs("no_gpu", typed)
+    monkeypatch.setattr(sys, "argv", ["run", str(run.path)])
+    monkeypatch.setattr(etude.training.run, "train", lambda *_: pytest.fail("it went on"))
+    with pytest.raises(SystemExit) as stop:
+        etude.training.run.main()
+    assert (stop.value.code, told in capsys.readouterr().err) == (2, True)
 
 
 def test_a_fast_dev_run_goes_through_everything_once_and_again_and_is_no_result_of_its_study(runs: Freeze) -> None:

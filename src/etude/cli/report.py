@@ -84,7 +84,8 @@ def main(words: Sequence[str]) -> None:
     if page:
         from etude.report.render.html.document import document
 
-        write_or_print(page, document(made.compared, command=shlex.join(["etude", "report", *words])))
+        typed = shlex.join([word.replace(page, Path(page).name) for word in ("etude", "report", *words)])
+        write_or_print(page, document(made.compared, command=typed))
         if page != "-":
             sys.stdout.write(f"{Path(page).resolve().as_uri()}  open it in a browser\n")
     if project:

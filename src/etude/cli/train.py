@@ -126,12 +126,14 @@ def _train(run: "RunDir", config: "DictConfig") -> dict[str, Any]:
         logging_to(None)
         return train_on_several(run, OmegaConf.to_container(config.hydra.launcher))  # type: ignore[arg-type]
     from etude.config.explain import explain
+    from etude.training.rehearsal import check_device
     from etude.training.run import train
     from etude.training.stopping import end_on_sigterm
 
     end_on_sigterm()
     logging_to(run.log_file)
     try:
+        check_device(run.config())
         return train(run)
     except Exception as error:  # written to the log, where `etude status` reads it
         message = f"etude: {mistake}\n" if (mistake := explain(error)) else traceback.format_exc()

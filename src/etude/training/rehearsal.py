@@ -27,6 +27,21 @@ _TOLERANCE = 1e-3  # in single precision; a share of the largest logit, or nats 
 _WAY_OUT = "trainer.check_parts=false trains it all the same"
 
 
+def check_device(config: dict[str, Any]) -> None:
+    """Check that this machine can train a run, before its text is downloaded and prepared.
+
+    Raises:
+        UserError: the run needs a GPU, and PyTorch finds none.
+    """
+    accelerator, precision = config["trainer"]["accelerator"], config["precision"]
+    if torch.cuda.is_available() or torch.backends.mps.is_available():
+        return
+    if accelerator in ("gpu", "cuda"):
+        raise UserError(f"trainer.accelerator={accelerator}: PyTorch finds no GPU here; trainer=cpu needs none")
+    if precision == "16-mixed":
+        raise UserError("precision=16-mixed needs a GPU: here, say precision=bf16-mixed")
+
+
 def rehearse(config: Config, vocab_size: int) -> None:
     """Try the user's own parts of the model, the search and the loss, if there are any.
 

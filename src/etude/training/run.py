@@ -46,12 +46,12 @@ from etude.training.loggers import finish, record
 from etude.training.metrics_writers import ProgressFile
 from etude.training.module import TrainingModule
 from etude.training.optimizer import make_optimizer
-from etude.training.rehearsal import rehearse
+from etude.training.rehearsal import check_device, rehearse
 from etude.training.schedule import check_schedule
 from etude.training.score import evaluate
 from etude.training.shared import make_loggers, record_shared, take_over_training
 from etude.training.stopping import Stopped, end_on_sigterm
-from etude.training.trainer import check_device, fit, rank
+from etude.training.trainer import fit, rank
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +94,6 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     keep_large_blocks()
     config = _shorten(run.config())
     averaged = averaged_checkpoints(run, config)
-    check_device(config)
     # Let parts refuse their values before anything is downloaded or counted.
     shapes = build.shapes(config)
     make_optimizer(config["optimizer"], shapes.named_parameters())
@@ -222,8 +221,11 @@ def main() -> None:
     import_from_here()
     end_on_sigterm()
     logging_to(None)
+    run = RunDir(Path(sys.argv[1]))
     try:
-        result = train(RunDir(Path(sys.argv[1])), _GRACE)
+        if not run.finished:
+            check_device(run.config())
+        result = train(run, _GRACE)
     except Exception as error:
         sentence = explain(error)
         if sentence is None:

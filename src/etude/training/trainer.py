@@ -159,21 +159,6 @@ def fit(
     return records.seconds, trainer.global_step, trainer.strategy.root_device
 
 
-def check_device(config: dict[str, Any]) -> None:
-    """Check that this machine can train a run, before its text is downloaded and prepared.
-
-    Raises:
-        UserError: the run needs a GPU, and PyTorch finds none.
-    """
-    accelerator, precision = config["trainer"]["accelerator"], config["precision"]
-    if torch.cuda.is_available() or torch.backends.mps.is_available():
-        return
-    if accelerator in ("gpu", "cuda"):
-        raise UserError(f"trainer.accelerator={accelerator}: PyTorch finds no GPU here; trainer=cpu needs none")
-    if precision == "16-mixed":
-        raise UserError("precision=16-mixed needs a GPU: here, say precision=bf16-mixed")
-
-
 def _gpus_answer(accelerator: str) -> None:
     """Check that a run to which a GPU was assigned does not silently train on the CPU.
 
