@@ -55,7 +55,7 @@ SMALL = ("budget=smoke", "logger=none", "data.train_pairs=400", "data.valid_pair
 
 @pytest.mark.slow
 def test_the_new_variation_is_listed(project):
-    listed = re.search(r"^model/scale: (.*)$", run(project, "etude", "train", "--help"), flags=re.MULTILINE)
+    listed = re.search(r"^  model/scale +(.*)$", run(project, "etude", "train", "--help"), flags=re.MULTILINE)
     assert listed
     assert "constant" in listed[1].split(", ")
 

@@ -162,7 +162,7 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
         baseline=baseline,
         arms=arms,
         columns=columns,
-        paper=_paper(folder / "paper.yaml", arms, {*metrics, "params_M"}),
+        paper=_paper(folder / "paper.yaml", arms, {*metrics, *default_metrics(None), "params_M"}),
         against=against | read_against(file, content.get("against"), arms, baseline),
         seeds=read_seeds(file, content.get("seeds")),
         criteria=read_criteria(file, content.get("agreement")),
