@@ -90,7 +90,8 @@ def main(words: Sequence[str]) -> None:
     table, left_out = fit_table(out, partial(render_plan, ours, differs, paper, where), [*OMISSIBLE])
     out.width = max(out.width, needed_width(out, table))  # a line that is wrapped can be read, a number cut off cannot
     out.print(table)
-    shown = [plans[base] for base in arms_of] if len(runs) > 1 else ours
+    several = [plans[base] for base in arms_of] if len(runs) > 1 else ours
+    shown = [*{(one.name, *one.proportions.values()): one for one in several}.values()]  # seeds have the same
     printed = {key: value for one in shown for key, value in _paper_of(one.config["study"]).proportions.items()}
     out.print(render_proportions([(one.name, one.proportions) for one in shown], printed))
     lines = plan_notes(ours, unequal, unchanged, tolerance, where)
