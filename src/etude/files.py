@@ -97,6 +97,12 @@ def checksum(path: Path, algorithm: str = "sha256") -> str:
         return hashlib.file_digest(file, algorithm).hexdigest()
 
 
+def look_again(folder: Path) -> None:
+    """Have a network file system ask its server what is in a folder, of which it may remember an earlier state."""
+    with suppress(OSError):
+        folder.chmod(folder.stat().st_mode)
+
+
 def link_or_copy(file: Path, to: Path) -> None:
     """Make a hard link to a file, or if that is not possible, a copy.
 

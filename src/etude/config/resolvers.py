@@ -84,8 +84,9 @@ def _head_size(size: Any, name: str, *, _root_: DictConfig) -> Any:
             f"model.{name} is left open, and model.d_model={d_model} / model.heads={heads} does not give it"
         )
     if d_model % heads:
+        fits = max(1, d_model // heads)
         raise UserError(
             f"model.heads={heads} does not divide model.d_model={d_model}, and model.{name} is left open: choose "
-            f"another number of heads, or say model.d_k={max(1, d_model // heads)} model.d_v={max(1, d_model // heads)}"
+            f"another number of heads, or say model.d_k={fits} model.d_v={fits}"
         )
     return d_model // heads

@@ -22,7 +22,6 @@ _NOT_LOADED = re.compile(r"Could not load '([^']+)/([^/']+)'")
 _HYDRAS_OWN = re.compile(r"hydra\.(?!launcher\.|sweeper\.)")
 _TWICE = re.compile(r"Multiple values for ([\w/]+)\.")
 
-
 _RATE = "budget.lr_factor, by which the schedule's rate is multiplied"
 _TOKENS = "budget.source_tokens and budget.target_tokens"
 _ELSEWHERE = {

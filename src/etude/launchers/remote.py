@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from etude.files import look_again
 from etude.launchers.dashboard import Dashboard
 from etude.launchers.job import GRACE, Job
 from etude.launchers.process import Command, train_command
@@ -100,8 +101,7 @@ def _appears(run: RunDir) -> bool:
     """Return whether the result of a finished run can be seen here; a network file system may take a while."""
     deadline = time.monotonic() + _NFS_CACHE
     while not run.finished and time.monotonic() < deadline:
-        with suppress(OSError):
-            run.path.chmod(run.path.stat().st_mode)  # which NFS does not answer from its memory
+        look_again(run.path)
         time.sleep(_PAUSE)
     return run.finished
 

@@ -16,7 +16,7 @@ from submitit.core.utils import UncompletedJobError
 from submitit.helpers import DelayedSubmission
 
 from etude.errors import UserError
-from etude.files import write_json
+from etude.files import look_again, write_json
 from etude.launchers.job import Job
 from etude.launchers.process import Command, train_command
 from etude.launchers.remote import Outcome, Outcomes, RemoteRun, follow, remote_jobs
@@ -207,8 +207,7 @@ def outcomes(submitted: Submitted) -> Outcomes:
 
 
 def _has_result(task: "submitit.Job[Outcome]") -> bool:
-    with suppress(OSError):  # NFS answers this by asking the server
-        task.paths.folder.chmod(task.paths.folder.stat().st_mode)
+    look_again(task.paths.folder)
     return task.paths.result_pickle.exists()
 
 
@@ -235,7 +234,7 @@ def _outside_of_jobs() -> Iterator[None]:
 
 
 def _cancel(submitted: Submitted, found: Collection["submitit.Job[Outcome]"] = ()) -> str:
-    """Return the command that cancels the jobs; an array is one argument if it was submitted here, and so is ours."""
+    """Return the command that cancels the jobs: an array as a whole, but of the `found` ones only our own tasks."""
     program = "kill" if any(isinstance(task, submitit.LocalJob) for task in submitted) else "scancel"
     ids = (task.job_id if task in found else task.job_id.partition("_")[0] for task in submitted)
     return " ".join([program, *dict.fromkeys(ids)])
