@@ -219,6 +219,14 @@ def test_another_text_than_the_baselines_is_footnoted(runs_dir: Path, make_run: 
     assert "store new (baseline: old)" in notes(runs_dir)
 
 
+def test_a_column_that_no_run_has_a_value_for_is_named(runs_dir: Path, make_run: Make) -> None:
+    make_run("base")
+    assert "No run has a value" not in notes(runs_dir)
+    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
+    file.write_text(file.read_text().replace("h: model.heads", "h: model.headz"))
+    assert "No run has a value for the columns h (model.headz)." in notes(runs_dir)
+
+
 def test_the_conditions_of_the_numbers_stand_below_the_table(runs_dir: Path, make_run: Make) -> None:
     make_run("base", typed=("model.dropout=0.3",))
     told = notes(runs_dir)

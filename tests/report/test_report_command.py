@@ -103,7 +103,7 @@ def test_help_names_the_studies(runs_dir: Path, capsys: pytest.CaptureFixture[st
         (["heads", "pocket"], "'pocket' is not key=value"),
         (["heads", "--markdown"], "--markdown needs FILE: write the table"),
         (["heads", "--latex-notes"], "--latex-notes needs N: the notes below it: none, short .* or full, the default"),
-        (["heads", "--latex=t.tex", "--latex-notes=shrot"], "--latex-notes=shrot: did you mean short"),
+        (["heads", "--latex=t.tex", "--latex-notes=long"], "--latex-notes=long: choose one of full, short, none"),
         (["heads", "--latex=t.tex", "--latex-columns=3"], "--latex-columns=3: choose one of 1, 2"),
         (["heads", "--latex-columns=1"], "--latex-columns is for a table in LaTeX: say --latex FILE, too"),
     ],

@@ -11,7 +11,7 @@ from typing import cast, get_args
 
 from etude.cli import measured
 from etude.cli.arguments import Arguments, parse
-from etude.errors import UserError, did_you_mean
+from etude.errors import UserError
 from etude.files import write_or_print
 from etude.report import report as make_report
 from etude.report.render.latex import Notes, latex
@@ -127,7 +127,7 @@ def _drawings(options: Mapping[str, str]) -> dict[str, Callable[[Rows], str]]:
     """
     for option in _LATEX.keys() & options.keys():
         if options[option] not in _LATEX[option]:
-            raise UserError(f"{option}={options[option]}: {did_you_mean(options[option], _LATEX[option])}")
+            raise UserError(f"{option}={options[option]}: choose one of {', '.join(_LATEX[option])}")
         if "--latex" not in options:
             raise UserError(f"{option} is for a table in LaTeX: say --latex FILE, too")
     notes, columns = cast(Notes, options.get("--latex-notes", "full")), int(options.get("--latex-columns", "2"))

@@ -47,7 +47,7 @@ def notes(compared: Compared) -> list[str]:
     sentences += [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(_numbered(compared), start=1)]
     sentences += _budgets(compared.arms) + _on_unchanged(compared)
     sentences += notes_on_code((run.code, run.config) for run in runs) + notes_on_libraries(run.result for run in runs)
-    sentences += _on_mixed_code(compared.arms) + compared.notes
+    sentences += _on_mixed_code(compared.arms) + _on_empty_columns(compared, runs) + compared.notes
     sentences += _on_seeds(compared)
     sentences += on_differences(compared)
     sentences += _on_conditions(compared, runs)
@@ -75,6 +75,16 @@ def _on_mixed_code(arms: Sequence[ArmResult]) -> list[str]:
             marked = [f"{run.seed}{mark}" for run in arm.runs if (mark := marks_on_code([run.code]))]
             mixed.append(f"{arm.arm} (seed {', '.join(marked)})")
     return [f"Averaged over seeds of different versions of the code: {'; '.join(mixed)}."] * bool(mixed)
+
+
+def _on_empty_columns(compared: Compared, runs: Sequence[Run]) -> list[str]:
+    """List the columns for which no run has a value, which a misspelt key makes, too."""
+    empty = [
+        f"{header} ({key})"
+        for header, key in compared.study.columns.items()
+        if runs and all(value_at(run.config, key) is None for run in runs)
+    ]
+    return [f"No run has a value for the columns {', '.join(empty)}."] * bool(empty)
 
 
 def _on_tuning(compared: Compared) -> list[str]:
