@@ -51,6 +51,7 @@ class SweepFileSweeper(Sweeper):
         runs = sweep_runs(arguments, file=self.file, run_cap=self.run_cap, search_seed=self.search_seed)
         if not self.tuned:
             return [self._launch(runs, 0)]
+        from etude.errors import UserError
         from etude.runs.run_dir import RunDir
         from etude.search.tuning import at_their_best, trials, tuned_study
 
@@ -61,8 +62,12 @@ class SweepFileSweeper(Sweeper):
         if not all(run.finished for run in found.values()):  # a launcher may only submit them and not wait
             logger.warning("the trials are not finished: typed again when they are, this runs each arm at its best")
             return [first, self._launch(runs, len(tried))]
-        second = [*runs, *at_their_best(study, runs, found)]
-        return [first, self._launch(second, len(tried))]
+        try:
+            best = at_their_best(study, runs, found)
+        except UserError:  # told after the runs that need no best value
+            self._launch(runs, len(tried))
+            raise
+        return [first, self._launch([*runs, *best], len(tried))]
 
     def _launch(self, runs: Sequence[Sequence[str]], first: int) -> Sequence[JobReturn]:
         """Launch some runs, numbered from `first`, and raise the error of the first that failed."""

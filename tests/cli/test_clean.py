@@ -2,18 +2,19 @@
 
 import errno
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
 
+import etude.runs.cleaning
 from etude.cli.clean import main as clean
 from etude.errors import UserError
 from etude.runs.cleaning import find_removable, remove
-from etude.runs.lock import is_locked
+from etude.runs.lock import claim, is_locked
 from etude.runs.run_dir import RunDir
 from etude.trained.checkpoint import read_checkpoint
 from etude.trained.load import load_trained
@@ -133,16 +134,35 @@ def test_a_folder_is_removed_when_its_locks_are_closed(make_run: Make, monkeypat
     """NFS keeps an open file that is deleted in its folder, which then cannot be removed."""
     run = make_run("base", None, folder=".stale")
     [found] = find_removable(Path("runs/table3"))
-    rmtree = shutil.rmtree
+    rmdir = Path.rmdir
 
-    def rmtree_of_nfs(path: Path) -> None:
+    def rmdir_of_nfs(path: Path) -> None:
         if path == run.path and is_locked(run):
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), str(path))
-        rmtree(path)
+        rmdir(path)
 
-    monkeypatch.setattr(shutil, "rmtree", rmtree_of_nfs)
+    monkeypatch.setattr(Path, "rmdir", rmdir_of_nfs)
     assert remove(found) > 0
     assert not run.path.exists()
+
+
+def test_a_run_that_is_launched_again_while_its_folder_is_removed_keeps_its_config(
+    make_run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = failed(make_run("base", None))
+    [found] = find_removable(Path("runs/table3"))
+
+    def claim_and_launch_again(run: RunDir) -> Any:
+        lock = claim(run)
+        assert lock
+        close = lock.close
+        lock.close = lambda: [close(), run.config_file.write_text("seed: 1\n")]
+        return lock
+
+    monkeypatch.setattr(etude.runs.cleaning, "claim", claim_and_launch_again)
+    remove(found)
+    assert run.config_file.read_text() == "seed: 1\n"
+    assert run.claim_file.exists()
 
 
 def failed(run: RunDir) -> RunDir:

@@ -203,7 +203,10 @@ def test_an_arm_that_changes_nothing_is_named(tmp_path, printed, told):
     assert "the same run as the baseline" not in printed("experiment=own/c")
 
 
-def test_the_numbers_of_a_baseline_are_shown_once_whatever_the_seeds(capsys: pytest.CaptureFixture[str]) -> None:
-    plan(["table3", "seed=1,2,3"])
+@pytest.mark.parametrize("words", [["seed=1,2,3"], ["seed=1,2", "tuned=true"]])
+def test_the_numbers_of_a_baseline_are_shown_once_whatever_the_seeds_and_trials(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan(["table3", *words])
     head = capsys.readouterr().out.partition("Dimensionless numbers")[2].strip().splitlines()[0]
     assert head.split() == ["table3/base", "paper"]

@@ -71,6 +71,10 @@ MISTAKES = {
     ),
     "the end of a key of the logger, and of one of Hydra's": (["mode=x"], r"did you mean logger\.wandb\.mode\?"),
     "the end of a launcher's key": (["retries=2"], r"did you mean hydra\.launcher\.retries\?"),
+    "the name that others have for it, of a launcher": (
+        ["hydra/launcher=submitit_slurm", "hydra.launcher.gpus=2"],
+        r"hydra\.launcher\.gpus .*gpus_per_node",
+    ),
     "the name that others have for it": (["lr=0.1"], r"lr is not a key of the config; here it is budget.lr_factor, by"),
     "the same in a section": (["optimizer.lr=0.1"], r"optimizer.lr is not a key .*; here it is budget.lr_factor"),
     "a size that is two here": (["batch_size=64"], r"here it is budget.source_tokens and budget.target_tokens"),

@@ -201,6 +201,7 @@ def test_arms_and_seeds_share_what_is_alike(monkeypatch):
     [
         ("experiment=glob(tabel3/*)", r"experiment=glob\(tabel3/\*\) matches nothing; did you mean table3"),
         ("experiment=glob(multi30k/Q*)", r"matches nothing; there are multi30k/tiny"),
+        ("model/norm=glob([rms],exclude=[rms])", r"model/norm=glob\(rms\) excludes all that it matches"),
         ("model/norm=glob(batch*)", r"model/norm=glob\(batch\*\) matches nothing; "),
     ],
 )

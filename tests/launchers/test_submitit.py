@@ -373,6 +373,19 @@ def test_a_run_whose_job_is_in_the_queue_is_not_submitted_again(
     ]
 
 
+def test_runs_in_the_queue_that_share_a_training_are_not_left_out(
+    make_run: Make, where: Where, slurm: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    runs = [make_run("A1"), make_run("A2"), make_run("A3")]
+    for run in runs:
+        run.training_file.write_text("shared")
+    submit([Job(run) for run in runs[:2]], command=list, **where("slurm"))
+    run_as_jobs(runs[:2], wait_for_completion=False, **where("slurm"))
+    assert "left out" not in caplog.text
+    run_as_jobs(runs, wait_for_completion=False, **where("slurm"))
+    assert "left out: 1 runs that need what others train" in caplog.text
+
+
 def test_a_queue_that_cannot_be_asked_is_a_sentence(make_run: Make, where: Where, slurm: Path) -> None:
     run = make_run("A1")
     run_as_jobs([run], wait_for_completion=False, **where("slurm"))
@@ -436,11 +449,14 @@ def test_a_job_trains_what_it_was_submitted_for_whatever_is_frozen_later(
 def test_a_job_that_is_submitted_from_another_is_its_own(
     make_run: Make, where: Where, slurm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """sbatch takes options from SLURM_ variables, submitit the number of an array; SBATCH_ACCOUNT is the user's."""
-    for name in ("SLURM_MEM_PER_CPU", "SLURM_ARRAY_JOB_ID", "SBATCH_ACCOUNT"):
+    """sbatch takes options from SLURM_ variables, submitit the number of an array.
+
+    SLURM_CONF is the cluster's, SBATCH_ACCOUNT the user's.
+    """
+    for name in ("SLURM_MEM_PER_CPU", "SLURM_ARRAY_JOB_ID", "SLURM_CONF", "SBATCH_ACCOUNT"):
         monkeypatch.setenv(name, "7")
     submit([Job(make_run("A1"))], command=list, **where("slurm"))
-    assert (slurm / "environment").read_text().split() == ["SBATCH_ACCOUNT"]
+    assert (slurm / "environment").read_text().split() == ["SBATCH_ACCOUNT", "SLURM_CONF"]
     assert os.environ["SLURM_ARRAY_JOB_ID"] == "7"
 
 

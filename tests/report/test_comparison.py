@@ -235,7 +235,7 @@ def test_arms_tested_on_other_sentences_are_refused_by_name(runs_dir: Path, make
     assert found["A1"].against.differences == {}
     assert found["A2"].against is not None
     assert found["A2"].against.differences["bleu"].holm is not None
-    assert "Not compared: A1: its references are not the baseline's." in told(runs_dir)
+    assert "Not compared: A1: its references are not base's." in told(runs_dir)
 
 
 def test_arms_scored_otherwise_are_refused_by_name(runs_dir: Path, make_arm: MakeArm) -> None:
@@ -244,7 +244,7 @@ def test_arms_scored_otherwise_are_refused_by_name(runs_dir: Path, make_arm: Mak
     found = arms(runs_dir)["A1"]
     assert found.against is not None
     assert "bleu" not in found.against.differences
-    assert found.why_not == ["its sacreBLEU signature is nrefs:1|tok:char, the baseline's nrefs:1|tok:13a"]
+    assert found.why_not == ["its sacreBLEU signature is nrefs:1|tok:char, base's nrefs:1|tok:13a"]
     assert f"Not compared: A1: {found.why_not[0]}." in told(runs_dir)
 
 
@@ -253,7 +253,7 @@ def test_a_seed_that_was_scored_otherwise_than_the_others_is_named(runs_dir: Pat
     make_run("base", 2)
     make_run("base", 3, signature="nrefs:1|tok:char")
     assert "Not compared: base: its sacreBLEU signature is nrefs:1|tok:char" in told(runs_dir)
-    assert "the baseline's nrefs:1|tok:13a (seed 3)." in told(runs_dir)
+    assert "base's nrefs:1|tok:13a (seed 3)." in told(runs_dir)
 
 
 def test_other_word_pieces_of_the_same_sentences_part_perplexity_and_not_bleu(

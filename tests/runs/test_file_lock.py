@@ -46,6 +46,15 @@ def fails_with(number: int) -> Callable[..., None]:
     return flock
 
 
+@pytest.mark.parametrize("number", [errno.EAGAIN, errno.EACCES])
+def test_a_lock_is_held_whatever_the_file_system_says_then(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".lock").touch()
+    monkeypatch.setattr(fcntl, "flock", fails_with(number))
+    assert is_held(tmp_path / ".lock")
+
+
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
 def test_a_file_system_without_locks_is_named(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """filelock takes the existence of a file for a lock where there is no flock, which survives its process."""

@@ -94,6 +94,16 @@ def test_values_that_make_one_run_leave_nothing_to_choose(folder: Path) -> None:
         launched(["tuned=true", "seed=11", "schedule=wsd", "schedule.peak=0.003"], lambda run: 2.0)
 
 
+def test_runs_that_need_no_best_value_are_finished_though_one_arm_has_none(folder: Path) -> None:
+    words = sweep_overrides("mine", ["tuned=true", "seed=11", "schedule=wsd", "schedule.peak=0.003"])
+    sweeper = instantiate(compose([word for word in words if word.startswith("hydra")]).hydra.sweeper)
+    sweeper.launcher = Launcher(lambda run: 2.0)
+    with pytest.raises(UserError, match="make the same run"):
+        sweeper.sweep([word for word in words if not word.startswith("hydra")])
+    _, judged = sweeper.launcher.launched
+    assert [run[:2] for run in judged] == [["experiment=mine/base", "seed=11"], ["experiment=mine/one_head", "seed=11"]]
+
+
 def test_a_run_without_a_seed_has_that_of_the_config_which_may_be_a_pilot(folder: Path) -> None:
     (folder / "experiments" / "mine" / "study.yaml").write_text(yaml.safe_dump(STUDY | {"pilots": [1]}))
     with pytest.raises(UserError, match="seed=1 is a pilot seed of study mine: judge on other seeds"):

@@ -74,6 +74,12 @@ def test_each_value_of_an_axis_is_tried_on_the_baseline_whatever_that_changes(fo
     assert "norm-rms" not in arms
 
 
+def test_a_value_that_needs_another_part_replaces_the_baselines(folder: Path) -> None:
+    written = {"baseline": "mine", "arms": {"mine": ["model/decoder=convolution"]}, "each": ["model"]}
+    (folder / "study.yaml").write_text(yaml.safe_dump(written))
+    assert load_study("mine").arms["alignment-dot"] == ["model/decoder=recurrent", "model/decoder/alignment=dot"]
+
+
 def test_a_grid_may_stand_beside_written_arms_and_name_its_baseline(folder: Path) -> None:
     write(folder, baseline="base", arms={"base": []}, grid={"model.heads": [4, 2]})
     assert (load_study("mine").baseline, list(load_study("mine").arms)) == ("base", ["base", "heads4", "heads2"])

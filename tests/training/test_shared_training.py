@@ -10,6 +10,7 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
+import torch
 from filelock import FileLock
 from tests.training.conftest import Freeze, found, in_processes
 
@@ -23,6 +24,7 @@ from etude.runs.shared_training import take_over
 from etude.runs.siblings import studies_of
 from etude.trained.checkpoint import read_checkpoint
 from etude.training import run as training
+from etude.training.rehearsal import check_device
 from etude.training.run import train
 
 BEAM = ["decoding=beam", "decoding.beam=2"]
@@ -103,6 +105,16 @@ def test_a_run_of_another_study_is_taken_over_with_its_result(runs: Freeze, trai
     assert same(first, second)
     assert studies_of(second) == {"table3": "A1", "mine": "narrow"}
     assert trained == [first]
+
+
+@pytest.mark.skipif(torch.cuda.is_available() or torch.backends.mps.is_available(), reason="here is a GPU")
+def test_what_is_taken_over_needs_no_gpu(runs: Freeze) -> None:
+    first, second = runs("no_gpu", *A1), runs("no_gpu", "study=mine", "arm=narrow", "trainer=gpu", *A1[1:])
+    assert first.id == second.id
+    with pytest.raises(UserError, match="finds no GPU"):
+        check_device(second)
+    train(first)
+    check_device(second)
 
 
 def test_the_result_of_a_cleaned_run_is_taken_over_and_says_how_to_get_its_weights(runs: Freeze) -> None:

@@ -90,8 +90,8 @@ def main(words: Sequence[str]) -> None:
     table, left_out = fit_table(out, partial(render_plan, ours, differs, paper, where), [*OMISSIBLE])
     out.width = max(out.width, needed_width(out, table))  # a line that is wrapped can be read, a number cut off cannot
     out.print(table)
-    several = [plans[base] for base in arms_of] if len(runs) > 1 else ours
-    shown = [*{(one.name, *one.proportions.values()): one for one in several}.values()]  # seeds have the same
+    several = {_without_draws(base): plans[base] for base in reversed(arms_of)}  # once for all seeds and trials
+    shown = [*reversed(several.values())] if len(runs) > 1 else ours
     printed = {key: value for one in shown for key, value in _paper_of(one.config["study"]).proportions.items()}
     out.print(render_proportions([(one.name, one.proportions) for one in shown], printed))
     lines = plan_notes(ours, unequal, unchanged, tolerance, where)
@@ -153,6 +153,12 @@ def _tuned(run: Run, config: dict[str, Any]) -> dict[str, Any]:
     study, _ = _study_and_arm(run)
     keys = load_study(study).tune if study in study_names() else ()
     return {key: value_at(config, key) for key in keys if any(override_key(word) == key for word in run)}
+
+
+def _without_draws(run: Run) -> Run:
+    """Return the overrides of a run without its seed and the values that its study tries."""
+    keys = {"seed", *(load_study(study).tune if (study := _study_and_arm(run)[0]) in study_names() else ())}
+    return tuple(word for word in run if override_key(word) not in keys)
 
 
 def _study_and_arm(run: Run) -> tuple[str, str]:

@@ -97,10 +97,9 @@ def _list_groups() -> str:
 
 def _directories(run: "RunDir") -> str:
     """Name the directories that hold the result: the run's, and those of the same run in other studies."""
-    from etude.runs.siblings import siblings
+    from etude.runs.siblings import same_runs
 
-    others = [str(other.path) for other in siblings(run) if other.id == run.id and other.finished]
-    return " and ".join(["its directory", *others])
+    return " and ".join(["its directory", *(str(other.path) for other in same_runs(run))])
 
 
 def _notes_on_wandb(run: "RunDir", config: "DictConfig", *, changed: bool) -> list[str]:
@@ -133,7 +132,7 @@ def _train(run: "RunDir", config: "DictConfig") -> dict[str, Any]:
     end_on_sigterm()
     logging_to(run.log_file)
     try:
-        check_device(run.config())
+        check_device(run)
         return train(run)
     except Exception as error:  # written to the log, where `etude status` reads it
         message = f"etude: {mistake}\n" if (mistake := explain(error)) else traceback.format_exc()

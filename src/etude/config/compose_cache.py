@@ -4,6 +4,7 @@ Hydra takes a tenth of a second to compose a config. Most arms of a study choose
 set values, so they share its composition. The seeds of an arm share everything except the seed.
 """
 
+import fnmatch
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -181,10 +182,12 @@ def _alternatives(override: Override) -> list[str]:
 def _no_match(group: str, pattern: str) -> UserError:
     """Make the error for a glob that matches nothing."""
     first = pattern.partition("/")[0]
+    if fnmatch.filter(options(group), pattern):
+        return UserError(f"{group}=glob({pattern}) excludes all that it matches")
     known = {name.partition("/")[0] for name in options(group)}
     nearest = (
         f"there are {first}/{', '.join(n.partition('/')[2] for n in options(group) if n.startswith(f'{first}/'))}"
-        if first in known
+        if group == "experiment" and first in known
         else did_you_mean(first, known)
     )
     return UserError(f"{group}=glob({pattern}) matches nothing; {nearest}")

@@ -98,7 +98,7 @@ def unknown_key(error: OmegaConfBaseException) -> UserError:
         )
     if section and not known:  # the section is null
         return UserError(f"{error.full_key}: this config has no {section} in which it could be set: leave it out")
-    if key in _ELSEWHERE:
+    if key in _ELSEWHERE and not section.startswith("hydra"):
         return _called_otherwise(str(error.full_key))
     section = section or "the config"
     return no_such_key(str(error.full_key), section, [*known, *by_class])

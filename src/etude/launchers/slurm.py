@@ -36,6 +36,7 @@ _REQUEUE = 30.0  # seconds that requeueing a job may take
 _GRACE_TIME = 3600.0  # seconds; longer than the grace time that clusters give a preempted job
 _POLL_INTERVAL = 1.0  # seconds
 _NOTE = "job.json"  # in the directory of a run: its SLURM job
+_OF_THE_SITE = {"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_CLUSTERS"}  # which cluster, and who asks
 _ARRAY = 1000  # tasks of one array: SLURM takes 1,001 where nobody has set MaxArraySize
 
 
@@ -101,7 +102,7 @@ def run_as_jobs(
         alone = [job.name if is_trained(job.run_dir) else job.run_dir.training or job.name for job in left]
         first = dict(zip(reversed(alone), reversed(left), strict=True))
         launch([job for job in left if job in first.values()])
-        if shared := len(left) - len(first):
+        if shared := sum(job not in first.values() and job not in found.values() for job in left):
             logger.warning(
                 "left out: %d runs that need what others train; submit the same sweep again after those", shared
             )
@@ -226,7 +227,8 @@ def _without_result(task: "submitit.Job[Outcome]") -> str:
 @contextmanager
 def _outside_of_jobs() -> Iterator[None]:
     """Hide the variables of a job in which this process runs: sbatch and submitit would take them for the new one's."""
-    hidden = {name: os.environ.pop(name) for name in [*os.environ] if name.startswith("SLURM_")}
+    names = [name for name in os.environ if name.startswith("SLURM_") and name not in _OF_THE_SITE]
+    hidden = {name: os.environ.pop(name) for name in names}
     try:
         yield
     finally:

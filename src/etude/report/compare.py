@@ -126,7 +126,7 @@ def _pair(study: Study, selection: Selection, found: Mapping[str, ArmResult]) ->
         reference = found[study.reference(name)]
         if name == study.baseline or not (arm.runs and reference.runs):
             continue
-        if reference.why_not:
+        if reference.why_not and reference.arm != study.baseline:
             own = test_set(reference.runs[0], selection.runs)
             arm, reference = (_collect(study, each.arm, selection, own) for each in (arm, reference))
         pairs[name] = arm, reference

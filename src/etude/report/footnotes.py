@@ -51,8 +51,7 @@ def notes(compared: Compared) -> list[str]:
     sentences += _on_seeds(compared)
     sentences += on_differences(compared)
     sentences += _on_conditions(compared, runs)
-    sentences += _on_ranks(compared)
-    return sentences + _on_unfinished(compared.arms)
+    return sentences + _on_ranks(compared) + _on_unfinished(compared.arms)
 
 
 def _on_unfinished(arms: Sequence[ArmResult]) -> list[str]:
@@ -79,12 +78,9 @@ def _on_mixed_code(arms: Sequence[ArmResult]) -> list[str]:
 
 def _on_empty_columns(compared: Compared, runs: Sequence[Run]) -> list[str]:
     """List the columns for which no run has a value, which a misspelt key makes, too."""
-    empty = [
-        f"{header} ({key})"
-        for header, key in compared.study.columns.items()
-        if runs and all(value_at(run.config, key) is None for run in runs)
-    ]
-    return [f"No run has a value for the columns {', '.join(empty)}."] * bool(empty)
+    columns = compared.study.columns.items()
+    empty = [f"{header} ({key})" for header, key in columns if all(value_at(run.config, key) is None for run in runs)]
+    return [f"No run has a value for the columns {', '.join(empty)}."] * bool(runs and empty)
 
 
 def _on_tuning(compared: Compared) -> list[str]:

@@ -101,7 +101,7 @@ def _first_reason(by_seed: Mapping[int, str]) -> str:
 
 
 def _why_not(run: Run, base: TestSet, metric: Metric) -> str:
-    """Say why the score of a run is not comparable with the baseline's; an empty string if it is."""
+    """Say why the score of a run is not comparable with those on the test set `base`; an empty string if it is."""
     score = run.score(metric.key)
     if score is None:
         return f"{metric.label} was not measured"
@@ -112,21 +112,17 @@ def _why_not(run: Run, base: TestSet, metric: Metric) -> str:
         return "" if same_store else "its perplexity is over other text or other subwords"
     ours, theirs = (value_at(one.result, metric.signature) for one in (run, base.run))
     if ours != theirs:
-        return f"its {metric.scorer} signature is {ours}, the baseline's {theirs}"
+        return f"its {metric.scorer} signature is {ours}, {base.run.arm}'s {theirs}"
     sentences = value_at(run.result, "test.sentences")
     if sentences != base.sentences:
-        return f"it was tested on {sentences:,} sentences, the baseline on {base.sentences:,}"
+        return f"it was tested on {sentences:,} sentences, {base.run.arm} on {base.sentences:,}"
     try:
         own = _lines(run.run_dir.references_file("test"))
     except UserError as error:
         return str(error)
     if own and base.references:
-        return "" if own == base.references else "its references are not the baseline's"
-    return (
-        ""
-        if _store(run) == _store(base.run)
-        else "tested on another text than the baseline, and one kept no references"
-    )
+        return "" if own == base.references else f"its references are not {base.run.arm}'s"
+    return "" if same_store else f"tested on another text than {base.run.arm}, and one kept no references"
 
 
 def _counts(arm: str, runs: Sequence[Run], base: TestSet, metric: Metric) -> Counts:

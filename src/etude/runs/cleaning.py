@@ -5,6 +5,7 @@ The exceptions are unfinished runs that `stale=rerun` has put aside, and runs th
 
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -72,8 +73,11 @@ def remove(one: Removable) -> int:
             write_text(one.run.cleaned_file, "etude clean has deleted the checkpoints that lay here.\n")
     finally:
         lock.close()
-    if one.kind in _WHOLE:  # with the locks, which NFS keeps in the folder under another name while they are open
-        shutil.rmtree(one.run.path)
+    if one.kind in _WHOLE and locks.issuperset(one.run.path.iterdir()):  # else it was launched again meanwhile
+        for path in locks:
+            path.unlink(missing_ok=True)
+        with suppress(OSError):
+            one.run.path.rmdir()  # not before, because NFS keeps open locks in the folder under another name
     return one.size
 
 

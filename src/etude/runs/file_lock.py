@@ -44,12 +44,14 @@ def is_held(file: Path) -> bool:
         UserError: the file system has no locks.
     """
     try:
-        with _explained(file), file.open("rb") as opened:
-            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        opened = file.open("rb")
     except (FileNotFoundError, NotADirectoryError, PermissionError):  # nobody has ever locked it, or nobody here may
         return False
+    with opened, _explained(file):
+        try:
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):  # some file systems answer the one, some the other
+            return True
     return False
 
 

@@ -41,8 +41,12 @@ def hands_over(run: RunDir, *, result: bool = False) -> bool:
     return False
 
 
+def same_runs(run: RunDir) -> list[RunDir]:
+    """Return the directories of other studies in which the same run is finished."""
+    return [other for other in siblings(run) if other.id == run.id and other.finished]
+
+
 def studies_of(run: RunDir) -> dict[str, str]:
     """Return the studies that have the same finished run, as study -> arm: oldest result first, that of `run` last."""
-    same = [other for other in siblings(run) if other.id == run.id and other.finished]
-    same.sort(key=lambda other: other.result_file.stat().st_mtime)
+    same = sorted(same_runs(run), key=lambda other: other.result_file.stat().st_mtime)
     return {one.path.parts[-3]: one.path.parts[-2] for one in [*same, run]}

@@ -65,7 +65,8 @@ def one_for_each(file: Path, groups: Any, written: Arms, base: Sequence[str] = (
         for axis in under:
             name, brought = axis.group.rpartition("/")[2], [axis.needs] if axis.needs else []
             there = {override_key(override): override.partition("=")[2] for override in base}
-            kept = [override for override in base if override_key(override) != axis.group]
+            replaced = {axis.group, *map(override_key, brought)}
+            kept = [override for override in base if override_key(override) not in replaced]
             default = there.get(axis.group, axis.default)
             others = (value for value in axis.values if value != default and axis.group not in SAME_FUNCTION)
             arms |= {f"{name}-{value}": [*kept, *brought, f"{axis.group}={value}"] for value in others}

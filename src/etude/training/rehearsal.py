@@ -15,6 +15,8 @@ from etude.decoding.beam import Hypothesis
 from etude.errors import UserError
 from etude.model.block import DecoderLayer, EncoderLayer
 from etude.runs.code import blame, own_targets
+from etude.runs.run_dir import RunDir
+from etude.runs.siblings import hands_over, same_runs
 from etude.tasks import build
 from etude.tasks.claims import BrokenClaim, add_noise, check_left_to_right, is_deterministic, random_pairs
 
@@ -27,14 +29,17 @@ _TOLERANCE = 1e-3  # in single precision; a share of the largest logit, or nats 
 _WAY_OUT = "trainer.check_parts=false trains it all the same"
 
 
-def check_device(config: dict[str, Any]) -> None:
-    """Check that this machine can train a run, before its text is downloaded and prepared.
+def check_device(run: RunDir) -> None:
+    """Check that this machine can train a run, if there is no result yet, before its text is downloaded and prepared.
 
     Raises:
         UserError: the run needs a GPU, and PyTorch finds none.
     """
+    config = run.config()
     accelerator, precision = config["trainer"]["accelerator"], config["precision"]
     if torch.cuda.is_available() or torch.backends.mps.is_available():
+        return
+    if run.finished or any(hands_over(other, result=True) for other in same_runs(run)):
         return
     if accelerator in ("gpu", "cuda"):
         raise UserError(f"trainer.accelerator={accelerator}: PyTorch finds no GPU here; trainer=cpu needs none")

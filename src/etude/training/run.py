@@ -223,8 +223,7 @@ def main() -> None:
     logging_to(None)
     run = RunDir(Path(sys.argv[1]))
     try:
-        if not run.finished:
-            check_device(run.config())
+        check_device(run)
         result = train(run, _GRACE)
     except Exception as error:
         sentence = explain(error)
