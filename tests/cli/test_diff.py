@@ -6,6 +6,7 @@ import pytest
 
 from etude.cli.diff import main as diff
 from etude.config.compose import compose
+from etude.config.compose_cache import expand
 from etude.config.identity import freeze
 from etude.errors import UserError
 from etude.inspect.show.anatomy import count_parameters
@@ -110,6 +111,16 @@ def test_a_mistake_is_one_sentence(words, sentence):
     with pytest.raises(UserError, match=re.escape(sentence)) as caught:
         diff(words)
     assert "\n" not in str(caught.value)
+
+
+def test_an_arm_of_a_study_with_an_error_is_answered_with_the_error(tmp_path, monkeypatch):
+    (tmp_path / "experiments" / "mine").mkdir(parents=True)
+    (tmp_path / "experiments" / "mine" / "study.yaml").write_text("titel: x\nbaseline: a\narms: {a: [], b: []}\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"titel.*did you mean title"):
+        diff(["mine/a", "mine/b"])
+    with pytest.raises(UserError, match=r"titel.*did you mean title"):
+        expand(["experiment=glob(mine/*)"])
 
 
 def test_a_run_whose_class_is_gone_is_compared_all_the_same(told):

@@ -208,3 +208,13 @@ def test_arms_and_seeds_share_what_is_alike(monkeypatch):
 def test_a_glob_that_matches_nothing_is_a_mistake(typed: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
         expand(["seed=1,2", typed])
+
+
+def test_arms_may_be_named_as_numbers_are(tmp_path, monkeypatch):
+    (tmp_path / "experiments" / "mine").mkdir(parents=True)
+    (tmp_path / "experiments" / "mine" / "study.yaml").write_text(
+        'baseline: "4"\narms: {"4": [], "null": [model.heads=2]}\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    four, null = ConfigCache().resolve_all([["experiment=mine/4"], ["experiment=mine/null"]])
+    assert (four.config["arm"], null.config["arm"], null.config["model"]["heads"]) == ("4", "null", 2)

@@ -31,6 +31,10 @@ from etude.errors import UserError
             "callbacks.best_checkpoint.monitor: the run ends",
         ),
         (["~decoding"], "Translation is scored by what a search finds, and there is none: say decoding=greedy"),
+        (
+            ["+metrics.tokens._target_=sacrebleu.corpus_chrf"],
+            "metrics.tokens: a result has another number of this name",
+        ),
         (["model.n_layers=0"], "model.n_layers must be at least 1, not 0"),
         (["model.d_ff=-1"], "model.d_ff must be at least 1, not -1"),
         (["budget.max_steps=-1"], "budget.max_steps must be at least 1, not -1"),

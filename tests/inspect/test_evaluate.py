@@ -122,6 +122,16 @@ def test_a_run_that_diverged_before_its_first_checkpoint_is_said_to_have_no_weig
         load_trained(diverged)
 
 
+def test_weights_that_other_code_made_are_named(run: RunDir, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    load_trained(run)
+    assert not caplog.messages
+    other = RunDir(tmp_path / run.path.name)
+    shutil.copytree(run.path, other.path)
+    other.write_result(run.result() | {"code": "0123456789"})
+    load_trained(other)
+    assert f"{other.path}: †" in caplog.text
+
+
 def test_of_an_unfinished_run_it_says_so(run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
     kept = run.result_file.read_text()
     run.result_file.unlink()

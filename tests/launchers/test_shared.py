@@ -59,6 +59,20 @@ def test_two_pairs_of_arms_that_came_out_alike_are_two_choices(run_dirs: dict[st
     ]
 
 
+def test_of_many_arms_some_are_named(run_dirs: dict[str, RunDir], tmp_path: Path) -> None:
+    jobs, runs = [], []
+    for arm in "abc":
+        for number in range(2):
+            (run := RunDir(tmp_path / f"{arm}{number}")).path.mkdir()
+            run.training_file.write_text(arm)
+            jobs.append([f"experiment=mine/{arm}{number}"])
+            runs.append(run)
+    assert [*notes_on_shared(jobs, runs)] == [
+        "6 runs share 3 trainings, for the choice between mine/a0 and mine/a1, or between mine/b0 and mine/b1, and so "
+        "on changes no weight"
+    ]
+
+
 def test_nothing_is_said_of_runs_that_share_nothing(run_dirs: dict[str, RunDir]) -> None:
     assert not [*notes_on_shared([["seed=1"], ["seed=2"]], [run_dirs["one"], run_dirs["old"]])]
 

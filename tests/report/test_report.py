@@ -227,6 +227,15 @@ def test_a_column_that_no_run_has_a_value_for_is_named(runs_dir: Path, make_run:
     assert "No run has a value for the columns h (model.headz)." in notes(runs_dir)
 
 
+def test_without_scores_of_translations_nothing_is_said_of_how_many_were_scored(runs_dir: Path, make_run: Make) -> None:
+    run = make_run("base")
+    run.write_result(run.result() | {"test": run.result()["test"] | {"pairs": 2_000}})
+    assert "tested on 2,000 sentences, BLEU on the first 1,000 of them" in notes(runs_dir)
+    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
+    file.write_text(f"{file.read_text()}metrics: {{ppl: {{}}}}\n")
+    assert "tested on 2,000 sentences; PPL per subword" in notes(runs_dir)
+
+
 def test_the_conditions_of_the_numbers_stand_below_the_table(runs_dir: Path, make_run: Make) -> None:
     make_run("base", typed=("model.dropout=0.3",))
     told = notes(runs_dir)

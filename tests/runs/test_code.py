@@ -35,7 +35,10 @@ def copied(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "src" / "etude", tmp_path / "etude", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "__init__.py").touch()
-    (tmp_path / "mine" / "parts.py").write_text("from .sizes import SIZE\n\nclass Mine:\n    size = SIZE\n")
+    (tmp_path / "mine" / "parts.py").write_text(
+        "from helpers import act\nfrom .sizes import SIZE\n\nclass Mine:\n    act, size = act, SIZE\n"
+    )
+    (tmp_path / "helpers.py").write_text("def act(x):\n    return x\n")
     (tmp_path / "mine" / "sizes.py").write_text("SIZE = 1\nOTHER = 2\n")
     return tmp_path
 
@@ -118,6 +121,7 @@ CHANGES: dict[str, tuple[Callable[[Path], None], tuple[bool, bool, bool]]] = {
     ),
     "what a user's class uses": (lambda src: edited(src / "mine/sizes.py", "1", "3"), (False, False, True)),
     "what a user's class does not use": (lambda src: edited(src / "mine/sizes.py", "2", "3"), (False, False, False)),
+    "a module beside a user's package": (lambda src: edited(src / "helpers.py", "x$", "-x"), (False, False, True)),
     "the end of a user's class": (lambda src: (src / "mine/parts.py").unlink(), (False, False, True)),
 }
 

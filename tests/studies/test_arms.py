@@ -74,6 +74,22 @@ def test_each_value_of_an_axis_is_tried_on_the_baseline_whatever_that_changes(fo
     assert "norm-rms" not in arms
 
 
+def test_a_value_that_needs_another_part_is_held_against_that_part_alone(folder: Path) -> None:
+    written = {"baseline": "base", "arms": {"base": []}, "each": ["model"]}
+    (folder / "study.yaml").write_text(yaml.safe_dump(written))
+    study = load_study("mine")
+    assert (study.reference("alignment-dot"), study.reference("norm-rms")) == ("decoder-recurrent", "base")
+    (folder / "study.yaml").write_text(yaml.safe_dump(written | {"against": {"alignment-dot": "base"}}))
+    assert load_study("mine").reference("alignment-dot") == "base"
+
+
+def test_one_axis_may_be_named(folder: Path) -> None:
+    (folder / "study.yaml").write_text(
+        yaml.safe_dump({"baseline": "base", "arms": {"base": []}, "each": ["model/norm", "model/init"]})
+    )
+    assert {arm.partition("-")[0] for arm in load_study("mine").arms} == {"base", "norm", "init"}
+
+
 def test_a_value_that_needs_another_part_replaces_the_baselines(folder: Path) -> None:
     written = {"baseline": "mine", "arms": {"mine": ["model/decoder=convolution"]}, "each": ["model"]}
     (folder / "study.yaml").write_text(yaml.safe_dump(written))

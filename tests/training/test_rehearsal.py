@@ -55,6 +55,13 @@ class Narrow(ReluFeedForward):
         return super().forward(x).mean(-1, keepdim=True)
 
 
+class FromZero(ReluFeedForward):
+    """Means to begin at zero."""
+
+    def reset_parameters(self) -> None:
+        torch.nn.init.zeros_(self.outer.weight)
+
+
 class Mixed(SelfAttentionCache):
     """Keeps other rows than it is told to."""
 
@@ -181,6 +188,16 @@ def test_what_fails_is_told_with_class_and_line(overrides: str, told: str) -> No
 @pytest.mark.parametrize("overrides", [own("model.attention", Same), own("model.norm", Noisy), own("loss", BelowZero)])
 def test_what_keeps_the_claims_or_cannot_be_held_to_them_may_train(overrides: str) -> None:
     rehearsed(overrides)
+
+
+def test_a_part_that_sets_what_is_filled_after_it_is_refused() -> None:
+    with pytest.raises(UserError, match=r"FromZero.*reset_parameters of FromZero sets the linear layer outer, which"):
+        rehearsed(own("model.feedforward", FromZero))
+
+
+def test_what_cannot_be_held_to_the_claims_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    rehearsed(own("model.norm", Noisy))
+    assert "the model gives other numbers each time" in caplog.text
 
 
 @pytest.mark.parametrize("variation", variations())

@@ -42,7 +42,7 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
         try:
             return task(_with_hydra_node(config))
         except Exception as error:  # Hydra would print a message of its own before raising it again
-            failed.append(error)
+            failed.append(_explain_own_data(error, config))
 
     hydra.main(config_path=str(shipped("conf")), config_name=config_name, version_base="1.3")(job)()
     if failed:
@@ -76,6 +76,21 @@ def _help(verb: str) -> str:
     title, *lines = find_file("conf", f"{verb}.yaml").read_text(encoding="utf-8").splitlines()
     own = [line.removeprefix("  - ") for line in lines if not re.match(r"defaults|hydra|  - (_self_|override)", line)]
     return "\n".join([title.removeprefix("# "), "", *filter(None, own), ""])
+
+
+def _explain_own_data(error: Exception, config: "DictConfig") -> Exception:
+    """Return one sentence with class, file and line for an error in a dataset or task of the user's; else the error."""
+    from omegaconf import OmegaConf
+
+    from etude.config.explain import explain
+    from etude.errors import UserError
+    from etude.runs.code import blame
+
+    for section in {"data", "task"} & {*map(str, config)}:
+        node = OmegaConf.to_container(config[section])
+        if explain(error) is None and (where := blame(error, {section: node})).startswith(" in "):
+            return UserError(f"{section} fails{where}: {type(error).__name__}: {' '.join(str(error).split())}")
+    return error
 
 
 def _with_hydra_node(config: "DictConfig") -> "DictConfig":

@@ -28,8 +28,8 @@ usage: etude VERB [arguments]
 generate and prepare take Hydra overrides, and Hydra's flags: --cfg job, --info,
 -m for a multirun. Tab completion: eval "$(etude -sc install=bash)"; in zsh,
 first load bashcompinit; in fish, etude -sc install=fish | source.
-conf/, experiments/, sweeps/ and modules in the working directory come before
-those of étude, and a folder given with -cd before its conf/.
+conf/, experiments/ and sweeps/ in the working directory come before those of
+étude, and a folder given with -cd before its conf/.
 """
 
 VERBS = re.findall(r"^  (\w+)  ", HELP, flags=re.MULTILINE)

@@ -29,7 +29,7 @@ from etude.config.rules import check_rules
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of
 from etude.studies.arm_names import arm_names, is_arm
-from etude.studies.study import load_study
+from etude.studies.study import load_study, study_names
 
 Compose = Callable[[Sequence[str]], DictConfig]
 """Composes overrides to a config with Hydra's own node."""
@@ -182,6 +182,8 @@ def _alternatives(override: Override) -> list[str]:
 def _no_match(group: str, pattern: str) -> UserError:
     """Make the error for a glob that matches nothing."""
     first = pattern.partition("/")[0]
+    if group == "experiment" and first in study_names():
+        load_study(first)  # says what is wrong with it, if anything is
     if fnmatch.filter(options(group), pattern):
         return UserError(f"{group}=glob({pattern}) excludes all that it matches")
     known = {name.partition("/")[0] for name in options(group)}
@@ -227,7 +229,7 @@ def _spell_out(arm: str, typed: Sequence[Override]) -> list[Override]:
     if not is_arm(arm):
         return [*typed]
     study, _, name = arm.partition("/")
-    own = plain_overrides([f"study={study}", f"arm={name}", *load_study(study).arms[name]])
+    own = plain_overrides([f"study={study}", f"arm='{name}'", *load_study(study).arms[name]])
     return [*typed] if own is None else [*own, *(o for o in typed if o.key_or_group != "experiment")]
 
 

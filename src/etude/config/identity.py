@@ -11,6 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from etude.config.compose_cache import Compose, ConfigCache, naming
 from etude.config.parts import make
 from etude.config.resolve import resolve_valid, typed_overrides
+from etude.errors import UserError
 from etude.files import write_text
 from etude.runs.lock import hold_lock
 from etude.runs.material import identify, identify_training
@@ -95,7 +96,7 @@ def fingerprint(config: dict[str, Any]) -> str:
     Raises:
         UserError: the text is not available.
     """
-    text: str = make(config["data"]).fingerprint()
+    text: str = _corpus(config).fingerprint()
     return text
 
 
@@ -105,8 +106,15 @@ def training_fingerprint(config: dict[str, Any]) -> str:
     Raises:
         UserError: the text is not available.
     """
-    text: str = make(config["data"]).training_fingerprint()
+    text: str = _corpus(config).training_fingerprint()
     return text
+
+
+def _corpus(config: dict[str, Any]) -> Any:
+    made = make(config["data"])
+    if not all(callable(getattr(made, name, None)) for name in ("fingerprint", "training_fingerprint", "pairs")):
+        raise UserError(f"data: {config['data']['_target_']} is no dataset: derive it from etude.data.corpus.Corpus")
+    return made
 
 
 def _remove(directory: RunDir) -> None:

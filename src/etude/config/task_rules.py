@@ -14,6 +14,7 @@ from etude.studies.study import load_study
 _ENCODER_TASKS = {"MaskedLanguageModelling", "Classification"}
 _LANGUAGE_MODELS = {"LanguageModelling", "Agreement"}
 _DECODER_TASKS = {"Translation", *_LANGUAGE_MODELS}
+_OTHER_SCORES = {"perplexity", "tokens", "sentences", "pairs", "accuracy", "bits_per_byte", "signature"}  # of a result
 
 
 def check_task(config: Mapping[str, Any]) -> None:
@@ -32,6 +33,9 @@ def check_task(config: Mapping[str, Any]) -> None:
     for key, without in (("decoding", textless | _LANGUAGE_MODELS), ("metrics", textless)):
         if config[key] and task in without:
             raise UserError(f"{task} writes no text that could be searched for or compared: leave {key} out")
+    for name in config["metrics"] or ():
+        if name in _OTHER_SCORES or name.endswith("_signature"):
+            raise UserError(f"metrics.{name}: a result has another number of this name; choose another name")
     if task == "Translation" and not config["decoding"]:
         raise UserError("Translation is scored by what a search finds, and there is none: say decoding=greedy")
     if model == "EncoderDecoder" and task in _LANGUAGE_MODELS and encoder != "NoEncoder":

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from etude.runs.run_dir import RunDir
 from etude.studies.arms import override_key
 
-_MOST_ARMS = 4  # that are named
+_MOST_CHOICES = 2  # between arms, that are named
 Typed = Sequence[Sequence[str]]  # the overrides of some jobs
 
 
@@ -34,8 +34,10 @@ def _distinguishing_keys(jobs: Typed, owners: Sequence[str]) -> str:
     words = {override for group in apart for override in group}
     arms = [sorted(word.partition("=")[2] for word in group if override_key(word) == "experiment") for group in apart]
     choices = sorted({" and ".join(names) for names in arms if names})
-    few = sum(map(len, arms)) <= _MOST_ARMS
-    named = {"experiment": f"the choice between {', or between '.join(choices)}"} if choices and few else {}
+    more = "" if len(choices) <= _MOST_CHOICES else ", and so on"
+    named = (
+        {"experiment": f"the choice between {', or between '.join(choices[:_MOST_CHOICES])}{more}"} if choices else {}
+    )
     keys = sorted({override_key(word) for word in words})
     return ", ".join(named.get(key, key) for key in keys) or ("what was typed twice" if apart else "")
 

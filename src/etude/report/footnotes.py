@@ -194,10 +194,10 @@ def _on_conditions(compared: Compared, runs: Sequence[Run]) -> list[str]:
     if not runs:
         return []
     metrics, paper = compared.study.metrics.values(), compared.study.paper
-    scores = ", ".join(metric.label for metric in metrics if metric.over == "text")
+    scores = ", ".join(metric.label for metric in metrics if metric.over == "text" and metric.key.startswith("test."))
     translated = [value_at(run.result, "test.sentences") for run in runs]
     whole = [value_at(run.result, "test.pairs") or one for run, one in zip(runs, translated, strict=True)]
-    part = "" if whole == translated else f", {scores} on the first {format_range(translated)} of them"
+    part = "" if whole == translated or not scores else f", {scores} on the first {format_range(translated)} of them"
     conditions = (
         ", ".join(f"{key}={value}" for key, value in compared.setting.items()),
         f"{format_range(run.result['steps'] for run in runs)} steps",

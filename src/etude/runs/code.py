@@ -103,8 +103,10 @@ def fingerprint(targets: frozenset[str]) -> str:
 
 
 def _names_to_follow(where: str, needs: Iterable[str]) -> Iterator[str]:
-    """Yield the names in a definition that belong to étude or to the definition's own package."""
+    """Yield the names that belong to étude or to the definition's package; for a user's part, to the folder, too."""
     roots = {"etude", _root(where)}
+    if _root(where) != "etude":
+        roots |= {root for root in map(_root, needs) if root not in _LIBRARIES and Path.cwd() in _places(root)}
     return (name for name in needs if _root(name) in roots and not _WITHOUT_EFFECT.match(name))
 
 

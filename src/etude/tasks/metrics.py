@@ -93,7 +93,8 @@ def format_scores(split: str, scores: Mapping[str, Any], sentences: int = 0) -> 
         parts.append(
             f"{_LABELS.get(name, name)} {score:.{_DIGITS.get(name, 2)}f}" + (f"  ({', '.join(how)})" if how else "")
         )
-    first = "  ".join([f"{split} perplexity {scores['perplexity']:.2f}", *parts[:1]])
+    head = [f"perplexity {scores['perplexity']:.2f}"] if "perplexity" in scores else []  # a user's task may have none
+    first = f"{split} {'  '.join([*head, *parts[:1]])}"
     return "".join(f"{line}\n" for line in (first, *(f"{split} {one}" for one in parts[1:])))
 
 

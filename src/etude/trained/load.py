@@ -1,5 +1,6 @@
 """Load the model that a run trained, without importing Lightning, which takes seconds."""
 
+import logging
 from typing import Any
 
 from etude.data.tokenizer import Tokenizer
@@ -9,11 +10,14 @@ from etude.model.encoder_decoder import EncoderDecoder
 from etude.processor.allocator import keep_large_blocks
 from etude.processor.matmul import DEFAULT, choose_matmul
 from etude.runs.divergence import divergence
+from etude.runs.provenance import code_of, notes_on_code
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.trained.weights import final_weights, load_weights
 
 Config = dict[str, Any]
+
+log = logging.getLogger(__name__)
 
 
 def load_trained(run: RunDir) -> tuple[Config, EncoderDecoder, Tokenizer]:
@@ -29,6 +33,8 @@ def load_trained(run: RunDir) -> tuple[Config, EncoderDecoder, Tokenizer]:
     never_saved = not run.checkpoint.is_file() and not run.cleaned_file.is_file()
     if never_saved and run.finished and (how := divergence(run.result())):
         raise UserError(f"{run.path} diverged before its first checkpoint ({how}): there are no weights")
+    for note in notes_on_code([(code_of(run.result(), config), config)] if run.finished else []):
+        log.warning("%s: %s", run.path, note)  # its weights were made by other code than computes with them here
     weights = final_weights(run, config)
     tokenizer = Tokenizer(run.tokenizer_file)
     transformer = build.model(config, len(tokenizer))

@@ -1,5 +1,6 @@
 """Try parts of the user's own on a small random batch before training: what fails after hours then fails at once."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from math import isfinite
@@ -27,6 +28,8 @@ _NOISE = 0.05  # added to the weights
 _KEEP_SHAPE = ("attention", "cross_attention", "feedforward")  # parts of a layer
 _TOLERANCE = 1e-3  # in single precision; a share of the largest logit, or nats per token
 _WAY_OUT = "trainer.check_parts=false trains it all the same"
+
+log = logging.getLogger(__name__)
 
 
 def check_device(run: RunDir) -> None:
@@ -73,15 +76,42 @@ def rehearse(config: Config, vocab_size: int) -> None:
 
 def _check_model(config: Config, parts: Config, vocab_size: int) -> None:
     model = build.model(config, vocab_size).to(build.device_of_training(config)).eval()
+    with _explained("model", parts):
+        _check_initialisation(model)
     add_noise(model, _NOISE)
     length = min(_LENGTH, config["budget"]["max_tokens"])
     with _explained("model", parts), _checked_shapes(model):
-        if not is_deterministic(model, vocab_size, length):  # it cannot be held to a claim about numbers
+        if not is_deterministic(model, vocab_size, length):
+            log.warning(
+                "the model gives other numbers each time, so that nobody checks that it does not look at later tokens"
+            )
             return
         check_left_to_right(model, vocab_size, length=length, tolerance=_TOLERANCE)
     if config["decoding"]:
         with _explained("search", parts):
             _check_search(model, make(config["decoding"]), *random_pairs(model, vocab_size, length)[:2])
+
+
+@torch.no_grad()
+def _check_initialisation(model: nn.Module) -> None:
+    """Check that no part initialises linear layers within it, which `model/init` fills after it.
+
+    Raises:
+        BrokenClaim: one does, and would train from other weights than it says.
+    """
+    for module in model.modules():
+        reset = getattr(module, "reset_parameters", None)
+        linear = {name: part for name, part in module.named_modules() if isinstance(part, nn.Linear) and name}
+        if not linear or not callable(reset):
+            continue
+        before = {name: [p.clone() for p in part.parameters()] for name, part in linear.items()}
+        reset()
+        for name, part in linear.items():
+            if not all(map(torch.equal, before[name], part.parameters())):
+                raise BrokenClaim(
+                    f"reset_parameters of {type(module).__name__} sets the linear layer {name}, which model/init fills "
+                    "after it: make its matrix an nn.Parameter of the part"
+                )
 
 
 @torch.no_grad()

@@ -63,6 +63,8 @@ def _override(word: str) -> str:
         return word
     if word in study_names():
         raise UserError(f"{word} is a study: name one of its arms, such as {word}/{load_study(word).baseline}")
+    if (study := word.partition("/")[0]) in study_names():
+        load_study(study)  # says what is wrong with it, if anything is
     if is_there(Path(word)) or word.count("/") > 1:
         raise RunDir(Path(word)).not_a_run
     raise UserError(
