@@ -33,8 +33,6 @@ def load_trained(run: RunDir) -> tuple[Config, EncoderDecoder, Tokenizer]:
     never_saved = not run.checkpoint.is_file() and not run.cleaned_file.is_file()
     if never_saved and run.finished and (how := divergence(run.result())):
         raise UserError(f"{run.path} diverged before its first checkpoint ({how}): there are no weights")
-    for note in notes_on_code([(code_of(run.result(), config), config)] if run.finished else []):
-        log.warning("%s: %s", run.path, note)  # its weights were made by other code than computes with them here
     weights = final_weights(run, config)
     tokenizer = Tokenizer(run.tokenizer_file)
     transformer = build.model(config, len(tokenizer))
@@ -42,4 +40,6 @@ def load_trained(run: RunDir) -> tuple[Config, EncoderDecoder, Tokenizer]:
     choose_matmul(DEFAULT, transformer, trained_with, accelerator="auto")
     keep_large_blocks()
     load_weights(transformer, weights)
+    for note in notes_on_code([(code_of(run.result(), config), config)] if run.finished else []):
+        log.warning("%s: %s", run.path, note)  # its weights were made by other code than computes with them here
     return config, transformer.eval(), tokenizer
