@@ -1,5 +1,6 @@
 """`etude prepare`: what it makes, and whether it is still as it was made."""
 
+import re
 import tarfile
 from pathlib import Path
 
@@ -72,3 +73,42 @@ def test_every_tokenizer_learns_of_the_text_that_comes_along(
     with pytest.raises(SystemExit) as end:
         main(["prepare", f"tokenizer={tokenizer}", "budget=smoke", f"cache_dir={tmp_path / 'cache'}"])
     assert end.value.code == 0, capsys.readouterr().err
+
+
+RAISES = """
+from etude.data.corpus import Corpus
+
+class Raises(Corpus):
+    languages, vocab_size = ("en", "de"), 20
+
+    def fingerprint(self):
+        return "0123456789abcdef"
+
+    def pairs(self, split):
+        raise ValueError("row 20 is bad")
+
+class Plain:
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("dataset", "told"),
+    [
+        ("Raises", r"the data or the task fails in .*Raises \(.*texts\.py, line 11\): ValueError: row 20 is bad"),
+        ("Plain", r"texts_of_mine\.texts\.Plain is no dataset: derive it from etude\.data\.corpus\.Corpus"),
+    ],
+)
+def test_a_dataset_of_ones_own_that_fails_is_one_sentence(
+    dataset: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "texts_of_mine").mkdir()
+    (tmp_path / "texts_of_mine" / "texts.py").write_text(RAISES)
+    (tmp_path / "conf" / "data").mkdir(parents=True)
+    (tmp_path / "conf" / "data" / "own.yaml").write_text(f"_target_: texts_of_mine.texts.{dataset}\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(SystemExit) as end:
+        main(["train", "data=own", "tokenizer.vocab_size=20", "budget=smoke", "trainer=cpu"])
+    error = capsys.readouterr().err
+    assert (end.value.code, bool(re.search(told, error)), "Traceback" in error) == (2, True, False), error

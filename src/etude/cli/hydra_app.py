@@ -86,10 +86,11 @@ def _explain_own_data(error: Exception, config: "DictConfig") -> Exception:
     from etude.errors import UserError
     from etude.runs.code import blame
 
-    for section in {"data", "task"} & {*map(str, config)}:
-        node = OmegaConf.to_container(config[section])
-        if explain(error) is None and (where := blame(error, {section: node})).startswith(" in "):
-            return UserError(f"{section} fails{where}: {type(error).__name__}: {' '.join(str(error).split())}")
+    node = OmegaConf.to_container(config)
+    assert isinstance(node, dict)
+    where = blame(error, {section: node.get(section) for section in ("data", "task")})
+    if explain(error) is None and where.startswith(" in "):
+        return UserError(f"the data or the task fails{where}: {type(error).__name__}: {' '.join(str(error).split())}")
     return error
 
 
