@@ -62,7 +62,9 @@ def test_the_page_and_the_picture_are_written(here, capsys, tmp_path):
     assert capsys.readouterr().out == f"{(tmp_path / 't.html').as_uri()}  open it in a browser\n"
     lines = ElementTree.parse(tmp_path / "t.svg").getroot().findall(".//{*}polyline")
     assert len(lines) == 3 * (5 + 5 + 3) + 5 + 5 + 3
-    assert "Table 1, measured" in (tmp_path / "t.html").read_text(encoding="utf-8")
+    page = (tmp_path / "t.html").read_text(encoding="utf-8")
+    assert "Table 1, measured" in page
+    assert f"Made by <code>etude report table1 {' '.join(SMALL)} --html t.html</code>" in page
 
 
 def test_a_report_needs_no_torch(here):

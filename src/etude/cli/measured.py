@@ -63,13 +63,15 @@ def report(args: Arguments) -> None:
     from etude.report.layers.page import document
     from etude.report.layers.tables import make_tables, notes
 
-    draw = {"--html": document, "--svg": draw_layers}
-    files = {option: file for option, file in args.options.items() if option in draw}
-    for option, file in files.items():
-        write_or_print(file, draw[option](study, kept))
-        if option == "--html" and file != "-":
-            sys.stdout.write(f"{Path(file).resolve().as_uri()}  open it in a browser\n")
-    if files:
+    page, picture = args.options.get("--html"), args.options.get("--svg")
+    if page:
+        typed = shlex.join(["etude", "report", *args.words, "--html", Path(page).name])
+        write_or_print(page, document(study, kept, typed))
+        if page != "-":
+            sys.stdout.write(f"{Path(page).resolve().as_uri()}  open it in a browser\n")
+    if picture:
+        write_or_print(picture, draw_layers(study, kept))
+    if page or picture:
         return
     out = console()
     for table in make_tables(study, kept):
