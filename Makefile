@@ -47,16 +47,8 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
-$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	@touch $@ $(VENV)/.installed
-
-$(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[bench]'
-	@touch $@ $(VENV)/.installed
-
-$(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+$(VENV)/.installed-%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-all: pyproject.toml | $(BIN)/python

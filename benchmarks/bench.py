@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -31,20 +30,13 @@ LIBRARIES = ("torch", "lightning", "transformers", "ctranslate2", "sentencepiece
 
 def machine(threads: int) -> dict[str, Any]:
     """What it was measured on, and when."""
-    from etude.runs.environment import environment
+    from etude.runs.environment import environment, installed_version
 
     made = environment({})
-    versions = {name: _version(name) for name in LIBRARIES}
+    versions = {name: installed_version(name) for name in LIBRARIES}
     return {"date": f"{datetime.date.today()}", "threads": threads, "versions": versions} | {
         key: made[key] for key in ("cpu", "cpus", "python", "platform")
     }
-
-
-def _version(library: str) -> str | None:
-    try:
-        return version(library)
-    except PackageNotFoundError:
-        return None
 
 
 def ratios(row: Row, ours: Row) -> list[float]:

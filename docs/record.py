@@ -14,10 +14,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from io import StringIO
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
+
+from etude.cli.report import WEB_FONT
 
 PICTURES = Path(__file__).parent / "pictures"
 PAGE = Path(__file__).parent / "gallery" / "table3.html"
@@ -25,7 +28,6 @@ COLUMNS, LINES = 120, 50
 FRAMES, PACE, STILL = 12, 0.9, 5.0  # of a film: at most so many pictures, the seconds of each, and of the last
 WIPE = re.compile(r"\r?\x1b\[2K(?:\x1b\[1A\x1b\[2K)*")  # how rich takes a table away before it draws it anew
 HIDE_CURSOR, CURSOR = "\x1b[?25l", re.compile(r"\x1b\[\?25[hl]|\r")
-WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # a picture should not ask a server for its letters
 SHOTS = {"table": 962, "forest": 965, "analysis": 1475}  # sections of the page, in so many pixels
 THEMES = ["dark", "light"]  # as Chromium counts them
 
@@ -79,10 +81,9 @@ def screens(written: str) -> list[str]:
 
 def draw(command: str, screen: str, name: str) -> str:
     """A terminal in which a command was typed, as SVG."""
-    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-        console = Console(record=True, width=COLUMNS, file=nowhere, color_system="truecolor", force_terminal=True)
-        console.print(Text.assemble(("$ ", "dim"), command, "\n"))
-        console.print(Text.from_ansi(screen), end="\n\n")
+    console = Console(record=True, width=COLUMNS, file=StringIO(), color_system="truecolor", force_terminal=True)
+    console.print(Text.assemble(("$ ", "dim"), command, "\n"))
+    console.print(Text.from_ansi(screen), end="\n\n")
     return WEB_FONT.sub("", console.export_svg(title="étude", unique_id=name))
 
 

@@ -14,7 +14,12 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-DIRECT = [Requirement(text) for needed in (PROJECT["dependencies"], *EXTRAS.values()) for text in needed]
+DIRECT = [
+    Requirement(text)
+    for needed in (PROJECT["dependencies"], *EXTRAS.values())
+    for text in needed
+    if not text.startswith("etude[")  # other extras, whose requirements stand here too
+]
 LINES = [line for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines() if line[0] != "#"]
 LOCK = {canonicalize_name(name): pin for name, _, pin in (line.partition("==") for line in LINES)}
 

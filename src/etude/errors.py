@@ -13,16 +13,19 @@ class UserError(Exception):
     exit_status = 2
 
 
-def did_you_mean(word: str, choices: Iterable[str], shown: int = 12) -> str:
-    """Make the end of an error message: the `choices` most similar to `word`, or else the first `shown` of them."""
+_SHOWN = 12  # choices that a message lists
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """Make the end of an error message: the `choices` most similar to `word`, or else the first dozen."""
     known = sorted(set(choices))
     if not known:
         return "there is nothing to choose from"
     near = get_close_matches(word, known, n=3, cutoff=0.5)
     if near:
         return f"did you mean {' or '.join(near)}?"
-    rest = f", … ({len(known)} in all)" if len(known) > shown else ""
-    return f"choose one of {', '.join(known[:shown])}{rest}"
+    rest = f", … ({len(known)} in all)" if len(known) > _SHOWN else ""
+    return f"choose one of {', '.join(known[:_SHOWN])}{rest}"
 
 
 def chain(error: BaseException | None) -> list[BaseException]:

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,10 @@ from etude.cli.analyze import analyze
 from etude.config.compose import compose
 from etude.config.identity import freeze
 from etude.config.resolve import resolve
+from etude.decoding.beam import BeamSearch
 from etude.errors import UserError
+from etude.inspect.analyze.analysis import analyze_run
+from etude.inspect.analyze.subject import Subject
 from etude.inspect.analyze.summary import render_summary
 from etude.runs.run_dir import RunDir
 
@@ -131,6 +135,25 @@ def test_a_missing_checkpoint_is_one_sentence_and_leaves_no_file(trained, tmp_pa
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "there is no checkpoint" in done.stderr
     assert not (tmp_path / "analysis.json").exists()
+
+
+class OwnSearch(BeamSearch):
+    """A search that has nothing to set but the length."""
+
+    def __init__(self, *, max_len_offset: int) -> None:
+        super().__init__(beam=2, alpha=0.6, max_len_offset=max_len_offset)
+
+
+@pytest.mark.slow
+def test_a_search_of_ones_own_without_beam_and_alpha_is_not_tried_with_others(trained):
+    subject = Subject.of(trained, "cpu")
+    mine = replace(
+        subject,
+        config=subject.config | {"decoding": {"_target_": f"{__name__}.OwnSearch", "max_len_offset": 5}},
+    )
+    asked = {"sentences": 8, "maps": 1, "seed": 0, "beams": [1], "alphas": [0], "removal_bleu": False}
+    assert analyze_run(mine, asked)["decoding"] == []
+    assert len(analyze_run(subject, asked)["decoding"]) == 1
 
 
 def test_what_cannot_be_kept_is_shown_all_the_same(tmp_path, monkeypatch, capsys):

@@ -1,11 +1,13 @@
 """`etude doctor` prints a line for each thing, and ends with 2 only where étude cannot work."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from etude.cli import doctor
 from etude.cli.main import main
+from etude.config.compose import compose
 from etude.errors import UserError
 from etude.runs.machine import Finding
 
@@ -19,9 +21,17 @@ def test_a_whole_machine_is_told_line_by_line(capsys, tmp_path, monkeypatch):
     assert not (tmp_path / "runs").exists()
 
 
+def test_an_empty_variable_is_no_folder(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ETUDE_CACHE", "")
+    doctor.main([])
+    assert f"{Path('~/.cache/etude').expanduser()}: " in capsys.readouterr().out
+    assert compose()["cache_dir"] == "~/.cache/etude"
+
+
 def test_what_is_broken_is_marked_and_ends_with_two(capsys, monkeypatch):
     broken = Finding("numpy", "missing", "pip install numpy", broken=True)
-    monkeypatch.setattr(doctor, "look_around", lambda *folders: [Finding("Python", "3"), broken])
+    monkeypatch.setattr(doctor, "look_around", lambda *places: [Finding("Python", "3"), broken])
     with pytest.raises(SystemExit) as ended:
         main(["doctor"])
     assert ended.value.code == 2

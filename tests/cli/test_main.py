@@ -61,6 +61,17 @@ def imported_by(*words: str, cwd: Path, text: str = "") -> tuple[set[str], str]:
     return {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}, done.stdout
 
 
+def test_a_terminal_without_our_letters_gets_their_numbers(place):
+    done = subprocess.run(
+        [sys.executable, "-m", "etude", "--help"],
+        cwd=place,
+        capture_output=True,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        check=True,
+    )
+    assert done.stdout.startswith(rb"\xe9tude: study the Transformer")
+
+
 @pytest.mark.parametrize("words", [["--help"], ["train", "--help"], ["sweep", "--help"]], ids=" ".join)
 def test_help_imports_nothing_that_takes_long(words, place):
     """Seconds would depend on what else the machine does."""

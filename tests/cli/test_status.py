@@ -263,6 +263,21 @@ def test_json_has_every_figure_and_null_for_what_is_not_finite(make_run: Make, c
     assert told["totals"] == dict.fromkeys(told["totals"], 0) | {"finished": 1, "running": 1, "missing": 2}
 
 
+def test_a_score_is_that_of_the_runs_own_study_whatever_another_calls_by_this_name(
+    make_run: Make, capsys: Capture
+) -> None:
+    make_run("base", result=RESULT | {"valid": {"perplexity": 2.5}})
+    other = Path("experiments/other/study.yaml")
+    other.parent.mkdir()
+    metrics = "metrics: {perplexity: {key: valid.perplexity, label: PPL, digits: 2}}\n"
+    other.write_text(f"title: Other\nbaseline: base\narms: {{base: []}}\n{metrics}")
+    make_run("base", study="other", result=RESULT | {"valid": {"perplexity": 2.5}})
+    told = lines(capsys)
+    assert told[1].startswith("heads/base/seed1-0123abcdef finished 2,000 1:23 3.21")
+    assert told[2] == "other/base/seed1-0123abcdef finished 2,000 1:23 2.50"
+    assert [run["perplexity"] for run in as_json(capsys)["runs"]] == [3.214, 2.5]
+
+
 def test_finished_runs_of_other_code_are_marked_and_the_mark_is_explained(make_run: Make, capsys: Capture) -> None:
     make_run("base", result=RESULT)
     make_run("one", result=RESULT | {"code": "0123456789"})

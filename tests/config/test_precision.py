@@ -68,6 +68,13 @@ def test_only_the_gpus_that_a_run_sees_count(gpus, visible, expected, monkeypatc
     assert chosen() == expected
 
 
+@pytest.mark.parametrize("hidden", ["-1", "NoDevFiles", "none"])
+def test_gpus_that_are_hidden_by_a_name_that_none_has_do_not_count(gpus, hidden, monkeypatch):
+    gpus("9.0", status=6)  # as nvidia-smi ends when it is asked for such a GPU
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+    assert chosen() == "32-true"
+
+
 def test_a_pytorch_without_cuda_has_no_gpu(gpus, monkeypatch):
     gpus("9.0")
     monkeypatch.setattr(precision, "version", lambda library: "2.9.0+cpu")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from etude.errors import UserError
 from etude.launchers.resources import Slots
 from etude.launchers.slots import SweepFailed, run_side_by_side
 from etude.runs.run_dir import RunDir
@@ -156,6 +157,27 @@ def test_a_waiting_run_whose_directory_is_deleted_has_failed_and_stops_no_other(
             runs,
             Slots(workers=1),
             command=programs({"A1": delete + finish, "A2": finish, "A3": finish}),
+            cost=in_order,
+        )
+    assert [run.finished for run in runs] == [True, False, True]
+
+
+def test_a_run_whose_config_cannot_be_written_has_failed_and_stops_no_other(
+    make_run: Make, programs: Programs, finish: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a disk that is full: the config was frozen for other devices meanwhile, and has to be put back."""
+    runs = [make_run("A1"), make_run("A2"), make_run("A3")]
+    other = f"import pathlib; pathlib.Path({str(runs[1].config_file)!r}).write_text('trainer: {{devices: 4}}');"
+
+    def full(path: Path, text: str) -> None:
+        raise UserError(f"{path} cannot be written: No space left on device")
+
+    monkeypatch.setattr("etude.launchers.job.write_text", full)
+    with pytest.raises(SweepFailed, match=r"(?s)1 of 3 runs failed.*A2 seed 1 failed: .*No space left on device"):
+        run_side_by_side(
+            runs,
+            Slots(workers=1),
+            command=programs({"A1": other + finish, "A2": finish, "A3": finish}),
             cost=in_order,
         )
     assert [run.finished for run in runs] == [True, False, True]

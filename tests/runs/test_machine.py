@@ -31,7 +31,7 @@ def bare(tmp_path, monkeypatch):
 
 
 def found(tmp_path):
-    return {one.about: one for one in look_around(tmp_path / "runs", tmp_path / "cache")}
+    return {one.about: one for one in look_around(tmp_path / "runs", tmp_path / "cache", cores=3)}
 
 
 def test_torch_is_named_as_it_names_itself():
@@ -44,7 +44,7 @@ def test_torch_is_named_as_it_names_itself():
 def test_looking_around_imports_no_torch(tmp_path):
     code = (
         "import sys; from pathlib import Path; from etude.runs.machine import look_around; "
-        f"[*look_around(Path({str(tmp_path)!r}), Path({str(tmp_path)!r}))]; assert 'torch' not in sys.modules"
+        f"[*look_around(Path({str(tmp_path)!r}), Path({str(tmp_path)!r}), 1)]; assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -54,6 +54,7 @@ def test_a_bare_machine_lacks_nothing_that_is_needed(bare, tmp_path):
     assert not any(one.broken for one in there.values())
     assert there["GPU"].found == "none: runs train on the processor"
     assert there["SLURM"].found == "none here"
+    assert there["processor"].found.startswith("3 cores, ")
     assert "not logged in" in there["W&B"].found
     assert "wandb login" in there["W&B"].mend
 
@@ -86,6 +87,12 @@ def test_a_server_that_cannot_be_reached_is_named(bare, tmp_path, monkeypatch):
         assert "127.0.0.1 cannot be reached" in found(tmp_path)["W&B"].found
         taken.listen()
         assert found(tmp_path)["W&B"].found == "logged in; 127.0.0.1 answers"
+
+
+def test_a_port_that_is_no_number_is_named(bare, tmp_path, monkeypatch):
+    monkeypatch.setenv("WANDB_API_KEY", "x" * 40)
+    monkeypatch.setenv("WANDB_BASE_URL", "http://localhost:abc")
+    assert re.match(r"logged in; localhost cannot be reached \(Port could not", found(tmp_path)["W&B"].found)
 
 
 def test_a_key_in_netrc_counts_as_logged_in(bare, tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Arms that are made: every combination, and everything but one."""
 
 import re
+from datetime import date
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,10 @@ def test_the_example_of_the_guide_is_a_study_with_the_arms_that_it_names(folder:
         ({"grid": {}}, "grid must map config groups or keys to lists of values"),
         ({"grid": {"model.heads": 4}}, r"grid\.model\.heads must be a list of plain values, such as \[4, 8\], not 4"),
         ({"grid": {"model.heads": [[4]]}}, r"grid\.model\.heads must be a list of plain values"),
+        (
+            {"grid": {"budget.lr_factor": [date(2020, 1, 1), 2]}},
+            r"grid\.budget\.lr_factor must be a list of plain values",
+        ),
         ({"grid": {"model heads": [4]}}, "grid: 'model heads' is no config group or key"),
         ({"grid": {"seed": [1, 2]}}, r"grid: seed cannot be set by an arm; leave seed: \[1, 2\] out"),
         ({"grid": {"budget.rate": [1]}}, "grid: budget.rate was renamed to budget.lr_factor"),

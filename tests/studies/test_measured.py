@@ -89,6 +89,7 @@ def test_a_word_that_says_nothing_of_it_is_one_sentence(write, word, sentence):
         ),
         (MINE.replace("mine:", "'m/x':"), "'m/x' cannot name a layer"),
         (MINE.replace("sequential: n, ", ""), "layers.mine.paper must have complexity, sequential and path"),
+        (MINE.replace("overrides: []", "overrides: [{a: b}]"), "layers.mine.overrides must be a list"),
         (MINE.replace("overrides: []", "overrides: a"), "layers.mine.overrides must be a list"),
         (MINE.replace("r ≫ d", "r > d"), "layers.mine.flops: 'r > d' is unknown"),
         (MINE.replace("r ≫ d", "k ≫ d"), "layers.mine.flops: 'k ≫ d' is unknown"),

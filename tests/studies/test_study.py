@@ -140,6 +140,7 @@ def test_a_sweep_that_is_taken_for_a_study_is_told_from_it(
             r"tune\.optimizer: what is tuned is a config key",
         ),
         (f"{STUDY}pilots: [101]\ntune: {{model/norm: [rms]}}", r"tune\.model/norm: what is tuned is a config key"),
+        (f"{STUDY}pilots: [101]\ntune: {{1.5: [1]}}", r"tune\.1\.5: what is tuned is a config key"),
         (f"{STUDY}pilots: [101]\ntune: {{budget.lr_factor: [[1]]}}", r"tune\.budget\.lr_factor: .* plain values"),
         (
             "baseline: base\narms: {base: [], A1: [+budget.lr_factor=2]}\npilots: [101]\ntune: {budget.lr_factor: [1]}",
@@ -166,6 +167,7 @@ def test_a_study_file_that_is_wrong_is_told_by_file_and_key(text: str, told: str
         ("source: me", r"paper\.yaml: the key 'arms' is missing"),
         ("arms: {A2: {ppl: 1}}", r"paper\.yaml: arms: the study has no arm 'A2': did you mean A1"),
         ("arms: {A1: {ppl: low}}", r"paper\.yaml: arms\.A1 must hold numbers"),
+        ("arms: {A1: {1: 2.0}}", r"paper\.yaml: arms\.A1: the study has no metric 1: did you mean"),
         ("arms: {A1: {blue: 25.8}}", r"paper\.yaml: arms\.A1: the study has no metric 'blue': did you mean bleu"),
     ],
 )

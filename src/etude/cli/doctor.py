@@ -12,6 +12,7 @@ from etude import __version__
 from etude.cli.arguments import parse
 from etude.errors import UserError
 from etude.files import write_json
+from etude.launchers.options import usable_cores
 from etude.runs.machine import look_around
 from etude.terminal import console
 
@@ -35,8 +36,8 @@ def main(words: Sequence[str]) -> None:
     args = parse("doctor", HELP, words)
     if args.words:
         raise UserError(f"doctor does not take {args.words[0]!r}, only runs_dir=DIR and --json FILE")
-    cache = Path(os.environ.get("ETUDE_CACHE", "~/.cache/etude")).expanduser()
-    findings = [*look_around(args.runs_dir, cache)]
+    cache = Path(os.environ.get("ETUDE_CACHE") or "~/.cache/etude").expanduser()
+    findings = [*look_around(args.runs_dir, cache, usable_cores())]
     table = Table.grid(padding=(0, 2))
     for one in findings:
         table.add_row("✗" if one.broken else " ", one.about, Text(one.found), Text(one.mend))

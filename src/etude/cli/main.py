@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from typing import NoReturn
 
@@ -24,6 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     words = list(sys.argv[1:] if arguments is None else arguments)
     import_from_here()
     wait_briefly()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # the encoding of a terminal may lack Δ or é
     try:
         _dispatch(_without_config_dir(words))
     except UserError as error:

@@ -1,11 +1,11 @@
 """`etude report`: show the table of a study in the terminal, or write it as Markdown, LaTeX, SVG or HTML."""
 
-import os
 import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import cast, get_args
 
@@ -61,7 +61,7 @@ Of a study that is measured, such as table1: exponents, costs and paths; with
                      it needs wandb-workspaces
 """
 _LATEX: dict[str, tuple[str, ...]] = {"--latex-notes": get_args(Notes), "--latex-columns": ("1", "2")}
-_WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # removed: an SVG should not load fonts from a server
+WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # removed: an SVG should not load fonts from a server
 
 
 def main(words: Sequence[str]) -> None:
@@ -108,7 +108,7 @@ def _search(args: Arguments) -> Rows:
             raise UserError(f"{option} is for a study; of a sweep file there are {', '.join(_DRAWINGS)}")
     name, typed = args.words[0], [f"{key}={value}" for key, value in args.where.items()]
     typed += [f"runs_dir={args.options['runs_dir']}"] if "runs_dir" in args.options else []
-    return search(" ".join([name, *typed]), sweep_file.runs_of(name, typed), sweep_file.drawn_keys(name, typed))
+    return search(shlex.join([name, *typed]), sweep_file.runs_of(name, typed), sweep_file.drawn_keys(name, typed))
 
 
 def _show(rows: Rows, files: Mapping[str, str], draw: Mapping[str, Callable[[Rows], str]]) -> None:
@@ -149,10 +149,9 @@ def _serve(args: Arguments, files: Mapping[str, str]) -> None:
 
 def _picture(rows: Rows) -> str:
     """Render as SVG what a terminal would show."""
-    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-        recording = console(record=True, width=PIPE_WIDTH, file=nowhere)
-        recording.print(RenderedTable(rows))
-    return _WEB_FONT.sub("", recording.export_svg(title=f"etude report {rows.name}"))
+    recording = console(record=True, width=PIPE_WIDTH, file=StringIO())
+    recording.print(RenderedTable(rows))
+    return WEB_FONT.sub("", recording.export_svg(title=f"etude report {rows.name}"))
 
 
 _DRAWINGS: dict[str, Callable[[Rows], str]] = {"--markdown": markdown, "--latex": latex, "--svg": _picture}

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
@@ -21,7 +21,7 @@ from etude.garbage import pause_garbage_collector
 from etude.runs.measurements import note_on_measurements
 from etude.runs.provenance import MARKS, notes_on_code
 from etude.runs.records import Run, read_rows, studies_in
-from etude.runs.run_state import State
+from etude.runs.run_state import STYLES, State
 from etude.runs.typed import distinguishing_overrides
 from etude.studies.measured import is_measured, load_measured
 from etude.studies.metrics import Metric
@@ -38,13 +38,7 @@ works during a sweep and after one.
   runs_dir=DIR   the folder of runs
   --json         print JSON
 """
-_STYLES = {
-    State.FINISHED: "green",
-    State.DIVERGED: "bold magenta",
-    State.RUNNING: "cyan",
-    State.STOPPED: "yellow",
-    State.FAILED: "bold red",
-}
+Metrics = Mapping[str, Collection[Metric]]  # study -> its metrics
 _MIN_TYPED_WIDTH = 24  # columns that a run's overrides need to be printed beside it
 _STATES = (State.FINISHED, State.DIVERGED, State.RUNNING, State.WAITING, State.STOPPED, State.FAILED)
 
@@ -74,16 +68,17 @@ def main(words: Sequence[str]) -> None:
         if name not in known:
             raise no_such_study(name, known)
     studies = [_read(name, runs_dir) for name in dict.fromkeys(names or found)]
-    trained = [study.study for study in studies if not is_measured(study.study)]
-    metrics = list(dict.fromkeys(metric for study in trained for metric in metrics_of(study).values()))
+    runs = [run for study in studies for run in study.runs]
+    metrics = {one.study: metrics_of(one.study).values() for one in studies if not is_measured(one.study)}
     notes = [*([] if names else notes), *(note for study in studies for note in study.notes)]
     if "--json" in args.options:
-        sys.stdout.write(json.dumps(_as_json(runs_dir, studies, metrics, notes), indent=2, ensure_ascii=False) + "\n")
+        found_here = _as_json(runs_dir, studies, runs, metrics, notes)
+        sys.stdout.write(json.dumps(found_here, indent=2, ensure_ascii=False) + "\n")
         return
     out = console()
-    if any(study.runs for study in studies):
-        out.print(_table(studies, metrics, out.width))
-    for line in (*_lines(studies), *notes, *([_totals(studies)] if trained or not studies else [])):
+    if runs:
+        out.print(_table(runs, metrics, out.width))
+    for line in (*_lines(studies, runs), *notes, *([_totals(studies, runs)] if metrics or not studies else [])):
         out.print(line)
 
 
@@ -114,13 +109,12 @@ def _read(study: str, runs_dir: Path) -> StudyRuns:
     return StudyRuns(study, runs, [arm for arm in order if arm not in begun], notes)
 
 
-def _table(studies: Sequence[StudyRuns], metrics: Sequence[Metric], width: int) -> RenderableType:
+def _table(runs: Sequence[Run], metrics: Metrics, width: int) -> RenderableType:
     """Render a table with a row for each run; a column that is empty for all runs is left out.
 
     All columns but the overrides are aligned here, as rich's own table takes seconds for thousands of runs. The
     overrides are printed beside their run, or below it if the terminal is narrow. Numbers are wrapped, never cut off.
     """
-    runs = [run for study in studies for run in study.runs]
     rows = [_figures(run, metrics) for run in runs]
     headers = [header for header in rows[0] if header != "typed" and any(row[header] for row in rows)]
     names = _align(["run", *(run.name for run in runs)])
@@ -130,7 +124,7 @@ def _table(studies: Sequence[StudyRuns], metrics: Sequence[Metric], width: int) 
     start = len(names[0]) + 2
     lines[0].stylize("bold")
     for line, run in zip(lines[1:], runs, strict=True):
-        line.stylize(_STYLES.get(run.state, "dim"), start, start + len(states[0]))
+        line.stylize(STYLES[run.state], start, start + len(states[0]))
     typed = [row["typed"] for row in rows]
     if not any(typed):
         return Text("\n").join(lines)
@@ -152,7 +146,9 @@ def _align(cells: Sequence[str], left: bool = True) -> list[str]:
     return [cell + pad if left else pad + cell for cell, pad in zip(cells, pads, strict=True)]
 
 
-def _figures(run: Run, metrics: Sequence[Metric]) -> dict[str, str]:
+def _figures(run: Run, metrics: Metrics) -> dict[str, str]:
+    scores = dict.fromkeys((metric.label for others in metrics.values() for metric in others), "")
+    scores |= {metric.label: format_number(_score(run, metric), metric.digits) for metric in metrics[run.study]}
     now, of = run.progress, f"/{run.progress.max_steps:,}" if run.progress.max_steps else ""
     return {
         "step": "" if _step(run) is None else f"{_step(run):,}{of}",
@@ -160,7 +156,7 @@ def _figures(run: Run, metrics: Sequence[Metric]) -> dict[str, str]:
         "tokens/s": format_number(now.tokens_per_second, 0),
         "left": format_duration(now.seconds_left),
         "trained": format_duration(_seconds(run)),
-        **{metric.label: format_number(_score(run, metric), metric.digits) for metric in metrics},
+        **scores,
         "typed": " ".join(distinguishing_overrides(run.overrides)),
     }
 
@@ -180,9 +176,8 @@ def _score(run: Run, metric: Metric) -> float | None:
     return run.score(metric.key) if run.state is State.FINISHED else None
 
 
-def _lines(studies: Sequence[StudyRuns]) -> Iterator[str]:
+def _lines(studies: Sequence[StudyRuns], runs: Sequence[Run]) -> Iterator[str]:
     """Yield lines below the table: why runs failed or diverged, how to resume stopped ones, which arms are missing."""
-    runs = [run for study in studies for run in study.runs]
     yield from filter(None, (run.failure for run in runs))
     yield from notes_on_code((run.code, run.config) for run in runs)
     if any(run.state is State.STOPPED for run in runs):
@@ -192,9 +187,8 @@ def _lines(studies: Sequence[StudyRuns]) -> Iterator[str]:
             yield f"{study.study} has no run yet of {', '.join(study.missing)}."
 
 
-def _totals(studies: Sequence[StudyRuns]) -> str:
+def _totals(studies: Sequence[StudyRuns], runs: Sequence[Run]) -> str:
     """Format the last line: runs in each state, training time of the finished ones, number of arms without a run."""
-    runs = [run for study in studies for run in study.runs]
     counts = _counts(runs)
     parts = [f"{counts[state]} {state}" for state in _STATES if counts[state]]
     if counts[State.FINISHED]:
@@ -208,9 +202,8 @@ def _totals(studies: Sequence[StudyRuns]) -> str:
 
 
 def _as_json(
-    runs_dir: Path, studies: Sequence[StudyRuns], metrics: Sequence[Metric], notes: Sequence[str]
+    runs_dir: Path, studies: Sequence[StudyRuns], runs: Sequence[Run], metrics: Metrics, notes: Sequence[str]
 ) -> dict[str, Any]:
-    runs = [run for study in studies for run in study.runs]
     return {
         "runs_dir": str(runs_dir),
         "runs": [_plain(run, metrics) for run in runs],
@@ -220,7 +213,7 @@ def _as_json(
     }
 
 
-def _plain(run: Run, metrics: Sequence[Metric]) -> dict[str, Any]:
+def _plain(run: Run, metrics: Metrics) -> dict[str, Any]:
     """Convert a run for JSON; numbers that are not finite become None."""
     fields = {
         "study": run.study,
@@ -230,7 +223,8 @@ def _plain(run: Run, metrics: Sequence[Metric]) -> dict[str, Any]:
         "state": run.state,
     }
     fields |= asdict(run.progress) | {"step": _step(run), "seconds": _seconds(run)}
-    fields |= {metric.column: _score(run, metric) for metric in metrics}
+    fields |= dict.fromkeys(metric.column for others in metrics.values() for metric in others)
+    fields |= {metric.column: _score(run, metric) for metric in metrics[run.study]}
     fields |= {"error": run.error, "code": run.code, "typed": " ".join(run.overrides)}
     return {k: None if isinstance(v, float) and not isfinite(v) else v for k, v in fields.items()}
 

@@ -1,6 +1,7 @@
 """Resolve `precision=auto` for this machine. The frozen config, and so the run's identity, has the resolved value."""
 
 import os
+import re
 import shutil
 import subprocess
 from functools import cache
@@ -29,7 +30,7 @@ def choose_precision(asked: str, accelerator: str) -> str:
 @cache
 def _gpus_have_bf16(visible: str | None) -> bool:
     """Return whether the `visible` GPUs (None: all) support bfloat16, without PyTorch, whose import takes seconds."""
-    if visible is not None and not visible.strip():
+    if visible is not None and not re.match(r"\s*(\d|GPU-|MIG-)", visible):  # such as "", -1 or NoDevFiles
         return False
     command = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader", *(["-i", visible] if visible else [])]
     try:

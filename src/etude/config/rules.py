@@ -13,7 +13,7 @@ from typing import Any
 
 from etude.config.callback_rules import check_callbacks
 from etude.config.signature import signature
-from etude.config.task_rules import check_task
+from etude.config.task_rules import check_task, class_name
 from etude.config.trainer_rules import check_trainer
 from etude.config.wandb_rules import check_wandb
 from etude.errors import UserError
@@ -217,5 +217,4 @@ def _vocabulary_has_room(config: Config) -> None:
 
 def _is(config: Config, part: str, *names: str) -> bool:
     """Return whether the part is one of these classes of étude's."""
-    target = str(value_at(config, f"{part}._target_"))
-    return target.startswith("etude.") and target.rpartition(".")[2] in names
+    return class_name(value_at(config, part)) in names

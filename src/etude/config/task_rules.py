@@ -23,8 +23,8 @@ def check_task(config: Mapping[str, Any]) -> None:
     Raises:
         UserError: it cannot.
     """
-    task, model = _name(config["task"]), _name(config["model"])
-    encoder = _name(config["model"].get("encoder"))
+    task, model = class_name(config["task"]), class_name(config["model"])
+    encoder = class_name(config["model"].get("encoder"))
     if model == "EncoderDecoder" and task in _ENCODER_TASKS:
         raise UserError(f"{task} reads an encoder alone, and this model has a decoder: say model=encoder_only")
     if model == "EncoderOnly" and task in _DECODER_TASKS:
@@ -69,7 +69,7 @@ def check_choices(config: Mapping[str, Any], typed: Sequence[str]) -> None:
             )
 
 
-def _name(node: Mapping[str, Any] | None) -> str:
+def class_name(node: Mapping[str, Any] | None) -> str:
     """Return the name of the node's class if it is one of étude's, else ""."""
     target = str((node or {}).get("_target_"))
     return target.rpartition(".")[2] if target.startswith("etude.") else ""

@@ -12,24 +12,13 @@ from rich.text import Text
 
 from etude.launchers.job import Job
 from etude.runs.lock import is_locked, is_training_locked
-from etude.runs.run_state import DONE, State
+from etude.runs.run_state import DONE, STYLES, State
 from etude.studies.study import value_at
 from etude.terminal import console as make_console
 from etude.terminal import fit_table, format_duration, format_number
 
 logger = logging.getLogger(__name__)
 
-_STYLES = {
-    State.RUNNING: "cyan",
-    State.FAILED: "bold red",
-    State.DIVERGED: "bold magenta",
-    State.STOPPED: "yellow",
-    State.FINISHED: "green",
-    State.ELSEWHERE: "dim",
-    State.WAITING: "dim",
-    State.SKIPPED: "dim",
-}
-"""The style of each state, the most important state first."""
 _FIGURES = ("step", "loss", "tokens/s", "left")
 _OMISSIBLE = ("params", "tokens/s", "loss")  # columns that a narrow terminal goes without, the first before the others
 _EXTRA_LINES = 3  # lines of the table besides its rows
@@ -137,7 +126,7 @@ def sweep_table(jobs: Sequence[Job], room: int, omitted: Sequence[str] = ()) -> 
     headers = [header for header in headers if header not in omitted]
     for header in headers:
         table.add_column(header, justify="right", no_wrap=True)
-    states = [*_STYLES]
+    states = [*STYLES]
     by_importance = sorted(jobs, key=lambda job: (states.index(job.state), -job.ended))
     shown = set(by_importance[: max(room, 1)])
     for job in jobs:
@@ -154,10 +143,10 @@ def _state(job: Job) -> Text:
     if job.state is State.WAITING and job.attempts > 0:
         return Text(f"waiting, retry {_retry(job, job.attempts)}", "yellow")
     if job.state is not State.RUNNING:
-        return Text(job.state, _STYLES[job.state])
+        return Text(job.state, STYLES[job.state])
     word = "stopping" if job.stopping else job.progress().doing
     retry = f", retry {_retry(job, job.attempts - 1)}" if job.attempts > 1 else ""
-    return Text(f"{word}{retry}", "yellow" if job.stopping else _STYLES[job.state])
+    return Text(f"{word}{retry}", "yellow" if job.stopping else STYLES[job.state])
 
 
 def _figures(job: Job) -> dict[str, str]:

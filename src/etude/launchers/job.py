@@ -160,7 +160,7 @@ class Job:
                 write_text(self.run_dir.config_file, self.launched_config)
             self._log_start = log.stat().st_size if log.exists() else 0
             self._process = start_supervised(command(self.run_dir), log=log, environment=environment, grace=grace)
-        except OSError as error:
+        except (OSError, UserError) as error:
             self._end(State.FAILED, f"could not be started: {error}")
 
     def poll(self) -> None:

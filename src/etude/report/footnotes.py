@@ -7,14 +7,13 @@ from etude.report.comparison import BUDGET, TOLERANCE, ArmResult, Compared
 from etude.report.confounds import find_confounds
 from etude.report.differences import on_differences
 from etude.report.statistics import Interval
-from etude.report.wording import format_fixed, format_interval, format_range, format_value, name_arms
+from etude.report.wording import SUPERSCRIPTS, format_fixed, format_interval, format_range, format_value, name_arms
 from etude.runs.material import is_same_but_for_seed
 from etude.runs.provenance import marks_on_code, notes_on_code, notes_on_libraries
 from etude.runs.records import Run
 from etude.runs.run_state import State
 from etude.studies.study import value_at
 
-_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _BUDGET = "§"
 _AFTER_A_LOOK = (
     " Seeds added after a look at the table make false stars more likely: whoever looks after each seed from 3 to 10 "
@@ -28,7 +27,7 @@ def marks(compared: Compared) -> dict[str, str]:
     marked = {}
     for arm in compared.arms:
         numbers = [n for n, arms in enumerate(footnotes.values(), start=1) if arm.arm in arms]
-        mark = "".join(str(n).translate(_SUPERSCRIPTS) for n in numbers) + (_BUDGET if arm.budget else "")
+        mark = "".join(str(n).translate(SUPERSCRIPTS) for n in numbers) + (_BUDGET if arm.budget else "")
         marked[arm.arm] = mark + marks_on_code(run.code for run in arm.runs)
     return marked
 
@@ -44,7 +43,7 @@ def notes(compared: Compared) -> list[str]:
     """Return all notes: first the agreement with the paper, then the meaning of the marks, then the rest."""
     runs = [run for arm in compared.arms for run in arm.runs]
     sentences = _on_agreement(compared) + _on_tuning(compared)
-    sentences += [f"{str(n).translate(_SUPERSCRIPTS)} {text}" for n, text in enumerate(_numbered(compared), start=1)]
+    sentences += [f"{str(n).translate(SUPERSCRIPTS)} {text}" for n, text in enumerate(_numbered(compared), start=1)]
     sentences += _budgets(compared.arms) + _on_unchanged(compared)
     sentences += notes_on_code((run.code, run.config) for run in runs) + notes_on_libraries(run.result for run in runs)
     sentences += _on_mixed_code(compared.arms) + _on_empty_columns(compared, runs) + compared.notes

@@ -5,6 +5,7 @@ choosing by the test set means training on it. Only the best trial's test score 
 """
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -103,7 +104,7 @@ def _rows(name: str, trials: Sequence[Trial], left_out: list[str], at_random: bo
     for trial in trials:
         score = format_fixed(trial.perplexity, 2) + marks_on_code(run.code for run in trial.runs)
         rows.append([*map(_short, trial.words.values()), score, *([str(len(trial.runs))] * several)])
-    file = name.split()[0]
+    file = shlex.split(name)[0]
     return Rows(
         file,
         Path(file).stem,

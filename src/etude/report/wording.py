@@ -6,6 +6,8 @@ from typing import Any
 
 from etude.report.statistics import Interval
 
+SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 
 def format_fixed(value: float, digits: int, sign: bool = False) -> str:
     """Format a number with fixed digits: 1,234.50 or, with `sign`, +0.50; a minus sign instead of a hyphen."""

@@ -53,17 +53,17 @@ def torch_version() -> str:
     return f"torch {installed_version('torch')} ({f'CUDA {cuda[1]}' if cuda else 'without CUDA'})"
 
 
-def look_around(runs_dir: Path, cache_dir: Path) -> Iterator[Finding]:
+def look_around(runs_dir: Path, cache_dir: Path, cores: int) -> Iterator[Finding]:
     """Check everything, and yield the findings one by one.
 
     Args:
         runs_dir: the folder for runs.
         cache_dir: the folder for prepared text.
+        cores: how many cores runs may use.
     """
     yield Finding("Python", sys.version.split()[0])
     yield from _libraries()
     yield _gpus()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     yield Finding("processor", f"{cores} cores, {_memory() / 1e9:.0f} GB of memory")
     yield _room("runs_dir", runs_dir)
     yield _room("cache_dir", cache_dir)
@@ -140,10 +140,11 @@ def _wandb() -> Finding:
     if not known:
         mend = "to send them: wandb login, logger.wandb.mode=online"
         return Finding("W&B", "not logged in: runs are logged offline", mend)
-    host, port = known[0].hostname or "", known[0].port or (80 if known[0].scheme == "http" else 443)
+    host = known[0].hostname or ""
     try:
+        port = known[0].port or (80 if known[0].scheme == "http" else 443)
         socket.create_connection((host, port), timeout=_HANDSHAKE).close()
-    except OSError as error:
+    except (OSError, ValueError) as error:
         return Finding("W&B", f"logged in; {host} cannot be reached ({error})", "wandb sync sends later what is kept")
     return Finding("W&B", f"logged in; {host} answers", "")
 

@@ -23,6 +23,18 @@ class State(StrEnum):
     STOPPED = "stopped"  # the sweep was interrupted
 
 
+STYLES = {
+    State.RUNNING: "cyan",
+    State.FAILED: "bold red",
+    State.DIVERGED: "bold magenta",
+    State.STOPPED: "yellow",
+    State.FINISHED: "green",
+    State.ELSEWHERE: "dim",
+    State.WAITING: "dim",
+    State.SKIPPED: "dim",
+}
+"""The style of each state on a terminal, the most important state first."""
+
 DONE = (State.SKIPPED, State.FINISHED, State.DIVERGED)  # the states in which a run has a result
 
 

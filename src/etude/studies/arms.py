@@ -88,7 +88,8 @@ def combine(file: Path, grid: Any) -> Arms:
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             raise UserError(f"{file}: grid: {key!r} is no config group or key")
         _check_key(file, "grid", key, f"{key}: {values}")
-        if not isinstance(values, list) or not values or any(isinstance(value, list | dict) for value in values):
+        plain = isinstance(values, list) and all(isinstance(value, str | int | float | None) for value in values)
+        if not plain or not values:
             raise UserError(f"{file}: grid.{key} must be a list of plain values, such as [4, 8], not {values!r}")
     labels = {key: [_label(key, value) for value in values] for key, values in grid.items()}
     uses = Counter(label for names in labels.values() for label in set(names))

@@ -70,7 +70,8 @@ def read_tuning(file: Path, content: Mapping[str, Any]) -> tuple[dict[str, list[
     if not isinstance(tune, dict) or not all(isinstance(values, list) and values for values in tune.values()):
         raise UserError(f"{file}: tune must map config keys to lists of values, such as budget.lr_factor: [0.5, 1, 2]")
     for key, values in tune.items():
-        if "/" in str(key) or "." not in str(key) or not all(isinstance(one, str | int | float) for one in values):
+        is_key = isinstance(key, str) and "." in key and "/" not in key
+        if not is_key or not all(isinstance(one, str | int | float) for one in values):
             raise UserError(
                 f"{file}: tune.{key}: what is tuned is a config key with plain values, such as budget.lr_factor"
             )

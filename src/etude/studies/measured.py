@@ -149,7 +149,7 @@ def _row(where: str, name: str, row: Any) -> Row:
         raise UserError(f"{where} must have {', '.join(sorted(_ROW))}, and nothing else")
     if not isinstance(row["paper"], dict) or row["paper"].keys() != _PAPER:
         raise UserError(f"{where}.paper must have complexity, sequential and path, and nothing else")
-    if not isinstance(row["overrides"], list):
+    if not isinstance(row["overrides"], list) or not all(isinstance(one, str) for one in row["overrides"]):
         raise UserError(f"{where}.overrides must be a list, such as [model/encoder=recurrent]")
     for key in ("operations", "path"):
         _check_exponents(f"{where}.{key}", row[key])

@@ -207,7 +207,7 @@ def _paper(file: Path, arms: dict[str, list[str]], numbers_of: set[str]) -> Pape
             raise UserError(f"{file}: arms.{arm} must hold numbers (ppl, bleu, params_M), null where none is printed")
         if unknown := next((key for key in row if key not in numbers_of), None):
             raise UserError(
-                f"{file}: arms.{arm}: the study has no metric {unknown!r}: {did_you_mean(unknown, numbers_of)}"
+                f"{file}: arms.{arm}: the study has no metric {unknown!r}: {did_you_mean(str(unknown), numbers_of)}"
             )
         numbers[arm] = row
     proportions = content.get("proportions") or {}

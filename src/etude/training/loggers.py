@@ -1,6 +1,5 @@
 """Lightning's loggers, W&B above all. No table depends on them: reports read `metrics.csv` and `result.json`."""
 
-import json
 import logging
 import os
 import shlex
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lightning.pytorch.loggers import Logger
 
 from etude.config.wandb_rules import MAX_NAME, MAX_TAG
+from etude.files import read_json
 from etude.runs.run_dir import RunDir
 from etude.runs.siblings import studies_of
 from etude.runs.typed import distinguishing_overrides
@@ -199,7 +199,7 @@ def _wandb_config(config: dict[str, Any], environment_file: Path, existing: Mapp
     A W&B sweep sets a group's choice, such as `budget: smoke`, under the name of our section, and W&B locks it. The
     section's keys are then written with dots: `budget.max_steps`.
     """
-    environment = json.loads(environment_file.read_text(encoding="utf-8")) if environment_file.is_file() else {}
+    environment = read_json(environment_file) or {}
     whole = config | {"environment": environment, "code": environment.get("code")}
     for name, section in config.items():
         if isinstance(section, dict) and isinstance(existing.get(name), str):

@@ -34,13 +34,21 @@ def test_an_unknown_device_is_told_with_the_nearest():
 
 
 @pytest.mark.parametrize(
-    "rates", ["{full: 10, share: 0.3, price: 1}", "{full: 10, half: 20, share: 0, price: 1}", "fast"]
+    "rates",
+    [
+        "{full: 10, share: 0.3, price: 1}",
+        "{full: 10, half: 20, share: 0, price: 1}",
+        "{full: 10, half: 20, share: 0.3, price: 1, memory: 24 GB}",
+        "{full: 10, half: 20, share: 0.3, price: 1, memory: null}",
+        "fast",
+        "3",
+    ],
 )
 def test_a_device_of_ones_own_without_its_rates_is_refused_by_file(rates, tmp_path, monkeypatch):
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "devices.yaml").write_text(f"mine: {rates}\n")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match=r"conf/devices.yaml: mine must have full, half and share above 0, and price"):
+    with pytest.raises(UserError, match=r"conf/devices.yaml: mine must have full, half and share above 0, price"):
         load_device("mine")
     (tmp_path / "conf" / "devices.yaml").write_text("")
     assert load_device("h100").name == "h100"

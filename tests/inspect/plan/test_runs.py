@@ -122,6 +122,12 @@ def test_hours_and_price_are_those_of_training_and_of_translating_the_test_set(c
     assert planned.us_dollars == pytest.approx(3 * planned.hours)
 
 
+def test_a_search_of_ones_own_without_a_beam_keeps_one_hypothesis(config_of):
+    config = config_of("data.test_pairs=40")
+    mine = config | {"decoding": {"_target_": "mine.Sampling"}}
+    assert only(mine).decoding_flops == only(config_of("data.test_pairs=40", "decoding=greedy")).decoding_flops
+
+
 def test_lengths_are_counted_where_the_text_has_been_prepared_and_assumed_where_not(config_of):
     config = config_of(*SMALL_TEXT)
     before = only(config)

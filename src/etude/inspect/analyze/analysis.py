@@ -46,7 +46,9 @@ def analyze_run(subject: Subject, config: dict[str, Any]) -> dict[str, Any]:
         wide = measure_spreads(subject, text)
         heads = collect(score_removals(subject, text, intact, translated=config["removal_bleu"], seed=seed), "heads")
         lengths = collect(score_by_length(subject, text, intact, own, longest), "lengths") if own else []
-        searched = score_searches(subject, text, own, config["beams"], config["alphas"], seed=seed) if own else ()
+        searched: Iterable[dict[str, Any]] = ()
+        if own and {"beam", "alpha"} <= subject.config["decoding"].keys():  # a search of one's own may have neither
+            searched = score_searches(subject, text, own, config["beams"], config["alphas"], seed=seed)
         return {
             "settings": {
                 "split": "test",

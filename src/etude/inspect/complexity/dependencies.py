@@ -7,7 +7,7 @@ import torch
 from scipy.sparse.csgraph import shortest_path
 from torch import Tensor, nn
 
-from etude.model.recurrent import Gru, Lstm, RecurrentEncoder
+from etude.model.recurrent import RecurrentEncoder
 
 
 def max_path_length(layer: nn.Module, length: int, width: int) -> int | None:
@@ -62,7 +62,7 @@ def _steps_of_direction(cell: Any, length: int, width: int, reverse: bool) -> np
     hidden = None
     for t in order:
         x = _noise(1, 1, width).requires_grad_()
-        out, after = _step(cell, x, hidden)
+        out, after = cell(x, hidden)
         reads = [x, *(hidden or ())]
         grads = torch.autograd.grad(out.flatten() @ _noise(out.numel()), reads)
         edges[t, length + t] = bool(grads[0].any())
@@ -70,11 +70,6 @@ def _steps_of_direction(cell: Any, length: int, width: int, reverse: bool) -> np
             edges[length + before, length + t] = any(bool(grad.any()) for grad in grads[1:])
         before, hidden = t, tuple(state.detach().requires_grad_() for state in after)
     return shortest_path(edges, unweighted=True, indices=range(length))[:, length:]
-
-
-def _step(cell: Gru | Lstm, x: Tensor, hidden: tuple[Tensor, ...] | None) -> tuple[Tensor, tuple[Tensor, ...]]:
-    out, after = cell(x, hidden)
-    return out, after
 
 
 def chain_length(layer: nn.Module, length: int, width: int) -> int:

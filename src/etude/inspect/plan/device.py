@@ -60,8 +60,11 @@ def load_device(name: str) -> Device:
     if name not in known:
         raise UserError(f"device={name} is not in conf/devices.yaml; {did_you_mean(name, known)}")
     file, rates = known[name]
-    if not isinstance(rates, dict) or not all(_is_rate(rates.get(key), least) for key, least in _RATES.items()):
-        raise UserError(f"{file}: {name} must have full, half and share above 0, and price, as the other devices have")
+    needed = isinstance(rates, dict) and all(_is_rate(rates.get(key), least) for key, least in _RATES.items())
+    if not needed or not _is_rate(rates.get("memory", 1), 1e-9):
+        raise UserError(
+            f"{file}: {name} must have full, half and share above 0, price, and memory (GB) if any, as the others have"
+        )
     full, half = (rates[bits] * 1e12 * rates["share"] for bits in ("full", "half"))
     return Device(name, full, half, rates["price"], rates.get("memory", inf) * 1e9)
 

@@ -127,7 +127,7 @@ def _plan(config: Config, text: TextSize, of_model: Size, memory: float, device:
     step = float(sentences * of_model.training_flops(source, target))
     decoding = None if text.sentences is None else 0.0
     if text.sentences:
-        decoding = float(text.sentences * of_model.decoding_flops(source, target, config["decoding"]["beam"]))
+        decoding = float(text.sentences * of_model.decoding_flops(source, target, config["decoding"].get("beam", 1)))
     devices = _devices(config)
     to_train = 0.0 if state == "shared" else step * steps / devices
     hours = (to_train + (decoding or 0.0)) / device.flops(config["precision"]) / 3600

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from etude.report.statistics.exponents import Exponent, fit_exponents
+from etude.report.wording import SUPERSCRIPTS
 from etude.runs.measurements import Found
 from etude.studies.measured import OUTWEIGHS, SYMBOLS, Exponents, MeasuredStudy, Row
-
-_SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -146,7 +145,7 @@ def _fit(points: Sequence[Mapping[str, Any]], cost: str) -> dict[str, Exponent]:
 
 
 def _power(symbol: str, power: int) -> str:
-    return symbol if power == 1 else f"{symbol}{power}".translate(_SUPERSCRIPT)
+    return symbol if power == 1 else f"{symbol}{power}".translate(SUPERSCRIPTS)
 
 
 def _format_machine(processor: str, cores: int, threads: int, torch: str) -> str:

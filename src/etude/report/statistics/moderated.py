@@ -64,7 +64,7 @@ def moderate(arms: Collection[Scores]) -> Prior | None:
     # ln s² is distributed as ln s0² plus the logarithm of an F(d, d0): mean and variance by digamma and trigamma.
     level = np.log(variance) - special.digamma(freedom / 2) + np.log(freedom / 2)
     beyond = float(level.var(ddof=1) - special.polygamma(1, freedom / 2).mean())
-    if beyond <= 0:  # the variances differ no more than by chance
+    if beyond <= 2e-8:  # the variances differ no more than by chance (2e-8: above trigamma(1e8))
         return pooled
     # Half of it is the x above 0 whose trigamma is `beyond`.
     prior = 2 * float(optimize.brentq(lambda x: special.polygamma(1, x) - beyond, 1e-8, 1e8))

@@ -102,6 +102,9 @@ def test_while_there_is_nothing_to_show_the_page_says_why_and_asks_again(tmp_pat
     assert 'http-equiv="refresh"' in file.read_text()
     write_again(lambda: nothing_yet("no arm 'a<b'"), file)  # type: ignore[arg-type, return-value]
     assert "no arm &#x27;a&lt;b&#x27;" in file.read_text(), "a page that waits says what for"
+    before = file.stat().st_ino
+    write_again(nothing_yet, file)  # type: ignore[arg-type]
+    assert file.stat().st_ino != before, "another file takes its place, so that nobody reads half of one"
     file.write_text("an older page")
     write_again(nothing_yet, file)  # type: ignore[arg-type]
     assert file.read_text() == "an older page", "what was shown is not taken away"

@@ -48,6 +48,7 @@ def document(compared: Compared, refresh: float = 0, command: str = "") -> str:
         refresh=f"{refresh:g}",
         title=escape(compared.study.title),
         study=escape(name),
+        asks="" if refresh else " and asks no server for anything",
         command=escape(command or f"etude report {name} --html {name}.html"),
         baseline=escape(compared.baseline.arm),
         setting=setting(compared),

@@ -78,9 +78,9 @@ def analyses(arms: Sequence[ArmResult]) -> dict[str, Any]:
 def _analysis(runs: Sequence[Run]) -> dict[str, Any] | None:
     """Read the first valid analysis; a file that is incomplete or of another kind must not break the page."""
     for run in runs:
-        file = run.run_dir.path / "analysis.json"
         try:
-            analysis = json.loads(file.read_text(encoding="utf-8"), parse_constant=lambda _: None)
+            content = run.run_dir.analysis_file.read_text(encoding="utf-8")
+            analysis = json.loads(content, parse_constant=lambda _: None)
         except (OSError, ValueError):
             continue
         if isinstance(analysis, dict) and isinstance(analysis.get("heads"), list):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError
+from etude.files import write_text
 from etude.report.comparison import Compared
 from etude.report.render.html.document import write_page
 
@@ -73,7 +74,7 @@ def write_again(make: Callable[[], Compared], file: Path) -> str:
     except UserError as error:
         if not file.exists() or file.read_text(encoding="utf-8").startswith(_WAITING):
             why = f"<p>{escape(str(error))}</p><p>This page fills in when there is something to show.</p>"
-            file.write_text(_WAITING + why, encoding="utf-8")
+            write_text(file, _WAITING + why)
         return str(error)
     return ""
 
