@@ -55,8 +55,8 @@ def test_checkpoints_of_finished_runs_go_and_nothing_else_of_them(
     clean(["--yes"])
     printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert printed[1:] == [
-        "modern checkpoints of finished runs 1 1.0 MB",
-        "table3 checkpoints of finished runs 1 1.0 MB",
+        "modern checkpoints of finished runs (evaluate needs them) 1 1.0 MB",
+        "table3 checkpoints of finished runs (evaluate needs them) 1 1.0 MB",
         "2.0 MB in all",
         "2.0 MB freed",
     ]

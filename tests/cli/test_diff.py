@@ -1,6 +1,7 @@
 """`etude diff`: what a person reads about two configs is so."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -65,6 +66,18 @@ def test_a_run_is_compared_by_what_was_frozen_and_its_causes_are_still_known(tol
     run = freeze(compose(["experiment=table3/A1"]))
     assert told(str(run.path), "table3/A1") == ["no difference: the two configs hold the same values"]
     assert told(f"run={run.path}", "")[1:] == told("table3/A1", "")[1:]
+
+
+def test_of_two_runs_that_differ_in_their_text_alone_this_is_told(told):
+    pairs = Path("pairs.tsv")
+    runs = []
+    for word in ("a", "b"):
+        pairs.write_text(f"{word}\tx\n" * 9)
+        runs.append(freeze(compose(["data=files", "data.tsv=pairs.tsv"])))
+    before, after = map(str, (run.path for run in runs))
+    same = "no difference: the two configs hold the same values"
+    assert told(before, before) == [same]
+    assert told(before, after) == [f"{same}, but the runs are of different text"]
 
 
 def test_what_conf_no_longer_says_counts_as_written(told):

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import re
 import sys
 from pathlib import Path
 
@@ -79,6 +80,27 @@ def typed(words: list[str]) -> tuple[object, str]:
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("odd")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["train", "--seed", "2"], "--seed is no option of `etude train`: keys are written without dashes, seed=2"),
+        (["train", "--seed", "model.heads=2"], "--seed is no option of `etude train`: .* seed=..."),
+        (["evaluate", "--run=DIR"], "--run=DIR is no option of `etude evaluate`: .* run=DIR"),
+        (
+            ["prepare", "--data.source=my.en", "data.target=my.de"],
+            "--data.source=my.en is no option of `etude prep",
+        ),
+        (["train", "--cfg", "jobs"], "--cfg shows the config: say --cfg job, --cfg hydra or --cfg all"),
+    ],
+)
+def test_keys_with_dashes_are_told_without(words: list[str], told: str, elsewhere: Path) -> None:
+    with contextlib.chdir(elsewhere):
+        status, said = typed(words)
+    assert status == 2
+    assert re.match(f"etude: {told}", said)
+    assert said.count("\n") == 1
 
 
 @settings(max_examples=100, deadline=None)

@@ -58,6 +58,14 @@ from etude.errors import UserError
         (["decoding.alpha=-0.1"], "decoding.alpha must be at least 0, not -0.1"),
         (["decoding.max_len_offset=-1"], "decoding.max_len_offset must be at least 0, not -1"),
         (["runs_dir="], "runs_dir is empty"),
+        (["tokenizer.character_coverage=0.5"], r"tokenizer\.character_coverage must lie in \[0\.98, 1\]"),
+        (["model.decoder=null"], r"model\.decoder=null leaves no decoder: model=encoder_only"),
+        (
+            ["data=files", "data.tsv=a.tsv", "data.valid=b.tsv"],
+            r"data\.valid must hold names of files, not 'b\.tsv': say data\.valid\.tsv=",
+        ),
+        (["data=files", "data.tsv=a.tsv", "data.test.tsv=2016"], r"data\.test must hold names of files"),
+        (["data=files", "data.tsv=a.tsv", "data.test=null"], r"data\.test must hold names of files, not None"),
         (
             ["+callbacks.finder._target_=lightning.pytorch.callbacks.LearningRateFinder"],
             "callbacks.finder would set the learning rate, which the schedule gives",

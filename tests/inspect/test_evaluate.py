@@ -33,6 +33,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
 def trained(place: Path, *asked: str) -> RunDir:
     rows = [" ".join("abcdefgh"[(k * j + k // 8) % 8] for j in range(1, 3 + k % 6)) for k in range(1, 200)]
     (place / "pairs.tsv").write_text("".join(f"{row} {k % 8}\t{row} {k % 8}\n" for k, row in enumerate(rows)))
+    (place / "test.tsv").write_text("".join(f"{row[::-1]} 9\t{row}\n" for row in rows[:8]))
     folders = [f"data.tsv={place / 'pairs.tsv'}", f"runs_dir={place / 'runs'}", f"cache_dir={place / 'cache'}"]
     made = freeze(compose([*TINY, *TEXT, *folders, "decoding=greedy", "decoding.max_len_offset=3", *asked]))
     train(made)
@@ -141,3 +142,24 @@ def test_of_an_unfinished_run_it_says_so(run: RunDir, capsys: pytest.CaptureFixt
     finally:
         run.result_file.write_text(kept)
     assert f"{run.path} is not finished: this is what it has learned by step 2 of 2" in capsys.readouterr().err
+
+
+def test_scores_on_another_text_than_the_runs_are_told_to_be_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = trained(tmp_path, f"data.test.tsv={tmp_path / 'test.tsv'}")
+    assert evaluated(run, capsys) == ""
+    test = tmp_path / "test.tsv"
+    test.write_text("".join(test.read_text().splitlines(keepends=True)[:3]))
+    assert "its text has changed since it was trained: these are scores on the text of today" in evaluated(run, capsys)
+    test.unlink()
+    told = evaluated(run, capsys)
+    assert f"there is no file {test}" in told
+    assert "the text of a run is read from where it was trained" in told
+
+
+def evaluated(run: RunDir, capsys: pytest.CaptureFixture[str]) -> str:
+    """What `etude evaluate` says of a run besides its scores."""
+    with pytest.raises(SystemExit):
+        main(["evaluate", f"run={run.path}", "device=cpu"])
+    return capsys.readouterr().err

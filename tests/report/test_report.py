@@ -382,6 +382,7 @@ def test_no_finished_run_is_one_sentence_with_the_command(runs_dir: Path, make_r
     [
         ({"scale": "smal"}, "no finished run has scale=smal; did you mean small"),
         ({"scal": "small"}, "the runs know no scal; did you mean scale"),
+        ({"tuned": "true"}, "tuned=true is for `etude sweep`; .*leave it out"),
         ({"scale": "small", "budget": "pocket"}, "no finished run has scale=small and budget=pocket at once"),
     ],
 )

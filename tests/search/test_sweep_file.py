@@ -135,6 +135,10 @@ def test_what_is_not_yaml_is_told_with_its_line(tmp_path: Path) -> None:
         ("method: grid\nparameters: {seed: {values: 3}}", r"parameters\.seed\.values must be a list"),
         ("method: grid\nparameters: {model: {parameters: {heads: {value: 1}}}}", r"nested keys are written a\.b\.c"),
         ("method: grid\nparameters: {model: {value: {heads: 1}}}", r"write each of its keys as model\.name"),
+        (
+            "method: random\nrun_cap: 2\nparameters: {budget: {lr_factor: {min: 0.1, max: 1.0}}}",
+            r"parameters\.budget holds a mapping; write each of its keys as budget\.name",
+        ),
         ("method: grid\nparameters: {1: {value: 1}}", "1 is no config key"),
         ("method: grid\nparameters: {seed: {value: 1}, seed: {value: 2}}", "line 2: seed already stands in line 2"),
     ],

@@ -35,7 +35,9 @@ def main(words: Sequence[str]) -> None:
     before, after = (_side(word) for word in words)
     found = difference(before.config, after.config, (before.written, after.written))
     if not found:
-        sys.stdout.write("no difference: the two configs hold the same values\n")
+        other = before.text and after.text and before.text != after.text
+        what = ", but the runs are of different text" if other else ""
+        sys.stdout.write(f"no difference: the two configs hold the same values{what}\n")
         return
     titles = [word or "the default" for word in words]
     console().print(_render_difference(titles, found, (_parameters(before), _parameters(after))))

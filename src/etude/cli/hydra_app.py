@@ -3,12 +3,19 @@
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
+
+from etude.errors import UserError
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+_FLAGS = {  # of Hydra's command line
+    *("help", "hydra-help", "version", "cfg", "resolve", "package", "run", "multirun", "shell-completion", "info"),
+    *("config-path", "config-name", "config-dir", "experimental-rerun"),
+}
 Task = Callable[["DictConfig"], Any]
 TaskOnARun = Callable[[dict[str, Any], list[str]], None]  # of the resolved config and the typed overrides
 
@@ -32,6 +39,7 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
     from etude.config.resolvers import register
     from etude.paths import shipped
 
+    _refuse_options(verb, words)
     register()
     os.environ["HYDRA_FULL_ERROR"] = "1"
     flags = [word for word in words if word in ("-m", "--multirun")]  # Hydra wants them before the overrides
@@ -47,6 +55,22 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
     hydra.main(config_path=str(shipped("conf")), config_name=config_name, version_base="1.3")(job)()
     if failed:
         raise failed[0]
+
+
+def _refuse_options(verb: str, words: Sequence[str]) -> None:
+    """Refuse words with dashes that Hydra would answer with its usage.
+
+    Raises:
+        UserError: a word is one of them.
+    """
+    for word, after in zip_longest(words, words[1:], fillvalue=""):
+        name, equals, value = word.removeprefix("--").partition("=")
+        value = value if equals else after
+        if word.startswith("--") and (name not in _FLAGS or word.startswith("--run=")):
+            value = value if equals or (value and value[0] != "-" and "=" not in value) else "..."
+            raise UserError(f"{word} is no option of `etude {verb}`: keys are written without dashes, {name}={value}")
+        if name == "cfg" and word != name and value not in ("job", "hydra", "all"):
+            raise UserError("--cfg shows the config: say --cfg job, --cfg hydra or --cfg all")
 
 
 def run_task_on_a_run(verb: str, task: TaskOnARun, words: list[str]) -> None:
@@ -83,7 +107,6 @@ def _explain_own_data(error: Exception, config: "DictConfig") -> Exception:
     from omegaconf import OmegaConf
 
     from etude.config.explain import explain
-    from etude.errors import UserError
     from etude.runs.code import blame
 
     node = OmegaConf.to_container(config)

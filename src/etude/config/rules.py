@@ -48,6 +48,7 @@ _ABOVE_ZERO = """
 """
 _SHARES = "model.dropout model.attention_dropout loss.smoothing budget.cooldown optimizer.beta1 optimizer.beta2"
 _LARGEST_SEED = 2**32 - 1  # the largest that every random number generator accepts
+_COVERAGE = "tokenizer.character_coverage"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -63,6 +64,7 @@ def check_rules(config: Config) -> None:
         _require(config, keys, partial(le, least), f"be at least {least}")
     _require(config, "seed", lambda seed: seed <= _LARGEST_SEED, f"be at most {_LARGEST_SEED}")
     _require(config, _SHARES, lambda value: 0 <= value < 1, "lie in [0, 1)")
+    _require(config, _COVERAGE, lambda value: 0.98 <= value <= 1, "lie in [0.98, 1], as SentencePiece has it")
     if config["runs_dir"] == "":
         raise UserError("runs_dir is empty: name a folder, such as runs_dir=runs")
     for key in ("study", "arm"):
@@ -77,6 +79,7 @@ def check_rules(config: Config) -> None:
     _key_heads_are_shared_evenly(config)
     _norms_are_used(config)
     _vocabulary_has_room(config)
+    _own_files_are_named(config)
     check_task(config)
     check_trainer(config)
 
@@ -128,6 +131,19 @@ def _average_fits(config: Config) -> None:
         )
 
 
+def _own_files_are_named(config: Config) -> None:
+    """Check the keys of `data=files` that lie below `valid` and `test`."""
+    if not _is(config, "data", "FilesCorpus"):
+        return
+    for split in ("valid", "test"):
+        files = config["data"][split]
+        if not isinstance(files, Mapping) or not all(isinstance(file, str | None) for file in files.values()):
+            raise UserError(
+                f"data.{split} must hold names of files, not {files!r}: say data.{split}.tsv=pairs.tsv, or "
+                f"data.{split}.source=a.en and data.{split}.target=a.de"
+            )
+
+
 def _positions_fit(config: Config) -> None:
     """Check that dimensions are even and buckets divide; a table must hold the longest source and its translation."""
     d_k, d_model = value_at(config, "model.attention.d_k"), value_at(config, "model.position.d_model")
@@ -157,6 +173,8 @@ def _positions_fit(config: Config) -> None:
 
 def _stacks_fit(config: Config) -> None:
     """Check encoder kernel and width, and that positions, alignment and attention suit the stacks and each other."""
+    if _is(config, "model", "EncoderDecoder") and config["model"]["decoder"] is None:
+        raise UserError("model.decoder=null leaves no decoder: model=encoder_only is a model without one")
     kernel, d_model = value_at(config, "model.encoder.kernel"), value_at(config, "model.encoder.d_model")
     if _is(config, "model.encoder", "ConvolutionEncoder") and kernel % 2 == 0:
         raise UserError(

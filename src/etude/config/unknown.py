@@ -151,8 +151,8 @@ def unknown_group(error: HydraException) -> UserError:
     if several := _SEVERAL.search(first):
         key, _, words = several[1].partition("=")
         return UserError(
-            f"{several[1]} is several values, and one run takes one: `etude train -m {several[1]}` makes a run of "
-            f"each, [a,b] is one value, a list, and '{key}=\"{words}\"' is one, a text"
+            f"{several[1]} is several values, and one run takes one: '{key}=\"{words}\"' is one, a text, [a,b] is one, "
+            f"a list, and of a key of `etude train`, `etude train -m {several[1]}` makes a run of each"
         )
     if (missing := _NOT_LOADED.search(first)) and missing[1] in group_names():
         files = (file for root in folders_of("conf") for file in (root / missing[1]).glob("*.yaml"))

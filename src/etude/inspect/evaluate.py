@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
+from etude.data.store import TokenStore
 from etude.errors import UserError
 from etude.logs import logging_to
 from etude.runs.divergence import divergence
@@ -37,9 +38,11 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
         log.warning("%s is not finished: this is what it has learned by step %d of %d", run.path, step, steps)
     device = build.device(config["device"])
     transformer.to(device)
-    store, split = build.token_store(trained), config["split"]
+    store, split = _token_store(trained), config["split"]
     if store.tokenizer.model_file.read_bytes() != tokenizer.model_file.read_bytes():
         raise UserError(f"the text has changed since {config['run']} was trained: its subwords are no longer the same")
+    if run.text_file.is_file() and run.text_file.read_text(encoding="utf-8").strip() != store.meta["corpus"]:
+        log.warning("%s: its text has changed since it was trained: these are scores on the text of today", run.path)
     task = build.task(trained)
     with build.autocast(trained, transformer):
         scores = task.measure(transformer, build.evaluation_batches(trained, store.split(split)), store, split)
@@ -49,3 +52,11 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
     if text:
         scores |= score_translations(metrics, trained["data"], text["hypotheses"], text["references"])
     return format_scores(split, scores, sentences=len(text.get("references", [])))
+
+
+def _token_store(trained: dict[str, Any]) -> TokenStore:
+    """Prepare the text of a run, unless it still is."""
+    try:
+        return build.token_store(trained)
+    except UserError as error:
+        raise UserError(f"{error}; the text of a run is read from where it was trained: evaluate it there") from error

@@ -121,6 +121,8 @@ def _filter_seeds(study: Study, runs: Sequence[Run], seeds: Set[int]) -> tuple[l
 def _explain_no_fit(runs: Sequence[Run], where: Mapping[str, str]) -> str:
     for key, value in where.items():
         there = {run.chosen(key) for run in runs}
+        if key == "tuned":
+            return f"{key}={value} is for `etude sweep`; a report shows each arm at its best by itself: leave it out"
         if there == {format_value(None)}:
             known = {name for run in runs for name in (*run.setting, *run.config.get("choices", {}))}
             return f"{key}={value}: the runs know no {key}; {did_you_mean(key, known)}"

@@ -20,7 +20,7 @@ from etude.runs.run_state import State, state_of_unfinished
 class Kind(StrEnum):
     """Why files may be deleted."""
 
-    CHECKPOINTS = "checkpoints of finished runs"
+    CHECKPOINTS = "checkpoints of finished runs (evaluate needs them)"
     HALF_WRITTEN = "files that killed processes had half written"
     PUT_ASIDE = "unfinished runs that stale=rerun has put aside"
     FAILED = "runs that failed before their first step"

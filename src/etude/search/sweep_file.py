@@ -206,6 +206,8 @@ def _check(file: Path, key: str, parameter: Any) -> None:
     where = f"{file}: parameters.{key}"
     if not isinstance(parameter, dict) or "parameters" in parameter or {"value", "values"} <= set(parameter):
         raise UserError(f"{where} needs values: [...] or value: ... (nested keys are written a.b.c)")
+    if any(isinstance(value, dict) for value in parameter.values()):
+        raise UserError(f"{where} holds a mapping; write each of its keys as {key}.name")
     values = parameter["values"] if "values" in parameter else [parameter.get("value")]
     if not isinstance(values, list) or not values:
         raise UserError(f"{where}.values must be a list of at least one value")

@@ -28,6 +28,7 @@ class NamedConfig:
     config: Config  # every value resolved, with the group choices in `choices`
     written: Config  # the same with interpolations not resolved, as far as they are known
     folders: Sequence[Traversable] = ()  # Hydra's search path, in order; empty for a run, where it is not known
+    text: str = ""  # the fingerprint of the text of a run
 
 
 def find_config(words: Sequence[str]) -> NamedConfig:
@@ -82,11 +83,12 @@ def _load_run_config(run: RunDir) -> NamedConfig:
         raise UserError(
             f"{run.config_file} is not the config of a run: it is incomplete: delete the directory and train again"
         )
+    text = run.text_file.read_text(encoding="utf-8").strip() if run.text_file.is_file() else ""
     try:
         again = compose(run.overrides_file.read_text(encoding="utf-8").splitlines())
-        return NamedConfig(config, _where_same(config, resolve(again), as_written(again)))
+        return NamedConfig(config, _where_same(config, resolve(again), as_written(again)), text=text)
     except (OSError, UserError):
-        return NamedConfig(config, {})
+        return NamedConfig(config, {}, text=text)
 
 
 def _where_same(config: Config, again: Config, written: Config) -> Config:
