@@ -11,6 +11,7 @@ import pytest
 import yaml
 from rich.console import Console
 
+from etude.cli.results import main
 from etude.errors import UserError
 from etude.report import report, results
 from etude.runs.run_dir import RunDir
@@ -63,6 +64,30 @@ def test_the_table_holds_the_shared_value_and_each_arm_at_its_own_best(runs_dir:
     assert [run.seed for arm in compared.arms for run in arm.runs] == [11, 11], "a pilot is in no table"
     told = "tuned: each arm with the best of 2 values, by validation loss on seed 101, which the table does not hold"
     assert f"{told}: budget.lr_factor=1.0: base; budget.lr_factor=0.5: A1." in report("heads", runs_dir, {}).rows.notes
+
+
+def test_a_list_of_the_runs_says_which_arms_it_lacks_at_their_own_best(
+    runs_dir: Path, tried: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for rate, valid in {0.5: 3.0, 1.0: 4.0}.items():
+        tried("A1", 101, rate, valid=valid)
+        tried("base", 101, rate, valid=5.0 - valid)
+        tried("A1", 11, rate)
+    tried("base", 11, 1.0)
+    main(["heads", f"runs_dir={runs_dir}"])
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == 1 + 2
+    assert "Left out: 1 run of arms at their own best budget.lr_factor: say which to see them." in printed.err
+
+
+def test_a_list_of_runs_that_share_their_best_lacks_none(
+    runs_dir: Path, tried: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for arm in ("A1", "base"):
+        tried(arm, 101, 1.0)
+        tried(arm, 11, 1.0)
+    main(["heads", f"runs_dir={runs_dir}"])
+    assert "at their own best" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("width", [60, 72, 80, 100, 160])

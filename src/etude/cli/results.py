@@ -11,6 +11,7 @@ from etude.garbage import pause_garbage_collector
 from etude.report import Results
 from etude.report import results as find_results
 from etude.report.frame import as_csv, as_json, write_parquet
+from etude.report.wording import format_count
 from etude.studies.measured import trained_names
 
 HELP = """usage: etude results STUDY [key=value ...] [--csv FILE] [--json FILE]
@@ -61,5 +62,9 @@ def _notes_on_missing(found: Results, at_wandb: bool) -> list[str]:
     for run in unfinished:
         why = f"{run.error} at W&B" if at_wandb else ", ".join(filter(None, (run.state, run.error)))
         notes.append(f"Left out: {run.arm}, seed {run.seed}: {why}.")
+    shown = {run.run_dir.path for run in found.runs}
+    if tuned := sum(run.run_dir.path not in shown for run in found.selection.best):
+        keys = ", ".join(found.study.tune)
+        notes.append(f"Left out: {format_count(tuned)} of arms at their own best {keys}: say which to see them.")
     notes += [f"Not run: {', '.join(missing)}."] if missing else []
     return [*notes, *found.notes]
