@@ -1,13 +1,9 @@
-import re
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-import etude.report
-from etude.cli.arguments import parse
-from etude.cli.report import HELP
 from etude.cli.report import main as report
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
@@ -133,11 +129,3 @@ def test_a_page_says_what_was_typed_to_make_it(make_run: Make, tmp_path: Path) -
     report(["heads", "scale=pocket", "--baseline", "A1", "--html", str(tmp_path / "page.html")])
     typed = "etude report heads scale=pocket --baseline A1 --html page.html"  # whoever gets it has other folders
     assert f"Made by <code>{typed}</code>" in (tmp_path / "page.html").read_text(encoding="utf-8")
-
-
-def test_the_command_that_a_page_of_measurements_says_made_it_is_understood() -> None:
-    text = (Path(etude.report.__file__).parent / "layers/page.py").read_text(encoding="utf-8")
-    made_by = re.search(r"Made by <code>etude report (.*?)</code>", text)
-    assert made_by is not None
-    study, *words = re.sub("{.*?}", "heads", made_by[1]).split()
-    assert parse("report", HELP, [study, *words]).options == {"--html": "heads.html"}

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import signal
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -150,8 +151,8 @@ def test_the_death_of_wandbs_own_process_is_told_and_stops_nothing(
     run: RunDir, caplog: pytest.LogCaptureFixture
 ) -> None:
     (logger,) = offline(run)
-    stats = [file.read_text().split() for file in Path("/proc").glob("[0-9]*/stat")]
-    [service] = [int(pid) for pid, name, _, parent, *_ in stats if (name, int(parent)) == ("(wandb-core)", os.getpid())]
+    stats = [file.read_text() for file in Path("/proc").glob("[0-9]*/stat")]
+    [service] = [int(one.split()[0]) for one in stats if re.search(rf"\(wandb-core\) \w {os.getpid()} ", one)]
     os.kill(service, signal.SIGKILL)
     os.waitpid(service, 0)
     with caplog.at_level(logging.WARNING):

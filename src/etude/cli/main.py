@@ -4,8 +4,8 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
-from io import TextIOWrapper
 from pathlib import Path
 from typing import NoReturn
 
@@ -26,8 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     import_from_here()
     wait_briefly()
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # the encoding of a terminal may lack Δ or é
+        with suppress(AttributeError, OSError):  # it may be no file
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # for an encoding without Δ or é
     try:
         _dispatch(_without_config_dir(words))
     except UserError as error:

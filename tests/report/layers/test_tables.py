@@ -134,7 +134,7 @@ def test_on_logarithmic_axes_a_power_law_is_a_straight_line(kept):
 
 def test_the_page_holds_the_tables_and_the_plots_and_asks_nobody(kept):
     study = MeasuredStudy("mine", "<b>Mine</b>", STUDY.rows, STUDY.sizes, 5, ["model.encoder.cell=lstm"])
-    page = document(study, kept)
+    page = document(study, kept, "etude report mine --html a&b.html")
     assert "<h1>&lt;b&gt;Mine&lt;/b&gt;</h1>" in page
     assert "light-dark(" in page
     assert page.count("<table>") == 3
@@ -142,6 +142,7 @@ def test_the_page_holds_the_tables_and_the_plots_and_asks_nobody(kept):
     assert not re.search(r"<script|https?://(?!www\.w3\.org/2000/svg)|url\(", page)
     assert all(f'<th scope="row">{row.name}</th>' in page for row in STUDY.rows)
     assert "with model.encoder.cell=lstm" in page
+    assert "Made by <code>etude report mine --html a&amp;b.html</code>" in page
 
 
 def test_a_regime_that_the_study_names_no_more_is_shown_without_an_expectation(kept):

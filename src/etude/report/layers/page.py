@@ -13,8 +13,8 @@ from etude.studies.measured import MeasuredStudy
 _STYLE = Path(render.__file__).parent / "html" / "page.css"
 
 
-def document(study: MeasuredStudy, kept: Mapping[str, Found], command: str = "") -> str:
-    """Render the page, which names the command that was typed to make it."""
+def document(study: MeasuredStudy, kept: Mapping[str, Found], command: str) -> str:
+    """Render the page, which names the `command` that was typed to make it."""
     title = escape(study.title)
     notes_html = "\n".join(f"<p>{escape(note)}</p>" for note in notes(study, kept))
     return f"""<!doctype html>
@@ -38,7 +38,7 @@ tr.begins > * {{ border-top: 1px solid var(--rule); }}</style>
 {"".join(map(_section, make_tables(study, kept)))}
 <div class="notes">{notes_html}</div>
 </main>
-<footer><p>Made by <code>{escape(command or f"etude report {study.name} --html {study.name}.html")}</code>.</p></footer>
+<footer><p>Made by <code>{escape(command)}</code>.</p></footer>
 </body>
 </html>
 """
