@@ -6,6 +6,7 @@ import pytest
 
 from etude.config.compose import compose
 from etude.config.rules import check_rules
+from etude.config.task_rules import class_name
 from etude.errors import UserError
 
 
@@ -170,3 +171,12 @@ def test_an_impossible_combination_is_refused_and_the_way_out_is_one(overrides):
         check_rules(compose(overrides))
     (way_out,) = re.findall(r"say ([\w/.]+=\w+)", str(refusal.value))
     check_rules(compose([*overrides, way_out]))
+
+
+@pytest.mark.parametrize("node", [None, True, 3, "etude.model.norm.LayerNorm", [], {}, {"_target_": "mine.LayerNorm"}])
+def test_what_is_no_class_of_etudes_has_no_name(node):
+    assert class_name(node) == ""
+
+
+def test_a_class_of_etudes_is_known_by_its_last_name():
+    assert class_name({"_target_": "etude.model.norm.LayerNorm"}) == "LayerNorm"

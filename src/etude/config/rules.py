@@ -136,7 +136,7 @@ def _own_files_are_named(config: Config) -> None:
     if not _is(config, "data", "FilesCorpus"):
         return
     for split in ("valid", "test"):
-        files = config["data"][split]
+        files = value_at(config, f"data.{split}")
         if not isinstance(files, Mapping) or not all(isinstance(file, str | None) for file in files.values()):
             raise UserError(
                 f"data.{split} must hold names of files, not {files!r}: say data.{split}.tsv=pairs.tsv, or "
@@ -173,7 +173,7 @@ def _positions_fit(config: Config) -> None:
 
 def _stacks_fit(config: Config) -> None:
     """Check encoder kernel and width, and that positions, alignment and attention suit the stacks and each other."""
-    if _is(config, "model", "EncoderDecoder") and config["model"]["decoder"] is None:
+    if _is(config, "model", "EncoderDecoder") and value_at(config, "model.decoder") is None:
         raise UserError("model.decoder=null leaves no decoder: model=encoder_only is a model without one")
     kernel, d_model = value_at(config, "model.encoder.kernel"), value_at(config, "model.encoder.d_model")
     if _is(config, "model.encoder", "ConvolutionEncoder") and kernel % 2 == 0:

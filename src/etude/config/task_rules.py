@@ -69,7 +69,7 @@ def check_choices(config: Mapping[str, Any], typed: Sequence[str]) -> None:
             )
 
 
-def class_name(node: Mapping[str, Any] | None) -> str:
+def class_name(node: Any) -> str:
     """Return the name of the node's class if it is one of étude's, else ""."""
-    target = str((node or {}).get("_target_"))
+    target = str(node.get("_target_")) if isinstance(node, Mapping) else ""
     return target.rpartition(".")[2] if target.startswith("etude.") else ""
