@@ -68,7 +68,7 @@ CLAIMS = _claims()
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_a_recorded_run_is_finished_and_named_by_its_config(path: Path) -> None:
     run = RunDir(path)
-    config, text, result = run.config(), run.text_file.read_text().strip(), run.result()
+    config, text, result = run.config(), run.text(), run.result()
     assert (config["study"], config["arm"]) == (path.parts[-3], path.parts[-2]) == (result["study"], result["arm"])
     assert path.name == f"seed{config['seed']}-{identify(config, text)}"
     assert result["finished"]

@@ -147,18 +147,18 @@ def test_a_run_is_started_as_it_was_launched_whatever_was_asked_for_since(
     assert runs[1].config_file.read_text() == launched
 
 
+def of_three(first: str, finish: str) -> dict[str, str]:
+    """Three programs that finish; before, A1 does something to another run."""
+    return {"A1": first + finish, "A2": finish, "A3": finish}
+
+
 def test_a_waiting_run_whose_directory_is_deleted_has_failed_and_stops_no_other(
     make_run: Make, programs: Programs, finish: str
 ) -> None:
     runs = [make_run("A1"), make_run("A2"), make_run("A3")]
     delete = f"import shutil; shutil.rmtree({str(runs[1].path)!r});"
     with pytest.raises(SweepFailed, match=r"1 of 3 runs failed(?s:.*)A2 seed 1 failed: could not be started"):
-        run_side_by_side(
-            runs,
-            Slots(workers=1),
-            command=programs({"A1": delete + finish, "A2": finish, "A3": finish}),
-            cost=in_order,
-        )
+        run_side_by_side(runs, Slots(workers=1), command=programs(of_three(delete, finish)), cost=in_order)
     assert [run.finished for run in runs] == [True, False, True]
 
 
@@ -174,12 +174,7 @@ def test_a_run_whose_config_cannot_be_written_has_failed_and_stops_no_other(
 
     monkeypatch.setattr("etude.launchers.job.write_text", full)
     with pytest.raises(SweepFailed, match=r"(?s)1 of 3 runs failed.*A2 seed 1 failed: .*No space left on device"):
-        run_side_by_side(
-            runs,
-            Slots(workers=1),
-            command=programs({"A1": other + finish, "A2": finish, "A3": finish}),
-            cost=in_order,
-        )
+        run_side_by_side(runs, Slots(workers=1), command=programs(of_three(other, finish)), cost=in_order)
     assert [run.finished for run in runs] == [True, False, True]
 
 

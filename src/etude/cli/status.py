@@ -72,8 +72,8 @@ def main(words: Sequence[str]) -> None:
     metrics = {one.study: metrics_of(one.study).values() for one in studies if not is_measured(one.study)}
     notes = [*([] if names else notes), *(note for study in studies for note in study.notes)]
     if "--json" in args.options:
-        found_here = _as_json(runs_dir, studies, runs, metrics, notes)
-        sys.stdout.write(json.dumps(found_here, indent=2, ensure_ascii=False) + "\n")
+        plain = _as_json(runs_dir, studies, runs, metrics, notes)
+        sys.stdout.write(json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
         return
     out = console()
     if runs:

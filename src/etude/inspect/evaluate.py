@@ -38,10 +38,10 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
         log.warning("%s is not finished: this is what it has learned by step %d of %d", run.path, step, steps)
     device = build.device(config["device"])
     transformer.to(device)
-    store, split = _token_store(trained), config["split"]
+    store, split = _token_store(run, trained), config["split"]
     if store.tokenizer.model_file.read_bytes() != tokenizer.model_file.read_bytes():
         raise UserError(f"the text has changed since {config['run']} was trained: its subwords are no longer the same")
-    if run.text_file.is_file() and run.text_file.read_text(encoding="utf-8").strip() != store.meta["corpus"]:
+    if run.text() not in ("", store.meta["corpus"]):
         log.warning("%s: its text has changed since it was trained: these are scores on the text of today", run.path)
     task = build.task(trained)
     with build.autocast(trained, transformer):
@@ -54,9 +54,15 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
     return format_scores(split, scores, sentences=len(text.get("references", [])))
 
 
-def _token_store(trained: dict[str, Any]) -> TokenStore:
-    """Prepare the text of a run, unless it still is."""
+def _token_store(run: RunDir, trained: dict[str, Any]) -> TokenStore:
+    """Find the prepared text of a run, or prepare it again.
+
+    Raises:
+        UserError: it cannot be read.
+    """
     try:
         return build.token_store(trained)
     except UserError as error:
-        raise UserError(f"{error}; the text of a run is read from where it was trained: evaluate it there") from error
+        raise UserError(
+            f"the text of {run.path}: {error}; relative paths of its data count from this folder"
+        ) from error

@@ -140,9 +140,8 @@ def read_run(run_dir: RunDir) -> Run:
     config = run_dir.config()
     held = not run_dir.finished and is_locked(run_dir)
     result = run_dir.result() if run_dir.finished else {}  # checked again, as the run may have finished meanwhile
-    text = run_dir.text_file.read_text(encoding="utf-8").strip() if run_dir.text_file.is_file() else ""
     file = run_dir.result_file if result else run_dir.config_file
-    row: dict[str, Any] = {"overrides": run_dir.overrides(), "changed": file.stat().st_mtime, "text": text}
+    row: dict[str, Any] = {"overrides": run_dir.overrides(), "changed": file.stat().st_mtime, "text": run_dir.text()}
     if not result:
         state, error, progress = state_of_unfinished(run_dir, held)
         today = with_groups_of_today(config)

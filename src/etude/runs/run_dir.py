@@ -145,6 +145,10 @@ class RunDir:
         """Return the overrides the run was launched with; an empty list if they were not recorded."""
         return self.overrides_file.read_text(encoding="utf-8").splitlines() if self.overrides_file.is_file() else []
 
+    def text(self) -> str:
+        """Return the fingerprint of the text the run was launched with; empty if it was not recorded."""
+        return self.text_file.read_text(encoding="utf-8").strip() if self.text_file.is_file() else ""
+
     def result(self) -> dict[str, Any]:
         """Load the result of the finished run.
 

@@ -83,12 +83,11 @@ def _load_run_config(run: RunDir) -> NamedConfig:
         raise UserError(
             f"{run.config_file} is not the config of a run: it is incomplete: delete the directory and train again"
         )
-    text = run.text_file.read_text(encoding="utf-8").strip() if run.text_file.is_file() else ""
     try:
         again = compose(run.overrides_file.read_text(encoding="utf-8").splitlines())
-        return NamedConfig(config, _where_same(config, resolve(again), as_written(again)), text=text)
+        return NamedConfig(config, _where_same(config, resolve(again), as_written(again)), text=run.text())
     except (OSError, UserError):
-        return NamedConfig(config, {}, text=text)
+        return NamedConfig(config, {}, text=run.text())
 
 
 def _where_same(config: Config, again: Config, written: Config) -> Config:
