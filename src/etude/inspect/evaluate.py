@@ -63,6 +63,4 @@ def _token_store(run: RunDir, trained: dict[str, Any]) -> TokenStore:
     try:
         return build.token_store(trained)
     except UserError as error:
-        raise UserError(
-            f"the text of {run.path}: {error}; relative paths of its data count from this folder"
-        ) from error
+        raise UserError(f"the text of {run.path}, whose relative paths start from this folder: {error}") from error
