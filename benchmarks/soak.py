@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Set
 from contextlib import suppress
 from pathlib import Path
 
@@ -74,8 +75,8 @@ def training_processes(runs: Path) -> list[int]:
     return sorted(found)
 
 
-def digest(run: Path) -> str:
-    """Of all that a run found, but for how long it took."""
+def digest(run: Path, ignored: Set[str] = TIMES) -> str:
+    """Of all that a run found, but for how long it took, or whatever else is ignored."""
     checkpoint = torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
     moments = checkpoint["optimizer_states"][0]["state"]
     tensors = [*checkpoint["state_dict"].values(), *(torch.as_tensor(v) for m in moments.values() for v in m.values())]
@@ -83,8 +84,8 @@ def digest(run: Path) -> str:
     for tensor in tensors:
         hashed.update(tensor.numpy().tobytes())
     with (run / "metrics.csv").open(newline="") as file:
-        rows = [{k: v for k, v in row.items() if k not in TIMES} for row in csv.DictReader(file)]
-    result = {k: v for k, v in json.loads((run / "result.json").read_text()).items() if k not in TIMES}
+        rows = [{k: v for k, v in row.items() if k not in ignored} for row in csv.DictReader(file)]
+    result = {k: v for k, v in json.loads((run / "result.json").read_text()).items() if k not in ignored}
     hashed.update(json.dumps([rows, result], sort_keys=True).encode())
     hashed.update((run / "hypotheses.test.txt").read_bytes())
     return hashed.hexdigest()

@@ -32,7 +32,7 @@ def nothing_composed_twice(tmp_path_factory: pytest.TempPathFactory) -> Iterator
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "compositions"
     folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patched:
-        parse_no_file_twice(patched)
+        parse_no_file_twice(patched.setattr)
         patched.setattr(compose, "hydra_compose", remembering(compose.hydra_compose, folder))
         yield
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hydra._internal import defaults_list
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.global_hydra import GlobalHydra
@@ -39,7 +38,7 @@ def remembering(compose: Callable[..., DictConfig], folder: Path) -> Callable[..
     return remembered
 
 
-def parse_no_file_twice(patched: pytest.MonkeyPatch) -> None:
+def parse_no_file_twice(patch: Callable[[Any, str, Any], None]) -> None:
     """Hydra parses each of its forty files for each composition, and lists all choices again behind each file."""
     Plugins.instance()  # which fills the registry
     source_of_files = SourcesRegistry.instance().resolve("file")
@@ -61,8 +60,8 @@ def parse_no_file_twice(patched: pytest.MonkeyPatch) -> None:
         read = any(not default.is_self() and default.is_interpolation() for default in defaults)
         return list_choices(overrides, defaults, self_added) if read else None
 
-    patched.setattr(source_of_files, "load_config", load_once)
-    patched.setattr(defaults_list, "_create_interpolation_map", list_if_read)
+    patch(source_of_files, "load_config", load_once)
+    patch(defaults_list, "_create_interpolation_map", list_if_read)
 
 
 def _read() -> Iterator[object]:

@@ -152,6 +152,19 @@ def _answer(asking: socket.socket) -> None:
     asking.sendall(json.dumps(_statuses(children, request["timeout"], asking)).encode() + b"\n")
 
 
+def _read_what_all_read() -> None:
+    """Once, in place of in each fork: the files of `conf/` and of the code, and the tokenizer of the paper's BLEU."""
+    import sacremoses  # noqa: F401
+
+    from etude.config.compose import compose
+    from etude.config.resolve import resolve
+    from etude.runs.code import code_fingerprint
+    from remembered import parse_no_file_twice
+
+    parse_no_file_twice(setattr)
+    code_fingerprint(resolve(compose([])))
+
+
 def _serve(folder: Path) -> None:
     import torch
 
@@ -159,6 +172,7 @@ def _serve(folder: Path) -> None:
     import etude.training.run
 
     torch.set_num_threads(1)
+    _read_what_all_read()
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(str(folder / "socket"))
     listening.listen()

@@ -16,7 +16,7 @@ from tests.data.conftest import ListCorpus
 from etude.data import store as store_module
 from etude.data.corpus import Pair, digest
 from etude.data.splits import Limits
-from etude.data.store import TokenStore, prepare
+from etude.data.store import TokenStore, find_prepared, prepare
 from etude.data.tokenizer import SentencePiece
 from etude.errors import UserError
 
@@ -103,6 +103,15 @@ def test_the_address_follows_text_tokenizer_and_limits(
     ]
     paths = {prepare(corpus, tokenizer, tmp_path, limits).path for corpus, tokenizer, limits in others}
     assert len(paths) == len(others)
+
+
+def test_other_code_of_a_corpus_of_ones_own_prepares_its_text_anew(
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
+) -> None:
+    paths = [prepare(make_corpus(), bpe, tmp_path, LIMITS, code).path for code in ("", "0123456789", "9876543210")]
+    assert len({*paths}) == 3
+    assert find_prepared(make_corpus(), bpe, tmp_path, LIMITS, "0123456789").path == paths[1]
+    assert find_prepared(make_corpus(), bpe, tmp_path, LIMITS, "0") is None
 
 
 def test_the_same_store_is_made_byte_for_byte_anywhere(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from etude.runs.code import code_fingerprint, fingerprint
+from etude.runs.code import code_fingerprint, fingerprint, own_code
 from etude.runs.source import Source
 
 ROOT = Path(__file__).parents[2]
@@ -43,17 +43,22 @@ def copied(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def fingerprints(copied: Path) -> Fingerprints:
-    """Of a base run, of one with rotary positions, and of one with a user's class."""
+def python(copied: Path, program: str, *words: str) -> str:
+    """What a program prints that finds the copy."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, json.dumps([BASE, ROPE, MINE])],
+        [sys.executable, "-c", program, *words],
         env=os.environ | {"PYTHONPATH": str(copied)},
         cwd=copied,
         capture_output=True,
         text=True,
         check=True,
     )
-    return tuple(json.loads(done.stdout))
+    return done.stdout
+
+
+def fingerprints(copied: Path) -> Fingerprints:
+    """Of a base run, of one with rotary positions, and of one with a user's class."""
+    return tuple(json.loads(python(copied, PROGRAM, json.dumps([BASE, ROPE, MINE]))))
 
 
 def edited(file: Path, pattern: str, replacement: str) -> None:
@@ -139,6 +144,31 @@ def test_ten_hex_digits_that_the_order_and_the_logger_leave_alone() -> None:
     found = code_fingerprint(config | {"logger": {"_target_": "etude.training.loggers.wandb"}})
     assert re.fullmatch("[0-9a-f]{10}", found)
     assert found == code_fingerprint(dict(reversed(config.items()))) == fingerprint(frozenset(BASE))
+
+
+def test_code_that_was_shown_to_give_the_same_results_keeps_its_name_until_it_changes_again(copied: Path) -> None:
+    before = fingerprints(copied)
+    edited(copied / "etude/training/loss.py", r"\nclass LabelSmoothing\b", r"\nEXTRA = 1\n\nclass LabelSmoothing")
+    edited(copied / "etude/training/loss.py", r"(\nclass LabelSmoothing.*)", r"\1\n    extra = EXTRA\n")
+    changed = fingerprints(copied)
+    appended(copied / "etude/runs/same_code.txt", f"{changed[0]} {before[0]}\n")
+    assert fingerprints(copied) == (before[0], *changed[1:])
+    edited(copied / "etude/training/loss.py", "EXTRA = 1", "EXTRA = 2")
+    assert fingerprints(copied)[0] not in (before[0], changed[0])
+
+
+def test_the_code_of_a_users_part_changes_with_it_and_not_with_the_training(copied: Path) -> None:
+    def own() -> str:
+        program = "from etude.runs.code import own_code; print(own_code({'_target_': 'mine.parts.Mine'}))"
+        return python(copied, program)
+
+    before = own()
+    assert re.fullmatch("[0-9a-f]{10}\n", before)
+    appended(copied / "etude/training/loss.py", "\nLabelSmoothing.more = 1\n")
+    assert own() == before
+    edited(copied / "mine/sizes.py", "1", "3")
+    assert own() != before
+    assert own_code({"_target_": "etude.data.grammar.corpus.Grammar"}) == ""
 
 
 def test_what_is_nowhere_or_in_a_library_is_no_error() -> None:

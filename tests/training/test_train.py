@@ -281,6 +281,10 @@ OWN = "from etude.model.feedforward import ReluFeedForward\nclass Own(ReluFeedFo
             "    def __init__(self, **sizes):\n        super().__init__(sizes)",
             r"etude: this model cannot be built: .* in (own\d)\.Own \(.*\1\.py, line 4\)",
         ),
+        (
+            "    def __init__(self, **sizes):\n        super().__init__(**sizes | {}['width'])",
+            r"etude: this model cannot be built: there is no 'width' in (own\d)\.Own \(.*\1\.py, line 4\)",
+        ),
     ],
 )
 def test_the_last_line_of_a_run_that_fails_in_a_users_own_part_names_it_and_its_file(

@@ -66,6 +66,27 @@ class Corpus(ABC):
         return {}
 
 
+def read_pairs(corpus: Corpus, split: str) -> Iterator[Pair]:
+    """Yield the pairs of `split` and check each of them, since a corpus may be anybody's class.
+
+    Raises:
+        UserError: from the corpus; or a pair is not two strings, or has a line break in it; the message says which one.
+    """
+    whose = f"data: {type(corpus).__module__}.{type(corpus).__qualname__}.pairs({split!r})"
+    pairs = corpus.pairs(split)
+    if not isinstance(pairs, Iterable):
+        raise UserError(f"{whose} returns {pairs!r}, and not pairs of strings; `yield source, target` for each of them")
+    for number, pair in enumerate(pairs, start=1):
+        if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(side, str) for side in pair)):
+            raise UserError(f"{whose} yields {pair!r:.80} as pair {number}, and not two strings, source and target")
+        if any("\n" in side or "\r" in side for side in pair):
+            raise UserError(
+                f"{whose} yields {pair!r:.80} as pair {number}: a line break would shift all lines behind it; "
+                "replace it by a space"
+            )
+        yield pair[0], pair[1]
+
+
 def two_languages(languages: Sequence[str]) -> tuple[str, str]:
     """Return the language codes of source and target from `data.languages`.
 

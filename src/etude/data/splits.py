@@ -20,7 +20,7 @@ import numpy.typing as npt
 from etude.data.corpus import Pair
 from etude.data.token_array import TokenArray, TokenWriter
 from etude.data.tokenize import Limits, tokenize
-from etude.data.tokenizer import Tokenizer
+from etude.data.tokenizer import UNK, Tokenizer
 from etude.errors import UserError
 from etude.files import write_text
 
@@ -77,22 +77,26 @@ def write_split(folder: Path, name: str, pairs: Iterable[Pair], tokenizer: Token
     """Tokenise one split and write its tokens; of valid and test write the text too.
 
     Returns:
-        counts: "pairs" written; "blank" and "dropped" (too long) left out; "cut"; "source_tokens", "target_tokens"
+        counts: "pairs" written; "blank" and "dropped" (too long) left out; "cut"; "source_tokens", "target_tokens";
+            "unknown_tokens" of both sides, UNK
 
     Raises:
         UserError: no pair is usable.
     """
     text: list[Pair] = []
     outcomes: Counter[str] = Counter()
+    unknown = 0
     with ExitStack() as opened:
         writers = [opened.enter_context(TokenWriter(folder / f"{name}.{side}", len(tokenizer))) for side in SIDES]
         for chunk in tokenize(pairs, name, tokenizer, limits):
             for writer, lines in zip(writers, chunk.sides, strict=True):
                 writer.extend(*lines)
+                unknown += int((lines[0] == UNK).sum())
             outcomes += chunk.counts
             text += chunk.text
         counts = {outcome: outcomes[outcome] for outcome in ("pairs", "blank", "dropped", "cut")}
         counts["pairs"] += counts["cut"]
+        counts["unknown_tokens"] = unknown
         if not counts["pairs"]:
             raise UserError(
                 f"the {name} text has no usable pair: {counts['blank']} are blank, {counts['dropped']} longer than "
@@ -106,9 +110,12 @@ def write_split(folder: Path, name: str, pairs: Iterable[Pair], tokenizer: Token
 
 
 def describe_counts(counts: dict[str, int]) -> str:
-    """Format the counts of `write_split`: "998 pairs (2 blank left out)"."""
+    """Format the counts of `write_split`: "998 pairs (2 blank left out, 3.1 % of tokens unknown)"."""
     outcomes = {"blank": "blank left out", "dropped": "too long left out", "cut": "cut"}
     words = [f"{counts[outcome]} {meaning}" for outcome, meaning in outcomes.items() if counts[outcome]]
+    tokens = sum(counts.get(f"{side}_tokens", 0) for side in SIDES)
+    if (unknown := 100 * counts.get("unknown_tokens", 0) / max(1, tokens)) >= 0.05:
+        words.append(f"{unknown:.1f} % of tokens unknown")
     return f"{counts['pairs']} pairs" + (f" ({', '.join(words)})" if words else "")
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from filelock import AcquireReturnProxy, FileLock, Timeout
 
-from etude.data.corpus import SPLITS, TRAINING, Corpus, digest
+from etude.data.corpus import SPLITS, TRAINING, Corpus, digest, read_pairs
 from etude.data.splits import Limits, TokenSplit, describe_counts, read_text, write_split
 from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.errors import UserError
@@ -91,10 +91,14 @@ class TokenStore:
                 self._verified.add(name)
 
 
-def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits) -> TokenStore:
+def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits, code: str = "") -> TokenStore:
     """Open the store for this corpus, tokenizer and limits; build it first if there is none.
 
     Safe to call from many processes: one builds the store, the others wait. A process that is killed leaves no store.
+
+    Args:
+        corpus, tokenizer, cache_dir, limits: what is prepared, how, and where.
+        code: of a corpus of the user's own: when it changes, the text is prepared anew.
 
     Raises:
         UserError: from the corpus or the tokenizer; a split has no usable pair; the disk is full; the text changes
@@ -102,7 +106,11 @@ def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: L
     """
     path = cache_dir
     try:
-        key, path = _fetch_and_locate(corpus, tokenizer, cache_dir, limits)
+        try:
+            key, path = _locate(corpus, tokenizer, cache_dir, limits, code)
+        except UserError:  # it has no fingerprint yet
+            corpus.fetch()
+            key, path = _locate(corpus, tokenizer, cache_dir, limits, code)
         if _read_meta(path) is None:
             path.parent.mkdir(parents=True, exist_ok=True)
             with _acquire(_lock(path)):
@@ -115,33 +123,27 @@ def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: L
     return TokenStore(path)
 
 
-def find_prepared(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits) -> TokenStore | None:
-    """Open the store for this corpus, tokenizer and limits; None if it has not been built.
+def find_prepared(
+    corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits, code: str = ""
+) -> TokenStore | None:
+    """Open the store for this corpus, tokenizer, limits and code; None if it has not been built.
 
     Raises:
         UserError: the corpus is not available.
     """
-    _, path = _locate(corpus, tokenizer, cache_dir, limits)
+    _, path = _locate(corpus, tokenizer, cache_dir, limits, code)
     return None if _read_meta(path) is None else TokenStore(path)
 
 
-def _locate(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits) -> tuple[dict[str, Any], Path]:
+def _locate(
+    corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits, code: str
+) -> tuple[dict[str, Any], Path]:
     """Return the key that identifies a store, and the folder that is named by its hash."""
     options = asdict(tokenizer) | tokenizer.further_options()
     config = {name: value for name, value in options.items() if value is not None}
     key = {"format": FORMAT, "corpus": corpus.fingerprint(), "tokenizer": config, "limits": asdict(limits)}
+    key |= {"code": code} if code else {}
     return key, cache_dir.expanduser() / digest(key)
-
-
-def _fetch_and_locate(
-    corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits
-) -> tuple[dict[str, Any], Path]:
-    """Locate the store; if the corpus has no fingerprint yet, fetch it first."""
-    try:
-        return _locate(corpus, tokenizer, cache_dir, limits)
-    except UserError:
-        corpus.fetch()
-        return _locate(corpus, tokenizer, cache_dir, limits)
 
 
 def _build(path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits, key: dict[str, Any]) -> None:
@@ -166,7 +168,7 @@ def _build(path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits,
         splits = {name: similar.meta["splits"][name] for name in TRAINING} if similar else {}
         missing = [name for name in SPLITS if name not in splits]
         logger.info("tokenising %s", ", ".join(missing))
-        splits |= {name: write_split(building, name, corpus.pairs(name), vocabulary, limits) for name in missing}
+        splits |= {name: write_split(building, name, read_pairs(corpus, name), vocabulary, limits) for name in missing}
         files = sorted(building.iterdir())
         sizes = {file.name: file.stat().st_size for file in files}
         sums = {file.name: checksum(file) for file in files}
@@ -202,11 +204,11 @@ def _sentences(corpus: Corpus, limit: int | None) -> Iterator[str]:
 
     The selection depends on the text alone; sentencepiece's own sampling would differ from one call to the next.
     """
-    taken = total = sum(1 for _ in filter(all, corpus.pairs("train"))) if limit else 0
+    taken = total = sum(1 for _ in filter(all, read_pairs(corpus, "train"))) if limit else 0
     if limit and 2 * total > limit:
         taken = max(1, limit // 2)
         logger.info("the subwords are learned from %d of %d training pairs, evenly spread", taken, total)
-    for number, pair in enumerate(filter(all, corpus.pairs("train"))):
+    for number, pair in enumerate(filter(all, read_pairs(corpus, "train"))):
         if taken == total or (number + 1) * taken // total > number * taken // total:
             yield from pair
 

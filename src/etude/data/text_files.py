@@ -113,10 +113,12 @@ class FilesCorpus(Corpus):
         wanted = self.holdout * len(lacking)
         sentences = Counter(_hash(source) for source, target in self._read("train") if source and target)
         if not 0 < 2 * wanted <= len(sentences):
+            most = len(sentences) // (2 * len(lacking))
+            number = f"set it to a number from 1 to {most}, or give" if most else "give more text, or"
             raise UserError(
                 f"data.holdout={self.holdout} takes {wanted} pairs for {' and '.join(lacking)} out of the "
-                f"{len(sentences)} different ones of the training text; set it to a number from 1 to "
-                f"{len(sentences) // (2 * len(lacking))}, or give files ({', '.join(f'data.{s}.tsv' for s in lacking)})"
+                f"{len(sentences)} different ones of the training text; {number} files "
+                f"({', '.join(f'data.{split}.tsv' for split in lacking)})"
             )
         chosen = nsmallest(wanted, sentences)
         repeats = sum(sentences[key] for key in chosen) - wanted

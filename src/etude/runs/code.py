@@ -19,6 +19,7 @@ from etude.runs.source import Definition, Source
 
 _START = "etude.training.run.train"
 _PACKAGE = Path(__file__).resolve().parents[1]
+_SAME_CODE = Path(__file__).with_name("same_code.txt")
 
 # Modules that no result depends on: they configure, launch, log, store and show.
 _WITHOUT_EFFECT = re.compile(
@@ -37,9 +38,16 @@ def code_fingerprint(config: Mapping[str, Any]) -> str:
     """Return ten hex digits that identify the code which a run of this config depends on.
 
     They change when a definition that the run can reach changes, in étude or in the package of a class that the config
-    names. Comments, docstrings and formatting do not matter.
+    names. Comments, docstrings and formatting do not matter. Code that was shown to give the same results as code
+    before it keeps the digits of that code: `same_code.txt`.
     """
     return fingerprint(_targets_of(config))
+
+
+def own_code(node: Mapping[str, Any]) -> str:
+    """Return ten hex digits of the user's classes and functions that a config node names; "" if it names none."""
+    own = own_targets(node)
+    return _digits_of(frozenset(own)) if own else ""
 
 
 def unread_of(config: Mapping[str, Any]) -> list[str]:
@@ -84,12 +92,24 @@ def _targets_of(config: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(found)
 
 
-@cache
 def fingerprint(targets: frozenset[str]) -> str:
     """Return the fingerprint of the code of runs that use these classes and functions."""
+    digits = _digits_of(targets | {_START})
+    return _known_as().get(digits, digits)
+
+
+@cache
+def _known_as() -> dict[str, str]:
+    lines = _SAME_CODE.read_text(encoding="utf-8").splitlines()
+    return dict(line.split() for line in lines if not line.startswith("#"))
+
+
+@cache
+def _digits_of(names: frozenset[str]) -> str:
+    """Return ten hex digits of the code that these names reach, whatever it is known as."""
     seen: set[str] = set()
     found: dict[str, str] = {}
-    todo = [_START, *(targets - ONLOOKERS)]
+    todo = [*(names - ONLOOKERS)]
     while todo:
         name = todo.pop()
         if name in seen:

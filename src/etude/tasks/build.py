@@ -27,7 +27,7 @@ from etude.decoding.translator import Translator
 from etude.errors import UserError
 from etude.model import precision
 from etude.model.encoder_decoder import EncoderDecoder
-from etude.runs.code import blame
+from etude.runs.code import blame, own_code
 from etude.runs.material import TRANSLATION
 from etude.studies.study import value_at
 from etude.tasks.task import Task
@@ -70,9 +70,10 @@ def prepared_store(config: Config) -> TokenStore | None:
     return store.find_prepared(*_store_arguments(config))
 
 
-def _store_arguments(config: Config) -> tuple[Corpus, SentencePiece, Path, Limits]:
+def _store_arguments(config: Config) -> tuple[Corpus, SentencePiece, Path, Limits, str]:
     corpus, tokenizer = make(config["data"]), make(config["tokenizer"])
-    return corpus, tokenizer, Path(config["cache_dir"]), Limits(max_tokens=config["budget"]["max_tokens"])
+    limits = Limits(max_tokens=config["budget"]["max_tokens"])
+    return corpus, tokenizer, Path(config["cache_dir"]), limits, own_code(config["data"])
 
 
 def model(config: Config, vocab_size: int) -> EncoderDecoder:
@@ -99,13 +100,15 @@ def model(config: Config, vocab_size: int) -> EncoderDecoder:
             taken = {key: value for key, value in node.items() if key in takes}
             part = instantiate({"_target_": node["_target_"], "_partial_": True} | taken, _convert_="all")
             made: EncoderDecoder = part(**given)
-    except KeyError as error:
-        raise UserError(f"the model of this run has no {error}, which today's code needs: train it again") from error
     except Exception as error:  # torch's errors for negative or huge sizes, or whatever a user's part raises
         where = blame(error, node)
+        if isinstance(error, KeyError) and not where.startswith(" in "):
+            older = f"the model of this run has no {error}, which today's code needs"
+            raise UserError(f"{older}: train it again") from error
         if isinstance(error, UserError) or not (where or isinstance(error, ValueError | RuntimeError)):
             raise
-        raise UserError(f"this model cannot be built: {' '.join(str(error).splitlines())}{where}") from error
+        why = f"there is no {error}" if isinstance(error, KeyError) else " ".join(str(error).splitlines())
+        raise UserError(f"this model cannot be built: {why}{where}") from error
     if lacks := [name for name in task(config).methods if not callable(getattr(made, name, None))]:
         raise UserError(f"model: {node['_target_']} has no {' and no '.join(lacks)}, which training and decoding call")
     # Lightning would convert it too, but only after a checkpoint has been loaded into it, and for training alone.
