@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,9 @@ SHORT = {"max_steps": 60, "warmup_steps": 20, "val_every": 20, "bleu_sentences":
 NAME = """
 import json, sys
 from pathlib import Path
-from etude.runs.code import code_fingerprint
+from etude.runs.code import {0}
 from etude.runs.run_dir import RunDir
-print(json.dumps([code_fingerprint(RunDir(Path(run)).config()) for run in sys.argv[1:]]))
+print(json.dumps([{0}(RunDir(Path(run)).config()) for run in sys.argv[1:]]))
 """
 TRAIN = """
 import json, sys
@@ -59,13 +59,18 @@ def python(program: str, tree: Path, runs: Sequence[Path], **options: Any) -> su
     )
 
 
+def codes(of: str, tree: Path, runs: Sequence[Path]) -> dict[Path, str]:
+    """What a function of `etude.runs.code` in `tree` says of the config of each run."""
+    return dict(zip(runs, json.loads(python(NAME.format(of), tree, runs).communicate()[0]), strict=True))
+
+
 def arms(before: Path) -> dict[Path, str]:
     """One run of each arm of the record that the code before made, and the name of that code."""
     runs = (file.parent for file in sorted(RECORD.rglob("result.json")))
     each = list({run.parent: run for run in runs}.values())
-    names = json.loads(python(NAME, before, each).communicate()[0])
     made = (json.loads((run / "result.json").read_text(encoding="utf-8"))["code"] for run in each)
-    return {run: name for run, name, code in zip(each, names, made, strict=True) if name == code}
+    names = codes("code_fingerprint", before, each)
+    return {run: name for (run, name), code in zip(names.items(), made, strict=True) if name == code}
 
 
 def shortened(config: dict[str, Any], cache: Path) -> dict[str, Any]:
@@ -79,7 +84,7 @@ def shortened(config: dict[str, Any], cache: Path) -> dict[str, Any]:
     return config | sections | {"averaging": averaging, "cache_dir": str(cache)}
 
 
-def start(tree: Path, runs: Iterable[Path], folder: Path, data: Path) -> subprocess.Popen[str]:
+def start(tree: Path, runs: Sequence[Path], folder: Path, data: Path) -> subprocess.Popen[str]:
     """Train these runs by the code in `tree`, one after the other, below `folder`; a line says what went wrong."""
     for run in runs:
         short = folder / run.relative_to(RECORD)
@@ -92,27 +97,29 @@ def start(tree: Path, runs: Iterable[Path], folder: Path, data: Path) -> subproc
         return python(TRAIN, tree, [folder / run.relative_to(RECORD) for run in runs], stderr=errors, cwd=data)
 
 
-def differing(before: Path, runs: Iterable[Path], folder: Path, data: Path) -> list[Path]:
+def differing(before: Path, runs: Sequence[Path], folder: Path, data: Path) -> list[Path]:
     """Train these runs by both, and return those that are not the same."""
     sides = folder / "before", folder / "today"
     both = [start(tree, runs, side, data) for tree, side in zip((before, ROOT), sides, strict=True)]
     found = []
-    for run, *wrong in zip(runs, *(one.stdout or () for one in both), strict=True):
+    for run in runs:
         name = run.relative_to(RECORD)
-        why = next(filter(None, map(json.loads, wrong)), "")
+        said = [one.stdout.readline() if one.stdout else "" for one in both]
+        if "" in said:
+            sys.exit(f"one of both has ended: {[(side / 'stderr.txt').read_text()[-2000:] for side in sides]}")
+        why = next(filter(None, map(json.loads, said)), "")
         same = not why and len({digest(side / name, TIMES | {"code", "store"}) for side in sides}) == 1
         print("same" if same else "NOT THE SAME", name, why, flush=True)
         found += [] if same else [run]
     return found
 
 
-def write_names(names: Mapping[str, str], known: Set[str]) -> None:
-    """Write down what is known as what; other lines stay, but for those of names that are known anew."""
+def write_names(names: Mapping[str, str]) -> None:
+    """Write down today's digits and what they are known as, in place of what earlier code was known as."""
     lines = NAMES.read_text(encoding="utf-8").splitlines()
-    kept = [line for line in lines if not line.startswith("#") and line.split()[1] not in known]
-    kept += [f"{today} {before}" for today, before in names.items() if today != before]
     head = [line for line in lines if line.startswith("#")]
-    NAMES.write_text("\n".join([*head, *sorted({*kept}), ""]), encoding="utf-8")
+    kept = [line for line in lines if not line.startswith("#") and line.split()[1] not in names.values()]
+    NAMES.write_text("\n".join([*head, *sorted([*kept, *map(" ".join, names.items())]), ""]), encoding="utf-8")
 
 
 def main() -> int:
@@ -122,12 +129,13 @@ def main() -> int:
     parser.add_argument("data", type=Path, help="the folder in which there is a folder multi30k")
     given = parser.parse_args()
     known = arms(given.before)
-    write_names({}, {*known.values()})  # so that today's code is called what it is
-    today = dict(zip(known, json.loads(python(NAME, ROOT, [*known]).communicate()[0]), strict=True))
+    if not known:
+        parser.error(f"the code in {given.before} made no run of {RECORD}")
+    today = codes("code_digits", ROOT, [*known])
     with tempfile.TemporaryDirectory() as folder:
-        changed = differing(given.before, known, Path(folder), given.data)
+        changed = differing(given.before, [*known], Path(folder), given.data)
     other = {today[run] for run in changed}
-    write_names({today[run]: known[run] for run in known if today[run] not in other}, {*known.values()})
+    write_names({today[run]: known[run] for run in known if today[run] not in {*other, known[run]}})
     print(f"{len(known)} arms, {len({*known.values()})} of code of their own; {len(changed)} not the same")
     return 1 if changed else 0
 

@@ -19,8 +19,6 @@ from etude.runs.run_dir import RunDir
 ROOT = Path(__file__).parents[1]
 TINY = ["model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "trainer=cpu", "logger=none"]
 SHORT = {"max_steps": 8, "warmup_steps": 4, "val_every": 4, "bleu_sentences": 2, "pairs": 300, "test_pairs": 20}
-HARMLESS = ("training/loss.py", "must lie in", "has to lie in")
-HARMFUL = ("model/position/relative.py", "10000", "9000")
 
 
 @pytest.fixture
@@ -31,6 +29,8 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     for tree in ("before", "today"):
         for folder in ("src", "conf"):
             shutil.copytree(ROOT / folder, tmp_path / tree / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        names = tmp_path / tree / "src/etude/runs/same_code.txt"
+        names.write_text("# Code that was shown\nffffffffff eeeeeeeeee\n", encoding="utf-8")
     monkeypatch.setattr(module, "ROOT", tmp_path / "today")
     monkeypatch.setattr(module, "NAMES", tmp_path / "today/src/etude/runs/same_code.txt")
     monkeypatch.setattr(module, "RECORD", tmp_path / "record")
@@ -61,11 +61,10 @@ def test_only_code_that_gives_the_same_results_keeps_its_name(
     edit(script, "training/loss.py", "must lie in", "has to lie in")  # of both arms
     edit(script, "model/position/relative.py", r"- odd \* sine", "+ odd * sine")  # of the one that rotates
     assert script.main() == 1
-    text = script.NAMES.read_text(encoding="utf-8")
-    assert text.startswith("# Code that was shown")
-    (today, before), *others = [line.split() for line in text.splitlines() if not line.startswith("#")]
     base, rope = script.arms(script.ROOT.parent / "before").items()
-    assert script.arms(script.ROOT) == dict([base]), "today's code is known as the one before; that of the other is not"
+    head, (today, before), other = map(str.split, script.NAMES.read_text(encoding="utf-8").splitlines())
+    assert head[0] == "#"
     assert base[1] == before != today
-    assert not others
+    assert other == ["ffffffffff", "eeeeeeeeee"], "what else is known stays"
+    assert script.arms(script.ROOT) == dict([base]), "its code is known as that before, and that of the other is not"
     assert f"\nNOT THE SAME {rope[0].relative_to(script.RECORD)}" in capsys.readouterr().out

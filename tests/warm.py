@@ -85,7 +85,8 @@ def _server(executable: str = sys.executable) -> Path:
         [executable, __file__, str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, **ONE_THREAD},
+        env={name: value for name, value in os.environ.items() if name != "ETUDE_CONFIG_DIR"} | ONE_THREAD,
+        cwd=CLIENT.parent,  # where no file of a test's is composed
     )
     assert server.stdout is not None
     assert server.stdout.readline() == b"listening\n"

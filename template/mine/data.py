@@ -24,7 +24,7 @@ class Reversal(Corpus):
         self.languages = ("letters", "reversed")
 
     def fingerprint(self) -> str:
-        """Of all that decides the text, but for the code below, whose changes are noticed by themselves."""
+        """Of all that decides the text; a number more when the code below yields another text."""
         return digest(["reversal", 1, self.seed, self.longest, self.sizes])
 
     def pairs(self, split: str) -> Iterator[Pair]:

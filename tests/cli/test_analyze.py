@@ -4,12 +4,12 @@ import json
 import os
 import re
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
+from tests import warm
 
 import etude.inspect.analyze
 from etude.cli.analyze import analyze
@@ -29,7 +29,7 @@ FEW = ["sentences=20", "beams=[1,2]", "alphas=[0,1]", "device=cpu"]
 
 def etude_analyze(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "etude", "analyze", *words]
+    command = [warm.python(), "-m", "etude", "analyze", *words]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=environment, check=False, timeout=300)
 
 

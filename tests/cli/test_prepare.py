@@ -5,6 +5,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from tests import warm
 
 from etude.cli.main import main
 from etude.studies.axes import axes
@@ -40,6 +41,52 @@ def test_what_training_would_refuse_is_refused_before_anything_is_made(
     assert not (tmp_path / "cache").exists()
 
 
+OWN = """
+from etude.data.corpus import Corpus
+
+class Own(Corpus):
+    languages, vocab_size = ("en", "xx"), 20
+
+    def fingerprint(self):
+        return "0123456789abcdef"
+
+    def pairs(self, split):
+        yield from [("a b c", "c b a d"), ("d e f g", "g f")] * 20
+        yield LAST
+"""
+
+
+def test_a_corpus_of_ones_own_is_read_with_care_and_a_change_of_its_code_is_noticed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def prepared(last: str, *words: str) -> tuple[int, str]:
+        (tmp_path / "own.py").write_text(OWN.replace("LAST", last))
+        done = warm.run(warm.ETUDE, "prepare", "~data", "+data._target_=own.Own", *sizes, *words, cwd=tmp_path)
+        return done.returncode, done.stdout + done.stderr
+
+    sizes = ["tokenizer.vocab_size=16", "tokenizer.hard_vocab_limit=false", f"cache_dir={tmp_path / 'cache'}"]
+    status, told = prepared("'a', 'b\\nc'")
+    assert status == 2
+    assert "own.Own.pairs('train') yields ('a', 'b\\nc') as pair 41: the line break in it" in told
+    assert not [*tmp_path.glob("cache/*/meta.json")]
+    assert prepared("'a', 'b'")[0] == 0
+    status, told = prepared("'a', 'c'")
+    assert status == 0
+    assert "was prepared by other code of Own than today's: raise a number in its fingerprint" in told
+
+
+def test_how_much_a_vocabulary_of_words_does_not_know_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pairs.tsv").write_text("".join(f"a b w{k}\ta b w{k}\n" for k in range(42)))
+    text = ["data=files", f"data.tsv={tmp_path / 'pairs.tsv'}", "data.holdout=1", "tokenizer=word"]
+    with pytest.raises(SystemExit) as end:
+        main(["prepare", *text, "tokenizer.vocab_size=6", f"cache_dir={tmp_path / 'cache'}"])
+    assert end.value.code == 0
+    unknown = re.search(r"^train +40 pairs \(([\d.]+) % of tokens unknown\)$", capsys.readouterr().out, re.MULTILINE)
+    assert float(unknown[1]) == 25, "of a, b, any third word, and the end"
+
+
 def test_what_cleaning_left_out_is_told_for_each_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts = {"text.en": "a b\n" * 40 + "\n", "text.de": "c d\n" * 40 + "c\n"}
     texts |= {f"new.{code}.sgm": '<doc docid="d"><seg id="1">a b</seg></doc>' for code in ("en", "de")}
@@ -73,6 +120,22 @@ def test_every_tokenizer_learns_of_the_text_that_comes_along(
     with pytest.raises(SystemExit) as end:
         main(["prepare", f"tokenizer={tokenizer}", "budget=smoke", f"cache_dir={tmp_path / 'cache'}"])
     assert end.value.code == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("part", "words", "base"),
+    [
+        ("tokenizer", [], "etude.data.tokenizer.SentencePiece"),
+        ("task", ["task=language_modelling"], "etude.tasks.task.Task"),
+    ],
+)
+def test_a_class_of_another_kind_is_told_what_to_be_derived_from(
+    part: str, words: list[str], base: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["train", *words, f"{part}._target_=collections.Counter", "budget=smoke", f"runs_dir={tmp_path}"])
+    assert end.value.code == 2
+    assert f"etude: {part}: collections.Counter is no {part}: derive it from {base}" in capsys.readouterr().err
 
 
 RAISES = """

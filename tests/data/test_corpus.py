@@ -44,7 +44,7 @@ def test_what_is_not_two_strings_is_refused_with_the_class_and_the_place(pair: A
 @pytest.mark.parametrize("side", [0, 1])
 def test_a_line_break_which_would_shift_the_references_is_refused(line: str, side: int) -> None:
     pair = ("a", line) if side else (line, "a")
-    with pytest.raises(UserError, match=r"as pair 4: a line break would shift all lines behind it"):
+    with pytest.raises(UserError, match=r"as pair 4: the line break in it would shift all lines behind it"):
         list(read_pairs(Given(pair), "test"))
 
 

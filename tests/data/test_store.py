@@ -16,7 +16,7 @@ from tests.data.conftest import ListCorpus
 from etude.data import store as store_module
 from etude.data.corpus import Pair, digest
 from etude.data.splits import Limits
-from etude.data.store import TokenStore, find_prepared, prepare
+from etude.data.store import TokenStore, prepare
 from etude.data.tokenizer import SentencePiece
 from etude.errors import UserError
 
@@ -105,13 +105,14 @@ def test_the_address_follows_text_tokenizer_and_limits(
     assert len(paths) == len(others)
 
 
-def test_other_code_of_a_corpus_of_ones_own_prepares_its_text_anew(
-    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
+def test_a_text_that_other_code_of_ones_own_has_prepared_is_opened_with_a_warning(
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    paths = [prepare(make_corpus(), bpe, tmp_path, LIMITS, code).path for code in ("", "0123456789", "9876543210")]
-    assert len({*paths}) == 3
-    assert find_prepared(make_corpus(), bpe, tmp_path, LIMITS, "0123456789").path == paths[1]
-    assert find_prepared(make_corpus(), bpe, tmp_path, LIMITS, "0") is None
+    first = prepare(make_corpus(), bpe, tmp_path, LIMITS, "0123456789").path
+    assert prepare(make_corpus(), bpe, tmp_path, LIMITS, "0123456789").path == first
+    assert "other code" not in caplog.text
+    assert prepare(make_corpus(), bpe, tmp_path, LIMITS, "9876543210").path == first
+    assert f"the text in {first} was prepared by other code of ListCorpus than today's" in caplog.text
 
 
 def test_the_same_store_is_made_byte_for_byte_anywhere(

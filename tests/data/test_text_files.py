@@ -110,7 +110,7 @@ def test_a_hold_out_that_leaves_too_little_is_an_error_that_says_how_much_there_
 def test_a_text_of_nothing_to_hold_out_is_told_so(tmp_path: Path) -> None:
     corpus = files_corpus(tsv=write_tsv(tmp_path / "a.tsv", numbered(3)), holdout=1)
     with pytest.raises(
-        UserError, match=r"3 different ones of the training text; give more text, or files \(data\.valid"
+        UserError, match=r"3 different ones of the training text; give more text, or give files \(data\.valid"
     ):
         list(corpus.pairs("valid"))
 

@@ -4,11 +4,11 @@ import csv
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests import warm
 
 from etude.launchers.dashboard import Dashboard
 from etude.launchers.job import Job
@@ -109,7 +109,7 @@ def test_a_sweep_over_beams_and_micro_batches_trains_once(tmp_path: Path) -> Non
         *("trainer=cpu", "hydra.launcher.workers=2", "cache_dir=cache"),
     ]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "etude", *words]
+    command = [warm.python(), "-m", "etude", *words]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=600)
     assert done.returncode == 0, done.stderr
     assert "12 jobs are 6 runs, because trainer.micro_batches does not change a run" in done.stderr

@@ -168,7 +168,7 @@ def test_the_code_of_a_users_part_changes_with_it_and_not_with_the_training(copi
     assert own() == before
     edited(copied / "mine/sizes.py", "1", "3")
     assert own() != before
-    assert own_code({"_target_": "etude.data.grammar.corpus.Grammar"}) == ""
+    assert own_code({"_target_": "etude.data.grammar.GrammarCorpus"}) == ""
 
 
 def test_what_is_nowhere_or_in_a_library_is_no_error() -> None:

@@ -7,6 +7,7 @@ from omegaconf import OmegaConf
 from etude.config.compose import compose
 from etude.config.identity import freeze, freeze_all
 from etude.files import write_json
+from etude.runs import code as code_module
 from etude.runs.code import code_fingerprint
 from etude.runs.environment import libraries_of
 from etude.runs.provenance import Code, code_changed, code_of, notes_on_libraries
@@ -38,6 +39,19 @@ def test_a_result_is_of_this_code_or_of_other_or_nobody_knows(job):
     assert code_of({"code": code_fingerprint(run.config())}, run.config()) is Code.SAME
     assert code_of({"code": "0123456789"}, run.config()) is Code.OTHER
     assert code_of({}, run.config()) is Code.UNKNOWN
+
+
+def test_runs_of_code_that_was_later_shown_to_give_the_same_results_are_of_this_code(job, monkeypatch):
+    run = freeze(compose(job))
+    today = code_fingerprint(run.config())
+    shown = {"1111111111": "2222222222", "2222222222": today}
+    monkeypatch.setattr(code_module, "_same_code", lambda: shown)
+    assert code_of({"code": "1111111111"}, run.config()) is Code.SAME
+    write_json(run.environment_file, {"code": "2222222222"})
+    assert not code_changed(run, run.config())
+    shown[today] = "3333333333"  # of the code that made a record, say
+    assert code_fingerprint(run.config()) == "3333333333"
+    assert code_of({"code": today}, run.config()) is code_of({"code": "3333333333"}, run.config()) is Code.SAME
 
 
 def test_a_run_that_goes_on_knows_whether_the_code_has_changed(job):

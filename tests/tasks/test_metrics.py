@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import sacrebleu
-import yaml
 
 from etude.errors import UserError
 from etude.files import write_json
@@ -95,19 +94,6 @@ def test_a_finished_run_is_scored_by_what_it_lacks_from_its_translations(tmp_pat
     kept = run.result()["test"]
     assert kept["bleu"] == 12.5, "what is there stays"
     assert kept["chrf"] == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
-
-
-def test_a_score_by_other_arguments_is_kept_and_the_way_to_both_is_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    run = finished(tmp_path, chrf=12.5)
-    run.config_file.write_text(yaml.safe_dump({"data": {}, "metrics": {"chrf": CHRF}, "choices": {}}))
-    add_missing_metrics(run, {"metrics": {"chrf": CHRF}})
-    assert not caplog.text
-    add_missing_metrics(run, {"metrics": {"chrf": CHRF | {"word_order": 2}}})
-    assert run.result()["test"]["chrf"] == 12.5
-    assert "metrics.chrf keeps the score" in caplog.text
-    assert "+metrics.chrf_2" in caplog.text
 
 
 def test_a_run_that_diverged_or_kept_no_translations_stays_as_it_is(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Callbacks: Lightning's, étude's and the user's, each of which takes part in resuming and in what a run ends with."""
 
 import subprocess
-import sys
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -338,7 +337,7 @@ def test_what_a_callback_logs_goes_to_the_loggers_and_changes_no_result(runs: Fr
 def test_of_a_sweep_the_other_runs_go_on_where_a_callback_raises(tmp_path: Path) -> None:
     small = ["budget=smoke", "data.train_pairs=400", "data.valid_pairs=20", "data.test_pairs=20", "logger=none"]
     typed = [*mine("Raises"), "+callbacks.mine.at=3,1000", f"runs_dir={tmp_path}/runs", "trainer=cpu"]
-    command = [sys.executable, "-m", "etude", "train", "-m", *small, *typed]
+    command = [warm.python(), "-m", "etude", "train", "-m", *small, *typed]
     done = subprocess.run(
         command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False, timeout=300
     )

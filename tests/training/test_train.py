@@ -283,7 +283,7 @@ OWN = "from etude.model.feedforward import ReluFeedForward\nclass Own(ReluFeedFo
         ),
         (
             "    def __init__(self, **sizes):\n        super().__init__(**sizes | {}['width'])",
-            r"etude: this model cannot be built: there is no 'width' in (own\d)\.Own \(.*\1\.py, line 4\)",
+            r"etude: this model cannot be built: KeyError: 'width' in (own\d)\.Own \(.*\1\.py, line 4\)",
         ),
     ],
 )

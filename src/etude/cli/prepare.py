@@ -13,8 +13,8 @@ HELP = """usage: etude prepare [data=NAME] [key=value ...] [--verify]
 
 Downloads a corpus, learns its subwords and tokenises it, before a run needs it;
 `etude train` and `etude sweep` do the same when they begin. It prints where the
-tokens are kept (cache_dir), and how many pairs were used and left out. Keys are
-those of `etude train`.
+tokens are kept (cache_dir), how many pairs were used and left out, and what share
+of the tokens is not in the vocabulary. Keys are those of `etude train`.
 
   etude prepare data=multi30k_en_de
   etude prepare data=files data.source=my.en data.target=my.de

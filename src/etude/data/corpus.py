@@ -5,6 +5,7 @@ A new corpus is a subclass, and a file in `conf/data/` that names it and gives i
 
 import hashlib
 import json
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -77,14 +78,17 @@ def read_pairs(corpus: Corpus, split: str) -> Iterator[Pair]:
     if not isinstance(pairs, Iterable):
         raise UserError(f"{whose} returns {pairs!r}, and not pairs of strings; `yield source, target` for each of them")
     for number, pair in enumerate(pairs, start=1):
-        if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(side, str) for side in pair)):
-            raise UserError(f"{whose} yields {pair!r:.80} as pair {number}, and not two strings, source and target")
-        if any("\n" in side or "\r" in side for side in pair):
+        if not (isinstance(pair, tuple | list) and [isinstance(side, str) for side in pair] == [True, True]):
             raise UserError(
-                f"{whose} yields {pair!r:.80} as pair {number}: a line break would shift all lines behind it; "
-                "replace it by a space"
+                f"{whose} yields {reprlib.repr(pair)} as pair {number}, and not two strings, source and target"
             )
-        yield pair[0], pair[1]
+        source, target = pair
+        if "\n" in source or "\n" in target or "\r" in source or "\r" in target:
+            raise UserError(
+                f"{whose} yields {reprlib.repr(pair)} as pair {number}: the line break in it would shift all lines "
+                "behind it; strip the line, or put a space in its place"
+            )
+        yield source, target
 
 
 def two_languages(languages: Sequence[str]) -> tuple[str, str]:

@@ -95,10 +95,7 @@ def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: L
     """Open the store for this corpus, tokenizer and limits; build it first if there is none.
 
     Safe to call from many processes: one builds the store, the others wait. A process that is killed leaves no store.
-
-    Args:
-        corpus, tokenizer, cache_dir, limits: what is prepared, how, and where.
-        code: of a corpus of the user's own: when it changes, the text is prepared anew.
+    A store that was prepared by other `code` of a corpus of the user's is opened with a warning.
 
     Raises:
         UserError: from the corpus or the tokenizer; a split has no usable pair; the disk is full; the text changes
@@ -107,42 +104,44 @@ def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: L
     path = cache_dir
     try:
         try:
-            key, path = _locate(corpus, tokenizer, cache_dir, limits, code)
+            key, path = _locate(corpus, tokenizer, cache_dir, limits)
         except UserError:  # it has no fingerprint yet
             corpus.fetch()
-            key, path = _locate(corpus, tokenizer, cache_dir, limits, code)
+            key, path = _locate(corpus, tokenizer, cache_dir, limits)
         if _read_meta(path) is None:
             path.parent.mkdir(parents=True, exist_ok=True)
             with _acquire(_lock(path)):
                 if _read_meta(path) is None:
-                    _build(path, corpus, tokenizer, limits, key)
+                    _build(path, corpus, tokenizer, limits, key | ({"code": code} if code else {}))
     except OSError as error:
         raise UserError(
             f"cannot prepare {path}: {error}; free some space or set cache_dir to another place, then start again"
         ) from error
-    return TokenStore(path)
+    store = TokenStore(path)
+    if store.meta.get("code", code) != code:
+        logger.warning(
+            "the text in %s was prepared by other code of %s than today's: raise a number in its fingerprint if it "
+            "yields another text now; if not, delete that folder",
+            *(path, type(corpus).__qualname__),
+        )
+    return store
 
 
-def find_prepared(
-    corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits, code: str = ""
-) -> TokenStore | None:
-    """Open the store for this corpus, tokenizer, limits and code; None if it has not been built.
+def find_prepared(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits) -> TokenStore | None:
+    """Open the store for this corpus, tokenizer and limits; None if it has not been built.
 
     Raises:
         UserError: the corpus is not available.
     """
-    _, path = _locate(corpus, tokenizer, cache_dir, limits, code)
+    _, path = _locate(corpus, tokenizer, cache_dir, limits)
     return None if _read_meta(path) is None else TokenStore(path)
 
 
-def _locate(
-    corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits, code: str
-) -> tuple[dict[str, Any], Path]:
+def _locate(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits) -> tuple[dict[str, Any], Path]:
     """Return the key that identifies a store, and the folder that is named by its hash."""
     options = asdict(tokenizer) | tokenizer.further_options()
     config = {name: value for name, value in options.items() if value is not None}
     key = {"format": FORMAT, "corpus": corpus.fingerprint(), "tokenizer": config, "limits": asdict(limits)}
-    key |= {"code": code} if code else {}
     return key, cache_dir.expanduser() / digest(key)
 
 

@@ -114,10 +114,10 @@ class FilesCorpus(Corpus):
         sentences = Counter(_hash(source) for source, target in self._read("train") if source and target)
         if not 0 < 2 * wanted <= len(sentences):
             most = len(sentences) // (2 * len(lacking))
-            number = f"set it to a number from 1 to {most}, or give" if most else "give more text, or"
+            way_out = f"set it to a number from 1 to {most}" if most else "give more text"
             raise UserError(
                 f"data.holdout={self.holdout} takes {wanted} pairs for {' and '.join(lacking)} out of the "
-                f"{len(sentences)} different ones of the training text; {number} files "
+                f"{len(sentences)} different ones of the training text; {way_out}, or give files "
                 f"({', '.join(f'data.{split}.tsv' for split in lacking)})"
             )
         chosen = nsmallest(wanted, sentences)

@@ -41,13 +41,18 @@ def code_fingerprint(config: Mapping[str, Any]) -> str:
     names. Comments, docstrings and formatting do not matter. Code that was shown to give the same results as code
     before it keeps the digits of that code: `same_code.txt`.
     """
-    return fingerprint(_targets_of(config))
+    return known_as(code_digits(config))
+
+
+def code_digits(config: Mapping[str, Any]) -> str:
+    """Return the digits of the code that a run of this config depends on, whatever that code is known as."""
+    return _digits_of(_targets_of(config) | {_START})
 
 
 def own_code(node: Mapping[str, Any]) -> str:
-    """Return ten hex digits of the user's classes and functions that a config node names; "" if it names none."""
+    """Return ten hex digits of the code of the user's that a config node names or reaches; "" if there is none."""
     own = own_targets(node)
-    return _digits_of(frozenset(own)) if own else ""
+    return _digits_of(frozenset(own), etudes=False) if own else ""
 
 
 def unread_of(config: Mapping[str, Any]) -> list[str]:
@@ -94,22 +99,29 @@ def _targets_of(config: Mapping[str, Any]) -> frozenset[str]:
 
 def fingerprint(targets: frozenset[str]) -> str:
     """Return the fingerprint of the code of runs that use these classes and functions."""
-    digits = _digits_of(targets | {_START})
-    return _known_as().get(digits, digits)
+    return known_as(_digits_of(targets | {_START}))
+
+
+def known_as(digits: str) -> str:
+    """Return the fingerprint of code with these digits: those of the earliest code that it gives the results of."""
+    while earlier := _same_code().get(digits):
+        digits = earlier
+    return digits
 
 
 @cache
-def _known_as() -> dict[str, str]:
+def _same_code() -> dict[str, str]:
+    """Read which code was shown to give the same results as which code before it."""
     lines = _SAME_CODE.read_text(encoding="utf-8").splitlines()
     return dict(line.split() for line in lines if not line.startswith("#"))
 
 
 @cache
-def _digits_of(names: frozenset[str]) -> str:
-    """Return ten hex digits of the code that these names reach, whatever it is known as."""
+def _digits_of(names: frozenset[str], *, etudes: bool = True) -> str:
+    """Return ten hex digits of the code that these names reach, étude's included or not, whatever it is known as."""
     seen: set[str] = set()
     found: dict[str, str] = {}
-    todo = [*(names - ONLOOKERS)]
+    todo = list(names - ONLOOKERS)
     while todo:
         name = todo.pop()
         if name in seen:
@@ -118,7 +130,8 @@ def _digits_of(names: frozenset[str]) -> str:
         for where, definition in _definitions(name):
             found[where] = "\n".join([definition.text, *sorted(definition.needs)])
             todo += _names_to_follow(where, definition.needs)
-    content = "\0".join(f"{where}\0{text}" for where, text in sorted(found.items()))
+    counted = [where for where in sorted(found) if etudes or _root(where) != "etude"]
+    content = "\0".join(f"{where}\0{found[where]}" for where in counted)
     return hashlib.sha256(content.encode()).hexdigest()[:10]
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from etude.files import read_json
-from etude.runs.code import code_fingerprint, unread_of
+from etude.runs.code import code_fingerprint, known_as, unread_of
 from etude.runs.run_dir import RunDir
 
 
@@ -70,7 +70,7 @@ def code_of(result: Mapping[str, Any], config: Mapping[str, Any]) -> Code:
     recorded = result.get("code")
     if not recorded:
         return Code.UNKNOWN
-    if recorded == code_fingerprint(config):
+    if known_as(recorded) == code_fingerprint(config):
         return Code.SAME
     return Code.UNCHECKED if unread_of(config) else Code.OTHER
 
@@ -84,4 +84,4 @@ def recorded_code(run: RunDir) -> str | None:
     """Return the fingerprint of the code that finished the run, or else began it; None if it was not recorded."""
     file = run.result_file if run.finished else run.environment_file
     code: str | None = (read_json(file) or {}).get("code")
-    return code
+    return code and known_as(code)

@@ -45,7 +45,7 @@ def task(config: Config, verb: str = "") -> Task:
     Raises:
         UserError: the task refuses its values, or does not support the verb.
     """
-    made: Task = make(config.get("task") or TRANSLATION)
+    made: Task = _made("task", config.get("task") or TRANSLATION, Task)
     if verb and verb not in made.verbs:
         name = type(made).__name__
         raise UserError(
@@ -62,7 +62,7 @@ def examples(config: Config, split: TokenSplit) -> Examples:
 
 def token_store(config: Config) -> TokenStore:
     """Open the token store of the config; prepare it first if there is none."""
-    return store.prepare(*_store_arguments(config))
+    return store.prepare(*_store_arguments(config), own_code(config["data"]))
 
 
 def prepared_store(config: Config) -> TokenStore | None:
@@ -70,10 +70,17 @@ def prepared_store(config: Config) -> TokenStore | None:
     return store.find_prepared(*_store_arguments(config))
 
 
-def _store_arguments(config: Config) -> tuple[Corpus, SentencePiece, Path, Limits, str]:
-    corpus, tokenizer = make(config["data"]), make(config["tokenizer"])
-    limits = Limits(max_tokens=config["budget"]["max_tokens"])
-    return corpus, tokenizer, Path(config["cache_dir"]), limits, own_code(config["data"])
+def _store_arguments(config: Config) -> tuple[Corpus, SentencePiece, Path, Limits]:
+    corpus, tokenizer = make(config["data"]), _made("tokenizer", config["tokenizer"], SentencePiece)
+    return corpus, tokenizer, Path(config["cache_dir"]), Limits(max_tokens=config["budget"]["max_tokens"])
+
+
+def _made(section: str, node: Config, base: type) -> Any:
+    if not isinstance(made := make(node), base):
+        raise UserError(
+            f"{section}: {node['_target_']} is no {section}: derive it from {base.__module__}.{base.__qualname__}"
+        )
+    return made
 
 
 def model(config: Config, vocab_size: int) -> EncoderDecoder:
@@ -87,8 +94,10 @@ def model(config: Config, vocab_size: int) -> EncoderDecoder:
         UserError: a part refuses its sizes, `model.vocabulary` is too small, or the config is older than the code.
     """
     node = config["model"]
+    if "vocabulary" not in node:
+        raise UserError("the model of this run has no vocabulary, which today's code needs: train it again")
+    rows = node["vocabulary"] or vocab_size
     try:
-        rows = node["vocabulary"] or vocab_size
         if rows < vocab_size:
             raise UserError(
                 f"model.vocabulary={rows} has no room for the {vocab_size} tokens of the tokenizer: "
@@ -102,13 +111,10 @@ def model(config: Config, vocab_size: int) -> EncoderDecoder:
             made: EncoderDecoder = part(**given)
     except Exception as error:  # torch's errors for negative or huge sizes, or whatever a user's part raises
         where = blame(error, node)
-        if isinstance(error, KeyError) and not where.startswith(" in "):
-            older = f"the model of this run has no {error}, which today's code needs"
-            raise UserError(f"{older}: train it again") from error
         if isinstance(error, UserError) or not (where or isinstance(error, ValueError | RuntimeError)):
             raise
-        why = f"there is no {error}" if isinstance(error, KeyError) else " ".join(str(error).splitlines())
-        raise UserError(f"this model cannot be built: {why}{where}") from error
+        kind = "KeyError: " if isinstance(error, KeyError) else ""  # whose text is the key alone
+        raise UserError(f"this model cannot be built: {kind}{' '.join(str(error).splitlines())}{where}") from error
     if lacks := [name for name in task(config).methods if not callable(getattr(made, name, None))]:
         raise UserError(f"model: {node['_target_']} has no {' and no '.join(lacks)}, which training and decoding call")
     # Lightning would convert it too, but only after a checkpoint has been loaded into it, and for training alone.

@@ -71,14 +71,7 @@ def add_missing_metrics(run: RunDir, config: Config) -> Config:
     """
     result, files = run.result(), (run.hypotheses_file("test"), run.references_file("test"))
     test = result.get("test") or {}
-    asked, scored = config.get("metrics") or {}, run.config().get("metrics") or {}
-    missing = {name: node for name, node in asked.items() if name not in test}
-    if other := [name for name in asked if name in test and scored.get(name, asked[name]) != asked[name]]:
-        log.warning(
-            "%s keeps the score of the arguments that the run began with; a metric of another name, such as "
-            "+metrics.%s_2, is computed beside it",
-            *(" and ".join(f"metrics.{name}" for name in other), other[0]),
-        )
+    missing = {name: node for name, node in (config.get("metrics") or {}).items() if name not in test}
     if not missing or divergence(result) or not all(file.is_file() for file in files):
         return result
     hypotheses, references = (list(read_lines(file)) for file in files)
