@@ -13,7 +13,7 @@ import yaml
 from etude.config.compose import compose
 from etude.config.resolve import resolve
 from etude.files import write_json
-from etude.runs.code import code_fingerprint
+from etude.runs.code import code_digits
 from etude.runs.run_dir import RunDir
 
 ROOT = Path(__file__).parents[1]
@@ -43,7 +43,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         run.config_file.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
         for file in (run.overrides_file, run.path / "training.txt"):
             file.touch()
-        write_json(run.result_file, {"code": code_fingerprint(run.config())})
+        write_json(run.result_file, {"code": code_digits(run.config())})
     return module
 
 

@@ -51,6 +51,14 @@ MISTAKES = {
         ["model.heads=7"],
         r"model.heads=7 does not divide model.d_model=64.*model.d_k=9 model.d_v=9",
     ),
+    "heads that a scale gives": (
+        ["scale.head_count=3"],
+        r"model.heads=24 .* \(by .*scale.head_count=3\), and model.d_k",
+    ),
+    "heads of their own at full size": (
+        ["scale=full", "model.heads=7"],
+        r"does not divide model.d_model=512, and model",
+    ),
     "null for a size": (["model.d_ff=null"], r"model.d_ff must be a whole number, not None"),
     "a missing key": (["~model.d_ff"], r"model.d_ff is missing"),
     "a missing key of a part": (["~model.norm.eps"], r"model.norm.eps is missing.*no default to hide it"),

@@ -86,7 +86,15 @@ def _head_size(size: Any, name: str, *, _root_: DictConfig) -> Any:
     if d_model % heads:
         fits = max(1, d_model // heads)
         raise UserError(
-            f"model.heads={heads} does not divide model.d_model={d_model}, and model.{name} is left open: choose "
-            f"another number of heads, or say model.d_k={fits} model.d_v={fits}"
+            f"model.heads={heads} does not divide model.d_model={d_model}{_scaled_by(_root_)}, and model.{name} is "
+            f"left open: choose another number of heads, or say model.d_k={fits} model.d_v={fits}"
         )
     return d_model // heads
+
+
+def _scaled_by(root: DictConfig) -> str:
+    """Return the factors that d_model and heads owe their values to, such as " (by scale.width=0.125)"."""
+    scales = {"d_model": "scale.width", "heads": "scale.head_count"}
+    used = [scale for key, scale in scales.items() if OmegaConf.is_interpolation(root.model, key)]
+    factors = [f"{scale}={factor}" for scale in used if (factor := OmegaConf.select(root, scale)) not in (None, 1)]
+    return f" (by {' and '.join(factors)})" if factors else ""

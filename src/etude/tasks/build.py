@@ -186,8 +186,7 @@ def search(trained: Config, asked: Config, typed: Iterable[str]) -> Config | Non
 
     Args:
         trained: the run's config.
-        asked: the config of the command that is applied to it, whose `decoding` holds today's defaults.
-        typed: the overrides of that command.
+        asked, typed: config and overrides of the command applied to it; `decoding` of the config has today's defaults.
 
     Raises:
         UserError: `decoding` is overridden for a run that has none, or needs more positions than the run has learned.
