@@ -128,6 +128,9 @@ def main() -> int:
     parser.add_argument("before", type=Path, help="a checkout of the code before")
     parser.add_argument("data", type=Path, help="the folder in which there is a folder multi30k")
     given = parser.parse_args()
+    for place in (given.before / "src" / "etude", given.data / "multi30k"):
+        if not place.is_dir():
+            parser.error(f"there is no folder {place}")
     known = arms(given.before)
     if not known:
         parser.error(f"the code in {given.before} made no run of {RECORD}")

@@ -36,6 +36,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setattr(module, "RECORD", tmp_path / "record")
     monkeypatch.setattr(module, "SHORT", SHORT)
     monkeypatch.setattr(sys, "argv", ["same_code.py", str(tmp_path / "before"), str(tmp_path)])
+    (tmp_path / "multi30k").mkdir()
     for arm, changes in (("base", []), ("rope", ["model/position=rope"])):
         run = RunDir(tmp_path / "record" / "study" / arm / "seed1-0123456789")
         run.path.mkdir(parents=True)
@@ -52,6 +53,17 @@ def edit(script: ModuleType, file: str, pattern: str, replacement: str) -> None:
     text, times = re.subn(pattern, replacement, path.read_text(encoding="utf-8"), count=1)
     assert times == 1
     path.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("lacking", ["before/src/etude", "multi30k"])
+def test_a_mistyped_folder_is_told_before_anything_is_trained(
+    script: ModuleType, lacking: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / lacking).rename(tmp_path / "elsewhere")
+    with pytest.raises(SystemExit) as end:
+        script.main()
+    assert end.value.code == 2
+    assert f"there is no folder {tmp_path / lacking}" in capsys.readouterr().err
 
 
 @pytest.mark.slow
