@@ -165,3 +165,17 @@ def test_what_cannot_be_kept_is_shown_all_the_same(tmp_path, monkeypatch, capsys
     shown = capsys.readouterr()
     assert json.loads(shown.out) == {"answer": 42}
     assert "the answers above are not kept, and no page shows them" in shown.err
+
+
+@pytest.mark.slow
+def test_attention_that_passes_its_weights_nowhere_is_analysed_without_where_it_looks(trained, monkeypatch):
+    """As one of the user's may be: its heads can be removed, and nobody can tell what they look at."""
+    monkeypatch.setattr("etude.inspect.analyze.analysis.measure_spreads", lambda subject, text: {})
+    asked = {"sentences": 5, "seed": 1, "removal_bleu": False, "beams": [1], "alphas": [0.6], "maps": 1}
+    found = analyze_run(Subject.of(trained, "cpu"), asked)
+    assert [(head["entropy"], head["distance"]) for head in found["heads"]] == [(None, None)] * 6
+    assert all(head["perplexity"] > 1 for head in found["heads"])
+    console = Console(width=100)
+    with console.capture() as shown:
+        console.print(render_summary(found))
+    assert re.search(r"encoder +1 +- +- ", shown.get())

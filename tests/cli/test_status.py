@@ -153,6 +153,7 @@ def test_a_run_that_ended_between_two_looks_is_finished(
         (TRACEBACK.format("SystemExit: 1") + TRACEBACK.format("KeyboardInterrupt: the same command goes on"), None),
         (TRACEBACK.format("ValueError: 1") + TRACEBACK.format("KeyboardInterrupt"), None),
         ("12:00:00 ValueError: told in passing\n", None),
+        (TRACEBACK.format("ValueError: 1") + "etude: stopped\n", None),
         ("some library speaks of an Error: none\n", None),
     ],
 )

@@ -42,6 +42,7 @@ MISTAKES = {
     "a list for a number": (["seed=[1,2]"], r"seed must be a whole number, not \[1, 2\]"),
     "an unknown choice": (["precision=bf16"], r"precision must be one of auto, 32-true, bf16-mixed"),
     "a dot for a slash": (["model.position=learned"], r"to choose a variation write model/position=learned"),
+    "nothing for a part": (["model.norm=null"], r"model.norm must be one of .*, not None; .* write model/norm=NAME"),
     "a section for a value": (
         ["budget=7"],
         r"a config group takes the name of one of its files, such as .*, and no number",

@@ -55,6 +55,19 @@ from etude.errors import UserError
         (["data.vocab_size=3"], "tokenizer.vocab_size must be at least 5, not 3"),
         (["seed=4294967296"], "seed must be at most 4294967295, not 4294967296"),
         (["budget.steps=0"], "budget.steps must be above 0 and finite, not 0"),
+        (["model/init=normal", "model.init.std=0"], "model.init.std must be above 0 and finite, not 0"),
+        (
+            ["model/decoder=recurrent", "model.decoder.alignment=null"],
+            "model.decoder.alignment is None, no alignment: say model/decoder/alignment=none",
+        ),
+        (
+            ["+callbacks.g._target_=lightning.pytorch.callbacks.GradientAccumulationScheduler"],
+            r"callbacks\.g would change after how many batches the weights do.*\(trainer\.micro_batches accumulates",
+        ),
+        (
+            ["callbacks=[ema,best_checkpoint]", "+callbacks.best_checkpoint.save_weights_only=true"],
+            r"save_weights_only=true would keep the weights without their average",
+        ),
         (["decoding.beam=0"], "decoding.beam must be at least 1, not 0"),
         (["decoding.alpha=-0.1"], "decoding.alpha must be at least 0, not -0.1"),
         (["decoding.max_len_offset=-1"], "decoding.max_len_offset must be at least 0, not -1"),

@@ -48,6 +48,11 @@ def test_a_line_break_which_would_shift_the_references_is_refused(line: str, sid
         list(read_pairs(Given(pair), "test"))
 
 
+def test_what_cannot_be_written_is_refused_before_a_vocabulary_is_learned_of_it() -> None:
+    with pytest.raises(UserError, match=r"as pair 4, which is no text \(surrogates not allowed\)"):
+        list(read_pairs(Given(("a", "b\ud800")), "train"))
+
+
 def test_a_corpus_that_returns_nothing_is_told_to_yield() -> None:
     with pytest.raises(UserError, match=r"Nothing\.pairs\('train'\) returns None, .*`yield source, target`"):
         list(read_pairs(Nothing(None), "train"))

@@ -100,6 +100,16 @@ def test_the_text_is_pinned_by_what_was_taken_and_taken_anew_when_files_change(c
     assert changed.training_fingerprint() == trained
 
 
+def test_files_behind_a_pattern_are_taken_anew_when_they_change(corpus: Make, tmp_path: Path) -> None:
+    files = write(tmp_path / "files", "json")
+    patterns = {split: str(Path(file).with_suffix(".js*")) for split, file in files.items()}
+    corpus(path="json", data_files=patterns).fetch()
+    Path(files["test"]).write_text(json.dumps({"translation": {"en": "new", "de": "neu"}}) + "\n")
+    changed = corpus(path="json", data_files=patterns)
+    changed.fetch()
+    assert [*changed.pairs("test")] == [("new", "neu")]
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [

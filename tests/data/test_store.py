@@ -112,7 +112,27 @@ def test_a_text_that_other_code_of_ones_own_has_prepared_is_opened_with_a_warnin
     assert prepare(make_corpus(), bpe, tmp_path, LIMITS, "0123456789").path == first
     assert "other code" not in caplog.text
     assert prepare(make_corpus(), bpe, tmp_path, LIMITS, "9876543210").path == first
-    assert f"the text in {first} was prepared by other code of ListCorpus than today's" in caplog.text
+    assert f"the text in {first} was prepared by other code of ListCorpus or SentencePiece than today's" in caplog.text
+
+
+class OwnSentencePiece(SentencePiece):
+    """A class of the user's, which may read a text in a way of its own."""
+
+
+def test_a_tokenizer_of_ones_own_has_a_store_of_its_own(
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
+) -> None:
+    mine = prepare(make_corpus(), OwnSentencePiece(**vars(bpe)), tmp_path, LIMITS)
+    assert prepare(make_corpus(), bpe, tmp_path, LIMITS).path != mine.path
+
+
+def test_what_the_corpus_cannot_read_is_no_matter_of_the_cache(
+    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = make_corpus()
+    monkeypatch.setattr(corpus, "fetch", lambda: Path("no_such_text").read_text())
+    with pytest.raises(UserError, match=r"ListCorpus cannot give its text: .*: 'no_such_text'"):
+        prepare(corpus, bpe, tmp_path, LIMITS)
 
 
 def test_the_same_store_is_made_byte_for_byte_anywhere(

@@ -57,6 +57,15 @@ def test_the_same_text_gives_the_same_bytes(name: str) -> None:
     assert chosen.train(TEXT) == chosen.train(iter(TEXT))
 
 
+def test_an_interrupt_while_subwords_are_learned_is_an_interrupt() -> None:
+    def interrupted() -> Iterator[str]:
+        yield from TEXT
+        raise KeyboardInterrupt("asked to stop")
+
+    with pytest.raises(KeyboardInterrupt, match="asked to stop"):
+        configured("bpe", 60, hard_vocab_limit=False).train(interrupted())
+
+
 def test_the_special_pieces_come_first_and_occur_in_no_text(any_tokenizer: Tokenizer) -> None:
     assert (PAD, BOS, EOS, UNK) == (0, 1, 2, 3)
     assert min(any_tokenizer.encode("<s> </s> <pad> the cat")) >= UNK

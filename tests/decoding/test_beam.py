@@ -239,7 +239,7 @@ def test_hopeless_hypotheses_leave_the_batch(table_model: Any) -> None:
 def test_a_model_gone_astray_is_told_though_other_translations_have_numbers(table_model: Any, value: float) -> None:
     model = ladder(table_model, {(): {4: 0.6, 5: 0.4}, (4,): {EOS: 1.0}, (5,): {EOS: 1.0}})
     model.logits[0, 4 - EOS] = value
-    with pytest.raises(NoNumbers, match="the model's `step` should give what `forward` gives"):
+    with pytest.raises(NoNumbers, match="its `step` should give what `forward` gives"):
         searched(model, BeamSearch(beam=2, alpha=0.6, max_len_offset=3), 1)
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from torch import Tensor
 
+from etude.decoding.beam import NoNumbers
 from etude.decoding.sampling import Sampling
 from etude.errors import UserError
 
@@ -138,3 +139,16 @@ def test_without_temperature_the_most_probable_token_is_taken(model: LanguageTab
 def test_what_cannot_be_is_refused_by_name(changed: dict[str, float], told: str) -> None:
     with pytest.raises(UserError, match=told):
         Sampling(**PLAIN | changed)
+
+
+@pytest.mark.parametrize("logit", [math.nan, math.inf])
+def test_a_model_that_gives_no_numbers_is_told(logit: float) -> None:
+    logits = torch.zeros(2, VOCABULARY)
+    logits[1, EOS] = logit
+    with pytest.raises(NoNumbers, match="the model's logits are NaN or infinite"):
+        Sampling(**PLAIN).candidates(logits)
+
+
+def test_a_temperature_near_zero_takes_the_most_probable_token() -> None:
+    shares, tokens = Sampling(**PLAIN | {"temperature": 1e-308}).candidates(torch.tensor([[9.0, 9, 1, 3, 2, 0]]))
+    assert (shares[0, 0], tokens[0, 0]) == (1, 3)

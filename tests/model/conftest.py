@@ -46,6 +46,8 @@ INTERACTING = (
     ("attention", "scale"),
     ("residual", "norm"),
     ("residual", "feedforward"),
+    ("encoder", "position"),
+    ("decoder", "position"),
     ("encoder", "decoder"),
     ("encoder", "residual"),
     ("decoder", "residual"),

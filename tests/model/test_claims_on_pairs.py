@@ -28,6 +28,11 @@ def test_two_variations_keep_the_claims_together(model, longer_sentences):
     source, mask, target = longer_sentences
     whole = model(source, mask, target)
 
+    weights = dict(model.named_parameters())
+    gradients = torch.autograd.grad(whole.logsumexp(-1).sum(), [*weights.values()], allow_unused=True)
+    unused = [name for name, gradient in zip(weights, gradients, strict=True) if gradient is None]
+    assert not unused, "weights without a gradient, over which several processes would stop"
+
     changed = target.clone()
     changed[:, 3:] = (target[:, 3:] + 5) % 40
     assert torch.equal(model(source, mask, changed)[:, :3], whole[:, :3]), "the future is seen"

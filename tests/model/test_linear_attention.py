@@ -69,6 +69,16 @@ def test_what_is_kept_while_decoding_does_not_grow():
     assert sizes == {((2, H, K, V), (2, H, K))}
 
 
+def test_long_sums_in_half_precision_lose_nothing_of_what_is_added():
+    """In bfloat16 itself a sum of ones stops at 256."""
+    cache = RunningSums()
+    ones = torch.ones(1, 1, 1, 1, dtype=torch.bfloat16)
+    for _ in range(1025):
+        cache.read(lambda: (ones, ones))
+    assert [one.dtype for one in cache.past] == [torch.bfloat16] * 2
+    assert [one.item() for one in cache.past] == [1024, 1024]
+
+
 def test_looking_at_the_encoder_is_the_weighted_mean_of_the_real_positions():
     layer, x, memory = attention(is_cross=True), drawn(2, 4, D), drawn(2, 5, D)
     real = torch.arange(5) < torch.tensor([5, 2])[:, None]

@@ -20,7 +20,7 @@ RELATIVE = {
     "rope": lambda causal: Rotary(causal, d_k=4, base=10000.0),
     "alibi": lambda causal: Alibi(causal, heads=2),
     "shaw": lambda causal: Shaw(causal, d_k=4, clip=3).for_layers(1),
-    "t5": lambda causal: T5(causal, heads=2, buckets=8, max_distance=12),
+    "t5": lambda causal: T5(causal, heads=2, buckets=8, max_distance=12).for_layers(1),
 }
 ORDER = torch.tensor([3, 1, 6, 0, 2, 5, 4])
 WHOLE = torch.ones(1, 7, dtype=torch.bool)

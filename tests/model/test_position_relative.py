@@ -17,7 +17,7 @@ from etude.model.scale import SqrtDk
 SCHEMES = {
     "alibi": lambda causal: Alibi(causal, heads=3),
     "shaw": lambda causal: Shaw(causal, d_k=4, clip=2).for_layers(2),
-    "t5": lambda causal: T5(causal, heads=3, buckets=8, max_distance=12),
+    "t5": lambda causal: T5(causal, heads=3, buckets=8, max_distance=12).for_layers(2),
 }
 SPANS = {"start": st.integers(0, 30), "length": st.integers(1, 12)}
 

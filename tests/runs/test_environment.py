@@ -7,7 +7,7 @@ import pytest
 
 from etude import __version__
 from etude.runs.code import code_fingerprint
-from etude.runs.environment import environment
+from etude.runs.environment import environment, libraries_of
 
 
 def test_code_versions_and_hardware_are_recorded():
@@ -42,3 +42,16 @@ def test_no_run_is_lost_for_a_git_that_is_missing_or_slow(error, monkeypatch):
 
     monkeypatch.setattr("etude.runs.environment.subprocess.run", run)
     assert environment({})["git"] is None
+
+
+def test_a_run_that_went_on_twice_names_every_version_that_it_was_made_with():
+    def made_with(torch, begun):
+        made = {"packages": {"torch": torch, "lightning": "2.6"}, "matmul": "mkl"}
+        return made | {"libraries": libraries_of(made, begun)}
+
+    first = made_with("2.11.0", {})
+    third = made_with("2.13.0", made_with("2.12.0", first))
+    assert third["libraries"]["torch"] == "2.11.0, 2.12.0, 2.13.0"
+    assert (third["libraries"]["matmul"], third["libraries"]["sacrebleu"]) == ("mkl", "")
+    assert made_with("2.13.0", third)["libraries"] == third["libraries"]
+    assert made_with("2.12.0", {"packages": {"torch": "2.11.0"}})["libraries"]["torch"] == "2.11.0, 2.12.0", "of before"

@@ -4,6 +4,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -23,6 +24,18 @@ def test_one_holds_a_lock_and_all_others_see_it(tmp_path: Path) -> None:
     assert not is_held(file)
     with hold(file, 0):
         pass
+
+
+def test_whoever_looks_at_a_lock_takes_it_from_nobody(tmp_path: Path) -> None:
+    """For a moment only: who asks for it at once is not told that it is held."""
+    file = tmp_path / ".lock"
+    file.touch()
+    with file.open("rb") as opened:
+        fcntl.flock(opened, fcntl.LOCK_SH)
+        looks = Timer(0.03, lambda: fcntl.flock(opened, fcntl.LOCK_UN))
+        looks.start()
+        with hold(file, 0):
+            looks.join()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else for a while")

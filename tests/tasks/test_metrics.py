@@ -96,6 +96,16 @@ def test_a_finished_run_is_scored_by_what_it_lacks_from_its_translations(tmp_pat
     assert kept["chrf"] == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
 
 
+def test_a_metric_with_other_options_is_computed_anew(tmp_path: Path) -> None:
+    run, words = finished(tmp_path), CHRF | {"word_order": 2}
+    for asked in (CHRF, words, words):
+        add_missing_metrics(run, {"metrics": {"chrf": asked}})
+    kept = run.result()["test"]
+    assert kept["chrf"] == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES], word_order=2).score
+    assert "nw:2" in kept["chrf_signature"]
+    assert kept["bleu"] == 12.5, "nobody asked for it"
+
+
 def test_a_run_that_diverged_or_kept_no_translations_stays_as_it_is(tmp_path: Path) -> None:
     run = finished(tmp_path, perplexity=math.inf)
     before = run.result_file.read_bytes()

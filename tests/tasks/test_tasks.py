@@ -19,10 +19,10 @@ from etude.data.batching import BatchStream, Examples, evaluation_batches
 from etude.data.splits import Limits
 from etude.data.store import TokenStore, prepare
 from etude.data.text_files import FilesCorpus
-from etude.data.tokenizer import BOS, EOS, PAD, SentencePiece
+from etude.data.tokenizer import BOS, EOS, PAD, UNK, SentencePiece
 from etude.errors import UserError
 from etude.tasks.classification import Classification
-from etude.tasks.language_modelling import LanguageModelling
+from etude.tasks.language_modelling import LanguageModelling, count_bytes
 from etude.tasks.masked_language_modelling import MASK, MaskedLanguageModelling
 from etude.tasks.task import Task
 from etude.tasks.translation import Translation
@@ -32,7 +32,13 @@ TASKS = [Translation(), LanguageModelling(side="target"), MaskedLanguageModellin
 WORDS = ["the", "old", "dog", "sees", "a", "cat", "and", "never", "hears", "two", "small", "birds", "today"]
 
 
-def make_store(folder: Path, pairs: list[tuple[str, str]], max_tokens: int = 40, vocab_size: int = 60) -> TokenStore:
+def make_store(
+    folder: Path,
+    pairs: list[tuple[str, str]],
+    max_tokens: int = 40,
+    vocab_size: int = 60,
+    character_coverage: float = 1.0,
+) -> TokenStore:
     file = folder / "pairs.tsv"
     file.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
     same = {"source": None, "target": None, "tsv": str(file)}
@@ -41,7 +47,7 @@ def make_store(folder: Path, pairs: list[tuple[str, str]], max_tokens: int = 40,
         model_type="bpe",
         vocab_size=vocab_size,
         hard_vocab_limit=False,
-        character_coverage=1.0,
+        character_coverage=character_coverage,
         normalization="identity",
     )
     return prepare(corpus, pieces, folder / "cache", Limits(max_tokens=max_tokens))
@@ -230,6 +236,16 @@ def test_bits_per_byte_are_those_of_the_lines_with_a_byte_for_each_end(tmp_path:
     size = 9 * sum(len(f"{line}\n".encode()) for line in ("zwei Bären", "ä", "so so la la"))
     assert found["perplexity"] == pytest.approx(store.vocab_size)
     assert found["bits_per_byte"] == pytest.approx(tokens * math.log2(store.vocab_size) / size)
+
+
+def test_a_line_that_just_fits_has_the_bytes_of_its_text_whatever_is_unknown_in_it(tmp_path: Path) -> None:
+    common, rare = "a a", "a Ω"
+    pairs = [("x", common)] * 80 + [("x", rare)]
+    store = make_store(tmp_path, pairs, max_tokens=3, vocab_size=8, character_coverage=0.98)
+    assert UNK in store.tokenizer.encode(rare)
+    assert len(store.tokenizer.encode(rare)) == 3
+    found = count_bytes(store, "test", "target", np.arange(81))
+    assert found == 80 * len(f"{common}\n".encode()) + len(f"{rare}\n".encode())
 
 
 def test_of_a_line_that_was_cut_the_bytes_of_what_is_left_count(tmp_path: Path) -> None:

@@ -25,6 +25,11 @@ def check_callbacks(config: Config) -> None:
         if ours and monitored not in (None, *_MONITORED):
             near = did_you_mean(str(monitored), _MONITORED)
             raise UserError(f"callbacks.{name}.monitor={monitored}: no such metric is logged; {near}")
+        if parts[name].endswith(".GradientAccumulationScheduler"):
+            raise UserError(
+                f"callbacks.{name} would change after how many batches the weights do, and a step of étude is one "
+                "update: leave it out (trainer.micro_batches accumulates gradients)"
+            )
     _best_is_the_best(config)
     steps, val_every = value_at(config, "budget.max_steps"), value_at(config, "budget.val_every")
     if "best_checkpoint" in parts and steps < val_every and not value_at(config, "trainer.fast_dev_run"):
@@ -34,6 +39,12 @@ def check_callbacks(config: Config) -> None:
         )
     ending = re.compile(r"\.(EMA|\w*WeightAverag\w*|EarlyStopping)$")
     others = [name for name, target in parts.items() if name == "best_checkpoint" or ending.search(target)]
+    averages = any(target.endswith(".EMA") or "WeightAverag" in target for target in parts.values())
+    if averages and value_at(config, "callbacks.best_checkpoint.save_weights_only"):
+        raise UserError(
+            "callbacks.best_checkpoint.save_weights_only=true would keep the weights without their average, which is "
+            "what was validated: leave it out"
+        )
     if value_at(config, "averaging.checkpoints") and others:
         raise UserError(
             f"averaging.checkpoints and callbacks.{others[0]} both decide with which weights the run ends: say "

@@ -212,7 +212,7 @@ def _check_no_other_keys(node: Node, names: Any, path: str) -> None:
 def _require_section(node: Any, path: str, what: str) -> None:
     """Check that the node is a section of keys: `model.position=rope` may be a typo for `model/position=rope`."""
     if not isinstance(node, Mapping):
-        choice = f"{path.replace('.', '/')}={node}"
+        choice = f"{path.replace('.', '/')}={node if isinstance(node, str) else 'NAME'}"
         raise UserError(f"{path} must be {what}, not {_show(node)}; to choose a variation write {choice}")
 
 

@@ -43,8 +43,8 @@ _AT_LEAST = {
     5: "tokenizer.vocab_size",  # four are special tokens
 }
 _ABOVE_ZERO = """
-    budget.lr_factor budget.steps model.norm.eps optimizer.eps scale.width scale.depth scale.head_count schedule.factor
-    schedule.peak trainer.gradient_clip_val
+    budget.lr_factor budget.steps model.init.std model.norm.eps optimizer.eps scale.width scale.depth scale.head_count
+    schedule.factor schedule.peak trainer.gradient_clip_val
 """
 _SHARES = "model.dropout model.attention_dropout loss.smoothing budget.cooldown optimizer.beta1 optimizer.beta2"
 _LARGEST_SEED = 2**32 - 1  # the largest that every random number generator accepts
@@ -186,7 +186,10 @@ def _stacks_fit(config: Config) -> None:
             f"half of the recurrent encoder reads backwards, and d_model={d_model} is odd: "
             f"say model.d_model={d_model + 1}"
         )
-    looks = value_at(config, "model.decoder.alignment") and not _is(config, "model.decoder.alignment", "NoAlignment")
+    alignment = value_at(config, "model.decoder.alignment")
+    if _is(config, "model.decoder", "RecurrentDecoder") and not isinstance(alignment, Mapping):
+        raise UserError(f"model.decoder.alignment is {alignment!r}, no alignment: say model/decoder/alignment=none")
+    looks = alignment and not _is(config, "model.decoder.alignment", "NoAlignment")
     if looks and _is(config, "model.encoder", "NoEncoder"):
         raise UserError(
             "model/decoder/alignment looks at the encoder, and model/encoder=none has none: "

@@ -88,6 +88,13 @@ def read_pairs(corpus: Corpus, split: str) -> Iterator[Pair]:
                 f"{whose} yields {reprlib.repr(pair)} as pair {number}: the line break in it would shift all lines "
                 "behind it; strip the line, or put a space in its place"
             )
+        try:
+            f"{source}{target}".encode()
+        except UnicodeEncodeError as error:
+            raise UserError(
+                f"{whose} yields {reprlib.repr(pair)} as pair {number}, which is no text ({error.reason}): read it "
+                "as UTF-8, or leave such characters out"
+            ) from error
         yield source, target
 
 

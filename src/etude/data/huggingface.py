@@ -8,6 +8,7 @@ for a dataset on the hub, `revision` selects the version.
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -86,10 +87,9 @@ class HuggingFaceCorpus(Corpus):
         if self._path is None or not self._columns:
             raise UserError("data=huggingface needs data.path, a dataset or a folder, and data.columns.source")
         named = (self._load_arguments["data_files"] or {}).values()
-        places = [
-            Path(self._path),
-            *(Path(file) for paths in named for file in ([paths] if isinstance(paths, str) else paths)),
-        ]
+        names = [self._path, *(name for some in named for name in ([some] if isinstance(some, str) else some))]
+        found = [sorted(glob(name, recursive=True)) or [name] for name in names]  # noqa: PTH207 (it may be absolute)
+        places = [Path(place) for some in found for place in some]
         files = [file for place in places for file in (sorted(place.rglob("*")) if place.is_dir() else [place])]
         stats = [[str(file), file.stat().st_size, file.stat().st_mtime_ns] for file in files if file.is_file()]
         return self._downloads / digest([self._load_arguments, self._splits, self._columns, stats])

@@ -24,7 +24,7 @@ from etude.data.corpus import SPLITS, TRAINING, Corpus, digest, read_pairs
 from etude.data.splits import Limits, TokenSplit, describe_counts, read_text, write_split
 from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.errors import UserError
-from etude.files import checksum, link_or_copy, write_json
+from etude.files import checksum, disk_mistake, link_or_copy, write_json
 
 __all__ = ["Limits", "TokenSplit", "TokenStore", "find_prepared", "prepare"]
 
@@ -95,13 +95,13 @@ def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: L
     """Open the store for this corpus, tokenizer and limits; build it first if there is none.
 
     Safe to call from many processes: one builds the store, the others wait. A process that is killed leaves no store.
-    A store that was prepared by other `code` of a corpus of the user's is opened with a warning.
+    A store that was prepared by other `code` of a corpus or tokenizer of the user's is opened with a warning.
 
     Raises:
         UserError: from the corpus or the tokenizer; a split has no usable pair; the disk is full; the text changes
             meanwhile.
     """
-    path = cache_dir
+    path = cache_dir = cache_dir.expanduser()
     try:
         try:
             key, path = _locate(corpus, tokenizer, cache_dir, limits)
@@ -114,15 +114,16 @@ def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: L
                 if _read_meta(path) is None:
                     _build(path, corpus, tokenizer, limits, key | ({"code": code} if code else {}))
     except OSError as error:
-        raise UserError(
-            f"cannot prepare {path}: {error}; free some space or set cache_dir to another place, then start again"
-        ) from error
+        what = f"cannot prepare {path}: {error}; free some space or set cache_dir to another place, then start again"
+        if not (disk_mistake(error) or str(error.filename).startswith(str(cache_dir))):  # what the corpus reads, then
+            what = f"data: {type(corpus).__qualname__} cannot give its text: {error}"
+        raise UserError(what) from error
     store = TokenStore(path)
     if store.meta.get("code", code) != code:
         logger.warning(
-            "the text in %s was prepared by other code of %s than today's: raise a number in its fingerprint if it "
-            "yields another text now; if not, delete that folder",
-            *(path, type(corpus).__qualname__),
+            "the text in %s was prepared by other code of %s than today's: raise a number in the corpus's fingerprint "
+            "if it yields another text now; if not, delete that folder",
+            *(path, " or ".join(type(part).__qualname__ for part in (corpus, tokenizer))),
         )
     return store
 
@@ -141,6 +142,8 @@ def _locate(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: L
     """Return the key that identifies a store, and the folder that is named by its hash."""
     options = asdict(tokenizer) | tokenizer.further_options()
     config = {name: value for name, value in options.items() if value is not None}
+    if not type(tokenizer).__module__.startswith("etude."):  # a class of the user's may read a text as it likes
+        config["class"] = f"{type(tokenizer).__module__}.{type(tokenizer).__qualname__}"
     key = {"format": FORMAT, "corpus": corpus.fingerprint(), "tokenizer": config, "limits": asdict(limits)}
     return key, cache_dir.expanduser() / digest(key)
 

@@ -2,8 +2,8 @@
 
 If no validation or test text is given, `holdout` pairs for each are held out of the training text: the pairs whose
 source sentences have the smallest hashes. This choice looks random, is the same on every machine, and one line more or
-less in the files moves at most one pair. A source sentence that is held out occurs in no other split: its repetitions
-are left out altogether.
+less in the files moves at most one pair of each split. A source sentence that is held out occurs neither in the
+training text nor in another held-out split: its repetitions are left out altogether.
 """
 
 import hashlib

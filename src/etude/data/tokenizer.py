@@ -51,7 +51,7 @@ class SentencePiece:
             if (given := getattr(self, key)) not in known:
                 raise UserError(f"tokenizer.{key}={given} is unknown: {did_you_mean(given, known)}")
         model = io.BytesIO()
-        failures: list[Exception] = []
+        failures: list[BaseException] = []
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=_keep_failures(text, failures),
@@ -159,10 +159,11 @@ def _normalize_spaces(text: str) -> str:
 _SKIPPED = "\u2585"  # sentencepiece leaves out lines that contain this character, silently
 
 
-def _keep_failures(text: Iterable[str], failures: list[Exception]) -> Iterator[str]:
-    """Yield the lines of `text` and record its exception, which sentencepiece would mask or swallow."""
+def _keep_failures(text: Iterable[str], failures: list[BaseException]) -> Iterator[str]:
+    """Yield the lines of `text` and record its exception, an interrupt too, which sentencepiece would mask."""
     try:
         for line in text:
             yield _normalize_spaces(line.replace(_SKIPPED, " "))
-    except Exception as error:
+    except BaseException as error:
         failures.append(error)
+        raise

@@ -7,6 +7,7 @@ Letters: A unfinished sentences, W hypotheses each, L the longest translation al
 """
 
 from dataclasses import dataclass
+from math import inf
 from typing import Protocol, TypeVar
 
 import torch
@@ -37,7 +38,10 @@ class StepwiseModel(Protocol[State]):
 
 
 class NoNumbers(UserError):  # noqa: N818
-    """Raised when the logits of a model are not finite."""
+    """Raised when a logit is NaN or +inf, so that no token has a probability."""
+
+    def __init__(self) -> None:
+        super().__init__("the model's logits are NaN or infinite: its `step` should give what `forward` gives")
 
 
 @dataclass(frozen=True)
@@ -78,8 +82,8 @@ class BeamSearch:
 
     def __init__(self, *, beam: int, alpha: float, max_len_offset: int, batch_tokens: int | None = None) -> None:
         for name, value, least in (("beam", beam, 1), ("alpha", alpha, 0), ("max_len_offset", max_len_offset, 0)):
-            if not value >= least:
-                raise UserError(f"decoding.{name} is {value}; it must be at least {least}")
+            if not least <= value < inf:
+                raise UserError(f"decoding.{name} is {value}; it must be at least {least}, and finite")
         self.beam, self.alpha, self.max_len_offset, self.batch_tokens = beam, alpha, max_len_offset, batch_tokens
 
     def length_penalty(self, length: Tensor) -> Tensor:
@@ -101,7 +105,7 @@ class BeamSearch:
             translation a probability above zero, the only one is empty, with log-probability -inf.
 
         Raises:
-            NoNumbers: a logit is NaN or infinite.
+            NoNumbers: a logit is NaN or +inf.
         """
         limits = source_mask.sum(dim=1) + self.max_len_offset  # (B,), end token counted
         longest = int(limits.max())
@@ -173,9 +177,7 @@ class BeamSearch:
         """
         log_probabilities = logits.float().log_softmax(dim=-1)
         if log_probabilities[:, EOS].isnan().any():  # then the whole row is NaN
-            raise NoNumbers(
-                "a translation has logits that are NaN: the model's `step` should give what `forward` gives"
-            )
+            raise NoNumbers
         end = log_probabilities[:, EOS, None].clone()
         log_probabilities[:, [PAD, BOS, EOS]] = -torch.inf
         values, words = log_probabilities.topk(min(self.beam, logits.size(1)))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from etude.data.tokenizer import BOS, EOS, PAD
-from etude.decoding.beam import State, StepwiseModel
+from etude.decoding.beam import NoNumbers, State, StepwiseModel
 from etude.errors import UserError
 
 
@@ -92,10 +92,16 @@ class Sampling:
 
         Returns:
             Probabilities, the largest first and zero where a token may not be drawn, and their tokens; both (R, V).
+
+        Raises:
+            NoNumbers: a logit is NaN or +inf.
         """
-        logits = logits.double() / self.temperature
+        logits = logits.double()
         logits[:, [PAD, BOS]] = -torch.inf
+        logits = (logits - logits.amax(dim=-1, keepdim=True)) / self.temperature  # a low one cannot make them infinite
         shares, tokens = logits.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
+        if shares.isnan().any():
+            raise NoNumbers
         if self.top_k is not None:
             shares[:, self.top_k :] = 0.0
             shares = shares / shares.sum(dim=-1, keepdim=True)

@@ -7,16 +7,17 @@ self-attention grows by the new positions, that of cross-attention is computed o
 from collections.abc import Callable
 from typing import Protocol
 
+import torch
 from torch import Tensor, cat
 
-KeysValues = tuple[Tensor, Tensor]  # (B, H, S, K) and (B, H, S, V per head)
+KeysValues = tuple[Tensor, Tensor]  # (B, G, S, K) and (B, G, S, V), of G heads of keys and values
 
 
 class Cache(Protocol):
     """The interface of every cache."""
 
     length: int  # positions already processed: the index of the first new one
-    past: KeysValues | None  # a summary of positions whose keys and values are not kept; None: all are kept
+    past: tuple[Tensor, Tensor] | None  # a summary of positions whose keys and values are not kept; None: all are kept
 
     def read(self, project: Callable[[], KeysValues]) -> KeysValues:
         """Return keys and values of all positions, including the new ones, which `project` computes."""
@@ -29,7 +30,7 @@ class NoCache:
     """No cache, for the encoder, which processes the whole sequence at once."""
 
     length = 0
-    past: KeysValues | None = None
+    past: tuple[Tensor, Tensor] | None = None
 
     def read(self, project: Callable[[], KeysValues]) -> KeysValues:
         """Compute keys and values."""
@@ -73,18 +74,23 @@ class SelfAttentionCache(CrossAttentionCache):
 class RunningSums(NoCache):
     """Two sums over earlier positions, for decoder self-attention without a softmax; their size does not grow.
 
-    `past` is (B, H, K, V), the sum of the products of each key and its value, and (B, H, K), the sum of the keys.
+    `past` is (B, H, K, V), the sum of the products of each key and its value, and (B, H, K), the sum of the keys. They
+    are added up in float32 at least: in half precision a long sum would no longer grow by what is added.
     """
 
     def __init__(self) -> None:
-        self._sums: KeysValues | None = None
+        self._sums: tuple[Tensor, Tensor] | None = None
 
     def read(self, project: Callable[[], KeysValues]) -> KeysValues:
         """Return keys and values of the new positions; the sums over earlier ones are in `past`."""
         keys, values = project()
-        self.past, self.length = self._sums, self.length + keys.size(2)
-        sums = keys.transpose(2, 3) @ values, keys.sum(dim=2)
-        self._sums = sums if self.past is None else (self.past[0] + sums[0], self.past[1] + sums[1])
+        self.length += keys.size(2)
+        wide = torch.promote_types(keys.dtype, torch.float32)
+        products, total = (keys.transpose(2, 3) @ values).to(wide), keys.sum(dim=2, dtype=wide)
+        if self._sums is not None:
+            self.past = self._sums[0].to(keys.dtype), self._sums[1].to(keys.dtype)
+            products, total = self._sums[0] + products, self._sums[1] + total
+        self._sums = products, total
         return keys, values
 
     def reorder(self, rows: Tensor) -> None:

@@ -42,12 +42,13 @@ def libraries_of(made: Mapping[str, Any], begun: Mapping[str, Any]) -> dict[str,
     `matmul` is how matrices were multiplied, see `trainer.matmul`.
 
     Args:
-        made: the environment in which the run was finished.
-        begun: the environment in which its training was begun; empty if it is the same.
+        made: the environment in which the run is finished or goes on.
+        begun: the environment in which it was left, with the libraries of all before; empty if it was begun in `made`.
     """
-    met = [(one.get("packages") or {}) | {"matmul": one.get("matmul")} for one in (begun, made)]
-    versions = {name: dict.fromkeys(libraries.get(name) for libraries in met) for name in _DECISIVE}
-    return {name: ", ".join(filter(None, found)) for name, found in versions.items()}
+    now, last = ((one.get("packages") or {}) | {"matmul": one.get("matmul")} for one in (made, begun))
+    before = begun.get("libraries") or last
+    versions = {name: [*(before.get(name) or "").split(", "), now.get(name)] for name in _DECISIVE}
+    return {name: ", ".join(filter(None, dict.fromkeys(found))) for name, found in versions.items()}
 
 
 def installed_version(library: str) -> str | None:

@@ -25,7 +25,8 @@ def hold(file: Path, patience: float) -> Iterator[None]:
         filelock.Timeout: another process still holds the lock after that time.
         UserError: the file system has no locks.
     """
-    lock = FileLock(file, timeout=patience, thread_local=False)
+    # `is_held` takes the lock for a moment, which must not look as if it were held.
+    lock = FileLock(file, timeout=patience if patience < 0 else max(patience, 0.1), thread_local=False)
     is_held(file)  # where there is no flock, filelock would take files for locks, which killed processes leave behind
     with _explained(file):
         lock.acquire()

@@ -8,7 +8,7 @@ _TAIL = 16384  # bytes: enough for a long traceback and torchrun's report after 
 _LINES = 15
 _ERROR = re.compile(r"etude: |[A-Za-z_][\w.]*(Error|Exception)(:|$)")  # the last line of a process that fails
 # A log line with a time means that the process went on; the others, that it was asked to stop.
-_NO_ERROR = re.compile(r"\d\d:\d\d:\d\d |KeyboardInterrupt\b|etude: stopped;")
+_NO_ERROR = re.compile(r"\d\d:\d\d:\d\d |KeyboardInterrupt\b|etude: stopped(;|$)")
 # The first line of torchrun's report on a failed process. The forty lines after it do not give the reason.
 _TORCHRUN = re.compile(r"E\d{4} .*torch/distributed/elastic/.*failed \(exitcode: (-?\d+)\)")
 

@@ -17,7 +17,7 @@ def runs_of_training(runs_dir: Path, seed: int, training: str) -> list[RunDir]:
 
 def siblings(run: RunDir) -> list[RunDir]:
     """Return the other runs in the same folder of runs that share the training of `run`."""
-    if not (training := run.training):
+    if not (run.id and (training := run.training)):  # a folder that was renamed is no run's any more
         return []
     seed = run.path.name.removeprefix("seed").rpartition("-")[0]
     return [other for other in runs_of_training(run.runs_dir, int(seed), training) if not other.path.samefile(run.path)]

@@ -47,9 +47,8 @@ def task(config: Config, verb: str = "") -> Task:
     """
     made: Task = _made("task", config.get("task") or TRANSLATION, Task)
     if verb and verb not in made.verbs:
-        name = type(made).__name__
         raise UserError(
-            f"`etude {verb}` has no use for a run whose task is {name}: "
+            f"`etude {verb}` has no use for a run whose task is {type(made).__name__}: "
             f"`etude {next(iter(made.verbs), 'evaluate')} run=...` is for what it has learned"
         )
     return made
@@ -62,7 +61,7 @@ def examples(config: Config, split: TokenSplit) -> Examples:
 
 def token_store(config: Config) -> TokenStore:
     """Open the token store of the config; prepare it first if there is none."""
-    return store.prepare(*_store_arguments(config), own_code(config["data"]))
+    return store.prepare(*_store_arguments(config), own_code({key: config[key] for key in ("data", "tokenizer")}))
 
 
 def prepared_store(config: Config) -> TokenStore | None:
@@ -109,7 +108,8 @@ def model(config: Config, vocab_size: int) -> EncoderDecoder:
             taken = {key: value for key, value in node.items() if key in takes}
             part = instantiate({"_target_": node["_target_"], "_partial_": True} | taken, _convert_="all")
             made: EncoderDecoder = part(**given)
-    except Exception as error:  # torch's errors for negative or huge sizes, or whatever a user's part raises
+    except Exception as raised:  # torch's errors for negative or huge sizes, or whatever a user's part raises
+        error = raised if isinstance(raised, UserError) else raised.__cause__ or raised  # Hydra wraps those of `init`
         where = blame(error, node)
         if isinstance(error, UserError) or not (where or isinstance(error, ValueError | RuntimeError)):
             raise

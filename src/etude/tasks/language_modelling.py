@@ -76,7 +76,8 @@ def count_bytes(store: TokenStore, split: str, side: str, rows: Rows) -> int:
     total = 0
     for row in rows.tolist():
         row_tokens = tokens[row]
-        complete = len(row_tokens) <= limit  # a longer row may have been cut
+        # a row of more tokens, its end token among them, may have been cut
+        complete = len(row_tokens) <= limit or len(store.tokenizer.encode(lines[row])) <= limit
         text = " ".join(lines[row].split()) if complete else store.tokenizer.decode(row_tokens.tolist())
         total += len(text.encode()) + int(row_tokens[-1] == EOS)
     return total

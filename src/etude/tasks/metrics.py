@@ -13,6 +13,7 @@ from typing import Any
 from hydra.utils import instantiate
 
 from etude.config import parts
+from etude.data.corpus import digest
 from etude.data.lines import read_lines
 from etude.runs.divergence import divergence
 from etude.runs.run_dir import RunDir
@@ -60,8 +61,13 @@ def score_translations(
     return found
 
 
+def scored_by(config: Config) -> dict[str, str]:
+    """Return the fingerprint of each metric's class and options, by which a result says how it was scored."""
+    return {name: digest(node) for name, node in (config.get("metrics") or {}).items()}
+
+
 def add_missing_metrics(run: RunDir, config: Config) -> Config:
-    """Score a finished run by the metrics of `config` that it lacks, from the translations in its directory.
+    """Score a finished run by the metrics of `config` that it lacks or has with other options, from its translations.
 
     Returns:
         The result of the run; if scores were added, it is also written to the directory.
@@ -71,12 +77,15 @@ def add_missing_metrics(run: RunDir, config: Config) -> Config:
     """
     result, files = run.result(), (run.hypotheses_file("test"), run.references_file("test"))
     test = result.get("test") or {}
-    missing = {name: node for name, node in (config.get("metrics") or {}).items() if name not in test}
+    used, asked = result.get("scored_by") or {}, scored_by(config)  # older results do not say by which options
+    others = {name for name, options in asked.items() if name not in test or options != used.get(name, options)}
+    missing = {name: config["metrics"][name] for name in others}
     if not missing or divergence(result) or not all(file.is_file() for file in files):
         return result
     hypotheses, references = (list(read_lines(file)) for file in files)
     if scores := score_translations(missing, run.config()["data"], hypotheses, references):
         result["test"] = test | scores
+        result["scored_by"] = used | {name: asked[name] for name in missing if name in scores}
         run.write_result(result)
     return result
 

@@ -13,9 +13,14 @@ class GradientNorms(Callback):
 
     Args:
         every: number of steps between two measurements.
+
+    Raises:
+        ValueError: `every` is less than one.
     """
 
     def __init__(self, *, every: int) -> None:
+        if every < 1:
+            raise ValueError(f"the gradient is measured every so many steps, at least 1, not {every}")
         self.every = every
 
     def on_before_optimizer_step(self, trainer: Trainer, pl_module: LightningModule, optimizer: Optimizer) -> None:

@@ -4,7 +4,6 @@ import csv
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from math import gcd, lcm
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -76,18 +75,13 @@ def read_metrics(path: Path) -> list[dict[str, str]]:
         return [row for row in csv.DictReader(file) if None not in row.values() and row.get("step", "").isdigit()]
 
 
-def missing_steps(path: Path, step: int, *, every: int, val_every: int) -> list[int]:
-    """Return the steps up to `step` for which a metrics file lacks a row of training or of validation.
+def missing_steps(path: Path, step: int, *, every: int) -> list[int]:
+    """Return the steps up to `step` for which a metrics file lacks its row of training, of which it has one `every`.
 
-    If the run was begun with another interval, only steps that are multiples of both are checked.
+    Rows of validation are not asked for: a run may have been begun with another `budget.val_every`.
     """
-    rows = read_metrics(path)
-    missing: set[int] = set()
-    for column, interval in (("loss", every), ("valid_loss", val_every)):
-        there = {int(row["step"]) for row in rows if row.get(column)}
-        both = lcm(interval, gcd(*there)) if there else interval
-        missing |= set(range(both, step + 1, both)) - there
-    return sorted(missing)
+    there = {int(row["step"]) for row in read_metrics(path) if row.get("loss")}
+    return sorted({*range(every, step + 1, every)} - there)
 
 
 class ProgressFile:

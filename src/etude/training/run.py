@@ -37,6 +37,7 @@ from etude.runs.lock import hold_lock, hold_training
 from etude.runs.provenance import code_changed
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
+from etude.tasks.metrics import scored_by
 from etude.tasks.text_size import flops_to_train
 from etude.trained.checkpoint import previous
 from etude.trained.weights import averaged_checkpoints, final_checkpoints, final_weights, load_weights
@@ -67,7 +68,7 @@ def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
         patience: seconds to wait for another process that works on the run.
 
     Returns:
-        The content of `result.json`, which says whether the run diverged; empty on ranks other than 0.
+        The content of `result.json`, which says whether the run diverged; empty where another rank wrote it.
 
     Raises:
         Busy: another process works on the run.
@@ -116,6 +117,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
         if begun and code_changed(run, config):
             log.warning("this run was begun by other code than today's; stale=rerun starts it from the beginning")
             made["code"] = "mixed"  # matches no version of the code
+        made["libraries"] = libraries_of(made, begun_in)
         write_json(run.environment_file, made)
     torch.manual_seed(config["seed"])
     transformer = build.model(config, store.vocab_size)
@@ -127,7 +129,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
         if first:
             result = _identity(run, config, transformer, store) | found
             result["flops"] = flops * (found["steps"] / config["budget"]["max_steps"])
-            result |= {"code": made["code"], "libraries": libraries_of(made, begun_in), "finished": True}
+            result |= {"code": made["code"], "libraries": made["libraries"], "finished": True}
             run.write_result(result)
             record(loggers, run, result, final_checkpoints(run, config))
             previous(run.checkpoint).unlink(missing_ok=True)
@@ -176,6 +178,7 @@ def _identity(run: RunDir, config: dict[str, Any], transformer: EncoderDecoder, 
         "parameters": sum(parameter.numel() for parameter in transformer.parameters()),
         "vocabulary": store.vocab_size,
         "store": store.path.name,
+        "scored_by": scored_by(config),
     }
 
 
@@ -202,7 +205,8 @@ def _fit_and_score(
         return {}
     cost = {"tokens": module.tokens, "seconds": round(seconds, 1)}
     if diverged:
-        log.error("diverged: %s; trainer.stop_when_diverged=false would have gone on", diverged)
+        way_out = "trainer.stop_when_diverged=false goes on, once the directory of this run is deleted"
+        log.error("diverged: %s; %s", diverged, way_out)
         return no_scores(config["metrics"]) | cost | {"steps": diverged.step, "diverged": str(diverged)}
     model = build.model(config, store.vocab_size)  # a new one: the trained one may be sharded
     load_weights(model, final_weights(run, config))

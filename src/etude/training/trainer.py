@@ -94,7 +94,7 @@ def fit(
     every = min(50, max(1, steps // 50))  # steps between two rows of metrics
     sinks: list[Sink] = []
     if rank() == 0:
-        if lost := missing_steps(run.metrics_file, start, every=every, val_every=budget["val_every"]):
+        if lost := missing_steps(run.metrics_file, start, every=every):
             log.warning(
                 "%s has lost rows of %d steps, from %d to %d, which its curves will lack: training goes on",
                 *(run.metrics_file, len(lost), lost[0], lost[-1]),
@@ -136,7 +136,8 @@ def fit(
             default_root_dir=run.path,
         )
     except (MisconfigurationException, TypeError, ValueError) as error:
-        raise UserError(f"trainer or precision does not fit this machine: {error}; trainer=cpu always does") from error
+        way_out = "; trainer=cpu always does" if where["accelerator"] == "gpu" or torch.cuda.is_available() else ""
+        raise UserError(f"trainer or precision does not fit this machine: {error}{way_out}") from error
     if trainer.precision != config["precision"]:  # Lightning takes another one where there is no GPU
         raise UserError(f"precision={config['precision']} needs a GPU: here, say precision={trainer.precision}")
     # Lightning would broadcast at every step whether rank 0 got SIGTERM, and wait; `StopWhenAsked` handles signals.
@@ -184,7 +185,11 @@ def _start(run: RunDir, averaged: dict[int, Path]) -> tuple[int, bool, Path | No
             gone[0],
             "is incomplete or damaged" if gone[0].exists() else "has gone",
         )
-    return (0, False, None) if gone else (step, ended, checkpoint)
+    if gone:
+        return 0, False, None
+    if checkpoint != run.checkpoint:  # a damaged one, which the next save would put in the place of the only good one
+        run.checkpoint.unlink(missing_ok=True)
+    return step, ended, checkpoint
 
 
 def _shared_among(cluster: ClusterEnvironment, where: Mapping[str, Any]) -> DDPStrategy:

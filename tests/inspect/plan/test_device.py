@@ -50,6 +50,9 @@ def test_a_device_of_ones_own_without_its_rates_is_refused_by_file(rates, tmp_pa
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=r"conf/devices.yaml: mine must have full, half and share above 0, price"):
         load_device("mine")
+    (tmp_path / "conf" / "devices.yaml").write_text("- mine\n")
+    with pytest.raises(UserError, match=r"conf/devices\.yaml must map names of devices to their rates"):
+        load_device("mine")
     (tmp_path / "conf" / "devices.yaml").write_text("")
     assert load_device("h100").name == "h100"
 

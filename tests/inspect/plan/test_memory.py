@@ -96,6 +96,17 @@ def test_a_processor_needs_the_same_in_any_precision_and_a_process_around_it():
     assert here == there > memory.PROCESS + 16 * size.parameters
 
 
+@pytest.mark.parametrize("gpu", [True, False])
+def test_double_precision_takes_twice_the_memory(gpu):
+    config = resolve(compose(["scale=small"]))
+    one, two = (
+        estimate_peak_memory(config | {"precision": one}, measure_size(config), 4, 25, 25, gpu=gpu)
+        for one in ("32-true", "64-true")
+    )
+    process = 0 if gpu else memory.PROCESS
+    assert two - process == pytest.approx(2 * (one - process))
+
+
 def test_logits_beyond_a_piece_take_no_more_unless_the_model_gives_them_all_at_once():
     config = resolve(compose(["data.vocab_size=37000"]))
     size = measure_size(config)

@@ -11,7 +11,8 @@ that are not finite (a perplexity that overflows, an interval from one sentence)
                from the decoder to the encoder, including the alignment of a recurrent decoder), "layer", "head";
                "perplexity" without this head, "change" from the intact model and its 95 % "interval", and "bleu", which
                is null unless it was requested;
-               "entropy" of its weights, in nats, and "distance" |i - j|, in subwords: means over real tokens
+               "entropy" of its weights, in nats, and "distance" |i - j|, in subwords: means over real tokens; null for
+               an attention of your own that calls no `self.backend` and passes its weights through no `self.watched`
     maps       a list of sentences: "source" and "target", their tokens as text; under "encoder", "decoder" and "cross"
                the weights in whole per cent, [layer][head][query][key]. The target is the reference, as the decoder
                reads it: it begins with <s>, and row i is where the model looks to predict the token after token i

@@ -15,6 +15,8 @@ from etude.terminal import console
 
 Rows = list[dict[str, Any]]
 
+_UNSEEN = {"entropy": None, "distance": None}  # of attention that calls no backend, and passes its weights nowhere
+
 
 def analyze_run(subject: Subject, config: dict[str, Any]) -> dict[str, Any]:
     """Compute the content of `analysis.json`, which the package's docstring describes.
@@ -58,7 +60,7 @@ def analyze_run(subject: Subject, config: dict[str, Any]) -> dict[str, Any]:
                 "decoding": {key: value for key, value in (subject.config["decoding"] or {}).items() if key[0] != "_"},
             },
             "intact": {"perplexity": intact.score} | ({subject.metric: own.score} if own else {}),
-            "heads": [head | wide[head["attention"], head["layer"], head["head"]] for head in heads],
+            "heads": [head | wide.get((head["attention"], head["layer"], head["head"]), _UNSEEN) for head in heads],
             "maps": collect(collect_maps(subject, text, config["maps"]), "maps"),
             "order": score_shuffled_order(subject, text, intact, seed=seed) if own else None,
             "lengths": lengths,

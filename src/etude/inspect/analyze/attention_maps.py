@@ -91,7 +91,8 @@ def _choose_rows(text: Text, count: int) -> list[int]:
     """Choose rows short enough for a map, from the longest down, evenly spaced in the order of their lengths."""
     longest = np.maximum(text.source_lengths, text.target_lengths)
     short = [row for row in np.argsort(longest, kind="stable").tolist() if longest[row] <= _LONGEST]
-    return [short[-1 - n * len(short) // count] for n in range(min(count, len(short)))]
+    count = min(count, len(short))
+    return [short[-1 - n * len(short) // count] for n in range(count)]
 
 
 def _per_cent(weights: Tensor) -> list[Any]:

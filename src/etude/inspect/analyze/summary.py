@@ -114,8 +114,9 @@ def _table(*headers: str) -> Table:
     return table
 
 
-def _range(values: Sequence[float]) -> str:
-    return f"{min(values):.2f}-{max(values):.2f}"
+def _range(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{min(known):.2f}-{max(known):.2f}" if known else "-"
 
 
 def _star(row: Row) -> str:

@@ -56,6 +56,9 @@ def load_device(name: str) -> Device:
     """
     files = [folder / "devices.yaml" for folder in reversed(folders_of("conf"))]
     found = {file: read_yaml(file) or {} for file in files if file.is_file()}
+    for file, devices in found.items():
+        if not isinstance(devices, dict):
+            raise UserError(f"{file} must map names of devices to their rates, as conf/devices.yaml of étude does")
     known = {name: (file, rates) for file, devices in found.items() for name, rates in devices.items()}
     if name not in known:
         raise UserError(f"device={name} is not in conf/devices.yaml; {did_you_mean(name, known)}")

@@ -30,7 +30,7 @@ def estimate_peak_memory(
         source: S, tokens of each source.
         target: T, tokens of each target.
         gpu: if true, the memory that PyTorch allocates on a GPU, in the precision of the config; else the memory of the
-            whole process on a CPU, in float32.
+            whole process on a CPU, where mixed precision counts as float32.
     """
     vocab_size = config["model"]["vocabulary"] or config["tokenizer"]["vocab_size"]
     half = gpu and config["precision"].endswith("-mixed")
@@ -38,4 +38,6 @@ def estimate_peak_memory(
     logits = NUMBER * min(sentences, at_once) * target * vocab_size
     states = (NUMBER * STATES + HALF * half) * size.parameters  # autocast keeps a 16-bit copy of the weights
     activations = sentences * size.saved_bytes(source, target, half=half) + _LOGIT_COPIES * logits
+    if config["precision"] == "64-true":
+        states, activations = 2 * states, 2 * activations
     return states + activations if gpu else PROCESS + states + HOLES * activations

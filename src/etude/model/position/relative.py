@@ -65,8 +65,8 @@ class Alibi(Position):
 class T5(Position):
     """Bucketed relative biases (Raffel et al. 2020, section 2.1): each head learns one bias per bucket of offsets.
 
-    Half of the buckets hold one distance each, the others grow logarithmically up to `max_distance`; the last holds
-    all larger ones. Encoder: half of the buckets for keys before the query, half for keys after it. Decoder
+    Half of the buckets hold one distance each, the others grow logarithmically up to `max_distance`; the last one also
+    holds all that are larger. Encoder: half of the buckets for keys before the query, half for keys after it. Decoder
     self-attention: all buckets for keys before it. Attention to the encoder: untouched. The layers of a stack share
     their biases, as in T5; scores are scaled as `model/scale` says, where T5 left them unscaled.
 
@@ -74,7 +74,7 @@ class T5(Position):
         causal: True in the decoder.
         heads: H.
         buckets: their total number.
-        max_distance: from this distance on all offsets share the last bucket.
+        max_distance: where the last bucket would end if it did not hold all larger distances too.
 
     Raises:
         ValueError: `buckets` is no multiple of 4, or the exact buckets already reach `max_distance`.
@@ -88,11 +88,14 @@ class T5(Position):
             raise ValueError(f"buckets are halved twice in the encoder: they must be a multiple of 4, not {buckets}")
         if max_distance <= buckets // 2:
             raise ValueError(f"{buckets} buckets need a max_distance above {buckets // 2}, not {max_distance}")
-        self.max_distance = max_distance
+        self.heads, self.buckets, self.max_distance = heads, buckets, max_distance
         in_one_direction = buckets if causal else buckets // 2
         self.register_buffer("bounds", torch.tensor(_bucket_bounds(in_one_direction, max_distance)), persistent=False)
-        # Initialised to zero, so that at first no offset is favoured.
-        self.table = nn.Parameter(torch.zeros(heads, buckets))
+
+    def for_layers(self, n_layers: int) -> Position:
+        """Create the biases, zero so that at first no offset is favoured, and return this scheme."""
+        self.table = nn.Parameter(torch.zeros(self.heads, self.buckets))
+        return self
 
     def score_bias(self, queries: Tensor, length: int, start: int) -> Tensor:
         """Look up the biases (H, T, S)."""
@@ -102,7 +105,7 @@ class T5(Position):
         """Return the bucket, counted from 0, of each offset j - i of a key j from a query i; same shape."""
         if self.causal:
             return self._bucket_distance((-offset).clamp(min=0))
-        return self._bucket_distance(offset.abs()) + (offset > 0) * (self.table.size(1) // 2)
+        return self._bucket_distance(offset.abs()) + (offset > 0) * (self.buckets // 2)
 
     def _bucket_distance(self, distance: Tensor) -> Tensor:
         return torch.bucketize(distance, self.bounds, right=True)
@@ -114,7 +117,8 @@ class Shaw(Position):
     The vector of an offset is added to the key inside the scaled product (their equation 4), and so adds its product
     with the scaled query to the score. Heads share the vectors, layers do not. The vectors a_V, which would be added to
     the values, are left out: their Table 3 finds keys alone as good. Encoder: offsets in both directions. Decoder
-    self-attention: offsets back. Attention to the encoder: untouched. Any length.
+    self-attention: offsets back; the vectors of later keys are there, as in the paper, and never used. Attention to the
+    encoder: untouched. Any length.
 
     Args:
         causal: True in the decoder.
@@ -142,7 +146,7 @@ class Shaw(Position):
         return cast(Position, self.layers[n])
 
     def score_flops(self, queries: int, keys: int, d_k: int) -> int:
-        """Count the floating-point operations of one layer."""
+        """Count the floating-point operations of one layer and head."""
         return self.at_layer(0).score_flops(queries, keys, d_k)
 
 

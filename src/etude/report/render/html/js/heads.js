@@ -32,7 +32,7 @@ const analysed = ARMS.filter((arm) => arm.name in DATA.analysis);
     const heads = DATA.analysis[arm.value].heads.filter((head) => isKnown(head[what.value]));
     const kinds = Object.keys(KINDS).filter((kind) => heads.some(({ attention }) => attention === kind));
     const stacked = width < 640;
-    const most = (key) => Math.max(...heads.map((head) => head[key]));
+    const most = (key) => Math.max(0, ...heads.map((head) => head[key]));
     const axes = {};
     const traces = kinds.map((kind, index) => {
       const some = heads.filter(({ attention }) => attention === kind);
