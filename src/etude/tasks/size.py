@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from torch import nn
+from torch.nn import functional as F
 
 from etude.model.attention import LocalAttention, MultiHeadAttention
 from etude.model.encoder_decoder import EncoderDecoder
@@ -176,10 +177,12 @@ def _count_inner(layer: nn.Module) -> int:
     """Count the numbers that a feed-forward network keeps per position after its first matrices.
 
     These are the outputs of all matrices but the last, and in a gated network the activated gate and its product too.
+    Of ReLU only the output is kept, which the last matrix keeps anyway; of any other activation the input as well.
     """
-    matrices = [part for part in layer.get_submodule("feedforward").modules() if isinstance(part, nn.Linear)]
-    gated = 2 * matrices[-1].in_features if len(matrices) > 2 else 0
-    return sum(matrix.out_features for matrix in matrices[:-1]) + gated
+    network = layer.get_submodule("feedforward")
+    matrices = [part for part in network.modules() if isinstance(part, nn.Linear)]
+    further = 2 if len(matrices) > 2 else getattr(network, "activation", None) is not F.relu
+    return sum(matrix.out_features for matrix in matrices[:-1]) + sum(m.in_features for m in matrices[-1:]) * further
 
 
 def _count_entries(module: nn.Module) -> int:

@@ -22,6 +22,7 @@ CASES = [
     ["scale=small", "model.attention_dropout=0.1"],
     ["scale=small", "model.heads=32"],
     ["scale=small", "model/residual=pre"],
+    ["scale=small", "model/feedforward=gelu"],
     ["scale=small", "model/feedforward=swiglu"],
     ["scale=small", "model/attention=grouped_query"],
     ["scale=small", "model/position=rope"],
