@@ -11,8 +11,8 @@ from etude.yaml_file import read_yaml
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"a: 1\nb: 2\na: 3\n", ", line 3: a already stands in line 1"),
-        (b"a:\n  b: 1\n  b: 1\n", ", line 3: b already stands in line 2"),
+        (b"a: 1\nb: 2\na: 3\n", ", line 3: a is in line 1 already"),
+        (b"a:\n  b: 1\n  b: 1\n", ", line 3: b is in line 2 already"),
         (
             b"title: Heads: one\n",
             ", line 1: this is not YAML: mapping values are not allowed here; "

@@ -20,7 +20,7 @@ class _Strict(yaml.SafeLoader):
         for key, _ in node.value:
             word, line = str(key.value), key.start_mark.line + 1
             if word in seen:
-                raise UserError(f"{self.name}, line {line}: {word} already stands in line {seen[word]}")
+                raise UserError(f"{self.name}, line {line}: {word} is in line {seen[word]} already")
             seen[word] = line
         return super().construct_mapping(node, deep)
 

@@ -406,6 +406,7 @@ def test_hydras_own_flags_keep_working(place):
     assert "arm: B1" in job.stdout
     assert "SlotsLauncher" in etude("train", "--info", "plugins", cwd=place).stdout
     assert "study://" in etude("train", "--info", "searchpath", cwd=place).stdout
+    assert "study://" in etude("prepare", "--info", "data=multi30k_en_de", cwd=place).stdout
 
 
 @pytest.mark.slow

@@ -92,6 +92,11 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ["prepare", "--data.source=my.en", "data.target=my.de"],
             "--data.source=my.en is no option of `etude prep",
         ),
+        (["train", "budget=20"], "budget=20: there is no '20' in the group budget; choose one of full, pocket"),
+        (["train", "model/scale=nan"], "model/scale=nan: there is no 'nan' in the group model/scale"),
+        (["train", "table3"], "table3 is a study: `etude sweep table3` runs all of its arms"),
+        (["sweep", "table3", "arm=A1"], "arm=... would give all arms one name: `etude train experiment=STUDY/ARM`"),
+        (["sweep", "modern", "study=mine"], "study=... would give all arms one name"),
         (["train", "--cfg", "jobs"], "--cfg shows the config: say --cfg job, --cfg hydra or --cfg all"),
     ],
 )

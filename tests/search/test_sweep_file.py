@@ -140,7 +140,7 @@ def test_what_is_not_yaml_is_told_with_its_line(tmp_path: Path) -> None:
             r"parameters\.budget holds a mapping; write each of its keys as budget\.name",
         ),
         ("method: grid\nparameters: {1: {value: 1}}", "1 is no config key"),
-        ("method: grid\nparameters: {seed: {value: 1}, seed: {value: 2}}", "line 2: seed already stands in line 2"),
+        ("method: grid\nparameters: {seed: {value: 1}, seed: {value: 2}}", "line 2: seed is in line 2 already"),
     ],
 )
 def test_a_file_that_is_no_sweep_is_refused_with_the_key(content: str, told: str, tmp_path: Path) -> None:

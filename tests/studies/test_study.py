@@ -151,7 +151,7 @@ def test_a_sweep_that_is_taken_for_a_study_is_told_from_it(
         (f"{STUDY}agreement: 0.03", "agreement must hold large and margin"),
         (f"{STUDY}agreement: {{large: 0.03}}", "agreement must hold large and margin"),
         (f"{STUDY}agreement: {{large: 0.03, margin: 0}}", r"agreement\.margin must be above 0 nats, not 0"),
-        ("baseline: base\narms:\n  A1: []\n  A1: [x=1]", r"study\.yaml, line 4: A1 already stands in line 3"),
+        ("baseline: base\narms:\n  A1: []\n  A1: [x=1]", r"study\.yaml, line 4: A1 is in line 3 already"),
         ("baseline: base\narms:\n  A1: [", r"study\.yaml, line 3: this is not YAML"),
     ],
 )

@@ -211,3 +211,25 @@ def test_adafactor_is_the_papers_also_where_gradients_are_small():
         weight.grad = gradient.clone()
         optimizer.step()
     torch.testing.assert_close(weight.detach(), expected, rtol=1e-6, atol=1e-9)
+
+
+class Direct(torch.optim.SGD):
+    """An optimizer that does not compute the loss itself, as Lightning asks it to."""
+
+    def step(self) -> None:  # type: ignore[override]
+        super().step()
+
+
+class Usual(torch.optim.SGD):
+    """One that is as PyTorch's are."""
+
+
+def made(name):
+    node = {"_target_": f"{__name__}.{name}", "_partial_": True, "lr": 1.0}
+    return make_optimizer(node, [("w", torch.zeros(1, requires_grad=True))])
+
+
+def test_an_optimizer_that_takes_no_closure_is_refused_before_training():
+    with pytest.raises(UserError, match=r"optimizer: `step` of .*Direct must take a closure"):
+        made("Direct")
+    made("Usual")

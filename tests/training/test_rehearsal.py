@@ -1,5 +1,6 @@
 """What would fail after hours, or train to a score that means nothing, is refused before the first step."""
 
+import re
 from typing import Any
 
 import pytest
@@ -101,6 +102,21 @@ class Noisy(LayerNorm):
         return super().forward(x) + torch.randn_like(x)
 
 
+class Unused(LayerNorm):
+    """A norm with a weight that it does nothing with."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.spare = torch.nn.Parameter(torch.ones(1))
+
+
+class Plain(LabelSmoothing):
+    """A loss that is a number without a gradient."""
+
+    def __call__(self, logits: Tensor, targets: Tensor) -> Any:
+        return super().__call__(logits, targets).item()
+
+
 class Mean(LabelSmoothing):
     """A loss divided by the number of tokens."""
 
@@ -159,6 +175,7 @@ BROKEN = {
     own(
         "loss", Mean
     ): r"loss.*Mean.*: \d\.\d+ for four tokens and \d\.\d+ for the same tokens twice; it must be a sum, for",
+    own("loss", Plain): r"loss.*Plain.*: \d+\.\d+ has no gradient; return a tensor of no dimensions, computed from the",
     own("loss", OverSentences): r"for four tokens and .* for the same tokens twice",
     f"~loss.smoothing {own('loss', WithPadding)}": r"for four tokens and .* for the same with padding; leave out",
 }
@@ -197,13 +214,28 @@ def test_a_part_that_sets_what_is_filled_after_it_is_refused() -> None:
 
 def test_what_cannot_be_held_to_the_claims_is_told(caplog: pytest.LogCaptureFixture) -> None:
     rehearsed(own("model.norm", Noisy))
-    assert "the model gives other numbers each time" in caplog.text
+    assert "test_rehearsal.Noisy gives other numbers each time" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        (own("model.norm", Unused), r"test_rehearsal.Unused has weights that nothing is computed with.*: .*\.spare"),
+        (own("loss", BelowZero), r"the loss is -\d.* for random logits, and is minimised: mind its sign"),
+    ],
+)
+def test_what_may_be_a_mistake_is_told(overrides: str, told: str, caplog: pytest.LogCaptureFixture) -> None:
+    rehearsed(overrides)
+    assert re.search(told, caplog.text)
 
 
 @pytest.mark.parametrize("variation", variations())
-def test_every_variation_would_pass_if_it_were_the_users(variation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_variation_would_pass_if_it_were_the_users(
+    variation: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr("etude.training.rehearsal.own_targets", lambda parts: ["mine.Mine"])
     rehearsed(*company(variation))
+    assert not caplog.records
 
 
 def test_the_generators_are_left_as_they_were() -> None:

@@ -170,9 +170,17 @@ class Forgetful:
         return None if step == 3 else 0.1
 
 
+class Divided:
+    """A schedule of one's own that fails at its first step."""
+
+    def __call__(self, step: int) -> float:
+        return 0.1 / (step - 1)
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [
+        ("Divided", r"schedule: .*Divided fails when it is called with step 1: ZeroDivisionError"),
         ("Mute", r"schedule: .*Mute must be called with a step"),
         ("Forgetful", r"schedule: the learning rate of step 3 is None, no number"),
     ],

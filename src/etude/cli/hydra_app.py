@@ -42,8 +42,10 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
     _refuse_options(verb, words)
     register()
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    flags = [word for word in words if word in ("-m", "--multirun")]  # Hydra wants them before the overrides
-    sys.argv = [f"etude {verb}".strip(), *flags, *make_readable([word for word in words if word not in flags])]
+    overrides = [word for word in words if word[:1] != "-" and ("=" in word or word[:1] == "~")]
+    flags = [word for word in words if word not in overrides]  # Hydra wants them, and what they are given, first
+    flags = ["--info=all" if word in ("-i", "--info") and after[:1] in "-" else word for word, after in _pairs(flags)]
+    sys.argv = [f"etude {verb}".strip(), *flags, *make_readable(overrides)]
     failed: list[Exception] = []
 
     def job(config: "DictConfig") -> Any:
@@ -57,13 +59,21 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
         raise failed[0]
 
 
+def _pairs(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Pair each word with the next one, the last with ""."""
+    return [*zip_longest(words, words[1:], fillvalue="")]
+
+
 def _refuse_options(verb: str, words: Sequence[str]) -> None:
-    """Refuse words with dashes that Hydra would answer with its usage.
+    """Refuse words that Hydra would answer with its usage, or with a sentence that does not name them.
 
     Raises:
         UserError: a word is one of them.
     """
-    for word, after in zip_longest(words, words[1:], fillvalue=""):
+    from etude.config.unknown import refuse_number
+
+    for word, after in _pairs(words):
+        refuse_number(word)
         name, equals, value = word.removeprefix("--").partition("=")
         value = value if equals else after
         if word.startswith("--") and (name not in _FLAGS or word.startswith("--run=")):

@@ -17,6 +17,7 @@ from etude.errors import UserError, chain
 
 _OWN_KEYS = {"_target_", "_partial_", "_convert_", "_recursive_", "_args_"}
 _LEFT_TO_OTHERS = {"hydra", "choices"}
+_UNIONS = (UnionType, Union)  # of types; of a type and a Literal
 _LARGEST = 2**63 - 1  # the largest integer in a tensor (int64)
 
 Node = DictConfig | Mapping[str, Any]
@@ -36,7 +37,7 @@ def check(config: Node, schema: type = Run) -> None:
 
 
 def _check_section(node: Any, schema: type, path: str) -> None:
-    _require_section(node, path, "a section of keys")
+    _require_section(node, path, "a section of keys", f"write {path}.KEY=...")
     hints = _hints(schema)
     if schema is Model:
         hints = hints | _hints_of_class(node, path)
@@ -97,7 +98,8 @@ def _check_value(parent: Node, name: str, hint: Any, where: str) -> None:
     elif is_dataclass(hint):
         _check_section(value, hint, where)  # type: ignore[arg-type]
     elif not _conforms(value, hint):
-        raise UserError(f"{where} must be {_describe(hint)}, not {_show(value)}")
+        several = "; for several say seed=1,2,3" if where == "seed" else ""
+        raise UserError(f"{where} must be {_describe(hint)}, not {_show(value)}{several}")
     elif type(value) is int and abs(value) > _LARGEST:
         raise UserError(f"{where} must lie between -{_LARGEST} and {_LARGEST}, not be {value}")
 
@@ -194,9 +196,8 @@ def _value(parent: Node, name: str, where: str) -> Any:
     except MissingMandatoryValue as error:
         raise UserError(f"{where} is left open (???): say {where}=...") from error
     except (InterpolationResolutionError, InterpolationKeyError) as error:
-        user_error = next((cause for cause in chain(error) if isinstance(cause, UserError)), None)
-        if user_error:
-            raise user_error from error  # raised by one of étude's resolvers
+        if mistake := next((cause for cause in chain(error) if isinstance(cause, UserError)), None):
+            raise mistake from error  # raised by one of étude's resolvers
         reason = str(error).splitlines()[0]
         raise UserError(f"{where} cannot be worked out: {reason}") from error
 
@@ -209,21 +210,18 @@ def _check_no_other_keys(node: Node, names: Any, path: str) -> None:
             raise no_such_key(_join(path, str(key)), path or "the config", names, not_ours)
 
 
-def _require_section(node: Any, path: str, what: str) -> None:
+def _require_section(node: Any, path: str, what: str, way_out: str = "") -> None:
     """Check that the node is a section of keys: `model.position=rope` may be a typo for `model/position=rope`."""
     if not isinstance(node, Mapping):
         choice = f"{path.replace('.', '/')}={node if isinstance(node, str) else 'NAME'}"
-        raise UserError(f"{path} must be {what}, not {_show(node)}; to choose a variation write {choice}")
-
-
-def _is_union(hint: Any) -> bool:
-    return get_origin(hint) in (UnionType, Union)  # of types; of a type and a Literal
+        way_out = way_out or f"to choose a variation write {choice}"
+        raise UserError(f"{path} must be {what}, not {_show(node)}; {way_out}")
 
 
 def _conforms(value: Any, hint: Any) -> bool:
     if hint is Any:
         return True
-    if _is_union(hint):
+    if get_origin(hint) in _UNIONS:
         return any(_conforms(value, option) for option in get_args(hint))
     if get_origin(hint) is Literal:
         return value in get_args(hint)
@@ -238,7 +236,7 @@ _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: 
 
 
 def _describe(hint: Any) -> str:
-    if _is_union(hint):
+    if get_origin(hint) in _UNIONS:
         return " or ".join(_describe(option) for option in get_args(hint))
     if get_origin(hint) is Literal:
         options = get_args(hint)

@@ -22,6 +22,7 @@ from etude.errors import UserError, chain
 from etude.files import disk_mistake
 from etude.paths import folders_of
 from etude.studies.arm_names import is_arm
+from etude.studies.study import study_names
 from etude.yaml_file import not_yaml
 
 _LOCATING = re.compile(r"Error locating target '([^']+)'")
@@ -94,6 +95,8 @@ def missing_target(error: BaseException) -> str | None:
 
 def _no_override(error: OverrideParseException) -> UserError:
     """Make the error for an override that Hydra's grammar cannot parse: it lacks the key, or needs quotes."""
+    if error.override in study_names():
+        return UserError(f"{error.override} is a study: `etude sweep {error.override}` runs all of its arms")
     meant = "run" if Path(error.override).is_dir() else "experiment" if is_arm(error.override) else ""
     if meant:
         return UserError(f"{error.override!r} is no override; did you mean {meant}={error.override}?")

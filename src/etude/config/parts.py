@@ -79,7 +79,7 @@ def _bind(part: Callable[..., Any], target: str, *positional: Any) -> None:
     try:
         signature(part).bind(*positional)
     except TypeError as error:  # the arguments do not fit; the part itself is not called here
-        raise UserError(f"{target} cannot be called as a part of its kind is: {error}") from error
+        raise UserError(f"{target} cannot be called with what the code gives to a part of its kind: {error}") from error
     except ValueError:  # written in C, without a signature
         pass
 

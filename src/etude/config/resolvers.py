@@ -14,6 +14,8 @@ _FACTORS = {"width": "scale.width", "depth": "scale.depth", "heads": "scale.head
 """`${width:512}`, `${depth:6}`, `${heads:8}`, `${steps:4000}`: the paper's number times the value of this key."""
 
 
+_MOST_STEPS = 10  # more of the paper's 100,000 is a number of steps, typed for a share of them
+
 RESOLVERS = {*_FACTORS, "data_key", "head_dim", "head_size", "noam_peak", "env", "expanduser", "oc.env"}
 """The resolvers known to read only sizes, budgets and `data`, or nothing of the config."""
 
@@ -30,6 +32,11 @@ def _scale(number: int, *, key: str, _root_: DictConfig) -> int:
     factor = _factor(_root_, key)
     if isinstance(number, bool) or not isinstance(number, int | float) or not isfinite(number * factor):
         raise UserError(f"what is scaled by {key} must be a number, such as 512, not {number!r}")
+    if key == "budget.steps" and factor > _MOST_STEPS:
+        raise UserError(
+            f"budget.steps={factor:g} is a share of {number:,} steps, which would make {number * factor:,.0f}: for "
+            f"{factor:g} steps say budget.max_steps={factor:g}"
+        )
     return max(1, round(number * factor))
 
 

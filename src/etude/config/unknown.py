@@ -3,12 +3,13 @@
 import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 
 from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from etude.config.schema import flag_mistake
+from etude.config.schema import GIVEN, flag_mistake
 from etude.config.signature import signature
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of, note_on_missing, shipped
@@ -20,6 +21,7 @@ _NOT_IN_DEFAULTS = re.compile(r"Could not (?:override|delete) '([^']+)'")
 _SEVERAL = re.compile(r"Ambiguous value for argument '(.+)'")
 _NOT_LOADED = re.compile(r"Could not load '([^']+)/([^/']+)'")
 _HYDRAS_OWN = re.compile(r"hydra\.(?!launcher\.|sweeper\.)")
+_NO_NAME = re.compile(r"[-+]?(\d[\d_.]*(e[-+]?\d+)?|inf|nan)|true|false|null", re.IGNORECASE)
 _TWICE = re.compile(r"Multiple values for ([\w/]+)\.")
 
 _RATE = "budget.lr_factor, by which the schedule's rate is multiplied"
@@ -36,6 +38,8 @@ _ELSEWHERE = {
     "num_heads": "model.heads",
     "num_layers": "model.n_layers",
     "gpus": "trainer.devices",
+    "group": "study, which groups runs at W&B",
+    "job_type": "arm, which is the job type at W&B",
 }
 """Names that other libraries have for keys of the config."""
 
@@ -61,6 +65,18 @@ def missing_option(error: MissingConfigException) -> UserError:
     if same := [option for option in options if option.rpartition("/")[2] == name]:
         return UserError(f"{group}={name}: did you mean {' or '.join(f'{group}={one}' for one in sorted(same))}?")
     return _no_such_option(group, name, options)
+
+
+def refuse_number(word: str) -> None:
+    """Refuse an override of a config group with what Hydra reads as a number, true, false or null.
+
+    Raises:
+        UserError: `word` is such an override.
+    """
+    group, _, name = word.partition("=")
+    if _NO_NAME.fullmatch(name) and group in group_names():
+        options = {file.stem for root in folders_of("conf") for file in (root / group).glob("*.yaml")}
+        raise _no_such_option(group, name, sorted(options))
 
 
 def _no_such_option(group: str, name: str, options: Iterable[str]) -> UserError:
@@ -112,7 +128,8 @@ def _keys_of_class(section: DictConfig) -> Collection[str]:
     """Return the parameters that the config may give to the class of a section, with or without a default."""
     with suppress(UserError):  # a missing class is reported by the check
         if target := section.get("_target_"):
-            return signature(str(target)).for_config(bool(section.get("_partial_"))).keywords
+            taken = signature(str(target)).for_config(bool(section.get("_partial_"))).keywords
+            return taken.keys() - {*chain.from_iterable(GIVEN.values())}  # of the code, not of the config
     return ()
 
 
@@ -127,6 +144,8 @@ def _no_such_group(group: str) -> UserError:
 
 def no_such_key(key: str, section: str, known: Iterable[str], target: str = "") -> UserError:
     """Make the error for a key that its section, or the class `target` that it configures, does not have."""
+    if "/" in key:  # in an arm of a study
+        return _no_such_group(key)
     if section == "model.position" and "cross" in key:
         return UserError(
             f"{key} does not exist: source and target have no offset from each other, so that every position scheme "

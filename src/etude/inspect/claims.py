@@ -6,7 +6,7 @@ from etude.config.compose import compose
 from etude.config.resolve import resolve_valid
 from etude.studies.axes import axes
 from etude.tasks import build
-from etude.tasks.claims import BrokenClaim, add_noise, check_left_to_right
+from etude.tasks.claims import BrokenClaim, add_noise, check_left_to_right, is_deterministic
 
 
 def own_parts() -> list[str]:
@@ -20,10 +20,12 @@ def check_claims(overrides: str) -> None:
     """Check a model: later target tokens and padding have no influence, and decoding by steps equals one forward pass.
 
     Raises:
-        AssertionError: one of the three does not hold.
+        AssertionError: one of the three does not hold, or the model gives other numbers each time.
     """
     model = build.model(resolve_valid(compose(overrides.split())), vocab_size=40).double().eval()
     add_noise(model, 0.1)
+    if not is_deterministic(model, vocab_size=40, length=9):
+        raise AssertionError(f"{overrides}: it gives other numbers each time in evaluation mode, or no numbers")
     try:
         check_left_to_right(model, vocab_size=40)
     except BrokenClaim as broken:

@@ -132,8 +132,8 @@ def _notes(trials: Sequence[Trial], at_random: bool) -> list[str]:
         sentences.append(f"Best by validation perplexity: {what}.")
         if scores:
             sentences[-1] += (
-                f" On the test set it has {scores}; the others' are not shown, for who chooses by the test set has no "
-                "test set left."
+                f" On the test set it has {scores}; the others' are not shown, because a test set by which "
+                "one chooses can no longer judge."
             )
     if len(finite) < len(trials):
         sentences.append(f"{len(trials) - len(finite)} of {len(trials)} diverged.")

@@ -154,6 +154,8 @@ def _read_sweep(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[s
             options = {"file": str(file), **options}
             _require_run_cap(file, options.get("run_cap"))
     keys = {override_key(word) for word in typed}
+    if "experiment" in map(override_key, written) and (key := next(iter(keys & {"arm", "study"}), "")):
+        raise UserError(f"{key}=... would give all arms one name: `etude train experiment=STUDY/ARM` runs one arm")
     return options, [override for override in written if override_key(override) not in keys] + typed
 
 

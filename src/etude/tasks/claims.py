@@ -55,6 +55,14 @@ def is_deterministic(model: Any, vocab_size: int, length: int) -> bool:
     return bool(once.isfinite().all()) and torch.equal(once, model(*pairs))
 
 
+def weights_without_gradient(model: Any, vocab_size: int, length: int) -> list[str]:
+    """Return the names of the trainable weights that the logits of a model do not depend on."""
+    weights = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+    logits = model(*random_pairs(model, vocab_size, length))
+    gradients = torch.autograd.grad(logits.sum(), [*weights.values()], allow_unused=True)
+    return [name for name, gradient in zip(weights, gradients, strict=True) if gradient is None]
+
+
 def random_pairs(model: Any, vocab_size: int, length: int) -> tuple[Tensor, Tensor, Tensor]:
     """Draw a source (2, S), the second sentence a third shorter, its mask, and a target (2, T); S = T = `length`."""
     device = next((weight.device for weight in model.parameters()), torch.device("cpu"))

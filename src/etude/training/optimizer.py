@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 from torch import Tensor, optim
@@ -28,6 +29,8 @@ def make_optimizer(config: Mapping[str, Any], parameters: Iterable[Named]) -> op
     optimizer: optim.Optimizer = make(node, _group_parameters(named, groups) if groups else named)
     if not isinstance(optimizer, optim.Optimizer):
         raise UserError(f"optimizer: {node['_target_']} is no torch.optim.Optimizer: derive it from that class")
+    if not {"closure", "args"} & signature(optimizer.step).parameters.keys():
+        raise UserError(f"optimizer: `step` of {node['_target_']} must take a closure, and call it, as PyTorch's do")
     for key in {key for group in groups for key in group} - {"match", *optimizer.defaults}:
         near = did_you_mean(key, optimizer.defaults)
         raise UserError(f"optimizer.groups: {type(optimizer).__name__} has no {key} for a group; {near}")

@@ -19,7 +19,14 @@ from etude.runs.code import blame, own_targets
 from etude.runs.run_dir import RunDir
 from etude.runs.siblings import hands_over, same_runs
 from etude.tasks import build
-from etude.tasks.claims import BrokenClaim, add_noise, check_left_to_right, is_deterministic, random_pairs
+from etude.tasks.claims import (
+    BrokenClaim,
+    add_noise,
+    check_left_to_right,
+    is_deterministic,
+    random_pairs,
+    weights_without_gradient,
+)
 
 Config = dict[str, Any]
 
@@ -83,10 +90,17 @@ def _check_model(config: Config, parts: Config, vocab_size: int) -> None:
     with _explained("model", parts), _checked_shapes(model):
         if not is_deterministic(model, vocab_size, length):
             log.warning(
-                "the model gives other numbers each time, so that nobody checks that it does not look at later tokens"
+                "the model with %s gives other numbers each time in evaluation mode: its scores cannot be had again, "
+                "and nobody checks that it does not look at later tokens; draw at random only `if self.training`",
+                ", ".join(own_targets(parts)),
             )
             return
         check_left_to_right(model, vocab_size, length=length, tolerance=_TOLERANCE)
+        if unused := weights_without_gradient(model, vocab_size, length):
+            log.warning(
+                "the model with %s has weights that nothing is computed with, so that they are not trained: %s",
+                *(", ".join(own_targets(parts)), ", ".join(unused)),
+            )
     if config["decoding"]:
         with _explained("search", parts):
             _check_search(model, make(config["decoding"]), *random_pairs(model, vocab_size, length)[:2])
@@ -136,7 +150,7 @@ def _check_search(model: Any, search: Any, source: Tensor, mask: Tensor) -> None
 
 
 def _check_loss(loss: Any, config: Config, vocab_size: int) -> None:
-    """Check that a loss is a sum over tokens that leaves padding out.
+    """Check that a loss is a number with a gradient, and a sum over tokens that leaves padding out.
 
     Raises:
         UserError: it is not, or it fails.
@@ -145,12 +159,16 @@ def _check_loss(loss: Any, config: Config, vocab_size: int) -> None:
     padded = F.pad(logits, (0, 0, 0, 8)), F.pad(targets, (0, 8), value=PAD)
 
     def expect(batch: Sequence[Tensor], growth: int, claim: str) -> None:
-        cost = float(loss(*batch))
+        cost = float(loss(*batch).detach())
         if once and abs(cost / once - growth) > 0.5:
             raise BrokenClaim(f"{once:.3g} for four tokens and {cost:.3g} for {claim}")
 
     with _explained("loss", {"loss": config["loss"]}):
-        once = float(loss(logits, targets))
+        cost = loss(logits.requires_grad_(), targets)
+        if not isinstance(cost, Tensor) or cost.dim() or not cost.requires_grad:
+            raise BrokenClaim(f"{cost!r} has no gradient; return a tensor of no dimensions, computed from the logits")
+        if (once := float(cost.detach())) < 0:
+            log.warning("the loss is %.3g for random logits, and is minimised: mind its sign", once)
         for dim in (0, 1):
             twice = [one.repeat_interleave(2, dim) for one in (logits, targets)]
             expect(twice, 2, "the same tokens twice; it must be a sum, for training divides by the tokens")

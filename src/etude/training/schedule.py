@@ -179,7 +179,12 @@ def check_schedule(config: Mapping[str, Any]) -> None:
     if not callable(rate):
         raise UserError(f"schedule: {schedule['_target_']} must be called with a step, and give its learning rate")
     for step in range(1, config["budget"]["max_steps"] + 1):
-        check_rate(rate(step), step)
+        try:
+            found = rate(step)
+        except Exception as error:  # it may be anybody's
+            why = f"fails when it is called with step {step}: {type(error).__name__}: {error}"
+            raise UserError(f"schedule: {schedule['_target_']} {why}") from error
+        check_rate(found, step)
 
 
 def check_rate(rate: float, step: int) -> None:
