@@ -26,6 +26,7 @@ from soak import TIMES, digest
 ROOT = Path(__file__).resolve().parents[1]
 RECORD, NAMES = ROOT / "docs" / "record", ROOT / "src" / "etude" / "runs" / "same_code.txt"
 SHORT = {"max_steps": 60, "warmup_steps": 20, "val_every": 20, "bleu_sentences": 40, "test_pairs": 200}
+_IGNORED = TIMES | {"code", "store", "scored_by"}  # scored_by: of the options of metrics alone, and not in all results
 NAME = """
 import json, sys
 from pathlib import Path
@@ -108,7 +109,7 @@ def differing(before: Path, runs: Sequence[Path], folder: Path, data: Path) -> l
         if "" in said:
             sys.exit(f"one of both has ended: {[(side / 'stderr.txt').read_text()[-2000:] for side in sides]}")
         why = next(filter(None, map(json.loads, said)), "")
-        same = not why and len({digest(side / name, TIMES | {"code", "store"}) for side in sides}) == 1
+        same = not why and len({digest(side / name, _IGNORED) for side in sides}) == 1
         print("same" if same else "NOT THE SAME", name, why, flush=True)
         found += [] if same else [run]
     return found

@@ -195,12 +195,29 @@ def test_an_arm_that_cannot_be_built_is_named(tmp_path, printed, monkeypatch):
 def test_an_arm_that_changes_nothing_is_named(tmp_path, printed, told):
     (tmp_path / "experiments/own").mkdir(parents=True)
     (tmp_path / "experiments/own/study.yaml").write_text(
-        "baseline: a\narms: {a: [], b: [model/norm=layer], c: [model/norm=rms], d: [trainer.micro_batches=2]}\n"
+        "baseline: a\n"
+        "arms: {a: [], b: [model/norm=layer], c: [model/norm=rms], d: [trainer.micro_batches=2], e: [model/norm=rms]}\n"
     )
     sentence = "Arms that are the same run as the baseline: b, d."
     assert sentence in printed("own", "seed=1,2").splitlines()
-    assert told("own")["unchanged"] == ["b", "d"]
-    assert "the same run as the baseline" not in printed("experiment=own/c")
+    assert "Arms that are the same run as c: e." in printed("own").splitlines()
+    assert (told("own")["unchanged"], told("own")["same"]) == (["b", "d"], {"c": ["e"]})
+    assert "the same run as" not in printed("experiment=own/c")
+
+
+def test_a_choice_of_what_the_model_does_not_have_is_named(tmp_path, printed, told):
+    (tmp_path / "experiments/own").mkdir(parents=True)
+    (tmp_path / "experiments/own/study.yaml").write_text(
+        "baseline: a\n"
+        "arms:\n"
+        "  a: [model/encoder=recurrent, model/decoder=recurrent]\n"
+        "  b: [model/encoder=recurrent, model/decoder=recurrent, model/norm=rms]\n"
+        "  c: [model/encoder=recurrent, model/decoder=recurrent, model/decoder/alignment=dot]\n"
+        "  d: [model/encoder=convolution, model/norm=rms, model/position=t5]\n"
+    )
+    sentence = "Choices that change nothing, as the model has no such part: b (model/norm=rms)."
+    assert sentence in " ".join(printed("own").split())
+    assert told("own")["idle"] == {"b": ["model/norm=rms"]}
 
 
 @pytest.mark.parametrize("words", [["seed=1,2,3"], ["seed=1,2", "tuned=true"]])

@@ -58,7 +58,7 @@ def main(words: Sequence[str]) -> None:
     valid = _compose_beside_torch(runs, bases)
     configs = {run: one.config for run, one in valid.items()}
 
-    from etude.inspect.plan.budgets import find_gaps, find_unchanged  # these import torch
+    from etude.inspect.plan.budgets import find_gaps, find_idle, find_same  # these import torch
     from etude.inspect.plan.device import load_device, measure_device
     from etude.inspect.plan.runs import plan_runs
     from etude.inspect.plan.table import OMISSIBLE, as_json, plan_notes, render_plan, render_proportions
@@ -80,11 +80,11 @@ def main(words: Sequence[str]) -> None:
     paper = [_paper_of(one.config["study"]).arms.get(one.config["arm"], {}).get("params_M") for one in ours]
     arms_of = {base: [plans[r] for r, b in zip(runs, bases, strict=True) if b == base] for base in dict.fromkeys(bases)}
     unequal = [gap for base, arms in arms_of.items() for gap in find_gaps(arms, plans[base], tolerance)]
-    unchanged = list(dict.fromkeys(arm for base, arms in arms_of.items() for arm in find_unchanged(arms, plans[base])))
+    same = find_same((plans[base], arms) for base, arms in arms_of.items())
+    idle = find_idle(ours)
     if "--json" in args.options:
-        sys.stdout.write(
-            json.dumps(as_json(ours, differs, paper, unequal, unchanged, where), indent=2, default=str) + "\n"
-        )
+        content = as_json(ours, differs, paper, unequal, same, idle, where)
+        sys.stdout.write(json.dumps(content, indent=2, default=str) + "\n")
         return
     out = console()
     table, left_out = fit_table(out, partial(render_plan, ours, differs, paper, where), [*OMISSIBLE])
@@ -94,7 +94,7 @@ def main(words: Sequence[str]) -> None:
     shown = [*reversed(several.values())] if len(runs) > 1 else ours
     printed = {key: value for one in shown for key, value in _paper_of(one.config["study"]).proportions.items()}
     out.print(render_proportions([(one.name, one.proportions) for one in shown], printed))
-    lines = plan_notes(ours, unequal, unchanged, tolerance, where)
+    lines = plan_notes(ours, unequal, same, idle, tolerance, where)
     counted = {(one.config["choices"]["model/conventions"], one.config["choices"]["scale"]) for one in ours}
     if any(paper) and counted != {("t2t_2017", "full")}:
         lines.insert(0, "The paper's column is counted as model/conventions=t2t_2017 scale=full counts.")

@@ -1,13 +1,20 @@
-"""Compare the parameters and training FLOPs of a study's arms, and find overrides that would make them equal."""
+"""Compare the arms of a study: which have another budget, and what would even it out; which change nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from torch import nn
+
 from etude.inspect.plan.runs import RunPlan
-from etude.runs.material import is_same_but_for_seed
+from etude.inspect.show.anatomy import choices_by_module
+from etude.runs.material import canonical, identify
 from etude.studies.arms import override_key
+from etude.studies.axes import axes
 from etude.studies.study import load_study, study_names
-from etude.tasks.size import Config, measure_size
+from etude.tasks import build
+from etude.tasks.size import Config, is_ours, measure_size
+
+BASELINE = "the baseline"
 
 
 @dataclass(frozen=True)
@@ -46,10 +53,45 @@ def find_gaps(runs: Sequence[RunPlan], baseline: RunPlan, tolerance: float) -> l
     return found
 
 
-def find_unchanged(runs: Sequence[RunPlan], baseline: RunPlan) -> list[str]:
-    """Find every arm whose config equals the baseline's, because its overrides repeat values that are set anyway."""
-    others = (run for run in runs if run.name != baseline.name)
-    return [run.config["arm"] for run in others if is_same_but_for_seed(run.config, baseline.config)]
+def find_same(comparisons: Iterable[tuple[RunPlan, Sequence[RunPlan]]]) -> dict[str, list[str]]:
+    """Find arms that are the same run, because their overrides repeat values that are set anyway, or were copied.
+
+    Args:
+        comparisons: baselines, each with the runs that are held against it.
+
+    Returns:
+        BASELINE or the name of an arm -> the arms after it that are the same run.
+    """
+    found: dict[str, dict[str, None]] = {}
+    for baseline, runs in comparisons:
+        firsts = {_identify(baseline): BASELINE}
+        for run in {run.name: run for run in runs if run.name != baseline.name}.values():
+            arm = run.config["arm"]
+            if (first := firsts.setdefault(_identify(run), arm)) != arm:
+                found.setdefault(first, {})[arm] = None
+    return {first: [*others] for first, others in found.items()}
+
+
+def _identify(run: RunPlan) -> str:
+    return identify({**run.config, "seed": 0}, canonical(run.config.get("data")))
+
+
+def find_idle(runs: Sequence[RunPlan]) -> dict[str, list[str]]:
+    """Find choices that change nothing, as the model of the arm has no such part: a norm, say, of a recurrent model.
+
+    Returns:
+        Arm -> such as ["model/norm=rms"].
+    """
+    others = [run for run in {run.name: run for run in runs}.values() if not is_ours(run.config)]
+    defaults = {f"{axis.group}={axis.default}" for axis in axes()} if others else set()
+    found: dict[str, list[str]] = {}
+    for run in others:
+        parts = [*build.shapes(run.config).modules()]
+        for kind, choice in choices_by_module(run.config).items():
+            is_module = isinstance(kind, type) and issubclass(kind, nn.Module)
+            if is_module and choice not in defaults and not any(isinstance(part, kind) for part in parts):
+                found.setdefault(run.config["arm"], []).append(choice)
+    return found
 
 
 def _unless_set(run: RunPlan, override: str | None) -> str | None:

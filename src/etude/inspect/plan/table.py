@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from etude.inspect.plan.budgets import Gap
+from etude.inspect.plan.budgets import BASELINE, Gap
 from etude.inspect.plan.device import Device
 from etude.inspect.plan.runs import PROPORTIONS, Proportions, RunPlan
 
@@ -80,7 +80,12 @@ def _three_digits(number: float | None) -> str:
 
 
 def plan_notes(
-    plans: Sequence[RunPlan], unequal: Sequence[Gap], unchanged: Sequence[str], tolerance: float, device: Device
+    plans: Sequence[RunPlan],
+    unequal: Sequence[Gap],
+    same: Mapping[str, Sequence[str]],
+    idle: Mapping[str, Sequence[str]],
+    tolerance: float,
+    device: Device,
 ) -> list[str]:
     """List what the numbers are based on, what exceeds memory, and which arms differ from the baseline or equal it."""
     lines = list(dict.fromkeys(_lengths(plan) for plan in plans))
@@ -90,8 +95,10 @@ def plan_notes(
             f"More than the {device.memory / 1e9:.0f} GB of {device.name}: {', '.join(large)}. "
             "trainer.micro_batches=2, or more, takes each batch in parts, with the same result."
         )
-    if unchanged:
-        lines.append(f"Arms that are the same run as the baseline: {', '.join(unchanged)}.")
+    lines += [f"Arms that are the same run as {first}: {', '.join(others)}." for first, others in same.items()]
+    if idle:
+        choices = "; ".join(f"{arm} ({', '.join(some)})" for arm, some in idle.items())
+        lines.append(f"Choices that change nothing, as the model has no such part: {choices}.")
     for baseline in dict.fromkeys(gap.baseline for gap in unequal):
         lines.append(f"Not the budget of {baseline}, by more than {tolerance:.0%} (what would even it out):")
         gaps_by_arm: dict[str, list[str]] = {}
@@ -126,7 +133,8 @@ def as_json(
     differences: Sequence[dict[str, Any]],
     paper: Sequence[float | None],
     unequal: Sequence[Gap],
-    unchanged: Sequence[str],
+    same: Mapping[str, Sequence[str]],
+    idle: Mapping[str, Sequence[str]],
     device: Device,
 ) -> dict[str, Any]:
     """Convert a plan to JSON: plain numbers, with units only in the names."""
@@ -141,7 +149,9 @@ def as_json(
         "unequal": [
             {"run": gap.run.name, "what": gap.what, "ratio": gap.ratio, "override": gap.override} for gap in unequal
         ],
-        "unchanged": list(unchanged),
+        "unchanged": same.get(BASELINE, []),
+        "same": {first: others for first, others in same.items() if first != BASELINE},
+        "idle": idle,
         "to_do": {
             "runs": len(to_do),
             **{key: _sum(to_do, key) for key in ("training_flops", "hours", "us_dollars")},
