@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from etude.inspect.claims import check_claims, own_parts
 from etude.model.attention import MultiHeadAttention
@@ -21,6 +22,30 @@ class OverTime(LayerNorm):
 
     def forward(self, x):  # type: ignore[no-untyped-def]
         return super().forward(x) - x.mean(dim=1, keepdim=True)
+
+
+class Doubled(LayerNorm):
+    """Gives numbers in double precision, whatever it is given."""
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        return super().forward(x).double()
+
+
+class Noisy(LayerNorm):
+    """Draws numbers in evaluation mode, too."""
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        return super().forward(x) + torch.randn_like(x)
+
+
+def test_a_part_that_works_in_double_precision_alone_is_found() -> None:
+    with pytest.raises(RuntimeError, match="dtype"):
+        check_claims(f"model.norm._target_={__name__}.Doubled")
+
+
+def test_a_part_that_draws_numbers_is_not_blamed_for_looking_ahead() -> None:
+    with pytest.raises(AssertionError, match="it gives other numbers each time in evaluation mode"):
+        check_claims(f"model.norm._target_={__name__}.Noisy")
 
 
 @pytest.mark.parametrize("target", ["attention", "norm"])

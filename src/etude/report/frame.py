@@ -7,7 +7,7 @@ Every row has all columns; a value that a run does not have is None:
     <key of a metric>               such as test_chrf: the metrics that the study declares; by default
     test_perplexity, test_bleu      these two
     test_paper_bleu, valid_perplexity
-    test_sentences, test_tokens
+    test_sentences, test_tokens     those that were translated, and those of the whole set, which perplexity is of
     test_signature, test_paper_signature, store
     parameters, steps, tokens, flops, seconds, decoding_seconds
     code                            same | other | unknown | unchecked: whether today's code made the run
