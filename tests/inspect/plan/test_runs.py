@@ -86,7 +86,7 @@ def test_of_runs_that_share_a_training_the_first_trains_and_the_others_only_tran
     first, second, third = plan_runs([*configs, other], SOMEWHERE)
     assert [one.state for one in (first, second, third)] == ["to do", "shared", "to do"]
     assert second.hours == pytest.approx(second.decoding_flops / 2e12 / 3600)
-    told = as_json([first, second, third], [{}] * 3, [None] * 3, [], [], SOMEWHERE)["to_do"]
+    told = as_json([first, second, third], [{}] * 3, [None] * 3, [], {}, {}, SOMEWHERE)["to_do"]
     assert told["runs"] == 3
     assert told["training_flops"] == first.training_flops + third.training_flops
     assert told["hours"] == first.hours + second.hours + third.hours
