@@ -52,12 +52,12 @@ def test_the_rows_that_were_logged_come_back_in_their_order(tmp_path: Path) -> N
     run = run_of(tmp_path)
     id = own_id(run)
     assert read_rows(run, id) == []
-    with keep_rows(run, id, [(1, False), None, (1, True)]) as file:
-        file.write(format_row((20, False)))
+    with keep_rows(run, id, [(1, ""), None, (1, "v")]) as file:
+        file.write(format_row((20, "c2")))
         file.write(b"21")  # a kill in mid line
-    assert read_rows(run, id) == [(1, False), None, (1, True), (20, False)]
+    assert read_rows(run, id) == [(1, ""), None, (1, "v"), (20, "c2")]
     keep_rows(run, id, read_rows(run, id)[:2]).close()
-    assert read_rows(run, id) == [(1, False), None]
+    assert read_rows(run, id) == [(1, ""), None]
 
 
 def test_rows_of_earlier_versions_are_counted(tmp_path: Path) -> None:

@@ -253,16 +253,28 @@ def test_artifacts_that_were_asked_for_are_kept_with_the_run(
     assert len(waited) == 2, "what has not arrived when the run ends, `wandb sync` does not send"
 
 
-def test_what_a_callback_logs_goes_with_the_next_row_and_takes_no_number(server: Any, run: RunDir) -> None:
+def log_with_a_callback(run: RunDir, first: int, last: int) -> None:
+    """Log two rows of callbacks every step, and one of training every other, as a process that begins at `first`."""
     [logger] = wandb(run, run.config(), mode="online", project="etude", entity=None)
-    for step in (1, 2):
+    for step in range(first, last + 1):
         logger.log_metrics({"gradient": 0.5 * step}, step)
-        LoggerSink(logger).write({"step": step, "loss": 1 / step})
+        logger.log_metrics({"rate": 0.1}, step)
+        if step % 2 == 0:
+            LoggerSink(logger).write({"step": step, "loss": 1 / step})
     finish([logger], exit_code=0)
-    rows = [
-        (row["_step"], row["step"], row["loss"], row["gradient"]) for row in server.run()["history"] if "loss" in row
-    ]
-    assert rows == [(0, 1, 1.0, 0.5), (1, 2, 0.5, 1.0)]
+
+
+@pytest.mark.parametrize("server", ["forgets", "remembers"], indirect=True)
+def test_each_row_that_a_callback_logs_arrives_once_and_so_does_one_after_the_last_of_training(
+    server: Any, run: RunDir
+) -> None:
+    log_with_a_callback(run, 1, 5)
+    log_with_a_callback(run, 4, 7)  # goes on from a checkpoint before step 4
+    rows = server.run()["history"]
+    assert [(row["step"], row["gradient"]) for row in rows if "gradient" in row] == [(s, s / 2) for s in range(1, 8)]
+    assert [row["step"] for row in rows if "rate" in row] == [*range(1, 8)]
+    assert server.steps() == [2, 4, 6]
+    assert [row["_step"] for row in rows] == [*range(17)]
 
 
 @pytest.mark.parametrize("server", ["slow"], indirect=True)

@@ -1,8 +1,8 @@
 """The W&B id of a run: chosen at random when the run is first logged, and kept in its directory.
 
-`wandb/<id>.rows` holds a line per row logged under the id: its step, and "v" if it is of a validation. The run's hash
-alone is not unique: two studies may each train the same run, and a run that is deleted and trained again must be
-another curve.
+`wandb/<id>.rows` holds a line per row logged under the id: its step, with "v" if it is of a validation and "c1", "c2",
+... if it is the first, second, ... that callbacks have logged at that step. The run's hash alone is not unique: two
+studies may each train the same run, and a run that is deleted and trained again must be another curve.
 """
 
 import io
@@ -14,9 +14,9 @@ from pathlib import Path
 from etude.files import write_text
 from etude.runs.run_dir import RunDir
 
-Row = tuple[int, bool]  # its step, and whether it is of a validation
+Row = tuple[int, str]  # its step, and what follows the step in the file
 
-_ROW = re.compile(r"(\d+)(v?)")
+_ROW = re.compile(r"(\d+)(v|c\d+|)")
 
 
 def rows_file(run: RunDir, id: str) -> Path:
@@ -33,10 +33,7 @@ def read_rows(run: RunDir, id: str) -> list[Row | None]:
     written = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
     if not written.strip("."):
         return [None] * len(written)
-    return [
-        (int(found[1]), bool(found[2])) if (found := _ROW.fullmatch(line)) else None
-        for line in written.split("\n")[:-1]
-    ]
+    return [(int(found[1]), found[2]) if (found := _ROW.fullmatch(line)) else None for line in written.split("\n")[:-1]]
 
 
 def keep_rows(run: RunDir, id: str, rows: Sequence[Row | None]) -> io.FileIO:
@@ -47,7 +44,7 @@ def keep_rows(run: RunDir, id: str, rows: Sequence[Row | None]) -> io.FileIO:
 
 def format_row(row: Row | None) -> bytes:
     """Format a row as a line of the file; "?" if only its existence is known."""
-    return b"?\n" if row is None else f"{row[0]}{'v' if row[1] else ''}\n".encode()
+    return b"?\n" if row is None else f"{row[0]}{row[1]}\n".encode()
 
 
 def own_id(run: RunDir) -> str:

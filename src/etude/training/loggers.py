@@ -77,9 +77,8 @@ def publish(run: RunDir) -> None:
 
 def _figures(result: dict[str, Any]) -> dict[str, Any]:
     """Flatten a result: `test/bleu`, `parameters`, `code`."""
-    flat = {
-        f"{name}/{key}": value for name, part in result.items() if isinstance(part, dict) for key, value in part.items()
-    }
+    parts = {name: part for name, part in result.items() if isinstance(part, dict) and name != "scored_by"}
+    flat = {f"{name}/{key}": value for name, part in parts.items() for key, value in part.items()}
     return flat | {name: value for name, value in result.items() if not isinstance(value, dict)}
 
 

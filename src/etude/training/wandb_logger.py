@@ -27,7 +27,8 @@ class WandbLogger(Logger):
     """A logger for a W&B run. Rows are numbered as in `metrics.csv`, so that each is logged once, across processes.
 
     A resumed run first logs the rows of `metrics.csv` that W&B lacks, because the process was killed before it sent
-    them or because the server has none. Rows of steps that are trained a second time are not logged again.
+    them or because the server has none. Rows of steps that are trained a second time are not logged again. What
+    callbacks log makes rows of its own, which `metrics.csv` lacks.
 
     Args:
         run: the run's directory.
@@ -38,14 +39,14 @@ class WandbLogger(Logger):
     def __init__(self, run: RunDir, started: "Run", artifacts: Sequence[str] = ()) -> None:
         super().__init__()
         self.experiment, self.artifacts = started, artifacts
-        self._pending: dict[str, float] = {}  # metrics of callbacks, logged with the next row
+        self._of_callbacks = (0, 0)  # the step at which callbacks last logged, and how many rows
         self._offline_files = [] if started.offline else [*run.path.glob(f"wandb/offline-run-*/run-{started.id}.wandb")]
         known = read_rows(run, str(started.id))
         logged = len(known) if started.offline else started.starting_step  # online, the server's count
         self._logged = keep_rows(run, str(started.id), known[:logged] + [None] * (logged - len(known)))
         self._next: float = logged  # rows with smaller numbers have been logged
         complete = len(known) >= logged and None not in known[:logged]
-        # (step, whether of a validation) -> number of the row; metrics.csv lacks those that are trained again
+        # metrics.csv lacks those that are trained again
         self._numbers = {row: number for number, row in enumerate(known[:logged]) if row and complete}
         self._free = logged if complete else 0  # the number of the next new row
         for row in read_metrics(run.metrics_file):
@@ -66,17 +67,14 @@ class WandbLogger(Logger):
         """Do nothing: the whole config is logged when the W&B run starts."""
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        """Log one row of `metrics.csv`, unless it has been logged; metrics of callbacks go with the next row."""
-        if not {"loss", "valid_loss"} & metrics.keys():
-            self._pending |= metrics
-            return
-        key = (step or 0, "valid_loss" in metrics)
+        """Log one row of `metrics.csv` or of a callback, unless it has been logged."""
+        key = (step or 0, self._kind(metrics, step or 0))
         if key not in self._numbers:
             self._numbers[key], self._free = self._free, self._free + 1
         number = self._numbers[key]
         if number < self._next:
             return
-        row, self._pending = {**self._pending, "step": step, **metrics}, {}
+        row = {"step": step, **metrics}
         if "valid_perplexity" in row:
             row |= {f"by_{axis}/valid_perplexity": row["valid_perplexity"] for axis in OTHER_AXES}
         try:
@@ -87,6 +85,14 @@ class WandbLogger(Logger):
         else:
             self._logged.write(format_row(key))
             self._next = number + 1
+
+    def _kind(self, metrics: Mapping[str, float], step: int) -> str:
+        """Return what tells a row from the others of its step."""
+        if "valid_loss" in metrics or "loss" in metrics:
+            return "v" if "valid_loss" in metrics else ""
+        last, rows = self._of_callbacks
+        self._of_callbacks = (step, rows + 1 if step == last else 1)
+        return f"c{self._of_callbacks[1]}"
 
     def record(
         self,
