@@ -20,6 +20,7 @@ from etude.studies.study import load_study
 
 Make = Callable[..., RunDir]
 ADAM = {"_target_": "adam", "beta1": 0.9, "beta2": 0.98}
+SINUSOIDAL = "etude.model.position.sinusoidal"
 EDITED = {"optimizer": ADAM | {"beta2": 0.999}}
 ARMS = "arms:\n  base: []\n  A1: [model.heads=1, {}]\nbaseline: base\n"
 RESULT = {"parameters": 1, "steps": 1, "store": "s0", "test": {"perplexity": 3.0, "bleu": 40.0, "sentences": 1}}
@@ -150,9 +151,18 @@ def test_no_arm_of_a_shipped_study_differs_in_more_than_it_is_there_to_change(
 def test_an_arm_that_changes_nothing_is_named(runs_dir: Path, make_run: Make) -> None:
     make_run("base", seed=1)
     make_run("A1", seed=2)
-    changed = {"model": {"heads": 8, "position": {"_target_": "etude.model.position.sinusoidal"}}}
+    changed = {"model": {"heads": 8, "position": {"_target_": SINUSOIDAL}}}
     make_run("A2", seed=3, changed=changed, logger="none")
-    [told] = [
-        note for note in notes(report("heads", runs_dir, {}).compared) if note.startswith("Arms that are the same")
-    ]
-    assert told == "Arms that are the same run as the baseline: A2."
+    assert copies(runs_dir) == ["Arms that are the same run as the baseline: A2."]
+
+
+def test_an_arm_that_is_a_copy_of_another_is_named(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", seed=1)
+    make_run("A1", seed=1)
+    make_run("A2", seed=1, changed={"model": {"heads": 1, "position": {"_target_": SINUSOIDAL}}})
+    assert copies(runs_dir) == ["Arms that are the same run as A1: A2."]
+
+
+def copies(runs_dir: Path) -> list[str]:
+    found = notes(report("heads", runs_dir, {}).compared)
+    return [note for note in found if note.startswith("Arms that are the same")]

@@ -8,7 +8,7 @@ from etude.report.confounds import find_confounds
 from etude.report.differences import on_differences
 from etude.report.statistics import Interval
 from etude.report.wording import SUPERSCRIPTS, format_fixed, format_interval, format_range, format_value, name_arms
-from etude.runs.material import is_same_but_for_seed
+from etude.runs.material import find_copies
 from etude.runs.provenance import marks_on_code, notes_on_code, notes_on_libraries
 from etude.runs.records import Run
 from etude.runs.run_state import State
@@ -44,7 +44,7 @@ def notes(compared: Compared) -> list[str]:
     runs = [run for arm in compared.arms for run in arm.runs]
     sentences = _on_agreement(compared) + _on_tuning(compared)
     sentences += [f"{str(n).translate(SUPERSCRIPTS)} {text}" for n, text in enumerate(_numbered(compared), start=1)]
-    sentences += _budgets(compared.arms) + _on_unchanged(compared)
+    sentences += _budgets(compared.arms) + _on_copies(compared)
     sentences += notes_on_code((run.code, run.config) for run in runs) + notes_on_libraries(run.result for run in runs)
     sentences += _on_mixed_code(compared.arms) + _on_empty_columns(compared, runs) + compared.notes
     sentences += _on_seeds(compared)
@@ -180,12 +180,12 @@ def _budgets(arms: Sequence[ArmResult]) -> list[str]:
     return [f"{meaning}: {'; '.join(sentences)}."] * bool(sentences)
 
 
-def _on_unchanged(compared: Compared) -> list[str]:
-    """List the arms whose config is the same as the baseline's."""
+def _on_copies(compared: Compared) -> list[str]:
+    """List the arms that are the same run as the baseline, or as another arm."""
     base = compared.baseline
-    others = [arm for arm in compared.arms if arm.arm != base.arm and arm.runs and base.runs]
-    same = [arm.arm for arm in others if is_same_but_for_seed(arm.runs[0].config, base.runs[0].config)]
-    return [f"Arms that are the same run as the baseline: {', '.join(same)}."] * bool(same)
+    configs = {"the baseline": base.runs[0].config} if base.runs else {}
+    configs |= {arm.arm: arm.runs[0].config for arm in compared.arms if arm.arm != base.arm and arm.runs}
+    return [f"Arms that are the same run as {one}: {', '.join(rest)}." for one, rest in find_copies(configs).items()]
 
 
 def _on_conditions(compared: Compared, runs: Sequence[Run]) -> list[str]:

@@ -84,10 +84,16 @@ def identify_training(config: Mapping[str, Any], text: str) -> str:
     return _digest(sections | {"text": text})
 
 
-def is_same_but_for_seed(config: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two resolved configs would give the same result if their seeds were the same."""
-    one, two = (identify({**each, "seed": 0}, canonical(each.get("data"))) for each in (config, other))
-    return one == two
+def find_copies(configs: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Find resolved configs that would give the same result if their seeds were the same.
+
+    Returns:
+        The name of the first of them -> the names of the others.
+    """
+    same: dict[str, list[str]] = {}
+    for name, config in configs.items():
+        same.setdefault(identify({**config, "seed": 0}, canonical(config.get("data"))), []).append(name)
+    return {first: others for first, *others in same.values() if others}
 
 
 def _digest(value: Any) -> str:

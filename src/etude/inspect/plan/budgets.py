@@ -7,7 +7,7 @@ from torch import nn
 
 from etude.inspect.plan.runs import RunPlan
 from etude.inspect.show.anatomy import choices_by_module
-from etude.runs.material import canonical, identify
+from etude.runs.material import find_copies
 from etude.studies.arms import override_key
 from etude.studies.axes import axes
 from etude.studies.study import load_study, study_names
@@ -64,16 +64,10 @@ def find_same(comparisons: Iterable[tuple[RunPlan, Sequence[RunPlan]]]) -> dict[
     """
     found: dict[str, dict[str, None]] = {}
     for baseline, runs in comparisons:
-        firsts = {_identify(baseline): BASELINE}
-        for run in {run.name: run for run in runs if run.name != baseline.name}.values():
-            arm = run.config["arm"]
-            if (first := firsts.setdefault(_identify(run), arm)) != arm:
-                found.setdefault(first, {})[arm] = None
+        arms = {run.config["arm"]: run.config for run in runs if run.name != baseline.name}
+        for first, others in find_copies({BASELINE: baseline.config} | arms).items():
+            found.setdefault(first, {}).update(dict.fromkeys(others))
     return {first: [*others] for first, others in found.items()}
-
-
-def _identify(run: RunPlan) -> str:
-    return identify({**run.config, "seed": 0}, canonical(run.config.get("data")))
 
 
 def find_idle(runs: Sequence[RunPlan]) -> dict[str, list[str]]:
