@@ -21,6 +21,7 @@ _WAYS_OUT = {
     errno.EACCES: "choose another place",
     errno.EROFS: "choose another place",
     errno.EIO: "the disk may be failing: choose another place",
+    errno.EEXIST: "move it out of the way",
     errno.EISDIR: "move it out of the way",
     errno.ENOTDIR: "move what stands in its way",
     errno.ENAMETOOLONG: "shorten it",

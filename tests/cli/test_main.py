@@ -221,6 +221,18 @@ def test_a_finished_run_is_not_computed_again(trained, place):
 
 
 @pytest.mark.slow
+def test_a_finished_run_that_is_asked_for_another_metric_is_only_scored(trained, place):
+    runs_dir = trained.parents[2]
+    shutil.copytree(runs_dir, place / "scored")
+    asked = ("train", *SMALL, "logger=none", "metrics=[bleu,chrf]", "runs_dir=scored")
+    first, second = (etude(*asked, cwd=place) for _ in range(2))
+    assert "already finished, only scored, by the metrics that it lacked" in first.stderr
+    assert "already finished, nothing to do" in second.stderr
+    assert first.stdout == second.stdout
+    assert "test chrf " in first.stdout
+
+
+@pytest.mark.slow
 def test_a_finished_run_that_wandb_lacks_is_told_with_the_line_that_sends_it(trained, place):
     done = etude("train", *SMALL, "logger.wandb.mode=online", cwd=place)
     assert f"wandb sync {trained.relative_to(place)}/wandb" in done.stderr

@@ -37,7 +37,7 @@ VALUES += [
     "~",
 ]
 FLAGS = """
-    -m --multirun --cfg --cfg=job --resolve --info --package -cn --config-name --config-path=x --run --json
+    -m --multirun --cfg --cfg=job -c --resolve --info --package -p -s -sc -cn --config-name --config-path=x --run --json
     --html --csv --markdown --wandb --serve --baseline --help -h --hydra-help --version --nope - --
 """
 NAMES = [
@@ -98,9 +98,15 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["sweep", "table3", "arm=A1"], "arm=... would give all arms one name: `etude train experiment=STUDY/ARM`"),
         (["sweep", "modern", "study=mine"], "study=... would give all arms one name"),
         (["train", "--cfg", "jobs"], "--cfg shows the config: say --cfg job, --cfg hydra or --cfg all"),
+        (["train", "-c"], "--cfg shows the config: say --cfg job, --cfg hydra or --cfg all"),
+        (["train", "-p", "model"], "--package goes with --cfg, as in --cfg job --package model: leave it out"),
+        (["train", "--experimental-rerun", "config.pickle"], "--experimental-rerun is no option of `etude train`"),
+        (["train", "-s"], "tab completion is there for bash, fish and zsh, as in etude -sc install=bash"),
+        (["-sc", "install=tcsh"], "tab completion is there for bash, fish and zsh, as in etude -sc install=bash"),
+        (["train", f"hydra.run.dir={Path(__file__)}"], ".*test_odd_words.py: File exists; move it out of the way"),
     ],
 )
-def test_keys_with_dashes_are_told_without(words: list[str], told: str, elsewhere: Path) -> None:
+def test_what_hydra_would_answer_is_answered_in_one_sentence(words: list[str], told: str, elsewhere: Path) -> None:
     with contextlib.chdir(elsewhere):
         status, said = typed(words)
     assert status == 2

@@ -218,3 +218,13 @@ def test_arms_may_be_named_as_numbers_are(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     four, null = ConfigCache().resolve_all([["experiment=mine/4"], ["experiment=mine/null"]])
     assert (four.config["arm"], null.config["arm"], null.config["model"]["heads"]) == ("4", "null", 2)
+
+
+def test_a_number_that_an_arm_gives_a_group_is_told_with_the_arm(tmp_path, monkeypatch):
+    (tmp_path / "experiments" / "mine").mkdir(parents=True)
+    (tmp_path / "experiments" / "mine" / "study.yaml").write_text(
+        "baseline: base\narms: {base: [], three: [model/norm=3]}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"^experiment=mine/three: model/norm=3: there is no '3' in the group model/n"):
+        ConfigCache().resolve_all([["experiment=mine/base"], ["experiment=mine/three"]])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _FLAGS = {  # of Hydra's command line
     *("help", "hydra-help", "version", "cfg", "resolve", "package", "run", "multirun", "shell-completion", "info"),
-    *("config-path", "config-name", "config-dir", "experimental-rerun"),
+    *("config-path", "config-name", "config-dir"),
 }
 Task = Callable[["DictConfig"], Any]
 TaskOnARun = Callable[[dict[str, Any], list[str]], None]  # of the resolved config and the typed overrides
@@ -74,13 +74,15 @@ def _refuse_options(verb: str, words: Sequence[str]) -> None:
 
     for word, after in _pairs(words):
         refuse_number(word)
-        name, equals, value = word.removeprefix("--").partition("=")
+        name, equals, value = {"-c": "cfg", "-p": "package"}.get(word, word).removeprefix("--").partition("=")
         value = value if equals else after
         if word.startswith("--") and (name not in _FLAGS or word.startswith("--run=")):
             value = value if equals or (value and value[0] != "-" and "=" not in value) else "..."
             raise UserError(f"{word} is no option of `etude {verb}`: keys are written without dashes, {name}={value}")
         if name == "cfg" and word != name and value not in ("job", "hydra", "all"):
             raise UserError("--cfg shows the config: say --cfg job, --cfg hydra or --cfg all")
+        if name == "package" and word != name and not any(re.match("-c$|--cfg(=|$)", one) for one in words):
+            raise UserError("--package goes with --cfg, as in --cfg job --package model: leave it out")
 
 
 def run_task_on_a_run(verb: str, task: TaskOnARun, words: list[str]) -> None:

@@ -58,8 +58,10 @@ def main(words: list[str]) -> None:
             result, frozen = add_missing_metrics(run, resolve(config)), run.config()
             by_other_code = notes_on_code([(code_of(result, frozen), frozen)])
             again = "" if by_other_code else f"; to compute it again, delete {_directories(run)}"
-            notes = [*by_other_code, *_notes_on_wandb(run, config, changed=result != before)]
-            sys.stderr.write("\n".join([f"already finished, nothing to do{again}", *notes, ""]))
+            changed = result != before
+            done = "only scored, by the metrics that it lacked" if changed else "nothing to do"
+            notes = [*by_other_code, *_notes_on_wandb(run, config, changed=changed)]
+            sys.stderr.write("\n".join([f"already finished, {done}{again}", *notes, ""]))
             if os.environ.get("WANDB_SWEEP_ID"):  # W&B's agent needs the result of a skipped run, too
                 from etude.training.loggers import publish
 

@@ -26,6 +26,7 @@ from etude.config.quoting import make_readable
 from etude.config.resolve import check_and_resolve, typed_overrides, without_hydra
 from etude.config.resolvers import RESOLVERS
 from etude.config.rules import check_rules
+from etude.config.unknown import refuse_number
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of
 from etude.studies.arm_names import arm_names, is_arm
@@ -127,6 +128,8 @@ class ConfigCache:
         if arm and any(o.key_or_group == "debug" for o in typed):
             return None  # a debug file has precedence over the values of an arm
         spelled_out = _spell_out(arm, typed)
+        for override in spelled_out:
+            refuse_number(str(override.input_line))  # of an arm, as what was typed has been looked at
         chosen = {o.key_or_group: str(o.input_line) for o in spelled_out if is_group(o)}
         key = tuple(sorted(chosen.values()))
         if key not in self._templates:

@@ -27,6 +27,13 @@ from etude.yaml_file import not_yaml
 
 _LOCATING = re.compile(r"Error locating target '([^']+)'")
 _READING = ("", "Error resolving interpolation ")
+_COMPLETION = "tab completion is there for bash, fish and zsh, as in etude -sc install=bash"
+_ON_FLAGS = {  # how a ValueError of Hydra's begins -> what it means
+    "Only one of --run": "-m, --cfg, --info and the like do not go together: leave out all but one",
+    "The --resolve flag": "--resolve goes with --cfg, as in --cfg job --resolve: leave it out",
+    "No completion plugin": _COMPLETION,
+    "Expecting one subcommand": _COMPLETION,
+}
 
 
 def explain(error: BaseException) -> UserError | None:
@@ -55,10 +62,9 @@ def explain(error: BaseException) -> UserError | None:
                 "a config group takes the name of one of its files, such as logger=none, or a list of such names, and "
                 f"no number, true, false, null or ${{...}} ({', '.join(group_names())})"
             )
-        if isinstance(cause, ValueError) and str(cause).startswith("Only one of --run"):
-            return UserError("-m, --cfg, --info and the like do not go together: leave out all but one")
-        if isinstance(cause, ValueError) and str(cause).startswith("The --resolve flag"):
-            return UserError("--resolve goes with --cfg, as in --cfg job --resolve: leave it out")
+        for start, sentence in _ON_FLAGS.items():
+            if isinstance(cause, ValueError) and str(cause).startswith(start):
+                return UserError(sentence)
     if isinstance(error, HydraException) and not isinstance(error, InstantiationException):
         return unknown_group(error)
     if isinstance(error, OmegaConfBaseException):
