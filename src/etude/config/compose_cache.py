@@ -128,8 +128,8 @@ class ConfigCache:
         if arm and any(o.key_or_group == "debug" for o in typed):
             return None  # a debug file has precedence over the values of an arm
         spelled_out = _spell_out(arm, typed)
-        for override in spelled_out:
-            refuse_number(str(override.input_line))  # of an arm, as what was typed has been looked at
+        for override in spelled_out if arm else ():  # what was typed has been looked at, what an arm gives has not
+            refuse_number(str(override.input_line))
         chosen = {o.key_or_group: str(o.input_line) for o in spelled_out if is_group(o)}
         key = tuple(sorted(chosen.values()))
         if key not in self._templates:
