@@ -46,7 +46,7 @@ class WandbLogger(Logger):
         self._logged = keep_rows(run, str(started.id), known[:logged] + [None] * (logged - len(known)))
         self._next: float = logged  # rows with smaller numbers have been logged
         complete = len(known) >= logged and None not in known[:logged]
-        # metrics.csv lacks those that are trained again
+        # row -> its number; metrics.csv lacks those that are trained again, and those of callbacks
         self._numbers = {row: number for number, row in enumerate(known[:logged]) if row and complete}
         self._free = logged if complete else 0  # the number of the next new row
         for row in read_metrics(run.metrics_file):
@@ -87,9 +87,11 @@ class WandbLogger(Logger):
             self._next = number + 1
 
     def _kind(self, metrics: Mapping[str, float], step: int) -> str:
-        """Return what tells a row from the others of its step."""
-        if "valid_loss" in metrics or "loss" in metrics:
-            return "v" if "valid_loss" in metrics else ""
+        """Return what tells a row from the others of its step: "", "v", "c1", "c2", ... as in `wandb/<id>.rows`."""
+        if "valid_loss" in metrics:
+            return "v"
+        if "loss" in metrics:
+            return ""
         last, rows = self._of_callbacks
         self._of_callbacks = (step, rows + 1 if step == last else 1)
         return f"c{self._of_callbacks[1]}"
