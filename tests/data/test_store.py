@@ -112,7 +112,7 @@ def test_a_text_that_other_code_of_ones_own_has_prepared_is_opened_with_a_warnin
     assert prepare(make_corpus(), bpe, tmp_path, LIMITS, "0123456789").path == first
     assert "other code" not in caplog.text
     assert prepare(make_corpus(), bpe, tmp_path, LIMITS, "9876543210").path == first
-    assert f"the text in {first} was prepared by other code of ListCorpus or SentencePiece than today's" in caplog.text
+    assert f"the text in {first} was prepared by other code of a corpus or tokenizer of yours than" in caplog.text
 
 
 class OwnSentencePiece(SentencePiece):

@@ -90,8 +90,9 @@ def finished(folder: Path, **test: Any) -> RunDir:
 
 def test_a_finished_run_is_scored_by_what_it_lacks_from_its_translations(tmp_path: Path) -> None:
     run = finished(tmp_path)
-    add_missing_metrics(run, {"metrics": {"bleu": BLEU, "chrf": CHRF}})
+    add_missing_metrics(run, {"metrics": {"ter": TER, "bleu": BLEU, "chrf": CHRF}})
     kept = run.result()["test"]
+    assert [name for name in kept if "signature" not in name] == ["perplexity", "bleu", "ter", "chrf"]
     assert kept["bleu"] == 12.5, "what is there stays"
     assert kept["chrf"] == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
 

@@ -40,6 +40,25 @@ def test_a_run_whose_text_was_edited_since_its_launch_is_not_trained_on_the_new_
     assert not run.checkpoint.exists()
 
 
+def test_a_run_that_is_stopped_while_its_loggers_take_the_result_gives_it_to_them_again(
+    runs: Freeze, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only afterwards is it finished, so that no sweep and no second start passes it by."""
+    run, recorded = runs("told"), []
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "record", stop)
+    with pytest.raises(KeyboardInterrupt):
+        train(run)
+    assert not run.finished
+    monkeypatch.setattr(training, "record", lambda loggers, run, result, checkpoints: recorded.append(result))
+    result = train(run)
+    assert recorded == [result]
+    assert run.result() == result
+
+
 @pytest.mark.parametrize("split", ["valid", "test"])
 def test_a_line_that_no_batch_can_hold_is_told_before_training(split: str, runs: Freeze, tmp_path: Path) -> None:
     long = " ".join(["a"] * 60)

@@ -43,7 +43,7 @@ class TokenStore:
     Attributes:
         path: its folder
         meta: the content of `meta.json`
-        vocab_size: V, the size of the vocabulary
+        vocab_size: V
     """
 
     def __init__(self, path: Path) -> None:
@@ -121,9 +121,9 @@ def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: L
     store = TokenStore(path)
     if store.meta.get("code", code) != code:
         logger.warning(
-            "the text in %s was prepared by other code of %s than today's: raise a number in the corpus's fingerprint "
-            "if it yields another text now; if not, delete that folder",
-            *(path, " or ".join(type(part).__qualname__ for part in (corpus, tokenizer))),
+            "the text in %s was prepared by other code of a corpus or tokenizer of yours than today's: raise a number "
+            "in the corpus's fingerprint if it yields another text now; if not, delete that folder",
+            path,
         )
     return store
 

@@ -78,7 +78,7 @@ def add_missing_metrics(run: RunDir, config: Config) -> Config:
     result, files = run.result(), (run.hypotheses_file("test"), run.references_file("test"))
     test = result.get("test") or {}
     used, asked = result.get("scored_by") or {}, scored_by(config)  # older results do not say by which options
-    others = {name for name, options in asked.items() if name not in test or options != used.get(name, options)}
+    others = [name for name, options in asked.items() if name not in test or options != used.get(name, options)]
     missing = {name: config["metrics"][name] for name in others}
     if not missing or divergence(result) or not all(file.is_file() for file in files):
         return result

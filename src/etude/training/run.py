@@ -130,9 +130,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
             result = _identity(run, config, transformer, store) | found
             result["flops"] = flops * (found["steps"] / config["budget"]["max_steps"])
             result |= {"code": made["code"], "libraries": made["libraries"], "finished": True}
-            run.write_result(result)
             record(loggers, run, result, final_checkpoints(run, config))
-            previous(run.checkpoint).unlink(missing_ok=True)
         done = True
     except (Stopped, KeyboardInterrupt) as stop:
         raise KeyboardInterrupt("the same command goes on from the last checkpoint") from stop
@@ -142,6 +140,9 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
         raise
     finally:
         finish(loggers, exit_code=0 if done else 1)
+    if first:  # last: a run that is killed before its loggers have the result is evaluated and recorded again
+        run.write_result(result)
+        previous(run.checkpoint).unlink(missing_ok=True)
     return result
 
 
