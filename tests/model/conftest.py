@@ -29,8 +29,9 @@ def options(axis: str) -> list[str]:
     return [f"model/{axis}={file.stem}" for file in sorted((shipped("conf") / "model" / axis).glob("*.yaml"))]
 
 
+@cache
 def variations() -> list[str]:
-    """Every option of every axis of the model: a new YAML is tested on arrival."""
+    """Every option of every axis of the model: a new YAML is tested on arrival. Read once: dozens of tests ask."""
     every = [f"{axis.needs} {axis.group}={value}".strip() for axis in axes() for value in axis.values]
     return [option for option in every if "model/" in option]
 

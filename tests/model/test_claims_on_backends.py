@@ -37,6 +37,8 @@ def test_every_backend_agrees_with_the_equation_step_by_step(backend, configured
 @pytest.mark.slow
 def test_the_whole_model_is_one_graph_that_agrees_with_the_model(jittered, variation, longer_sentences, monkeypatch):
     """In training, captured without a break and run as it is: what a compiler is given."""
+    if variation.startswith("model/init="):
+        pytest.skip("the weights' start is no part of the graph")
     model = jittered(variation, "model.n_layers=1", "model.dropout=0.1").double().train()
     torch._dynamo.reset()
     graph = torch.compile(model, backend="eager", fullgraph=True, dynamic=True)

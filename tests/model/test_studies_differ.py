@@ -58,6 +58,11 @@ def composed(*typed: str):
     return compose(typed)
 
 
+@cache
+def resolved(arm: str) -> dict:
+    return resolve(composed(f"experiment={arm}"))
+
+
 def leaves(node, path: str = "") -> dict:
     """Dotted key and value of each leaf."""
     if not isinstance(node, dict):
@@ -65,6 +70,7 @@ def leaves(node, path: str = "") -> dict:
     return {k: v for key in node for k, v in leaves(node[key], f"{path}.{key}".lstrip(".")).items()}
 
 
+@cache
 def written(*typed: str) -> dict:
     """Each leaf as it stands in the files, interpolations and all, and under the name of each group its choice."""
     config = composed(*typed)
@@ -159,7 +165,7 @@ def differences(config, other) -> set[str]:
 
 
 def test_an_arm_is_another_model_or_another_training_than_its_baseline(arm):
-    found = differences(*(resolve(composed(f"experiment={name}")) for name in (arm, baseline(arm))))
+    found = differences(resolved(arm), resolved(baseline(arm)))
     keys = [override.partition("=")[0] for override in overrides(arm)]
     assert found
     assert found <= set().union(*(MAY_DIFFER[re.split(r"[./]", key)[0]] for key in keys))
@@ -168,7 +174,7 @@ def test_an_arm_is_another_model_or_another_training_than_its_baseline(arm):
 def test_an_arm_starts_with_the_baselines_weights_wherever_name_and_shape_agree(arm):
     """W_Q, W_K and W_V start by the size of all three together: where another of them changed, with the same numbers
     times a factor. An arm that is about the start has its own in the linear layers."""
-    ours, theirs = (model_of(resolve(composed(f"experiment={name}"))) for name in (arm, baseline(arm)))
+    ours, theirs = (model_of(resolved(name)) for name in (arm, baseline(arm)))
     about_start = any(override.startswith("model/init=") for override in overrides(arm))
     linear = {f"{name}.weight" for name, part in ours.named_modules() if isinstance(part, torch.nn.Linear)}
     weights, others = dict(ours.named_parameters()), dict(theirs.named_parameters())

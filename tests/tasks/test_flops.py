@@ -74,16 +74,25 @@ class Endless(torch.nn.Module):
         return logits
 
 
-@pytest.mark.parametrize("beam", [1, 4])
-def test_decoding_every_variation_takes_what_the_formula_says(variation, beam):
-    config = config_of(*variation)
-    model = build.model(plain(*variation), PIECES).eval()
+def check_decoding(beam: int, *overrides: str) -> None:
+    config = config_of(*overrides)
+    model = build.model(plain(*overrides), PIECES).eval()
     source = torch.randint(4, PIECES, (B, S))
     search = BeamSearch(beam=beam, alpha=0.6, max_len_offset=T)
     with FlopCounterMode(display=False) as counter:
         search(Endless(model), source, torch.ones_like(source, dtype=torch.bool))
     formula = B * measure_size(config).decoding_flops(S, S + T, beam)
     assert formula == pytest.approx(counter.get_total_flops(), rel=0.001)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_decoding_every_variation_takes_what_the_formula_says(variation, beam):
+    check_decoding(beam, *variation, "model.n_layers=1")
+
+
+@pytest.mark.parametrize("overrides", [["model.n_layers=2"], ["model.n_layers=5"], ["model.d_k=3", "model.d_v=5"]])
+def test_and_so_does_decoding_with_every_size(overrides):
+    check_decoding(3, *overrides)
 
 
 def test_the_base_model_at_full_scale_takes_six_operations_a_weight_and_token_and_a_little_for_attention():

@@ -1,6 +1,7 @@
 """Tiny models out of `conf/`, one for every variation, and subwords for them."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from etude.tasks import build
 SIZES = ("model.d_model=16", "model.d_ff=24", "model.heads=4", "model.n_layers=2", "model.vocabulary=null")
 
 
+@cache
 def variations() -> list[str]:
     """Every option of every axis of the model: a new YAML is tested on arrival."""
     every = [f"{axis.needs} {axis.group}={value}".strip() for axis in axes() for value in axis.values]
