@@ -9,6 +9,7 @@ model on every prefix again, as one would without a cache. The two take turns; t
 """
 
 import argparse
+import os
 import statistics
 import time
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ from etude.decoding.beam import BeamSearch, Hypothesis
 from etude.model.encoder_decoder import EncoderDecoder, State
 from etude.tasks import build
 
-SENTENCES, PIECES, VOCAB_SIZE = 200, 14, 8000
+SENTENCES = int(os.environ.get("ETUDE_BENCH_SENTENCES", "200"))  # fewer where it is only to run
+PIECES, VOCAB_SIZE = 14, 8000
 
 
 def random_transformer() -> EncoderDecoder:

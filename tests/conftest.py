@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.remembered import parse_no_file_twice, remembering
+from tests.remembered import parse_nothing_twice, remembering
 
 from etude.config import compose
 
@@ -32,7 +32,7 @@ def nothing_composed_twice(tmp_path_factory: pytest.TempPathFactory) -> Iterator
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "compositions"
     folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patched:
-        parse_no_file_twice(patched.setattr)
+        parse_nothing_twice(patched.setattr)
         patched.setattr(compose, "hydra_compose", remembering(compose.hydra_compose, folder))
         yield
 

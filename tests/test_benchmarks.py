@@ -164,6 +164,7 @@ def test_a_part_is_measured_in_turns_and_kept_beside_those_measured_before(
     kept = tmp_path / "bench.json"
     monkeypatch.setattr(parts, "STEPS", 10)
     monkeypatch.setattr(parts, "SMALL_STEPS", 2)
+    monkeypatch.setenv("ETUDE_BENCH_SENTENCES", "5")
     monkeypatch.setattr(parts, "ETUDE", [str(warm.python()), "-m", "etude"])  # whose start is not timed here
 
     def measure(only: str) -> str:

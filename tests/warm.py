@@ -4,6 +4,7 @@ This file is also the program of that process. It listens on a socket; a request
 statuses. `warm_python.py` makes the same requests, for whoever wants a Python to start.
 """
 
+import atexit
 import json
 import os
 import runpy
@@ -14,12 +15,13 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 ETUDE, TRAINING = "etude.cli.main:main", "etude.training.run:main"
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
@@ -118,6 +120,17 @@ def _become(request: dict[str, Any], environment: dict[str, str]) -> None:
     getattr(import_module(module), function)()
 
 
+def _end_at_once(status: object) -> NoReturn:
+    """End as `sys.exit(status)` does, but leave what was imported to the system: freeing it takes half a second."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    if isinstance(status, str):
+        print(status, file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status if isinstance(status, int) else int(status is not None))
+
+
 def _statuses(children: list[int], timeout: float, asking: socket.socket) -> list[int]:
     """What the forks end with, the first to end first; where one fails, the others are stopped, as torchrun does.
 
@@ -147,23 +160,30 @@ def _answer(asking: socket.socket) -> None:
         child = os.fork()
         if child == 0:
             asking.close()
-            _become(request, environment)
-            sys.exit(0)
+            try:
+                _become(request, environment)
+            except SystemExit as end:
+                _end_at_once(end.code)
+            _end_at_once(None)
         children.append(child)
     asking.sendall(json.dumps(_statuses(children, request["timeout"], asking)).encode() + b"\n")
 
 
 def _read_what_all_read() -> None:
-    """Once, in place of in each fork: the files of `conf/` and of the code, and the tokenizer of the paper's BLEU."""
+    """Once, in place of in each fork: `conf/`, the code, the tokenizer of the paper's BLEU, and how to multiply."""
     import sacremoses  # noqa: F401
 
     from etude.config.compose import compose
     from etude.config.resolve import resolve
+    from etude.processor.matmul import choose_matmul
     from etude.runs.code import code_fingerprint
-    from remembered import parse_no_file_twice
+    from etude.tasks import build
+    from remembered import parse_nothing_twice
 
-    parse_no_file_twice(setattr)
-    code_fingerprint(resolve(compose([])))
+    parse_nothing_twice(setattr)
+    config = resolve(compose(["budget=smoke"]))
+    code_fingerprint(config)
+    choose_matmul("auto", build.shapes(config))
 
 
 def _serve(folder: Path) -> None:

@@ -8,7 +8,10 @@ from etude.studies.study import load_study
 from etude.tasks.size import measure_size
 
 STUDY = load_study("history")
-SMALL = ["budget=smoke", "logger=none", "data.train_pairs=400", "data.valid_pairs=20", "data.test_pairs=20"]
+SMALL = [
+    *("budget=smoke", "logger=none", "data.train_pairs=400", "data.valid_pairs=20", "data.test_pairs=20"),
+    *("decoding.max_len_offset=5",),
+]  # fmt: skip
 
 
 def config(arm: str, *typed: str) -> dict:

@@ -10,7 +10,10 @@ from etude.paths import shipped
 from etude.studies.study import load_study
 
 STUDY = load_study("table2")
-SMALL = ["data=grammar", "budget=smoke", "averaging.every=1", "logger=none", "scale=pocket", "data.test_pairs=20"]
+SMALL = [
+    *("data=grammar", "budget=smoke", "averaging.every=1", "logger=none", "scale=pocket"),
+    *("data.train_pairs=400", "data.valid_pairs=20", "data.test_pairs=20", "decoding.max_len_offset=5"),
+]  # fmt: skip
 
 
 def config(arm: str, *typed: str) -> dict:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.variations import pairs, variations
 from torch import nn
 
 from etude.config.compose import compose
@@ -14,7 +15,6 @@ from etude.config.resolve import resolve_valid
 from etude.errors import UserError
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.paths import shipped
-from etude.studies.axes import axes
 from etude.tasks import build
 
 VOCABULARY = 40
@@ -27,18 +27,6 @@ _OFFER = re.compile(r"say (([\w/.]+)=[\w.]+)")
 def options(axis: str) -> list[str]:
     """`model/position=rope` for every file of `conf/model/position`."""
     return [f"model/{axis}={file.stem}" for file in sorted((shipped("conf") / "model" / axis).glob("*.yaml"))]
-
-
-@cache
-def variations() -> list[str]:
-    """Every option of every axis of the model: a new YAML is tested on arrival. Read once: dozens of tests ask."""
-    every = [f"{axis.needs} {axis.group}={value}".strip() for axis in axes() for value in axis.values]
-    return [option for option in every if "model/" in option]
-
-
-def pairs(*axes: tuple[str, str]) -> list[tuple[str, str]]:
-    """Every option of one axis with every option of another."""
-    return [(one, other) for first, second in axes for one in options(first) for other in options(second)]
 
 
 INTERACTING = (

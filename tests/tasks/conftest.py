@@ -1,18 +1,9 @@
 """What every variation is, for counts."""
 
-from functools import cache
-
 import pytest
+from tests.variations import variations
 
-from etude.studies.axes import axes
 from etude.studies.study import load_study
-
-
-@cache
-def variations() -> list[str]:
-    """`model/position=rope` for every file of every axis of the model, with the choice that it needs before it."""
-    model = [axis for axis in axes() if axis.group.startswith("model/")]
-    return [f"{axis.needs} {axis.group}={value}".strip() for axis in model for value in axis.values]
 
 
 def company(variation: str) -> list[str]:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 import torch
-from tests.tasks.conftest import company, variations
+from tests.tasks.conftest import company
+from tests.variations import variations
 from torch import Tensor
 
 from etude.config.compose import compose

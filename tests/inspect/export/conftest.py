@@ -1,7 +1,6 @@
 """Tiny models out of `conf/`, one for every variation, and subwords for them."""
 
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,17 +11,9 @@ from etude.config.compose import compose
 from etude.config.resolve import resolve
 from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.model.encoder_decoder import EncoderDecoder
-from etude.studies.axes import axes
 from etude.tasks import build
 
 SIZES = ("model.d_model=16", "model.d_ff=24", "model.heads=4", "model.n_layers=2", "model.vocabulary=null")
-
-
-@cache
-def variations() -> list[str]:
-    """Every option of every axis of the model: a new YAML is tested on arrival."""
-    every = [f"{axis.needs} {axis.group}={value}".strip() for axis in axes() for value in axis.values]
-    return [option for option in every if "model/" in option]
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.variations import variations
 from torch.nn.utils.rnn import pad_sequence
 from torch.testing import assert_close
 
@@ -14,8 +15,6 @@ from etude.decoding.beam import BeamSearch
 from etude.errors import UserError
 from etude.inspect.export.export import convert, vocabulary
 from etude.model.encoder_decoder import EncoderDecoder
-
-from .conftest import variations
 
 ctranslate2: Any = pytest.importorskip("ctranslate2", reason="needs the extra ctranslate2")
 
