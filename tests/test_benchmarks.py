@@ -31,7 +31,7 @@ def test_a_benchmark_can_be_loaded(file: Path) -> None:
 
 
 def run(script: str, *words: str) -> str:
-    command = [sys.executable, str(BENCHMARKS / script), *words]
+    command = [warm.python(), str(BENCHMARKS / script), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -166,6 +166,7 @@ def test_a_part_is_measured_in_turns_and_kept_beside_those_measured_before(
     monkeypatch.setattr(parts, "SMALL_STEPS", 2)
     monkeypatch.setenv("ETUDE_BENCH_SENTENCES", "5")
     monkeypatch.setattr(parts, "ETUDE", [str(warm.python()), "-m", "etude"])  # whose start is not timed here
+    monkeypatch.setattr(sys, "executable", str(warm.python()))  # that of the peers
 
     def measure(only: str) -> str:
         monkeypatch.setattr(sys, "argv", ["bench.py", f"--only={only}", "--rounds=1", "--threads=1", f"--json={kept}"])
@@ -193,9 +194,7 @@ def test_a_large_corpus_is_held_against_a_small_one() -> None:
 @pytest.mark.slow
 def test_what_measures_a_gpu_runs_on_a_processor_too() -> None:
     small = ["--models", "base", "--scale=pocket", "--tokens=50", "--sentences=1", "--rounds=1", "--matrix=64"]
-    command = [sys.executable, str(BENCHMARKS / "gpu.py"), "--device=cpu", *small, "--together=1", "--window=0.5"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr
+    said = run("gpu.py", "--device=cpu", *small, "--together=1", "--window=0.5")
     training, hours = r"[1-9]\d* target tokens/s", r"Table 3, 20 arms: [\d,.]+ hours a seed"
     for told in (training, hours, r"\d sentences of 25", r"[1-9]\d* steps/s"):
-        assert re.search(told, done.stdout), done.stdout
+        assert re.search(told, said), said

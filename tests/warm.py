@@ -69,7 +69,7 @@ def run(
 
 
 def python(executable: str = sys.executable) -> Path:
-    """A program to start in place of Python: `-m etude` and `-m etude.training.run` are forks, all else is Python.
+    """A program to start in place of Python: `-m etude`, `-m etude.training.run` and scripts are forks, others Python.
 
     Beside it lies the file `etude`, which says where the étude of this Python is. Elsewhere than on Linux it is Python.
     """
@@ -170,9 +170,14 @@ def _answer(asking: socket.socket) -> None:
 
 
 def _read_what_all_read() -> None:
-    """Once, in place of in each fork: `conf/`, the code, the tokenizer of the paper's BLEU, and how to multiply."""
+    """Once, in place of in each fork: `conf/`, the code, what is imported late, and how to multiply."""
+    import pandas  # noqa: F401 - by W&B, where it is there
+    import sacrebleu  # noqa: F401
     import sacremoses  # noqa: F401
+    import sentencepiece  # noqa: F401
+    import wandb.sdk.launch  # noqa: F401
 
+    import etude.cli.report  # noqa: F401
     from etude.config.compose import compose
     from etude.config.resolve import resolve
     from etude.processor.matmul import choose_matmul

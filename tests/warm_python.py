@@ -1,4 +1,4 @@
-"""A Python that asks a warm server to run étude, and waits for its end; `warm.python` fills in the two places."""
+"""A Python that asks a warm server to run étude or a script, and waits for its end; `warm.python` fills in places."""
 
 import json
 import os
@@ -10,11 +10,15 @@ PROGRAMS = {"etude": "etude.cli.main:main", "etude.training.run": "etude.trainin
 
 def main() -> None:
     words = sys.argv[1:]
-    if words[:1] != ["-m"] or words[1] not in PROGRAMS:
+    if words[:1] == ["-m"] and words[1] in PROGRAMS:
+        program, *words = PROGRAMS[words[1]], *words[2:]
+    elif words and words[0].endswith(".py"):
+        program, *words = words
+    else:
         os.execv("PYTHON", ["PYTHON", *words])
     request = {
-        "program": PROGRAMS[words[1]],
-        "words": words[2:],
+        "program": program,
+        "words": words,
         "cwd": os.getcwd(),  # noqa: PTH109 - pathlib is slow to import
         "environments": [dict(os.environ)],
         "files": [f"/proc/{os.getpid()}/fd/{stream}" for stream in range(3)],

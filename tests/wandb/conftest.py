@@ -12,6 +12,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 import yaml
+from tests import warm
 
 import wandb
 from etude.files import write_json
@@ -125,7 +126,7 @@ def killed_after() -> Callable[..., None]:
         seconds: float = 0,
         once: Callable[[], Any] = lambda: True,
     ) -> None:
-        command = [sys.executable, str(HERE / "logging_rows.py"), str(run.path), mode, str(first), str(step)]
+        command = [str(warm.python()), str(HERE / "logging_rows.py"), str(run.path), mode, str(first), str(step)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout
         assert json.loads(process.stdout.readline()) == {"logged": step}

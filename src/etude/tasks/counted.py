@@ -28,7 +28,7 @@ class CountedSize:
     ) -> None:
         self.model, self.build, self.blame = model.train(), build, blame
         self._names = {name for name, _ in model.named_parameters()}  # those that an optimizer is given
-        self._forward = cache(self._count_forward)
+        self._forward, self._decoding = cache(self._count_forward), cache(self._count_decoding)
 
     @property
     def parameters(self) -> int:
@@ -41,7 +41,8 @@ class CountedSize:
 
     def decoding_flops(self, source: int, target: int, beam: int) -> int:
         """Count the operations of decoding: source and first token once, later tokens for each of `beam` hypotheses."""
-        return self._count(lambda model: _count_decoding(model, source, target, beam), source, target)
+        first, later = self._decoding(source, target)
+        return first + beam * later
 
     def saved_bytes(self, source: int, target: int, *, half: bool = False) -> float:
         """Count the bytes that autograd keeps in float32, without parameters.
@@ -58,6 +59,10 @@ class CountedSize:
     def _count_forward(self, source: int, target: int) -> tuple[int, int]:
         """Count the operations of a forward and a backward pass, and the bytes that autograd keeps in between."""
         return self._count(lambda model: _count_forward(model, source, target), source, target)
+
+    def _count_decoding(self, source: int, target: int) -> tuple[int, int]:
+        """Count the operations of the source with the first token, and of all later tokens of one hypothesis."""
+        return self._count(lambda model: _count_decoding(model, source, target), source, target)
 
     def _count(self, count: Callable[[nn.Module], Count], source: int, target: int) -> Count:
         """Call `count` with the model on the meta device, or, if that fails, with the same model in memory.
@@ -143,7 +148,7 @@ def _count_forward(model: nn.Module, source: int, target: int) -> tuple[int, int
 
 
 @torch.no_grad()
-def _count_decoding(model: Any, source: int, target: int, beam: int) -> int:
+def _count_decoding(model: Any, source: int, target: int) -> tuple[int, int]:
     from torch.utils.flop_counter import FlopCounterMode  # late, as it imports the compiler, which is slow
 
     sources, mask, targets = _inputs(model, source, target)
@@ -153,4 +158,4 @@ def _count_decoding(model: Any, source: int, target: int, beam: int) -> int:
     with FlopCounterMode(display=False) as later:
         for token in targets[:, 1:].unbind(1):
             model.step(token, state)
-    return first.get_total_flops() + beam * later.get_total_flops()
+    return first.get_total_flops(), later.get_total_flops()
