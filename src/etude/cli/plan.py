@@ -79,8 +79,8 @@ def main(words: Sequence[str]) -> None:
     ]
     paper = [_paper_of(one.config["study"]).arms.get(one.config["arm"], {}).get("params_M") for one in ours]
     arms_of = {base: [plans[r] for r, b in zip(runs, bases, strict=True) if b == base] for base in dict.fromkeys(bases)}
-    unequal = [gap for base, arms in arms_of.items() for gap in find_gaps(arms, plans[base], tolerance)]
-    same = find_same((plans[base], arms) for base, arms in arms_of.items())
+    comparisons = [(plans[base], arms) for base, arms in arms_of.items()]
+    unequal, same = find_gaps(comparisons, tolerance), find_same(comparisons)
     idle = find_idle(ours)
     if "--json" in args.options:
         content = as_json(ours, differs, paper, unequal, same, idle, where)

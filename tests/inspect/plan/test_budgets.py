@@ -25,19 +25,22 @@ def planned(tmp_path):
 
 def test_the_same_budget_is_no_gap_and_the_baseline_is_none_to_itself(planned):
     base, heads, other_seed = planned(("base",), ("heads", "model.heads=2"), ("base", "seed=2"))
-    assert find_gaps([base, heads, other_seed], base, tolerance=0.0) == []
+    assert find_gaps([(base, [base, heads, other_seed])], tolerance=0.0) == []
 
 
-def test_seeds_of_one_arm_are_named_once(planned):
+def test_seeds_of_one_arm_are_named_once_whether_each_has_a_baseline_or_all_have_one(planned):
     base, *wide = planned(("base",), ("wide", "model.d_ff=400"), ("wide", "model.d_ff=400", "seed=2"))
-    assert len(find_gaps(wide, base, tolerance=0.1)) == 2  # parameters and FLOPs, not four
+    [other] = planned(("base", "seed=2"))
+    both = ["parameters", "training FLOPs"]
+    assert [gap.what for gap in find_gaps([(base, wide)], tolerance=0.1)] == both
+    assert [gap.what for gap in find_gaps([(base, wide[:1]), (other, wide[1:])], tolerance=0.1)] == both
 
 
 def test_the_tolerance_is_a_share_of_the_baseline(planned):
     base, wide = planned(("base",), ("wide", "model.d_ff=120"))
     more = wide.parameters / base.parameters - 1
-    assert not any(gap.what == "parameters" for gap in find_gaps([wide], base, more * 1.01))
-    assert any(gap.what == "parameters" for gap in find_gaps([wide], base, more * 0.99))
+    assert not any(gap.what == "parameters" for gap in find_gaps([(base, [wide])], more * 1.01))
+    assert any(gap.what == "parameters" for gap in find_gaps([(base, [wide])], more * 0.99))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +56,7 @@ def test_the_tolerance_is_a_share_of_the_baseline(planned):
 )
 def test_what_is_offered_evens_it_out(planned, arm):
     base, run = planned(("base",), arm)
-    offered = {gap.what: gap.override for gap in find_gaps([run], base, 0.05)}
+    offered = {gap.what: gap.override for gap in find_gaps([(base, [run])], 0.05)}
     by_parameters, by_flops = planned((*arm, offered["parameters"]), (*arm, offered["training FLOPs"]))
     assert by_parameters.parameters == pytest.approx(base.parameters, rel=0.005)
     assert by_flops.training_flops == pytest.approx(base.training_flops, rel=0.002)
@@ -61,13 +64,11 @@ def test_what_is_offered_evens_it_out(planned, arm):
 
 def test_nothing_is_offered_where_no_width_can_even_it_out(planned):
     base, bare, huge = planned(("base",), ("bare", "model/feedforward=none"), ("huge", "model.d_model=256"))
-    assert {gap.run.name: gap.override for gap in find_gaps([bare, huge], base, 0.1) if gap.what == "parameters"} == {
-        "s/bare": None,
-        "s/huge": None,
-    }
+    gaps = find_gaps([(base, [bare, huge])], 0.1)
+    assert {gap.run.name: gap.override for gap in gaps if gap.what == "parameters"} == {"s/bare": None, "s/huge": None}
 
 
 def test_more_steps_are_more_flops_and_no_more_parameters(planned):
     base, long = planned(("base",), ("long", "budget.max_steps=3000"))
-    (gap,) = find_gaps([long], base, 0.1)
+    (gap,) = find_gaps([(base, [long])], 0.1)
     assert (gap.what, gap.ratio, gap.override) == ("training FLOPs", 3.0, "budget.max_steps=1000")

@@ -1,6 +1,6 @@
 """Compare the arms of a study: which have another budget, and what would even it out; which change nothing."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from torch import nn
@@ -15,6 +15,9 @@ from etude.tasks import build
 from etude.tasks.size import Config, is_ours, measure_size
 
 BASELINE = "the baseline"
+
+Comparison = tuple[RunPlan, Sequence[RunPlan]]
+"""A baseline, and the runs that are held against it."""
 
 
 @dataclass(frozen=True)
@@ -36,28 +39,36 @@ class Gap:
     override: str | None
 
 
-def find_gaps(runs: Sequence[RunPlan], baseline: RunPlan, tolerance: float) -> list[Gap]:
-    """Find every arm whose budget differs from the baseline's by more than `tolerance`, relative to the baseline's."""
-    found = []
-    others = [run for run in runs if run.name != baseline.name]
-    for run in {(run.name, run.parameters, run.training_flops): run for run in others}.values():
+def find_gaps(comparisons: Iterable[Comparison], tolerance: float) -> list[Gap]:
+    """Find every arm whose budget differs from its baseline's by more than `tolerance`, relative to the baseline's.
+
+    Seeds and trials of the same size are found once.
+    """
+    by_size: dict[tuple[str, int, float], tuple[RunPlan, list[RunPlan]]] = {}
+    for baseline, runs in comparisons:
+        by_size.setdefault(_size(baseline), (baseline, []))[1].extend(runs)
+    return [gap for baseline, runs in by_size.values() for gap in _find_gaps(baseline, runs, tolerance)]
+
+
+def _find_gaps(baseline: RunPlan, runs: Sequence[RunPlan], tolerance: float) -> Iterator[Gap]:
+    for run in {_size(run): run for run in runs if run.name != baseline.name}.values():
         ratio = run.parameters / baseline.parameters
         if abs(ratio - 1) > tolerance:
             override = _matching_d_ff(run.config, run.parameters, baseline.parameters)
-            found.append(Gap(run, baseline.name, "parameters", ratio, _unless_set(run, override)))
+            yield Gap(run, baseline.name, "parameters", ratio, _unless_set(run, override))
         ratio = run.training_flops / baseline.training_flops
         if abs(ratio - 1) > tolerance:
             steps = round(run.config["budget"]["max_steps"] / ratio)
             override = f"budget.max_steps={steps}" if steps else None
-            found.append(Gap(run, baseline.name, "training FLOPs", ratio, _unless_set(run, override)))
-    return found
+            yield Gap(run, baseline.name, "training FLOPs", ratio, _unless_set(run, override))
 
 
-def find_same(comparisons: Iterable[tuple[RunPlan, Sequence[RunPlan]]]) -> dict[str, list[str]]:
+def _size(run: RunPlan) -> tuple[str, int, float]:
+    return run.name, run.parameters, run.training_flops
+
+
+def find_same(comparisons: Iterable[Comparison]) -> dict[str, list[str]]:
     """Find arms that are the same run, because their overrides repeat values that are set anyway, or were copied.
-
-    Args:
-        comparisons: baselines, each with the runs that are held against it.
 
     Returns:
         BASELINE or the name of an arm -> the arms after it that are the same run.
