@@ -171,7 +171,7 @@ def _answer(asking: socket.socket) -> None:
 
 def _read_what_all_read() -> None:
     """Once, in place of in each fork: `conf/`, the code, what is imported late, and how to multiply."""
-    import pandas  # noqa: F401 - by W&B, where it is there
+    import pandas  # noqa: F401 - W&B imports it
     import sacrebleu  # noqa: F401
     import sacremoses  # noqa: F401
     import sentencepiece  # noqa: F401

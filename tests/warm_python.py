@@ -1,4 +1,4 @@
-"""A Python that asks a warm server to run étude or a script, and waits for its end; `warm.python` fills in places."""
+"""A Python that asks a warm server to run étude or a script, and waits; `warm.python` fills in the two places."""
 
 import json
 import os

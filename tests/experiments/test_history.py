@@ -10,8 +10,8 @@ from etude.tasks.size import measure_size
 STUDY = load_study("history")
 SMALL = [
     *("budget=smoke", "logger=none", "data.train_pairs=400", "data.valid_pairs=20", "data.test_pairs=20"),
-    *("decoding.max_len_offset=5",),
-]  # fmt: skip
+    "decoding.max_len_offset=5",
+]
 
 
 def config(arm: str, *typed: str) -> dict:
