@@ -53,6 +53,22 @@ def stars_and_ties(seeds: int) -> tuple[dict[float, float], dict[float, float], 
     return stars, ties, (uncorrected, starred)
 
 
+def unlike(seeds: int, arm: float, base: float) -> list[float]:
+    """How one arm fares that does not differ, where it or the baseline vary so many times as much as the others.
+
+    How often it has p < 0.05 and a star, and how often its interval contains the true difference. The baseline and the
+    others have three seeds.
+    """
+    drawn, found = np.random.default_rng(seeds), []
+    for _ in range(2 * STUDIES):
+        rows = [drawn.normal(0, base, 3), drawn.normal(0, arm, seeds), *drawn.normal(0, 1, (ARMS - 1, 3))]
+        arms = [st.Scores(f"arm {n}", (DEVIATION * row).tolist()) for n, row in enumerate(rows)]
+        found.append(st.moderated_test(arms[1], arms[0], st.moderate(arms)))
+    p = np.array([one.p for one in found], dtype=float)
+    covered = [one.interval is not None and one.interval.low <= 0 <= one.interval.high for one in found]
+    return [float(np.mean(share)) for share in (p < 0.05, p < 0.05 / ARMS, covered)]
+
+
 def draw_intervals(found: list[st.Interval]) -> str:
     """A line for each interval; one that misses 0 stands out."""
     scale = 3300
@@ -124,6 +140,17 @@ def main(pictures: Path = PICTURES) -> None:
     print(table(["true difference, nats", *(f"{d:.2f}" for d in shown)], rows))
     curves = {f"star, {seeds} seeds": (colour, found[seeds][0]) for seeds, colour in ((3, BLUE), (5, GREEN))}
     (pictures / "stars.svg").write_text(draw_curves(curves | {"tie shown, 3 seeds": (ORANGE, found[3][1])}))
+    rows = [
+        [what, *map(percent, unlike(seeds, its, bases))]
+        for what, seeds, its, bases in (
+            ("nothing, three seeds", 3, 1.0, 1.0),
+            ("nothing, two seeds", 2, 1.0, 1.0),
+            ("the arm, three seeds", 3, 5.0, 1.0),
+            ("the arm, two seeds", 2, 5.0, 1.0),
+            ("the baseline", 3, 1.0, 5.0),
+        )
+    ]
+    print(table(["five times the spread", "p < 0.05", "star", "interval contains the difference"], rows))
 
 
 if __name__ == "__main__":

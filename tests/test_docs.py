@@ -95,7 +95,7 @@ def test_the_figures_on_statistics_are_what_the_simulation_prints(tmp_path, caps
     runpy.run_path(str(ROOT / "docs" / "simulate.py"))["main"](tmp_path)
     page = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
     tables = capsys.readouterr().out.strip().split("\n\n")
-    assert len(tables) == 3
+    assert len(tables) == 4
     assert all(table in page for table in tables)
     for drawn in tmp_path.iterdir():
         assert drawn.read_text() == (ROOT / "docs" / "pictures" / drawn.name).read_text()

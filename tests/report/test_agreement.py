@@ -99,6 +99,18 @@ def test_a_tie_is_shown_by_a_test_and_not_by_a_missing_star(printed: Path, make_
     assert (cells(printed)["A2"], cells(printed)["long"]) == ("✓ tie", "? tie")
 
 
+def test_an_arm_without_a_result_counts_among_the_papers_differences(printed: Path, make_run: Make) -> None:
+    """Otherwise a sweep of which the hard arms diverged would agree better than one that finished."""
+    for arm, ppl in {"base": 2.0, "A1": 2.1, "long": 2.01, "E1": math.nan}.items():
+        make_run(arm, ppl=ppl)
+    agreement = found(printed)
+    assert (agreement.signs, agreement.ties) == ((1, 2), (0, 1, 2))
+    assert agreement.missing == {"A2": False, "E1": True}
+    notes = report("heads", printed, {}).rows.notes
+    assert notes[0].startswith("Agreement with the paper in ln PPL: signs 1 of 2, ties 1 of 2 ")
+    assert "No result, and so not as in the paper either: A2, E1." in notes
+
+
 def test_without_criteria_or_a_paper_there_is_no_agreement(runs_dir: Path, make_run: Make) -> None:
     make_run("base")
     make_run("A1")

@@ -128,6 +128,14 @@ def test_the_mean_and_its_interval_are_students(runs_dir: Path, make_arm: MakeAr
     assert mean.interval == pytest.approx((low, high))
 
 
+def test_an_interval_that_rounds_to_nothing_is_not_said_to_be_nothing(runs_dir: Path, make_arm: MakeArm) -> None:
+    make_arm("base", [0.9, 0.9, 0.9], [3.0, 3.001, 3.002])
+    make_arm("A1", [0.9, 0.9, 0.9], [3.0, 3.1, 3.2])
+    rows = {row.cells[0]: row.cells for row in report("heads", runs_dir, {}).rows.rows}
+    assert "3.00 ± <0.01" in rows["base"]
+    assert "3.10 ± 0.25" in rows["A1"]
+
+
 def test_nobody_is_invited_to_add_seeds_after_a_look(runs_dir: Path, make_arm: MakeArm) -> None:
     make_arm("base", [0.88, 0.92, 0.90])
     make_arm("A2", [0.88, 0.86, 0.92])
@@ -414,6 +422,8 @@ def test_where_no_arm_varies_over_its_seeds_the_report_says_that_nobody_knows_ho
     told = footnotes(runs_dir)
     assert "How many seeds would show a difference of BLEU is not known: the runs of each arm score alike" in told
     make_run("A1", 3, translations=translated(0.7, 8), references=REFERENCES)
+    assert "the runs of base score alike" in footnotes(runs_dir), "half of the arms do not vary"
+    make_run("base", 3, translations=translated(0.8, 9), references=REFERENCES)
     assert "is not known" not in footnotes(runs_dir)
     assert "Seeds an arm that would likely show" in footnotes(runs_dir)
 

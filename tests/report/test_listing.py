@@ -1,6 +1,7 @@
 """`etude results`."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +24,8 @@ def test_it_prints_csv_and_says_on_stderr_what_it_left_out(
     torn.result_file.write_text("{")
     stranger = runs_dir / "heads" / "A2" / "seed1-stranger"
     stranger.mkdir()
+    copy = runs_dir / "heads" / "base" / "seed9-0000000000"
+    shutil.copytree(runs_dir / "heads" / "base" / "seed1-1700000060", copy)
     results(["heads"])
     printed = capsys.readouterr()
     header, row = printed.out.splitlines()
@@ -34,6 +37,8 @@ def test_it_prints_csv_and_says_on_stderr_what_it_left_out(
         f"Left out: {torn.result_file.relative_to(runs_dir.parent)} is incomplete: delete it, and the same command "
         "evaluates the run again.",
         f"Left out: {stranger.relative_to(runs_dir.parent)}, which is no run: it has no config.yaml.",
+        f"Left out: {copy.relative_to(runs_dir.parent)}, which is the copy of a run with another seed: its config has "
+        "seed 1.",
     ]
 
 

@@ -7,6 +7,7 @@ from statistics import fmean
 
 from etude.paths import find_file
 from etude.report import statistics as st
+from etude.report.against import test_arms
 from etude.report.comparison import (
     BUDGET,
     TOLERANCE,
@@ -17,7 +18,6 @@ from etude.report.comparison import (
     Difference,
     Point,
     Ranks,
-    Spread,
 )
 from etude.report.measure import TestSet, measure_arm, scores, test_set
 from etude.report.selection import Selection
@@ -27,7 +27,6 @@ from etude.runs.records import Run
 from etude.studies.criteria import Criteria
 from etude.studies.study import Study
 
-_PERMUTATIONS = 10_000
 _COSTS = ("parameters", "steps", "tokens", "flops", "seconds")
 
 
@@ -37,7 +36,7 @@ def compare(study: Study, selection: Selection) -> Compared:
     base_set = test_set(first, selection.runs)
     found = {arm: _collect(study, arm, selection, base_set) for arm in study.arms}
     pairs = _pair(study, selection, found)
-    tests = _test_arms(study, pairs)
+    tests = test_arms(study, pairs)
     base = found[study.baseline]
     arms = [
         replace(
@@ -133,60 +132,6 @@ def _pair(study: Study, selection: Selection, found: Mapping[str, ArmResult]) ->
     return pairs
 
 
-def _test_arms(study: Study, pairs: Mapping[str, tuple[ArmResult, ArmResult]]) -> dict[str, Against]:
-    """Test each arm against its reference arm."""
-    measured = {arm.arm: arm for pair in pairs.values() for arm in reversed(pair)}
-    measured |= {name: arm for name, (arm, _) in pairs.items() if arm.scores}
-    priors = {m: st.moderate([arm.scores[m] for arm in measured.values() if m in arm.scores]) for m in study.metrics}
-    found = {
-        name: Against(reference.arm, _test_metrics(study, arm, reference, priors))
-        for name, (arm, reference) in pairs.items()
-    }
-    for metric in study.metrics:
-        tests = {name: its.differences[metric].test for name, its in found.items() if metric in its.differences}
-        for name, p in st.holm({name: test.p for name, test in tests.items() if test.p is not None}).items():
-            found[name].differences[metric] = replace(found[name].differences[metric], holm=p)
-    return found
-
-
-def _test_metrics(
-    study: Study, arm: ArmResult, base: ArmResult, priors: Mapping[str, st.Prior | None]
-) -> dict[str, Difference]:
-    """Test one arm against another by each metric, not yet corrected for the number of arms.
-
-    `priors` holds by metric the prior of the variance over seeds, estimated from all arms of the study.
-    """
-    found = {}
-    for name, metric in study.metrics.items():
-        if name in arm.scores and name in base.scores:
-            ours, theirs, prior = arm.scores[name], base.scores[name], priors[name]
-            if metric.sentences:
-                found[name] = _over_sentences(ours, theirs, arm.sentences, base.sentences)
-                continue
-            margin = study.criteria.margin if study.criteria and metric == study.lead and metric.is_log else None
-            tie = st.equivalence(ours, theirs, prior, margin) if prior and margin else None
-            found[name] = Difference(st.moderated_test(ours, theirs, prior), tie=tie)
-    return found
-
-
-def _over_sentences(
-    ours: st.Scores, theirs: st.Scores, arm: st.Resampled | None, base: st.Resampled | None
-) -> Difference:
-    g = st.hedges_g(ours, theirs)
-    if not (arm and base):
-        why = "without the translations of both, other sentences cannot be resampled"
-        return Difference(st.Comparison(ours.mean - theirs.mean, None, None, why), hedges_g=g)
-    alike = arm.counts.runs == base.counts.runs
-    of_run = st.pooled_deviation(ours, theirs) if min(ours.seeds, theirs.seeds) > 1 else 0.0
-    return Difference(
-        st.combined_test(arm, base),
-        bootstrap=st.paired_bootstrap(arm, base),
-        randomisation=st.approximate_randomisation(arm.counts, base.counts, _PERMUTATIONS) if alike else None,
-        hedges_g=g,
-        spread=Spread(of_run, st.sentence_deviation(arm, base)) if of_run else None,
-    )
-
-
 def _ranks(name: str, arms: Sequence[ArmResult]) -> Ranks:
     ours = {arm.arm: arm.means[name].value for arm in arms if name in arm.scores}
     paper = {arm.arm: arm.paper.get(name) for arm in arms if name in arm.scores}
@@ -203,22 +148,28 @@ def _agreement(study: Study, found: Mapping[str, Against]) -> Agreement | None:
     base = (printed.get(study.baseline) or {}).get(lead.name)
     if study.criteria is None or not base or not lead.is_log:
         return None
-    points = {}
-    for arm, held in found.items():
+    points, missing = {}, {}
+    for arm in study.arms:
         theirs = (printed.get(arm) or {}).get(lead.name)
-        if theirs and held.reference == study.baseline and lead.name in held.differences:
+        if not theirs or arm == study.baseline or study.reference(arm) != study.baseline:
+            continue
+        large = abs(log(theirs / base)) > study.criteria.large
+        if arm in found and lead.name in found[arm].differences:
             half = 0.5 * 10**-lead.digits  # of the last digit that the paper prints
-            points[arm] = _point(arm, theirs, base, half, held.differences[lead.name], study.criteria)
+            points[arm] = _point(arm, theirs, base, half, large, found[arm].differences[lead.name], study.criteria)
+        else:
+            missing[arm] = large
     if not points:
         return None
     line = st.fit_line({arm: point.paper for arm, point in points.items()}, {arm: p.ours for arm, p in points.items()})
-    return Agreement(study.criteria, points, line)
+    return Agreement(study.criteria, points, missing, line)
 
 
-def _point(arm: str, theirs: float, base: float, half: float, held: Difference, criteria: Criteria) -> Point:
+def _point(
+    arm: str, theirs: float, base: float, half: float, large: bool, held: Difference, criteria: Criteria
+) -> Point:
     paper, ours = log(theirs / base), held.test.difference
     rounding = st.Interval(log((theirs - half) / (base + half)), log((theirs + half) / (base - half)))
-    large = abs(paper) > criteria.large
     agrees = ours * paper > 0 if large else abs(ours) < criteria.margin
     return Point(arm, paper, ours, rounding, held.test.interval, large, agrees, agrees if large else held.tied)
 

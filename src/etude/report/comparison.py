@@ -4,11 +4,13 @@ Every view of a report (terminal, Markdown, LaTeX, W&B) shows these; the HTML pa
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from etude.report import statistics as st
 from etude.report.measure import TestSet
 from etude.report.tuning import Readings
+from etude.runs.material import identify_training
 from etude.runs.records import Run
 from etude.studies.criteria import Criteria
 from etude.studies.study import Study
@@ -81,6 +83,12 @@ class ArmResult:
     budget: dict[str, float]  # label -> multiple of the baseline's, only where it differs by more than TOLERANCE
     against: Against | None = None  # None for the baseline, and if this arm or its reference has no runs
 
+    @cached_property
+    def training(self) -> str:
+        """The identity of its training, whatever the seed; arms that share it differ in their scoring alone."""
+        run = next(iter(self.runs), None)
+        return identify_training({**run.config, "seed": 0}, str(run.result.get("store"))) if run else ""
+
     @property
     def seeds(self) -> list[int]:
         """The seeds of the runs that enter the means."""
@@ -126,23 +134,28 @@ class Point:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far a study agrees with its paper by `criteria`: a point for each arm, and the line of ours over theirs."""
+    """How far a study agrees with its paper by `criteria`: a point for each arm, and the line of ours over theirs.
+
+    `missing` are the arms that the paper has and that have no result here, each with whether its difference is large.
+    """
 
     criteria: Criteria
     points: dict[str, Point]
+    missing: dict[str, bool]
     line: st.Line
 
     @property
     def signs(self) -> tuple[int, int]:
-        """Count the large differences: (with the paper's sign, all)."""
+        """Count the large differences: (with the paper's sign, all that the paper has)."""
         large = [point for point in self.points.values() if point.large]
-        return sum(point.agrees for point in large), len(large)
+        return sum(point.agrees for point in large), len(large) + sum(self.missing.values())
 
     @property
     def ties(self) -> tuple[int, int, int]:
-        """Count the ties: (shown by a test, within the margin, all)."""
+        """Count the ties: (shown by a test, within the margin, all that the paper has)."""
         ties = [point for point in self.points.values() if not point.large]
-        return sum(point.shown for point in ties), sum(point.agrees for point in ties), len(ties)
+        everything = len(ties) + list(self.missing.values()).count(False)
+        return sum(point.shown for point in ties), sum(point.agrees for point in ties), everything
 
 
 @dataclass(frozen=True)

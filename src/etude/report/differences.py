@@ -33,6 +33,7 @@ def on_differences(compared: Compared) -> list[str]:
         f"±: half the 95 % interval of the mean over seeds (Student's t). {nats} Bold with a star: p < {ALPHA} after "
         f"Holm's correction for all arms, for each metric by itself; {_tests(compared)}."
     )
+    sentences += _on_shared_trainings(compared)
     sentences += [note for metric in metrics if not metric.sentences for note in _on_single_seeds(compared, metric)]
     sentences += _on_missing_tests(compared)
     return sentences + [note for metric in metrics if metric.sentences for note in _on_seeds_needed(compared, metric)]
@@ -52,6 +53,14 @@ def _tests(compared: Compared) -> str:
     return ", ".join(sentences)
 
 
+def _on_shared_trainings(compared: Compared) -> list[str]:
+    """List the arms that are their reference's trainings, scored otherwise."""
+    training = {arm.arm: arm.training for arm in compared.arms}
+    shared = [arm.arm for arm in compared.arms if arm.against and arm.training == training[arm.against.reference]]
+    how = "tested on the differences at each seed, in which the luck of a training cancels out"
+    return [f"The same trainings as what they are held against: {', '.join(shared)}; {how}."] * bool(shared)
+
+
 def _on_seeds_needed(compared: Compared, metric: Metric) -> list[str]:
     """Report the baseline's standard deviations, and how many seeds would show a difference."""
     base, sentences = compared.baseline, []
@@ -60,20 +69,21 @@ def _on_seeds_needed(compared: Compared, metric: Metric) -> list[str]:
             f"Standard deviation of the {metric.label} of {base.arm}: {math.sqrt(parts.seeds):.2f} over seeds on this "
             f"test set, {math.sqrt(parts.test_set):.2f} over test sets like this one."
         )
-    if spreads := [one.spread for one in _differences(compared, metric).values() if one.spread]:
+    several = [arm for arm in compared.arms if len(arm.runs) > 1]
+    alike = [arm for arm in several if len({run.score(metric.key) for run in arm.runs} - {None}) == 1]
+    if 2 * len(alike) >= len(several) > 0:
+        sentences.append(
+            f"How many seeds would show a difference of {metric.label} is not known: the runs of "
+            f"{'each arm' if alike == several else name_arms([arm.arm for arm in alike], len(several), '')} score "
+            "alike, so that nothing tells how far another seed would fall."
+        )
+    elif spreads := [one.spread for one in _differences(compared, metric).values() if one.spread]:
         needed = {size: _seeds_for(size, spreads) for size in _SIZES}
         numbers = (
             f"{size:g} {metric.label} {('no number' if not seeds else seeds if seeds <= _MANY else f'over {_MANY}')}"
             for size, seeds in needed.items()
         )
         sentences.append(f"Seeds an arm that would likely show a true difference of so much: {', '.join(numbers)}.")
-        return sentences
-    scored = [{run.score(metric.key) for run in arm.runs} for arm in compared.arms if len(arm.runs) > 1]
-    if scored and all(len(values) == 1 and None not in values for values in scored):
-        sentences.append(
-            f"How many seeds would show a difference of {metric.label} is not known: the runs of each arm score alike, "
-            "so that nothing tells how far another seed would fall."
-        )
     return sentences
 
 

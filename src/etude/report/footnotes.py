@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
+from etude.report.agreement import on_agreement, on_ranks
 from etude.report.comparison import BUDGET, TOLERANCE, ArmResult, Compared
 from etude.report.confounds import find_confounds
 from etude.report.differences import on_differences
-from etude.report.statistics import Interval
-from etude.report.wording import SUPERSCRIPTS, format_fixed, format_interval, format_range, format_value, name_arms
+from etude.report.wording import SUPERSCRIPTS, format_fixed, format_range, format_value, name_arms
 from etude.runs.material import find_copies
 from etude.runs.provenance import marks_on_code, notes_on_code, notes_on_libraries
 from etude.runs.records import Run
@@ -42,7 +42,7 @@ def _numbered(compared: Compared) -> dict[str, list[str]]:
 def notes(compared: Compared) -> list[str]:
     """Return all notes: first the agreement with the paper, then the meaning of the marks, then the rest."""
     runs = [run for arm in compared.arms for run in arm.runs]
-    sentences = _on_agreement(compared) + _on_tuning(compared)
+    sentences = on_agreement(compared) + _on_tuning(compared)
     sentences += [f"{str(n).translate(SUPERSCRIPTS)} {text}" for n, text in enumerate(_numbered(compared), start=1)]
     sentences += _budgets(compared.arms) + _on_copies(compared)
     sentences += notes_on_code((run.code, run.config) for run in runs) + notes_on_libraries(run.result for run in runs)
@@ -50,7 +50,7 @@ def notes(compared: Compared) -> list[str]:
     sentences += _on_seeds(compared)
     sentences += on_differences(compared)
     sentences += _on_conditions(compared, runs)
-    return sentences + _on_ranks(compared) + _on_unfinished(compared.arms)
+    return sentences + on_ranks(compared) + _on_unfinished(compared.arms)
 
 
 def _on_unfinished(arms: Sequence[ArmResult]) -> list[str]:
@@ -101,7 +101,7 @@ def _on_tuning(compared: Compared) -> list[str]:
     return [
         f"tuned: each arm with the best of {trials} values, by validation loss on seed {pilots}, which the table does "
         f"not hold: {best}.",
-        *(sentence.replace("Agreement", "Tuned: agreement", 1) for sentence in _on_agreement(tuned)[:1]),
+        *(sentence.replace("Agreement", "Tuned: agreement", 1) for sentence in on_agreement(tuned)[:1]),
         *own,
     ]
 
@@ -118,41 +118,6 @@ def _only_tuned(tuned: Compared, compared: Compared) -> list[str]:
     seeds = {arm.arm: arm.seeds for arm in compared.arms}
     others = [f"{arm.arm} {_seeds(arm.runs)}" for arm in tuned.arms if arm.runs and arm.seeds != seeds[arm.arm]]
     return sentences + [f"Tuned, the seeds are others: {'; '.join(others)}."] * bool(others)
-
-
-def _on_agreement(compared: Compared) -> list[str]:
-    """Report how far the study agrees with its paper."""
-    lead, found = compared.study.lead, compared.agreement
-    if found is None:
-        return []
-    right, large = found.signs
-    shown, within, ties = found.ties
-    margin = f"±{found.criteria.margin:g} nats"
-    of_ties = f"ties {shown} of {ties} within {margin}"
-    if not compared.several_seeds:
-        of_ties = f"ties {within} of {ties} within {margin} (one seed: not tested)"
-    elif within > shown:
-        of_ties = f"ties {shown} of {ties} shown to be within {margin} ({within} by their means)"
-    sentences = [f"signs {right} of {large}", of_ties]
-    if (ranks := compared.ranks.get(lead.name)) and ranks.spearman.value is not None:
-        sentences.append(f"ρ {_correlation(ranks.spearman.value, ranks.spearman.interval)}")
-    line = found.line
-    if line.r is not None and line.slope is not None:
-        sentences += [
-            f"r {_correlation(line.r, line.r_interval)}",
-            f"slope {_correlation(line.slope, line.slope_interval)}",
-        ]
-    wrong = [point for point in found.points.values() if not point.agrees]
-    against_paper = ", ".join(point.arm for point in wrong if point.large)
-    apart = ", ".join(point.arm for point in wrong if not point.large)
-    parts = [*[f"{against_paper} with another sign"] * bool(against_paper), *[f"{apart} no tie"] * bool(apart)]
-    return [
-        f"Agreement with the paper in {lead.compared_label}: {', '.join(sentences)}.",
-        *[f"Not as in the paper: {'; '.join(parts)}."] * bool(parts),
-        f"Signs: of the arms whose {lead.compared_label} differs from {compared.baseline.arm}'s by more than "
-        f"{found.criteria.large:g} nats in the paper; the others are ties. r and slope: over {line.points} "
-        "differences; all intervals are of 95 %.",
-    ]
 
 
 def _on_seeds(compared: Compared) -> list[str]:
@@ -225,25 +190,3 @@ def _on_the_papers_recipe(compared: Compared) -> list[str]:
         f"mean of {base.arm} is {format_fixed(base.means[metric.name].value, 2)} by the one, "
         f"{format_fixed(fmean(scored), 2)} by the other."
     ]
-
-
-def _on_ranks(compared: Compared) -> list[str]:
-    """Report the rank correlations of the arms with the paper."""
-    known, unknown = [], set()
-    for name, ranks in compared.ranks.items():
-        rho, tau = ranks.spearman, ranks.kendall
-        if rho.value is None:
-            unknown.add(rho.why_not)
-        else:
-            label = compared.study.metrics[name].label
-            known.append(
-                f"{label} ρ {_correlation(rho.value, rho.interval)}, τ {_correlation(tau.value, tau.interval)}"
-            )
-    if known:
-        return [f"Rank correlation with the paper, and its 95 % interval: {'; '.join(known)}."]
-    return [f"No rank correlation with the paper, for {'; '.join(sorted(unknown))}."] * bool(unknown)
-
-
-def _correlation(value: float | None, interval: Interval | None) -> str:
-    text = "–" if value is None else format_fixed(value, 2)
-    return f"{text} {format_interval(interval, 2)}" if interval else text

@@ -136,8 +136,11 @@ def read_run(run_dir: RunDir) -> Run:
         raise NoRunError("no run: it has no config.yaml")
     named = _RUN.fullmatch(name)
     if named is None:
-        raise NoRunError("its name is not that of a run")
+        raise NoRunError("not named as a run is")
     config = run_dir.config()
+    seed = int(named[1])
+    if config.get("seed", seed) != seed:
+        raise NoRunError(f"the copy of a run with another seed: its config has seed {config['seed']}")
     held = not run_dir.finished and is_locked(run_dir)
     result = run_dir.result() if run_dir.finished else {}  # checked again, as the run may have finished meanwhile
     file = run_dir.result_file if result else run_dir.config_file
@@ -145,8 +148,8 @@ def read_run(run_dir: RunDir) -> Run:
     if not result:
         state, error, progress = state_of_unfinished(run_dir, held)
         today = with_groups_of_today(config)
-        return Run(run_dir, study, arm, int(named[1]), today, {}, state, error, progress, **row)
-    return finished_run(run_dir, study, arm, int(named[1]), config, result, **row)
+        return Run(run_dir, study, arm, seed, today, {}, state, error, progress, **row)
+    return finished_run(run_dir, study, arm, seed, config, result, **row)
 
 
 def finished_run(

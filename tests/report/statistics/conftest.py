@@ -43,6 +43,7 @@ def simulate() -> Callable[..., list[Counts]]:
         training: float = 0.0,
         taste: float = 0.0,
         better: float = 0.0,
+        shared: float = 0.0,
     ) -> list[Counts]:
         """A word is right with a chance whose logit is the sum of the sentence's ease, luck, and what is asked for.
 
@@ -50,12 +51,14 @@ def simulate() -> Callable[..., list[Counts]]:
             training: standard deviation of a run's luck, the same on every sentence.
             taste: standard deviation of what an arm finds easier or harder in one sentence than the other arm does.
             better: how much better the first arm is than the second.
+            shared: standard deviation of the luck that a run of one arm has in common with that of the other.
         """
         words = 5 + random.poisson(8, sentences)
         ease = random.normal(0.8, 0.7, sentences)
+        common = random.normal(0, shared, (runs, 1)) if shared else 0.0
         arms = []
         for name, advantage, size in zip(("arm", "base"), (better, 0.0), np.broadcast_to(runs, 2), strict=True):
-            luck = random.normal(0, training, (size, 1)) if training else np.zeros((size, 1))
+            luck = common + (random.normal(0, training, (size, 1)) if training else np.zeros((size, 1)))
             likes = random.normal(0, taste, sentences) if taste else 0.0
             right = 1 / (1 + np.exp(-(advantage + ease + luck + likes)))
             columns = [np.broadcast_to(words, (size, sentences))] * 2

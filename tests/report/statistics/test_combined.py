@@ -53,6 +53,27 @@ def test_with_ten_seeds_it_is_no_more_careful_than_it_has_to_be(alarms: Callable
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("runs", [2, 3, 5])
+def test_two_decodings_of_the_same_trainings_hold_the_level_too(runs: int, simulate: Simulate, at_most: Check) -> None:
+    """Both decodings have the luck of the training, and each is right or wrong in a sentence by itself."""
+    called = 0
+    for trial in range(TRIALS):
+        arm, base = simulate(np.random.default_rng(trial), runs, shared=1.0, **BOTH_KINDS_OF_LUCK)
+        p = combined_test(resample(arm, 300, trial), resample(base, 300, trial), shared=True).p
+        called += p is not None and p < 0.05
+    assert at_most(called, TRIALS, 0.05)
+
+
+def test_a_small_gain_of_a_decoding_is_seen_though_the_trainings_differ_by_more(simulate: Simulate) -> None:
+    arm, base = map(resample, simulate(np.random.default_rng(0), 5, 400, shared=1.0, better=0.4))
+    paired, unpaired = combined_test(arm, base, shared=True), combined_test(arm, base)
+    assert paired.difference == unpaired.difference
+    assert paired.p is not None
+    assert unpaired.p is not None
+    assert paired.p < 0.001 < 0.2 < unpaired.p
+
+
+@pytest.mark.slow
 def test_sentences_alone_take_lucky_seeds_for_a_difference(alarms: Callable[..., int], at_most: Check) -> None:
     assert not at_most(alarms(paired_bootstrap, 3, TRAINING_ALONE), TRIALS, 0.5)
 

@@ -138,8 +138,11 @@ def _mean(mean: Mean | None, digits: int) -> str:
     """Format a mean, with half of its interval if it has one."""
     if mean is None:
         return "–"
-    half = f" ± {format_fixed(mean.interval.high - mean.value, digits)}" if mean.interval else ""
-    return format_fixed(mean.value, digits) + half
+    if not mean.interval:
+        return format_fixed(mean.value, digits)
+    half, least = mean.interval.high - mean.value, 10.0**-digits
+    about = format_fixed(half, digits) if half >= least / 2 else f"<{format_fixed(least, digits)}"
+    return f"{format_fixed(mean.value, digits)} ± {about}"
 
 
 def _difference(arm: ArmResult, metric: Metric) -> str:

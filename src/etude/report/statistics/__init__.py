@@ -8,6 +8,7 @@ The question that each function answers, about arms trained with several seeds a
   of seeds and of sentences together, from two seeds on.
 - Is it better, for other seeds on the same sentences? `moderated_test`, in nats for perplexity, which has no
   sentences to resample. With three seeds it has more power than `welch`. After `holm` it decides the stars.
+- Is it better than another decoding of the same trainings? `paired_test`; for BLEU `combined_test` with `shared`.
 - Are two arms equal within a margin? `equivalence`.
 - By how many standard deviations of a run do they differ? `hedges_g`.
 - Is it better, for the same runs on other sentences? `paired_bootstrap`, `approximate_randomisation`.
@@ -23,7 +24,7 @@ an error.
 
 from etude.report.statistics.combined import Variances, combined_test, sentence_deviation, variances
 from etude.report.statistics.correlation import Line, RankCorrelation, fit_line, kendall, spearman
-from etude.report.statistics.difference import Comparison, hedges_g, holm, pooled_deviation, welch
+from etude.report.statistics.difference import Comparison, hedges_g, holm, paired_test, pooled_deviation, welch
 from etude.report.statistics.moderated import Prior, equivalence, moderate, moderated_test
 from etude.report.statistics.planning import ExpectedBest, expected_best, power, seeds_needed
 from etude.report.statistics.scores import Interval, Mean, Scores, mean_interval

@@ -13,7 +13,17 @@ interaction with the sentences, and the sentences themselves have equal variance
 
 from dataclasses import dataclass
 
-from etude.report.statistics.difference import Comparison, t_test, unknown_difference
+import numpy as np
+from numpy.typing import NDArray
+
+from etude.report.statistics.difference import (
+    Comparison,
+    differences_by_seed,
+    t_test,
+    unknown_difference,
+    unknown_gap,
+)
+from etude.report.statistics.scores import Scores
 from etude.report.statistics.sentences import ROUNDING, Resampled, paired_differences, refuse_unlike
 
 
@@ -37,16 +47,20 @@ def variances(arm: Resampled) -> Variances:
     Raises:
         ValueError: the arm has one run.
     """
-    runs = arm.counts.runs
-    if runs < 2:
+    if arm.counts.runs < 2:
         raise ValueError(f"{arm.counts.arm} has one run, which has no variance over seeds")
-    mean = arm.bleu.mean(axis=0)
-    interaction = (arm.bleu - mean).var(axis=1, ddof=1).sum() / (runs - 1)
-    seeds = arm.counts.scores.variance
+    return _split(arm.bleu, arm.counts.scores)
+
+
+def _split(bleu: NDArray[np.float64], scores: Scores) -> Variances:
+    """Split the variance of `bleu` (R, S), of R runs on S resamples, which on the test set itself are `scores`."""
+    mean = bleu.mean(axis=0)
+    interaction = (bleu - mean).var(axis=1, ddof=1).sum() / (len(bleu) - 1)
+    seeds = scores.variance
     return Variances(seeds, max(0.0, seeds - float(interaction)), float(mean.var(ddof=1)))
 
 
-def combined_test(arm: Resampled, base: Resampled, level: float = 0.95) -> Comparison:
+def combined_test(arm: Resampled, base: Resampled, shared: bool = False, level: float = 0.95) -> Comparison:
     """Test the difference of mean BLEU by a t test over seeds and sentences.
 
     The variance of the difference is the sum of two parts: the variance over paired resamples of the sentences, given
@@ -55,20 +69,24 @@ def combined_test(arm: Resampled, base: Resampled, level: float = 0.95) -> Compa
     of each arm, which is conservative. With equally many seeds in both arms the false positive rate at 0.05 is 0.02 to
     0.06 with two seeds and at most 0.05 with more; with two against five it may reach 0.07, as Welch's does.
 
+    Arms that share their trainings seed by seed (`shared`) and are only decoded otherwise have no training variance of
+    their own: in its place stands that of their differences.
+
     Raises:
         UserError: the arms were tested on different sentences.
         ValueError: they were resampled with different seeds or sample counts.
     """
     refuse_unlike(arm, base)
-    difference = arm.counts.scores.mean - base.counts.scores.mean
-    if unknown := unknown_difference(arm.counts.scores, base.counts.scores):
+    ours, theirs = arm.counts.scores, base.counts.scores
+    difference = ours.mean - theirs.mean
+    if unknown := (unknown_gap if shared else unknown_difference)(ours, theirs):
         return Comparison(difference, None, None, unknown)
-    variance = float(paired_differences(arm, base).var(ddof=1))
-    doubt = 0.0
-    for side in (arm, base):
-        parts, runs = variances(side), side.counts.runs
-        variance += parts.training / runs
-        doubt += (parts.seeds / runs) ** 2 / (runs - 1)
+    if shared:
+        parts = [(_split(arm.bleu - base.bleu, differences_by_seed(ours, theirs)), ours.seeds)]
+    else:
+        parts = [(variances(side), side.counts.runs) for side in (arm, base)]
+    variance = float(paired_differences(arm, base).var(ddof=1)) + sum(part.training / runs for part, runs in parts)
+    doubt = sum((part.seeds / runs) ** 2 / (runs - 1) for part, runs in parts)
     if variance < ROUNDING**2:
         alike = f"{arm.counts.arm} and {base.counts.arm} translate alike, which leaves nothing to test"
         return Comparison(difference, None, None, alike)

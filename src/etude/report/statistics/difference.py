@@ -1,6 +1,7 @@
 """Compare two arms over seeds: would other seeds show the difference as well?
 
-The tests are unpaired, although runs of two arms may have the same seeds. A seed fixes the order of the batches, but
+The tests are unpaired, but for arms that share their trainings and are only decoded otherwise (`paired_test`), although
+runs of two arms may have the same seeds. A seed fixes the order of the batches, but
 not their effect on a changed architecture, so scores with equal seeds need not be correlated. Pairing would also halve
 the degrees of freedom (three seeds: t(2) = 4.30 instead of t(4) = 2.78). If scores with equal seeds are positively
 correlated, the unpaired test is conservative.
@@ -36,6 +37,35 @@ def welch(arm: Scores, base: Scores, level: float = 0.95) -> Comparison:
         return Comparison(difference, None, None, unknown)
     parts = [(side.variance / side.seeds, side.seeds - 1) for side in (arm, base)]
     return t_test(difference, *add_variances(parts), level)
+
+
+def paired_test(arm: Scores, base: Scores, level: float = 0.95) -> Comparison:
+    """Test the mean difference of two arms that share their trainings, seed by seed, by a t test of the differences.
+
+    The variance over trainings is in both arms and cancels out, so that a small effect of decoding is seen.
+    """
+    gaps = differences_by_seed(arm, base)
+    if why_not := unknown_gap(arm, base):
+        return Comparison(gaps.mean, None, None, why_not)
+    return t_test(gaps.mean, gaps.variance / gaps.seeds, gaps.seeds - 1, level)
+
+
+def differences_by_seed(arm: Scores, base: Scores) -> Scores:
+    """Return the arm's score less the base's, for each seed of two arms that share their trainings.
+
+    Raises:
+        ValueError: they have different numbers of seeds.
+    """
+    return Scores(arm.arm, [ours - theirs for ours, theirs in zip(arm.values, base.values, strict=True)])
+
+
+def unknown_gap(arm: Scores, base: Scores) -> str:
+    """Say why arms that share their trainings cannot be compared; an empty string if they can."""
+    gaps = differences_by_seed(arm, base)
+    if arm.seeds > 1 and gaps.unknown_spread():
+        apart = "by the same" if gaps.mean else "in nothing"
+        return f"{arm.arm} and {base.arm} are one training, and differ {apart} at each seed"
+    return gaps.unknown_spread()
 
 
 def add_variances(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:

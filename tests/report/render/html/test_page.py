@@ -270,6 +270,22 @@ def test_the_paper_and_ours_are_set_side_by_side_in_nats_with_diagonal_and_margi
     tab.until("document.querySelectorAll('#paper details tbody tr').length === 5")
 
 
+def test_a_tie_counts_where_a_test_shows_it_as_in_the_table(browser: Any, fabricate: Fabricate, tmp_path: Path) -> None:
+    compared = fabricate(4, 2, 5)
+    assert compared.agreement
+    points = compared.agreement.points
+    assert [point.large for point in points.values()] == [False, True, True]
+    open_yet = points | {"A1": replace(points["A1"], agrees=True, shown=False)}
+    compared = replace(compared, agreement=replace(compared.agreement, points=open_yet))
+    write_page(compared, tmp_path / "p.html")
+    tab = browser.open((tmp_path / "p.html").as_uri())
+    see(tab, "#paper")
+    tab.run("document.querySelector('#paper details').open = true")
+    tab.until("document.querySelectorAll('#paper details tbody tr').length === 3")
+    assert [row[-1] for row in cells(tab, "#paper details table")] == ["within the margin, not shown", "yes", "yes"]
+    assert column(tab, "agrees") == ["", "? tie", "✓ sign", "✓ sign"]
+
+
 def test_the_forest_shows_differences_with_their_intervals(tab: Any) -> None:
     see(tab, "#forest")
     tab.choose("#forest-y", "ppl")
