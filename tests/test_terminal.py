@@ -150,3 +150,11 @@ def test_what_a_user_wrote_is_shown_as_it_stands(view: Callable[[str], str], wor
         patch.setenv("COLUMNS", "1000")
         patch.setenv("TERM", "dumb")
         assert words in view(words)
+
+
+@pytest.mark.parametrize(("columns", "width"), [("0", 120), ("", 120), ("many", 120), ("64", 64)])
+def test_a_pipe_is_as_wide_as_columns_says_where_that_is_a_width(
+    columns: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert console(file=io.StringIO()).width == width

@@ -21,9 +21,10 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     known = sorted(set(choices))
     if not known:
         return "there is nothing to choose from"
-    near = get_close_matches(word, known, n=3, cutoff=0.5)
+    spelt = {choice.lower(): choice for choice in known}  # TRAIN is train
+    near = get_close_matches(word.lower(), spelt, n=3, cutoff=0.5 if len(word) < 4 else 0.6)  # A2 is near A1
     if near:
-        return f"did you mean {' or '.join(near)}?"
+        return f"did you mean {' or '.join(spelt[found] for found in near)}?"
     rest = f", … ({len(known)} in all)" if len(known) > _SHOWN else ""
     return f"choose one of {', '.join(known[:_SHOWN])}{rest}"
 

@@ -32,7 +32,7 @@ def disk_mistake(error: BaseException) -> UserError | None:
     """Convert an OSError of the disk to a UserError; None for any other error."""
     if not isinstance(error, OSError) or error.errno not in _WAYS_OUT:
         return None
-    return UserError(f"{error.filename or 'a file'}: {error.strerror}; {_WAYS_OUT[error.errno]}, then start again")
+    return UserError(f"{error.filename or 'the output'}: {error.strerror}; {_WAYS_OUT[error.errno]}, then start again")
 
 
 def temporary_path(path: Path) -> Path:
@@ -47,6 +47,8 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises:
         UserError: the file cannot be written (a full disk, a missing permission).
     """
+    if path.is_dir():
+        raise UserError(f"cannot write {path}, which is a folder: name a file")
     temporary = temporary_path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

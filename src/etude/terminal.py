@@ -21,7 +21,8 @@ def console(**options: Any) -> Console:
         options: arguments of rich's `Console`.
     """
     made = Console(highlight=False, markup=False, emoji=False, **options)
-    if not made.is_terminal and "width" not in options and "COLUMNS" not in os.environ:
+    said = os.environ.get("COLUMNS", "")
+    if "width" not in options and (not made.width or not (made.is_terminal or said.isdigit())):
         made.width = PIPE_WIDTH
     return made
 

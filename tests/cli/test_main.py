@@ -384,6 +384,8 @@ def test_a_mistake_that_only_the_run_can_find_is_one_sentence_on_two_devices_too
     ("words", "sentence"),
     [
         (["trian"], "'trian' is no verb of etude; did you mean train"),
+        (["TRAIN"], "'TRAIN' is no verb of etude; did you mean train?"),
+        ([""], "'' is no verb of etude; choose one of "),
         (["compare", "table3"], "'compare' is no verb of etude; did you mean diff or report?"),
         (["train", "model.haeds=4"], "model.haeds is not a key of model; did you mean heads"),
         (["train", "model/position=lerned"], "no 'lerned' in the group model/position; did you mean learned"),

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from etude.cli.translate import read_stdin
+from etude.errors import UserError
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -17,3 +18,10 @@ def test_a_person_at_a_terminal_and_nobody_else_is_told_that_lines_are_waited_fo
     monkeypatch.setattr(sys, "stdin", typed)
     assert list(read_stdin()) == ["the old woman"]
     assert ("reading from the terminal: type a line" in capsys.readouterr().err) is terminal
+
+
+def test_a_standard_input_that_is_closed_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`etude translate run=DIR <&-`: Python then has none."""
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(UserError, match="standard input is closed: give a file"):
+        read_stdin()

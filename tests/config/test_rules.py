@@ -71,7 +71,14 @@ from etude.errors import UserError
         (["decoding.beam=0"], "decoding.beam must be at least 1, not 0"),
         (["decoding.alpha=-0.1"], "decoding.alpha must be at least 0, not -0.1"),
         (["decoding.max_len_offset=-1"], "decoding.max_len_offset must be at least 0, not -1"),
+        (["decoding.alpha=inf"], "decoding.alpha must be finite, not inf"),
+        (["decoding.beam=1000000"], "decoding.beam must be at most 10,000, not 1000000"),
         (["runs_dir="], "runs_dir is empty"),
+        (["cache_dir="], "cache_dir is empty: name a folder, such as cache_dir=cache"),
+        (
+            ["objective=nothing"],
+            r"objective=nothing is no number in the result of a run; choose one of .*test.*valid\.perplexity",
+        ),
         (["tokenizer.character_coverage=0.5"], r"tokenizer\.character_coverage must lie in \[0\.98, 1\]"),
         (["model.decoder=null"], r"model\.decoder=null leaves no decoder: model=encoder_only"),
         (

@@ -2,12 +2,13 @@
 
 import io
 import json
+import logging
 
 import pytest
 from rich.console import Console
 
 from etude.errors import UserError
-from etude.training.metrics_writers import COLUMNS, Bar, MetricsFile, ProgressFile, missing_steps, read_metrics
+from etude.training.metrics_writers import COLUMNS, Bar, LogSink, MetricsFile, ProgressFile, missing_steps, read_metrics
 
 
 def test_rows_are_appended_with_blanks_where_there_is_no_value(tmp_path):
@@ -91,3 +92,20 @@ def test_a_terminal_that_has_gone_loses_nothing_that_was_trained():
     with bar.shown():
         bar.write({"step": 10, "loss": 2.0})
         bar.progress.console.file = Window()
+
+
+def test_a_run_that_is_not_validated_for_long_says_once_a_minute_how_far_it_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sink = LogSink(400)
+    rates = {"loss": 2.0, "tokens_per_second": 1000.0}
+    with caplog.at_level(logging.INFO):
+        for step in range(10, 201, 10):
+            sink.write({"step": step, "seconds": float(step), **rates})
+            if step == 100:
+                sink.write({"step": step, "seconds": 100.0, "valid_perplexity": 7.0})
+    assert caplog.messages == [
+        "step 60/400  loss 2.000  1000 tokens/s  60 s",
+        "step 100/400  loss 2.000  validation perplexity 7.00  1000 tokens/s  100 s",
+        "step 160/400  loss 2.000  1000 tokens/s  160 s",
+    ]

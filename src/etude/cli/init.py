@@ -20,6 +20,8 @@ def main(words: list[str]) -> None:
     words = parse("init", HELP, words).words
     if len(words) != 1:
         raise UserError("etude init takes one folder, such as: etude init mine")
+    if "=" in words[0]:
+        raise UserError(f"etude init takes a folder and no override, not {words[0]!r}")
     folder, template = Path(words[0]), shipped("template")
     if blocked := next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None):
         raise UserError(f"{blocked} is a file: name a folder to write to")

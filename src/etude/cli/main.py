@@ -81,6 +81,8 @@ def _dispatch(words: list[str]) -> None:
 
 def _nearest_verb(word: str) -> str:
     """Suggest, as the end of an error sentence, the verbs whose help contains the word, or with similar spelling."""
+    if not word:
+        return did_you_mean(word, VERBS)
     described = re.findall(rf"^  (\w+) +(?:\S+ )*{re.escape(word)}s?\b", HELP, re.MULTILINE)
     return f"did you mean {' or '.join(described)}?" if described else did_you_mean(word, VERBS)
 

@@ -116,7 +116,7 @@ def _show(rows: Rows, files: Mapping[str, str], draw: Mapping[str, Callable[[Row
     for option, file in files.items():
         write_or_print(file, draw[option](rows))
     if not files:
-        console().print(RenderedTable(rows))
+        console().print(RenderedTable(rows), crop=False)
 
 
 def _drawings(options: Mapping[str, str]) -> dict[str, Callable[[Rows], str]]:

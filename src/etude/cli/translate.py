@@ -66,6 +66,8 @@ class Decoded:
 
 def read_stdin() -> Decoded:
     """Return the lines of standard input; at a terminal, print that they are expected."""
+    if sys.stdin is None:
+        raise UserError("standard input is closed: give a file, < in.txt")
     if sys.stdin.isatty():
         sys.stderr.write(
             "reading from the terminal: type a line, and Ctrl-D after the last; or give a file, < in.txt\n"

@@ -5,50 +5,21 @@ own, raise a ValueError in the constructor for values that it cannot use.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from functools import partial
-from math import inf
-from operator import le
+from collections.abc import Mapping
 from typing import Any
 
 from etude.config.callback_rules import check_callbacks
+from etude.config.ranges import check_ranges
 from etude.config.signature import signature
 from etude.config.task_rules import check_task, class_name
 from etude.config.trainer_rules import check_trainer
 from etude.config.wandb_rules import check_wandb
-from etude.errors import UserError
+from etude.errors import UserError, did_you_mean
 from etude.studies.study import value_at
 
 Config = Mapping[str, Any]
 
-_AT_LEAST = {
-    0: """
-        seed averaging.checkpoints budget.length_noise decoding.alpha decoding.max_len_offset model.attention.window
-        trainer.fast_dev_run
-    """,
-    1: """
-        averaging.every budget.max_steps budget.warmup_steps budget.source_tokens budget.target_tokens
-        budget.max_tokens budget.val_every budget.bleu_sentences budget.pairs budget.test_pairs data.train_pairs
-        data.valid_pairs data.test_pairs data.holdout data.max_words data.max_ratio decoding.beam
-        decoding.batch_tokens model.vocabulary model.n_layers model.d_model model.d_ff model.heads model.d_k
-        model.d_v model.encoder.n_layers model.decoder.n_layers model.encoder.kernel model.decoder.kernel
-        model.attention.kv_heads model.position.base model.position.clip model.attention.d_model
-        model.attention.heads model.attention.d_k model.attention.d_v model.scale.d_k model.position.d_model
-        model.norm.d_model model.feedforward.d_model model.feedforward.d_ff model.tying.d_model
-        model.encoder.d_model model.decoder.d_model model.decoder.alignment.d_model schedule.d_model
-        trainer.devices trainer.micro_batches trainer.num_nodes trainer.limit_train_batches
-    """,
-    2: "model.scale.length tokenizer.input_sentence_size",
-    4: "model.position.buckets",
-    5: "tokenizer.vocab_size",  # four are special tokens
-}
-_ABOVE_ZERO = """
-    budget.lr_factor budget.steps model.init.std model.norm.eps optimizer.eps scale.width scale.depth scale.head_count
-    schedule.factor schedule.peak trainer.gradient_clip_val
-"""
-_SHARES = "model.dropout model.attention_dropout loss.smoothing budget.cooldown optimizer.beta1 optimizer.beta2"
-_LARGEST_SEED = 2**32 - 1  # the largest that every random number generator accepts
-_COVERAGE = "tokenizer.character_coverage"
+_IN_A_RESULT = ("valid", "test", "parameters", "vocabulary", "decoding_seconds", "tokens", "seconds", "steps", "flops")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -58,15 +29,15 @@ def check_rules(config: Config) -> None:
     Raises:
         UserError: the first rule that is broken.
     """
-    # first, for many sizes follow from these
-    _require(config, _ABOVE_ZERO, lambda value: 0 < value < inf, "be above 0 and finite")
-    for least, keys in _AT_LEAST.items():
-        _require(config, keys, partial(le, least), f"be at least {least}")
-    _require(config, "seed", lambda seed: seed <= _LARGEST_SEED, f"be at most {_LARGEST_SEED}")
-    _require(config, _SHARES, lambda value: 0 <= value < 1, "lie in [0, 1)")
-    _require(config, _COVERAGE, lambda value: 0.98 <= value <= 1, "lie in [0.98, 1], as SentencePiece has it")
-    if config["runs_dir"] == "":
-        raise UserError("runs_dir is empty: name a folder, such as runs_dir=runs")
+    check_ranges(config)  # first, for many sizes follow from these
+    for key in ("runs_dir", "cache_dir"):
+        if config[key] == "":
+            raise UserError(f"{key} is empty: name a folder, such as {key}={key.removesuffix('_dir')}")
+    if config["objective"].partition(".")[0] not in _IN_A_RESULT:
+        raise UserError(
+            f"objective={config['objective']} is no number in the result of a run; "
+            f"{did_you_mean(config['objective'], _IN_A_RESULT)} (of valid and test one number: valid.perplexity)"
+        )
     for key in ("study", "arm"):
         if not _NAME.fullmatch(config[key]):
             raise UserError(f"{key}={config[key]} cannot name a folder; use letters, digits, '_', '-' and '.'")
@@ -82,14 +53,6 @@ def check_rules(config: Config) -> None:
     _own_files_are_named(config)
     check_task(config)
     check_trainer(config)
-
-
-def _require(config: Config, keys: str, holds: Callable[[float], bool], requirement: str) -> None:
-    """Check that the numbers under some keys are in range; other types are skipped, as a class may use them freely."""
-    for key in keys.split():
-        value = value_at(config, key)
-        if isinstance(value, int | float) and not holds(value):
-            raise UserError(f"{key} must {requirement}, not {value}")
 
 
 def _schedule_gives_the_rate(config: Config) -> None:

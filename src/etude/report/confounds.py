@@ -9,6 +9,7 @@ from etude.runs.records import Run
 from etude.studies.arms import override_key
 from etude.studies.study import value_at
 
+_SAID = {"store": "other text or subwords, store"}
 _ALWAYS_REPORTED = ("budget", "data", "scale")  # even if the arm changes these on purpose
 
 
@@ -40,7 +41,10 @@ def find_confounds(compared: Compared) -> dict[str, list[str]]:
         if differing:
             pairs = differing.items()
             whose = "baseline" if base is compared.baseline else base.arm
-            changes = (f"{key} {format_value(its)} ({whose}: {format_value(theirs)})" for key, (theirs, its) in pairs)
+            changes = (
+                f"{_SAID.get(key, key)} {format_value(its)} ({whose}: {format_value(theirs)})"
+                for key, (theirs, its) in pairs
+            )
             found.setdefault(f"Not an equal comparison: {', '.join(changes)}.", []).append(arm.arm)
     return found
 

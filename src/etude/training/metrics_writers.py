@@ -25,6 +25,8 @@ COLUMNS = (
     "valid_perplexity",
 )
 
+_QUIET = 60.0  # seconds without a line, after which there is one even without a validation
+
 Row = dict[str, Any]  # some of COLUMNS, and `seconds_left`
 
 log = logging.getLogger(__name__)
@@ -113,22 +115,25 @@ class LoggerSink:
 
 
 class LogSink:
-    """Logs a line for every validation, with the last training loss before it."""
+    """Logs a line for every validation, with the last training loss before it; and one a minute between them."""
 
     def __init__(self, max_steps: int) -> None:
         self.max_steps = max_steps
         self._last: Row = {}
+        self._logged = 0.0  # the seconds of training at the last line
 
     def write(self, row: Row) -> None:
-        """Remember the row; after a validation, log a line."""
+        """Remember the row; after a validation, or a minute after the last line, log one."""
         self._last |= row
-        if "valid_perplexity" in row and "loss" in self._last:
+        validated = "valid_perplexity" in row
+        if "loss" in self._last and (validated or row["seconds"] - self._logged >= _QUIET):
+            self._logged = row["seconds"]
             log.info(
-                "step %d/%d  loss %.3f  validation perplexity %.2f  %.0f tokens/s  %.0f s",
+                "step %d/%d  loss %.3f%s  %.0f tokens/s  %.0f s",
                 row["step"],
                 self.max_steps,
                 self._last["loss"],
-                row["valid_perplexity"],
+                f"  validation perplexity {row['valid_perplexity']:.2f}" if validated else "",
                 self._last["tokens_per_second"],
                 row["seconds"],
             )

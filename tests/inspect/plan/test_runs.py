@@ -1,5 +1,6 @@
 """What a plan says of a run, and what it rests on."""
 
+from dataclasses import replace
 from itertools import islice
 from zipfile import ZipFile
 
@@ -12,7 +13,7 @@ from etude.config.resolve import resolve
 from etude.files import write_json
 from etude.inspect.plan.device import Device
 from etude.inspect.plan.runs import PROPORTIONS, Proportions, RunPlan, compute_proportions, plan_runs
-from etude.inspect.plan.table import _lengths, as_json
+from etude.inspect.plan.table import _lengths, _on_lengths, as_json
 from etude.runs.code import code_fingerprint
 from etude.runs.material import identify_training
 from etude.runs.run_dir import RunDir
@@ -235,3 +236,16 @@ def test_a_plan_tells_them_of_every_run_and_not_what_nobody_has_counted(tmp_path
 def test_a_text_of_one_side_is_assumed_to_be_as_long_as_any(config_of):
     planned = only(config_of("task=language_modelling", *SMALL_TEXT))
     assert "are taken to be 25 tokens long" in _lengths(planned)
+
+
+def test_lengths_that_differ_are_told_by_arm(config_of):
+    """Arms with subwords of their own have sentences of their own, of which only some may have been counted."""
+    counted = only(config_of("task=language_modelling", *SMALL_TEXT))
+    text = replace(counted.text, prepared=True, source=20.5, target=21.5)
+    other = replace(counted, text=text, config=counted.config | {"arm": "pieces"})
+    assert _on_lengths([counted, counted]) == [_lengths(counted)]
+    assert _on_lengths([counted, other]) == [
+        "base: sentences of grammar are taken to be 25 tokens long: it has not been prepared (etude prepare, with the "
+        "arm's overrides, does).",
+        "pieces: sentences of grammar have 20.5 tokens of source and 21.5 of target: counted.",
+    ]

@@ -17,3 +17,19 @@ def test_a_table_without_bleu_is_in_one_piece(width: int) -> None:
     console.print(RenderedTable(rows))
     assert isinstance(console.file, io.StringIO)
     assert console.file.getvalue().count("rate") == 1
+
+
+@pytest.mark.parametrize("width", [20, 40, 120])
+def test_no_digit_is_cut_off_however_narrow_the_terminal(width: int) -> None:
+    columns = [
+        Column("arm", words=True),
+        Column("PPL"),
+        Column("Δ ln PPL", starred=True),
+        Column("BLEU", breaks=True),
+        Column("params ×10⁶"),
+    ]
+    cells = ["lower¹", "206.41 ± 4.85", "−0.123*", "41.25 ± 0.57", "0.381"]
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(RenderedTable(Rows("own", "Mine", columns, [Row("", cells, True)])), crop=False)
+    assert isinstance(console.file, io.StringIO)
+    assert all(cell in console.file.getvalue() for cell in cells)

@@ -88,8 +88,7 @@ def plan_notes(
     device: Device,
 ) -> list[str]:
     """List what the numbers are based on, what exceeds memory, and which arms differ from the baseline or equal it."""
-    lines = list(dict.fromkeys(_lengths(plan) for plan in plans))
-    lines.append(_memory(plans, device))
+    lines = [*_on_lengths(plans), _memory(plans, device)]
     if large := list(dict.fromkeys(plan.config["arm"] for plan in plans if plan.peak_memory_bytes > device.memory)):
         lines.append(
             f"More than the {device.memory / 1e9:.0f} GB of {device.name}: {', '.join(large)}. "
@@ -118,13 +117,24 @@ def _memory(plans: Sequence[RunPlan], device: Device) -> str:
     return f"GB: of each {device.name}'s own, at the peak of training with Adam, {precisions}; CUDA's own not counted."
 
 
+def _on_lengths(plans: Sequence[RunPlan]) -> list[str]:
+    """Say how long the sentences are, by arm if that differs, and how it is known."""
+    arms: dict[str, list[str]] = {}
+    for plan in plans:
+        arms.setdefault(_lengths(plan), []).append(plan.config["arm"])
+    return [
+        sentence if len(arms) == 1 else f"{', '.join(dict.fromkeys(its))}: {sentence[0].lower()}{sentence[1:]}"
+        for sentence, its in arms.items()
+    ]
+
+
 def _lengths(plan: RunPlan) -> str:
     data, text = plan.config["choices"]["data"], plan.text
     if text.prepared:
         return f"Sentences of {data} have {text.source:.1f} tokens of source and {text.target:.1f} of target: counted."
     return (
-        f"Sentences of {data} are taken to be {max(text.source, text.target):.0f} tokens long: "
-        f"it has not been prepared (etude prepare data={data})."
+        f"Sentences of {data} are taken to be {max(text.source, text.target):.0f} tokens long: it has not been "
+        "prepared (etude prepare, with the arm's overrides, does)."
     )
 
 

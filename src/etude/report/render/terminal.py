@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from etude.report.render.rows import STAR, Column, Row, Rows
+from etude.terminal import needed_width
 
 WHAT = "what it is"
 """The header of the column that holds all changed config values of an arm in a narrow table."""
@@ -19,7 +20,7 @@ class RenderedTable:
     """The table for a terminal, with its notes below.
 
     If it is too wide, the changed config values of an arm share one column; if that is still too wide, the table is
-    broken before each metric but the first.
+    broken before each metric but the first. Printed with `crop=False`, it cuts off no number in any terminal.
     """
 
     rows: Rows
@@ -28,7 +29,9 @@ class RenderedTable:
         for part in self._layout(console, options):
             if part.title:
                 yield Text(part.title, "bold")  # rich would wrap the table's own title at the width of the table
-            yield _table(part)
+            table = _table(part)
+            needed_width(console, table)  # keeps every number whole, also where the terminal is narrower
+            yield table
             yield Text()
         yield from (Text(note) for note in (*self.rows.notes, *self.rows.left_out))
 
