@@ -114,6 +114,25 @@ def test_what_hydra_would_answer_is_answered_in_one_sentence(words: list[str], t
     assert said.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("torn", "words", "told"),
+    [
+        ("feedforward/torn", [], "model/decoder/alignment belongs to model/decoder=recurrent: choose that too"),
+        ("norm/layer", ["model/norm=rms"], ".*layer.yaml, line 1: this is not YAML: found character"),
+    ],
+)
+def test_a_mistake_in_another_file_of_the_users_does_not_hide_the_sentence(
+    torn: str, words: list[str], told: str, tmp_path: Path
+) -> None:
+    file = tmp_path / f"conf/model/{torn}.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("\tfactor: 1\n")
+    with contextlib.chdir(tmp_path):
+        status, said = typed(["train", "model/decoder/alignment=dot", *words])
+    assert status == 2
+    assert re.match(f"etude: {told}", said)
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_any_words_are_done_or_refused_in_a_sentence(elsewhere: Path, data: st.DataObject) -> None:

@@ -8,6 +8,7 @@ import pytest
 from etude.config.compose import compose
 from etude.errors import UserError
 from etude.paths import shipped
+from etude.studies.arms import one_for_each
 from etude.studies.axes import axes, gloss, main, renew, table
 
 CONF = shipped("conf")
@@ -32,6 +33,17 @@ def test_a_group_within_a_group_is_an_axis_that_needs_the_choice_which_brings_it
 def test_the_values_are_the_files_and_the_default_comes_first(axis):
     assert set(axis.values) == {path.stem for path in (CONF / axis.group).glob("*.yaml")}
     assert next(iter(axis.values)) == axis.default == compose(axis.needs.split()).hydra.runtime.choices[axis.group]
+
+
+def test_a_value_whose_file_is_torn_is_a_value_and_left_to_whoever_chooses_it(tmp_path, monkeypatch):
+    (tmp_path / "conf/model/norm").mkdir(parents=True)
+    (tmp_path / "conf/model/norm/torn.yaml").write_text("\t- no\n")
+    before = {axis.group for axis in axes()}
+    monkeypatch.chdir(tmp_path)
+    assert {axis.group for axis in axes()} == before
+    assert "torn" in next(axis.values for axis in axes() if axis.group == "model/norm")
+    arms, _ = one_for_each(tmp_path / "study.yaml", ["model/norm"], written={})
+    assert "norm-torn" in arms, "a study of all values is refused when it is composed, by the name of the file"
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,10 @@ def _exit_explaining(error: Exception) -> NoReturn:
 
     if isinstance(error, SweepFailed):
         _fail(str(error), 1)
-    sentence = explain(error)
+    try:
+        sentence = explain(error)
+    except UserError as mistake:  # in a file of the user's that it reads
+        sentence = mistake
     if sentence is None:
         raise error
     _fail(str(sentence), sentence.exit_status)

@@ -6,6 +6,7 @@
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -93,9 +94,10 @@ def _defaults(group: str, option: str = "train") -> Iterator[tuple[str, str]]:
 def _nested_axes(axis: Axis) -> Iterator[Axis]:
     """Yield the axes that exist only with a value other than the default: a recurrent decoder has an alignment."""
     for value in axis.values:
-        for group, default in _defaults(axis.group, value) if value != axis.default else ():
-            if group.startswith(f"{axis.group}/"):
-                yield Axis(group, default, _values(group, default), f"{axis.group}={value}")
+        with suppress(UserError):  # a file that is not YAML is told by what chooses it, and is in nobody else's way
+            for group, default in _defaults(axis.group, value) if value != axis.default else ():
+                if group.startswith(f"{axis.group}/"):
+                    yield Axis(group, default, _values(group, default), f"{axis.group}={value}")
 
 
 def _values(group: str, default: str) -> dict[str, str]:
