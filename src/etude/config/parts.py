@@ -15,6 +15,8 @@ from etude.errors import UserError
 
 Config = dict[str, Any]
 
+_TAKES_NOTHING = ("torch.nn.modules.module", "Module.__init__")  # whose signature promises to take anything
+
 
 def make(node: Config, *positional: Any, **given: Any) -> Any:
     """Make the object that a config node names by its `_target_`.
@@ -76,7 +78,11 @@ def _bind(part: Callable[..., Any], target: str, *positional: Any) -> None:
     Raises:
         UserError: its parameters are different.
     """
+    constructor = getattr(getattr(part, "func", part), "__init__", None)
+    name = (getattr(constructor, "__module__", None), getattr(constructor, "__qualname__", None))
     try:
+        if name == _TAKES_NOTHING:
+            raise TypeError("it has no __init__ of its own that takes it: write one")
         signature(part).bind(*positional)
     except TypeError as error:  # the arguments do not fit; the part itself is not called here
         raise UserError(f"{target} cannot be called with what the code gives to a part of its kind: {error}") from error
