@@ -112,10 +112,31 @@ class Unused(LayerNorm):
 
 
 class Plain(LabelSmoothing):
-    """A loss that is a number without a gradient."""
+    """A loss that is a number and no tensor."""
 
     def __call__(self, logits: Tensor, targets: Tensor) -> Any:
         return super().__call__(logits, targets).item()
+
+
+class Named(LabelSmoothing):
+    """A loss in a dictionary."""
+
+    def __call__(self, logits: Tensor, targets: Tensor) -> Any:
+        return {"loss": super().__call__(logits, targets)}
+
+
+class Each(LabelSmoothing):
+    """A loss for each token."""
+
+    def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
+        return super().__call__(logits, targets) * torch.ones_like(targets)
+
+
+class Detached(LabelSmoothing):
+    """A loss without a gradient."""
+
+    def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
+        return super().__call__(logits, targets).detach()
 
 
 class Mean(LabelSmoothing):
@@ -176,7 +197,10 @@ BROKEN = {
     own(
         "loss", Mean
     ): r"loss.*Mean.*: \d\.\d+ for four tokens and \d\.\d+ for the same tokens twice; it must be a sum, for",
-    own("loss", Plain): r"loss.*Plain.*: \d+\.\d+ has no gradient; return a tensor of no dimensions, computed from the",
+    own("loss", Plain): r"loss.*Plain.*: \d+\.\d+ is no tensor; return one of no dimensions, computed from the logits",
+    own("loss", Named): r"loss.*Named.*: \{'loss': tensor\(.*\)\} is no tensor",
+    own("loss", Each): r"loss.*Each.*: a tensor \(1, 4\) has dimensions; return its sum over the real tokens",
+    own("loss", Detached): r"loss.*Detached.*: tensor\(.*\) has no gradient; compute it from the logits",
     own("loss", OverSentences): r"for four tokens and .* for the same tokens twice",
     f"~loss.smoothing {own('loss', WithPadding)}": r"for four tokens and .* for the same with padding; leave out",
 }

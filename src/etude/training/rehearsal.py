@@ -165,8 +165,12 @@ def _check_loss(loss: Any, config: Config, vocab_size: int) -> None:
 
     with _explained("loss", {"loss": config["loss"]}):
         cost = loss(logits.requires_grad_(), targets)
-        if not isinstance(cost, Tensor) or cost.dim() or not cost.requires_grad:
-            raise BrokenClaim(f"{cost!r} has no gradient; return a tensor of no dimensions, computed from the logits")
+        if not isinstance(cost, Tensor):
+            raise BrokenClaim(f"{cost!r} is no tensor; return one of no dimensions, computed from the logits")
+        if cost.dim():
+            raise BrokenClaim(f"a tensor {tuple(cost.shape)} has dimensions; return its sum over the real tokens")
+        if not cost.requires_grad:
+            raise BrokenClaim(f"{cost!r} has no gradient; compute it from the logits")
         if (once := float(cost.detach())) < 0:
             log.warning("the loss is %.3g for random logits, and is minimised: mind its sign", once)
         for dim in (0, 1):
