@@ -177,6 +177,27 @@ class Torn(LabelSmoothing):
         raise RuntimeError("what a\npity")
 
 
+class Rateless(torch.optim.Optimizer):
+    """An optimizer whose groups have no learning rate."""
+
+    def __init__(self, params: Any) -> None:
+        super().__init__(params, {})
+
+    def step(self, closure: Any = None) -> Any:
+        return closure()
+
+
+class Descent(torch.optim.SGD):
+    """An optimizer of one's own that is PyTorch's."""
+
+
+class Deaf(torch.optim.SGD):
+    """An optimizer that does not call its closure."""
+
+    def step(self, closure: Any = None) -> Any:
+        return super().step()
+
+
 class Backwards(BeamSearch):
     """A search that fails."""
 
@@ -230,6 +251,19 @@ def test_what_fails_is_told_with_class_and_line(overrides: str, told: str) -> No
 @pytest.mark.parametrize("overrides", [own("model.attention", Same), own("model.norm", Noisy), own("loss", BelowZero)])
 def test_what_keeps_the_claims_or_cannot_be_held_to_them_may_train(overrides: str) -> None:
     rehearsed(overrides)
+
+
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        (Rateless, r"optimizer: .*\.Rateless: its parameter groups need `lr`, which the schedule sets"),
+        (Deaf, r"optimizer: `step` of .*\.Deaf must call its closure, which computes the gradients"),
+    ],
+)
+def test_an_optimizer_that_could_not_train_is_refused(part: type[torch.optim.Optimizer], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        rehearsed("~optimizer", "+optimizer._partial_=true", f"+{own('optimizer', part)}")
+    rehearsed("~optimizer", "+optimizer._partial_=true", f"+{own('optimizer', Descent)}")
 
 
 def test_a_part_that_sets_what_is_filled_after_it_is_refused() -> None:

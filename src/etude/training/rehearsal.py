@@ -27,6 +27,7 @@ from etude.tasks.claims import (
     random_pairs,
     weights_without_gradient,
 )
+from etude.training.optimizer import make_optimizer
 
 Config = dict[str, Any]
 
@@ -58,7 +59,7 @@ def check_device(run: RunDir) -> None:
 
 
 def rehearse(config: Config, vocab_size: int) -> None:
-    """Try the user's own parts of the model, the search and the loss, if there are any.
+    """Try the user's own parts of the model, the search, the loss and the optimizer, if there are any.
 
     The model must not look at later tokens or at padding, must decode step by step as at once, and the search must give
     its translations the probability that the model gives them. The loss must be a sum over the real tokens.
@@ -76,6 +77,8 @@ def rehearse(config: Config, vocab_size: int) -> None:
         torch.manual_seed(0)
         if own_targets({"loss": config["loss"]}):
             _check_loss(make(config["loss"], PAD), config, vocab_size)
+        if own_targets({"optimizer": config["optimizer"]}):
+            _check_optimizer(config)
         parts = {"model": config["model"], "decoding": config["decoding"]}
         if "step" in build.task(config).methods and own_targets(parts):
             _check_model(config, parts, vocab_size)
@@ -177,6 +180,27 @@ def _check_loss(loss: Any, config: Config, vocab_size: int) -> None:
             twice = [one.repeat_interleave(2, dim) for one in (logits, targets)]
             expect(twice, 2, "the same tokens twice; it must be a sum, for training divides by the tokens")
         expect(padded, 1, "the same with padding; leave out targets that are `pad`")
+
+
+def _check_optimizer(config: Config) -> None:
+    """Check that the schedule can set the rate of an optimizer, and that its step has the gradients computed.
+
+    Raises:
+        UserError: a parameter group has no rate, or `step` ends without having called its closure.
+    """
+    target = config["optimizer"]["_target_"]
+    optimizer = make_optimizer(config["optimizer"], build.shapes(config).named_parameters())
+    if any("lr" not in group for group in optimizer.param_groups):
+        raise UserError(f"optimizer: {target}: its parameter groups need `lr`, which the schedule sets")
+
+    def closure() -> float:
+        raise RuntimeError("the step is ended before it changes anything")
+
+    try:
+        optimizer.step(closure)
+    except Exception:  # this one; or the optimizer's own, as there are no gradients, which training will tell
+        return
+    raise UserError(f"optimizer: `step` of {target} must call its closure, which computes the gradients")
 
 
 @contextmanager
