@@ -64,6 +64,21 @@ class FromZero(ReluFeedForward):
         torch.nn.init.zeros_(self.outer.weight)
 
 
+class Unfilled(LayerNorm):
+    """A norm with a weight that holds whatever was in memory."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.gate = torch.nn.Parameter(torch.empty(1))
+
+
+class Infinite(LayerNorm):
+    """A norm that divides by zero."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) / (x - x)
+
+
 class Mixed(SelfAttentionCache):
     """Keeps other rows than it is told to."""
 
@@ -224,6 +239,12 @@ BROKEN = {
     own("loss", Detached): r"loss.*Detached.*: tensor\(.*\) has no gradient; compute it from the logits",
     own("loss", OverSentences): r"for four tokens and .* for the same tokens twice",
     f"~loss.smoothing {own('loss', WithPadding)}": r"for four tokens and .* for the same with padding; leave out",
+    own(
+        "model.norm", Unfilled
+    ): r"model with .*Unfilled.*: nothing fills the weight .*\.gate: do so in `reset_parameters`",
+    own(
+        "model.norm", Infinite
+    ): r"model with .*Infinite.*: some logits are no finite numbers; a weight that `reset_par",
 }
 FAILING = {
     own(

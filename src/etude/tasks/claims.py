@@ -49,10 +49,18 @@ def check_left_to_right(model: Any, vocab_size: int, *, length: int = 9, toleran
 
 @torch.no_grad()
 def is_deterministic(model: Any, vocab_size: int, length: int) -> bool:
-    """Return whether a model in evaluation mode gives the same finite logits twice."""
+    """Return whether a model in evaluation mode gives the same logits twice.
+
+    Raises:
+        BrokenClaim: some are no finite numbers, of which nothing can be said.
+    """
     pairs = random_pairs(model, vocab_size, length)
     once: Tensor = model(*pairs)
-    return bool(once.isfinite().all()) and torch.equal(once, model(*pairs))
+    if not once.isfinite().all():
+        raise BrokenClaim(
+            "some logits are no finite numbers; a weight that `reset_parameters` does not fill is anything"
+        )
+    return torch.equal(once, model(*pairs))
 
 
 def weights_without_gradient(model: Any, vocab_size: int, length: int) -> list[str]:

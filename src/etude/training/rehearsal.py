@@ -85,7 +85,12 @@ def rehearse(config: Config, vocab_size: int) -> None:
 
 
 def _check_model(config: Config, parts: Config, vocab_size: int) -> None:
-    model = build.model(config, vocab_size).to(build.device_of_training(config)).eval()
+    before = torch.get_deterministic_debug_mode()
+    torch.set_deterministic_debug_mode("warn")  # which fills with NaN what `torch.empty` gives
+    try:
+        model = build.model(config, vocab_size).to(build.device_of_training(config)).eval()
+    finally:
+        torch.set_deterministic_debug_mode(before)
     with _explained("model", parts):
         _check_initialisation(model)
     add_noise(model, _NOISE)
@@ -111,11 +116,13 @@ def _check_model(config: Config, parts: Config, vocab_size: int) -> None:
 
 @torch.no_grad()
 def _check_initialisation(model: nn.Module) -> None:
-    """Check that no part initialises linear layers within it, which `model/init` fills after it.
+    """Check that all weights are filled, and that no part fills linear layers within it, as `model/init` does after it.
 
     Raises:
-        BrokenClaim: one does, and would train from other weights than it says.
+        BrokenClaim: a part would train from other weights than it says.
     """
+    if empty := [name for name, weight in model.named_parameters() if weight.isnan().any()]:
+        raise BrokenClaim(f"nothing fills the weight {empty[0]}: do so in `reset_parameters` of its part")
     for module in model.modules():
         reset = getattr(module, "reset_parameters", None)
         linear = {name: part for name, part in module.named_modules() if isinstance(part, nn.Linear) and name}
