@@ -155,6 +155,21 @@ def test_a_part_of_ones_own_that_fails_is_told_with_its_file():
         measure_size(config_of(*own)).training_flops(5, 3)
 
 
+class Beside(Experts):
+    """One that returns nothing for its output."""
+
+    def forward(self, x):
+        super().forward(x)
+
+
+def test_a_part_of_ones_own_that_returns_no_tensor_is_told_with_its_file():
+    config = config_of(f"model.feedforward._target_={__name__}.Beside")
+    with pytest.raises(
+        UserError, match=r"model with .*Beside \(.*test_size\.py\): Beside returns nothing; it must return"
+    ):
+        measure_size(config).training_flops(5, 3)
+
+
 class Late(torch.nn.Module):
     """A feed-forward network of one's own that makes its matrix when it is called."""
 

@@ -57,6 +57,13 @@ class Narrow(ReluFeedForward):
         return super().forward(x).mean(-1, keepdim=True)
 
 
+class Paired(ReluFeedForward):
+    """Gives a second thing beside its output."""
+
+    def forward(self, x: Tensor) -> Any:
+        return super().forward(x), None
+
+
 class FromZero(ReluFeedForward):
     """Means to begin at zero."""
 
@@ -221,6 +228,9 @@ class Backwards(BeamSearch):
 
 
 BROKEN = {
+    own(
+        "model.feedforward", Paired
+    ): r"Paired returns a tuple; it must return a tensor of the shape of its input, \(2, 9",
     own(
         "model.attention", Ahead
     ): r"model with .*Ahead.*: a later token of the target changes what comes before it \(a",

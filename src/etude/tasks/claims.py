@@ -1,13 +1,17 @@
 """What every model that writes a target from left to right promises, checked on a small batch."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from etude.data.tokenizer import BOS, EOS, PAD, UNK
+from etude.model.block import DecoderLayer, EncoderLayer
 
 _FIRST = 1 + max(PAD, BOS, EOS, UNK)  # the first token that is not a special one
+_KEEP_SHAPE = ("attention", "cross_attention", "feedforward")  # parts of a layer
 
 
 class BrokenClaim(AssertionError):  # noqa: N818
@@ -61,6 +65,30 @@ def is_deterministic(model: Any, vocab_size: int, length: int) -> bool:
             "some logits are no finite numbers; a weight that `reset_parameters` does not fill is anything"
         )
     return torch.equal(once, model(*pairs))
+
+
+@contextmanager
+def checked_shapes(model: nn.Module) -> Iterator[None]:
+    """Check within the context that the parts of a layer keep the shape of what they are given.
+
+    Raises:
+        BrokenClaim: one does not; a residual connection would broadcast some shapes without an error.
+    """
+
+    def check(part: nn.Module, given: tuple[Any, ...], out: Any) -> None:
+        name, shape = type(part).__name__, tuple(given[0].shape)
+        if not isinstance(out, Tensor):
+            what = "nothing" if out is None else f"a {type(out).__name__}"
+            raise BrokenClaim(f"{name} returns {what}; it must return a tensor of the shape of its input, {shape}")
+        if out.shape != given[0].shape:
+            raise BrokenClaim(f"{name} returns {tuple(out.shape)} for an input of {shape}; it must keep the shape")
+
+    layers = [layer for layer in model.modules() if isinstance(layer, EncoderLayer | DecoderLayer)]
+    parts = [part for layer in layers for name, part in layer.named_children() if name in _KEEP_SHAPE]
+    with ExitStack() as stack:
+        for part in parts:
+            stack.enter_context(part.register_forward_hook(check))
+        yield
 
 
 def weights_without_gradient(model: Any, vocab_size: int, length: int) -> list[str]:

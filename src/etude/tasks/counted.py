@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from etude.data.tokenizer import EOS
 from etude.errors import UserError
 from etude.model.chunks import takes_cost
+from etude.tasks.claims import BrokenClaim, checked_shapes
 
 Count = TypeVar("Count")
 
@@ -76,7 +77,10 @@ class CountedSize:
         except Exception:  # for example, the model reads a value, which tensors on the meta device do not have
             model = self.build().train()
             try:
-                counted = count(model)
+                with checked_shapes(model):
+                    counted = count(model)
+            except BrokenClaim as broken:
+                raise UserError(f"model{self.blame(broken)}: {broken}") from broken
             except Exception as error:
                 raise UserError(
                     f"model: {type(model).__name__} fails{self.blame(error)} when it is called with a source "

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from math import isfinite
 from typing import Any
 
@@ -14,7 +14,6 @@ from etude.config.parts import make
 from etude.data.tokenizer import BOS, EOS, PAD
 from etude.decoding.beam import Hypothesis
 from etude.errors import UserError
-from etude.model.block import DecoderLayer, EncoderLayer
 from etude.runs.code import blame, own_targets
 from etude.runs.run_dir import RunDir
 from etude.runs.siblings import hands_over, same_runs
@@ -23,6 +22,7 @@ from etude.tasks.claims import (
     BrokenClaim,
     add_noise,
     check_left_to_right,
+    checked_shapes,
     is_deterministic,
     random_pairs,
     weights_without_gradient,
@@ -33,7 +33,6 @@ Config = dict[str, Any]
 
 _LENGTH = 9  # tokens of a sentence
 _NOISE = 0.05  # added to the weights
-_KEEP_SHAPE = ("attention", "cross_attention", "feedforward")  # parts of a layer
 _TOLERANCE = 1e-3  # in single precision; a share of the largest logit, or nats per token
 _WAY_OUT = "trainer.check_parts=false trains it all the same"
 
@@ -95,7 +94,7 @@ def _check_model(config: Config, parts: Config, vocab_size: int) -> None:
         _check_initialisation(model)
     add_noise(model, _NOISE)
     length = min(_LENGTH, config["budget"]["max_tokens"])
-    with _explained("model", parts), _checked_shapes(model):
+    with _explained("model", parts), checked_shapes(model):
         if not is_deterministic(model, vocab_size, length):
             log.warning(
                 "the model with %s gives other numbers each time in evaluation mode: its scores cannot be had again, "
@@ -208,27 +207,6 @@ def _check_optimizer(config: Config) -> None:
     except Exception:  # this one; or the optimizer's own, as there are no gradients, which training will tell
         return
     raise UserError(f"optimizer: `step` of {target} must call its closure, which computes the gradients")
-
-
-@contextmanager
-def _checked_shapes(model: nn.Module) -> Iterator[None]:
-    """Check within the context that the parts of a layer keep the shape of what they are given.
-
-    Raises:
-        BrokenClaim: one does not; a residual connection would broadcast some shapes without an error.
-    """
-
-    def check(part: nn.Module, given: tuple[Any, ...], out: Tensor) -> None:
-        if out.shape != given[0].shape:
-            shapes = f"returns {tuple(out.shape)} for an input of {tuple(given[0].shape)}"
-            raise BrokenClaim(f"{type(part).__name__} {shapes}; it must keep the shape")
-
-    layers = [layer for layer in model.modules() if isinstance(layer, EncoderLayer | DecoderLayer)]
-    parts = [part for layer in layers for name, part in layer.named_children() if name in _KEEP_SHAPE]
-    with ExitStack() as stack:
-        for part in parts:
-            stack.enter_context(part.register_forward_hook(check))
-        yield
 
 
 @contextmanager
