@@ -17,7 +17,7 @@ from etude.model.attention import MultiHeadAttention
 from etude.model.cache import NO_CACHE, Cache, SelfAttentionCache
 from etude.model.feedforward import ReluFeedForward
 from etude.model.norm import LayerNorm
-from etude.model.position import Position
+from etude.model.position import Position, Rotary
 from etude.training.loss import LabelSmoothing
 from etude.training.rehearsal import rehearse
 
@@ -84,6 +84,17 @@ class Infinite(LayerNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         return super().forward(x) / (x - x)
+
+
+class Misspelt(Position):
+    """A position scheme whose method has another name than its base's."""
+
+    def scores_bias(self, queries: Tensor, length: int, start: int) -> Tensor | None:
+        raise AssertionError("nothing calls it")
+
+
+class Turned(Rotary):
+    """A position scheme of one's own that is étude's."""
 
 
 class Mixed(SelfAttentionCache):
@@ -228,6 +239,7 @@ class Backwards(BeamSearch):
 
 
 BROKEN = {
+    f"model/position=none {own('model.position', Misspelt)}": r"Misspelt overrides none of add_to_embedding, .*: is",
     own(
         "model.feedforward", Paired
     ): r"Paired returns a tuple; it must return a tensor of the shape of its input, \(2, 9",
@@ -279,9 +291,17 @@ def test_what_fails_is_told_with_class_and_line(overrides: str, told: str) -> No
         rehearsed(overrides)
 
 
-@pytest.mark.parametrize("overrides", [own("model.attention", Same), own("model.norm", Noisy), own("loss", BelowZero)])
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        own("model.attention", Same),
+        own("model.norm", Noisy),
+        own("loss", BelowZero),
+        f"model/position=rope {own('model.position', Turned)}",
+    ],
+)
 def test_what_keeps_the_claims_or_cannot_be_held_to_them_may_train(overrides: str) -> None:
-    rehearsed(overrides)
+    rehearsed(*overrides.split())
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from etude.config.parts import make
 from etude.data.tokenizer import BOS, EOS, PAD
 from etude.decoding.beam import Hypothesis
 from etude.errors import UserError
+from etude.model.position import Position
 from etude.runs.code import blame, own_targets
 from etude.runs.run_dir import RunDir
 from etude.runs.siblings import hands_over, same_runs
@@ -34,6 +35,7 @@ Config = dict[str, Any]
 _LENGTH = 9  # tokens of a sentence
 _NOISE = 0.05  # added to the weights
 _TOLERANCE = 1e-3  # in single precision; a share of the largest logit, or nats per token
+_HOOKS = ("add_to_embedding", "rotate", "score_bias", "for_layers", "at_layer")  # of a position scheme
 _WAY_OUT = "trainer.check_parts=false trains it all the same"
 
 log = logging.getLogger(__name__)
@@ -92,6 +94,7 @@ def _check_model(config: Config, parts: Config, vocab_size: int) -> None:
         torch.set_deterministic_debug_mode(before)
     with _explained("model", parts):
         _check_initialisation(model)
+        _check_positions(model)
     add_noise(model, _NOISE)
     length = min(_LENGTH, config["budget"]["max_tokens"])
     with _explained("model", parts), checked_shapes(model):
@@ -135,6 +138,19 @@ def _check_initialisation(model: nn.Module) -> None:
                     f"reset_parameters of {type(module).__name__} sets the linear layer {name}, which model/init fills "
                     "after it: make its matrix an nn.Parameter of the part"
                 )
+
+
+def _check_positions(model: nn.Module) -> None:
+    """Check that each position scheme of the user's own overrides a method that has an effect.
+
+    Raises:
+        BrokenClaim: one does not, and the model would train without positions.
+    """
+    for kind in {type(part) for part in model.modules() if isinstance(part, Position)}:
+        own = not kind.__module__.startswith("etude.")
+        if own and all(getattr(kind, hook) is getattr(Position, hook) for hook in _HOOKS):
+            what = f"{kind.__name__} overrides none of {', '.join(_HOOKS)}"
+            raise BrokenClaim(f"{what}, and does nothing: is one misspelt? model/position=none has no positions")
 
 
 @torch.no_grad()
