@@ -19,6 +19,7 @@ def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "torn_here.py").write_text("x = 1\n\ndef (\n")
     (tmp_path / "needs_more.py").write_text("import math\nimport nobody_has_this\nclass Scale: ...\n")
     (tmp_path / "breaks.py").write_text("class Scale: ...\n\n1 / 0\n")
+    (tmp_path / "takes_others.py").write_text("from torch import Tensor, nn\nclass Scale: ...\n")
     (tmp_path / "whole_one.py").write_text("class Scale: ...\n")
     return tmp_path
 
@@ -40,8 +41,25 @@ def before_training(target: str) -> str:
 @pytest.mark.parametrize(
     ("target", "sentence"),
     [
+        ("whole_one", r"_target_: whole_one is a module: write whole_one\.NAME, a class or function in it"),
+        ("torch.nn", r"_target_: torch\.nn is a module: write torch\.nn\.NAME"),
+        ("takes_others.nn", r"_target_: torch\.nn is a module: write torch\.nn\.NAME"),
+    ],
+)
+@pytest.mark.usefixtures("parts")
+def test_a_module_is_told_to_be_one(target: str, sentence: str) -> None:
+    assert re.match(sentence, before_training(target))
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
         ("gone.parts.Scale", r"_target_: gone\.parts\.Scale cannot be found: write package\.module\.Name"),
         ("whole_one.Scal", r"_target_: whole_one\.Scal names nothing in whole_one; did you mean Scale\?"),
+        (
+            "takes_others.Zzzz",
+            r"_target_: takes_others\.Zzzz names nothing in takes_others; choose one of Scale, Tensor$",
+        ),
         ("torn_here.Scale", r".*torn_here\.py, line 3: this is not Python: invalid syntax"),
     ],
 )

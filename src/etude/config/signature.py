@@ -77,21 +77,29 @@ def _signature(target: str) -> Signature:
     module, _, name = target.rpartition(".")
     file = find_source(module)
     if file is None:
-        raise UserError(
+        raise _is_module(target) or UserError(
             f"_target_: {target} cannot be found: write package.module.Name of what is installed or lies in this folder"
         )
     if file.suffix != ".py":
         return _import_signature(module, name)
     source = _parse(module, file)
-    if name in source.imported:
+    if source.imported.get(name, target) != target:
         return signature(source.imported[name])
     ours = module.startswith("etude.")  # étude's classes inherit no constructor from other packages
     if name in source.defined:
         return _read(source.defined[name], source) or (Signature({}) if ours else _import_signature(module, name))
+    if mistake := _is_module(target):
+        raise mistake
     if ours or not source.may_hold(name):
-        names = [*source.defined, *source.imported]
+        names = [*source.defined, *(one for one, origin in source.imported.items() if not find_source(origin))]
         raise UserError(f"_target_: {target} names nothing in {module}; {did_you_mean(name, names)}")
     return _import_signature(module, name)
+
+
+def _is_module(target: str) -> UserError | None:
+    """Return the error for a target that is a module; None if there is no module of that name."""
+    way_out = f"write {target}.NAME, a class or function in it"
+    return UserError(f"_target_: {target} is a module: {way_out}") if find_source(target) else None
 
 
 def _parse(module: str, file: Path) -> ModuleSource:
