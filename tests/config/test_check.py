@@ -11,7 +11,17 @@ from etude.config.identity import freeze
 from etude.config.schema import Run
 from etude.errors import UserError
 
+
+def of_step(step: int) -> float:
+    """A schedule as a function, which nothing makes."""
+    return 1 / step
+
+
 MISTAKES = {
+    "a schedule that is a function": (
+        ["~schedule", f"+schedule._target_={__name__}.of_step"],
+        r"schedule.step is missing.*of_step needs it.* for a function of the step, write a class with __call__\(step\)",
+    ),
     "a misspelt key": (["model.haeds=4"], r"model.haeds is not a key of model; did you mean heads"),
     "a misspelt section": (["modle.heads=4"], r"modle is not a key of the config; did you mean model"),
     "a misspelt group": (

@@ -17,6 +17,7 @@ from etude.errors import UserError, chain
 
 _OWN_KEYS = {"_target_", "_partial_", "_convert_", "_recursive_", "_args_"}
 _LEFT_TO_OTHERS = {"hydra", "choices"}
+_OF_STEP = "the code gives it nothing when it is made; for a function of the step, write a class with __call__(step)"
 _UNIONS = (UnionType, Union)  # of types; of a type and a Literal
 _LARGEST = 2**63 - 1  # the largest integer in a tensor (int64)
 
@@ -172,7 +173,8 @@ def check_part(node: Any, path: str, given: tuple[str, ...] = (), *, called: boo
         _check_no_other_keys(node, known, path)
     for name in expected.required.difference(given):
         if not _has(node, name):
-            raise UserError(f"{path}.{name} is missing: {node['_target_']} needs it, and has no default to hide it")
+            instead = _OF_STEP if path == "schedule" and name in expected.leading else "has no default to hide it"
+            raise UserError(f"{path}.{name} is missing: {node['_target_']} needs it, and {instead}")
     for name, hint in expected.keywords.items():
         if _has(node, name):
             _check_value(node, name, hint, f"{path}.{name}")
