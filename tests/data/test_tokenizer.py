@@ -155,7 +155,7 @@ def test_a_vocabulary_too_small_for_the_characters_tells_the_smallest_that_is_no
 
 @pytest.mark.parametrize("text", [[], ["", " "]])
 def test_text_without_words_is_an_error(text: list[str]) -> None:
-    with pytest.raises(UserError, match="no vocabulary can be learned"):
+    with pytest.raises(UserError, match="the training text is empty: `data` must yield"):
         bpe(60).train(text)
 
 

@@ -28,6 +28,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "def exact(hypotheses, references):\n"
         "    return sum(map(str.__eq__, hypotheses, references)) / len(references)\n"
         "def no_number(hypotheses, references):\n    return float('nan')\n"
+        "def nameless(hypotheses, references):\n    return {'f1': 3.0}\n"
         "def broken(hypotheses, references):\n    raise RuntimeError('no such luck')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
@@ -65,6 +66,11 @@ def test_a_metric_of_the_users_is_a_function_of_hypotheses_and_references() -> N
     ("name", "told"),
     [
         ("no_number", "metrics.mine gave nan, which is no score: the run is kept without it"),
+        (
+            "nameless",
+            "metrics.mine failed, so that the run has no such score: ValueError: it returns {'f1': 3.0}, without "
+            "`score`: return a number, or {'score': ...}",
+        ),
         ("broken", "metrics.mine failed, so that the run has no such score: RuntimeError: no such luck"),
     ],
 )

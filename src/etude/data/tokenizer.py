@@ -89,9 +89,11 @@ class SentencePiece:
                 f"{size} is too small for the characters of this text: set tokenizer.vocab_size to at least "
                 f"{least[1]}, or lower tokenizer.character_coverage"
             )
-        return UserError(
-            f"no vocabulary can be learned from this text (is every pair blank?): sentencepiece says {message!r}"
-        )
+        if "sentences_.empty()" in message:
+            return UserError(
+                "the training text is empty: `data` must yield pairs of its split train with words in both"
+            )
+        return UserError(f"no vocabulary can be learned from this text: sentencepiece says {message!r}")
 
 
 class MixedPieces(SentencePiece):

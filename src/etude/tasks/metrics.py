@@ -114,5 +114,7 @@ def _signature_key(name: str) -> str:
 def _parse_result(result: Any) -> tuple[float, str]:
     """Return score and signature from what a metric returned: a mapping, an object with `score`, or a number."""
     if isinstance(result, Mapping):
+        if "score" not in result:
+            raise ValueError(f"it returns {dict(result)}, without `score`: return a number, or {{'score': ...}}")
         return float(result["score"]), str(result.get("signature", ""))
     return float(getattr(result, "score", result)), str(getattr(result, "signature", ""))
