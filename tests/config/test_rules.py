@@ -2,12 +2,16 @@
 
 import re
 
+import numpy as np
 import pytest
+import torch
 
 from etude.config.compose import compose
 from etude.config.rules import check_rules
 from etude.config.task_rules import class_name
+from etude.data.batch import make_batch
 from etude.errors import UserError
+from etude.model.position.absolute import Learned
 
 
 @pytest.mark.parametrize(
@@ -191,6 +195,28 @@ def test_an_impossible_combination_is_refused_and_the_way_out_is_one(overrides):
         check_rules(compose(overrides))
     (way_out,) = re.findall(r"say ([\w/.]+=\w+)", str(refusal.value))
     check_rules(compose([*overrides, way_out]))
+
+
+@pytest.mark.parametrize("tokens", [95, 96, 100, 103])
+@pytest.mark.parametrize(
+    ("special", "overrides"),
+    [
+        (1, ["model/encoder=none", "task=language_modelling"]),  # the start, or the end, and for a label both
+        (1, ["decoding.max_len_offset=0"]),
+        (2, ["model=encoder_only", "task=classification"]),
+    ],
+)
+def test_a_table_that_just_suffices_holds_the_longest_batch_as_a_gpu_gets_it(tokens, special, overrides):
+    learned = [*overrides, "model/position=learned", f"budget.max_tokens={tokens}"]
+    with pytest.raises(UserError) as refusal:
+        check_rules(compose([*learned, "model.position.max_length=50"]))
+    (way_out,) = re.findall(r"say model.position.max_length=(\d+)", str(refusal.value))
+    full = np.full((1, tokens + special), 4)
+    width = make_batch(full, full, np.arange(1)).pad_columns(8).source.size(1)
+    embedded = torch.zeros(1, width, 2)
+    assert Learned(False, d_model=2, max_length=int(way_out)).add_to_embedding(embedded, 0).shape == embedded.shape
+    with pytest.raises(UserError):
+        check_rules(compose([*learned, f"model.position.max_length={width - 1}"]))
 
 
 @pytest.mark.parametrize("node", [None, True, 3, "etude.model.norm.LayerNorm", [], {}, {"_target_": "mine.LayerNorm"}])

@@ -125,9 +125,12 @@ def _positions_fit(config: Config) -> None:
         )
     table, tokens = value_at(config, "model.position.max_length"), value_at(config, "budget.max_tokens")
     extra = value_at(config, "decoding.max_len_offset") or 0
-    longest = tokens + 1 + extra + _is(config, "task", "Classification")  # a label's place comes before its line
+    columns = tokens + 1 + _is(config, "task", "Classification")  # a label's place comes before its line
+    padding = -columns % 8  # of a batch on a GPU (Batch.to); a config is to be sound on any machine
+    longest = columns + max(padding, extra)
     if table is not None and table < longest:
         offset = f" and decoding.max_len_offset={extra}" if extra else ""
+        offset = " and its padding on a GPU" if padding > extra else offset
         raise UserError(
             f"model.position.max_length={table} is shorter than a text may become, {longest} tokens with "
             f"budget.max_tokens={tokens}{offset}: say model.position.max_length={longest}, or lower the others"
