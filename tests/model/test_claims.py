@@ -12,6 +12,8 @@ from torch.testing import assert_close
 from etude.data.tokenizer import PAD
 from etude.decoding.beam import BeamSearch
 
+from .conftest import options
+
 
 @pytest.fixture
 def sentences(longer_sentences):
@@ -188,4 +190,10 @@ def test_a_model_is_its_saved_weights(model, jittered, variation, sentences):
 @pytest.mark.parametrize(("heads", "d_k", "d_v"), [(1, "null", "null"), (4, 3, 5), (8, 2, "null"), (3, 4, 4)])
 def test_heads_and_their_sizes_are_free_of_d_model(tiny, sentences, heads, d_k, d_v):
     model = tiny(f"model.heads={heads}", f"model.d_k={d_k}", f"model.d_v={d_v}")
+    assert model(*sentences).shape == (3, 9, 40)
+
+
+@pytest.mark.parametrize("part", [*options("position"), *options("scale")])
+def test_what_counts_the_heads_counts_those_of_attention(tiny, sentences, part):
+    model = tiny(part, "model.heads=4", "model.attention.heads=2")
     assert model(*sentences).shape == (3, 9, 40)
