@@ -333,6 +333,25 @@ def test_what_a_callback_logs_goes_to_the_loggers_and_changes_no_result(runs: Fr
     assert CSVLogger.__name__ in run.config()["logger"]["csv"]["_target_"]
 
 
+@pytest.mark.parametrize("micro_batches", [1, 2])
+def test_what_lightnings_callbacks_log_has_the_steps_of_a_run_that_was_never_stopped(
+    micro_batches: int, runs: Freeze
+) -> None:
+    monitor = ["+callbacks.rates._target_=lightning.pytorch.callbacks.LearningRateMonitor", "logger=csv"]
+    monitor += ["+trainer.log_every_n_steps=1", f"trainer.micro_batches={micro_batches}"]
+    peaceful, run = (runs(f"{name}-{micro_batches}", *SETTING, *monitor) for name in ("rates", "stopped-rates"))
+    train(peaceful)
+    killed(run, "SIGTERM in a step")
+    killed(run, "SIGHUP in a step")
+    train(run)
+    shown = [
+        [(row["step"], row["lr-Adam"]) for file in files for row in read_metrics(file) if row.get("lr-Adam")]
+        for files in (sorted(each.path.glob("csv/version_*/metrics.csv")) for each in (peaceful, run))
+    ]
+    assert shown[0] == shown[1]
+    assert [step for step, _ in shown[0]] == [str(step) for step in range(12) for _ in range(micro_batches)]
+
+
 @pytest.mark.slow
 def test_of_a_sweep_the_other_runs_go_on_where_a_callback_raises(tmp_path: Path) -> None:
     small = ["budget=smoke", "data.train_pairs=400", "data.valid_pairs=20", "data.test_pairs=20", "logger=none"]

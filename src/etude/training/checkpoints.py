@@ -71,12 +71,23 @@ class Checkpoints(Checkpoint):
             trainer.save_checkpoint(self.path)
 
 
-def count_batches(checkpoint: dict[str, Any], batches: int) -> None:
+def count_batches(checkpoint: dict[str, Any], batches: int, *, val_every: float) -> None:
     """Make Lightning's loop resume after `batches` completed batches.
 
     Lightning counts micro batches. A step may have another number of them now than when it was saved, and a checkpoint
-    that is saved at the end of a batch does not count that batch yet.
+    that is saved at the end of a batch does not count that batch yet. Callbacks log at the number of updates, which
+    lacks that of the batch, too: where a validation follows it, Lightning goes through the end of the batch once more,
+    without the validation, and counts it there.
+
+    Args:
+        checkpoint: is changed.
+        batches: micro batches that were completed.
+        val_every: micro batches from one validation to the next.
     """
-    progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
+    loop = checkpoint["loops"]["fit_loop"]
+    progress = loop["epoch_loop.batch_progress"]
     for counts in (progress["total"], progress["current"]):
         counts.update(dict.fromkeys(counts, batches))
+    if "epoch_loop.state_dict" in loop:  # of Lightning's own, and not documented
+        updates = checkpoint["global_step"] - (batches % val_every == 0)
+        loop["epoch_loop.state_dict"]["_batches_that_stepped"] = updates

@@ -156,4 +156,5 @@ class TrainingModule(LightningModule):
         for state in checkpoint.get("callbacks", {}).values():
             if isinstance(state, dict):
                 state.pop("dirpath", None)  # the run may have been moved, and Lightning would ignore the state
-        count_batches(checkpoint, checkpoint["global_step"] * self.trainer.accumulate_grad_batches)
+        batches = checkpoint["global_step"] * self.trainer.accumulate_grad_batches
+        count_batches(checkpoint, batches, val_every=self.trainer.val_check_interval)
