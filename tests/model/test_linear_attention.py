@@ -93,6 +93,24 @@ def test_looking_at_the_encoder_is_the_weighted_mean_of_the_real_positions():
         assert_close(read[b, t], layer.out_proj(torch.cat(heads)))
 
 
+@pytest.mark.parametrize("scores", [-160.0, -200.0])  # of queries: weights that are subnormal, and that are 0
+@pytest.mark.parametrize("parts", [(6,), (2, 3, 1)])
+def test_a_position_whose_weights_underflow_reads_nothing_and_all_gradients_are_finite(scores, parts):
+    layer, x = attention().float(), drawn(2, 6, D).float()
+    with torch.no_grad():
+        layer.q_proj.bias.view(H, K)[:] = scores
+        layer.v_proj.weight.mul_(100)
+    cache, start, out = layer.start(), 0, []
+    for length in parts:
+        mask = torch.ones(length, start + length, dtype=torch.bool).tril(start)
+        here = x[:, start : start + length]
+        out.append(layer(here, here, mask, NO_POSITION, cache))
+        start += length
+    read = torch.cat(out, dim=1)
+    assert_close(read, layer.out_proj.bias.expand_as(read))
+    assert all(gradient.isfinite().all() for gradient in torch.autograd.grad(read.sum(), [*layer.parameters()]))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_features_are_positive_and_those_of_elu_in_any_precision(dtype):
     """elu(x) + 1 itself is 0 from -17 on, in bfloat16 from -6, and a row of such weights would divide by 0."""

@@ -181,6 +181,8 @@ class LinearAttention(MultiHeadAttention):
         total = weights.sum(dim=-1, keepdim=True)
         if cache.past is not None:
             total = total + queries @ cache.past[1][..., None]
+        # where all products of features underflow, 0 / 0 would be NaN; a quotient by 1 has a finite gradient, too
+        total = total.masked_fill(total < torch.finfo(total.dtype).tiny, 1.0)
         weights = self.watched(weights / total)
         out = weights @ values
         if cache.past is not None:
