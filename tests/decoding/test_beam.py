@@ -251,6 +251,17 @@ def test_a_model_that_gives_no_translation_a_probability_yields_the_empty_hypoth
     ]
 
 
+@pytest.mark.parametrize("beam", [1, 2, 4])
+def test_a_sentence_without_a_translation_yields_the_empty_hypothesis_beside_others_too(
+    table_model: Any, beam: int
+) -> None:
+    model = table_model.random(3, sentences=2, vocab_size=6, longest=3, spread=1.0)
+    search = BeamSearch(beam=beam, alpha=0.6, max_len_offset=2)
+    _, beside = searched(model, search, 2)
+    model.logits[0, :, EOS] = -math.inf
+    assert searched(model, search, 2) == [[Hypothesis((), -math.inf, -math.inf)], beside]
+
+
 @pytest.mark.parametrize(("key", "value"), [("beam", 0), ("alpha", -0.1), ("alpha", math.nan), ("max_len_offset", -1)])
 def test_an_argument_out_of_range_is_named(key: str, value: float) -> None:
     arguments: dict[str, Any] = {"beam": 4, "alpha": 0.6, "max_len_offset": 50} | {key: value}

@@ -210,6 +210,7 @@ class _Pool:
     def hypotheses(self) -> list[list[Hypothesis]]:
         """Return the hypotheses of each sentence, best first, at least one per sentence."""
         found = self._scores.isfinite().sum(dim=1).clamp(min=1).tolist()
+        self._tokens[self._scores.isinf()] = PAD  # of what was added beside others, where there is none
         scores, log_probabilities = self._scores.tolist(), self._log_probabilities.tolist()
         return [
             [
