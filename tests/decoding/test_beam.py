@@ -262,6 +262,14 @@ def test_a_sentence_without_a_translation_yields_the_empty_hypothesis_beside_oth
     assert searched(model, search, 2) == [[Hypothesis((), -math.inf, -math.inf)], beside]
 
 
+def test_a_source_of_padding_alone_has_a_translation_no_longer_than_its_limit(table_model: Any) -> None:
+    model = table_model.random(3, sentences=2, vocab_size=6, longest=4, spread=1.0)
+    (blank,), other = BeamSearch(beam=2, alpha=0.0, max_len_offset=0)(model, *batch([0, 1], [0, 3]))
+    assert blank.tokens == ()
+    assert blank.log_probability == pytest.approx(model.log_probability(0, ()), abs=1e-5)
+    assert max(len(hypothesis.tokens) for hypothesis in other) <= 2
+
+
 @pytest.mark.parametrize(("key", "value"), [("beam", 0), ("alpha", -0.1), ("alpha", math.nan), ("max_len_offset", -1)])
 def test_an_argument_out_of_range_is_named(key: str, value: float) -> None:
     arguments: dict[str, Any] = {"beam": 4, "alpha": 0.6, "max_len_offset": 50} | {key: value}

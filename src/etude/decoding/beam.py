@@ -107,7 +107,7 @@ class BeamSearch:
         Raises:
             NoNumbers: a logit is NaN or +inf.
         """
-        limits = source_mask.sum(dim=1) + self.max_len_offset  # (B,), end token counted
+        limits = (source_mask.sum(dim=1) + self.max_len_offset).clamp(min=1)  # (B,), end token counted
         longest = int(limits.max())
         pool = _Pool(len(source), self.beam, longest, source.device)
         sentence = torch.arange(len(source), device=source.device)  # (A,)
