@@ -72,6 +72,13 @@ from etude.model.position.absolute import Learned
             ["callbacks=[ema,best_checkpoint]", "+callbacks.best_checkpoint.save_weights_only=true"],
             r"save_weights_only=true would keep the weights without their average",
         ),
+        *(
+            (
+                ["averaging.checkpoints=2", f"+callbacks.mine._target_=lightning.pytorch.callbacks.{name}"],
+                "averaging.checkpoints and callbacks.mine both decide with which weights the run ends: say averaging",
+            )
+            for name in ("EarlyStopping", "Timer")
+        ),
         (["decoding.beam=0"], "decoding.beam must be at least 1, not 0"),
         (["decoding.alpha=-0.1"], "decoding.alpha must be at least 0, not -0.1"),
         (["decoding.max_len_offset=-1"], "decoding.max_len_offset must be at least 0, not -1"),

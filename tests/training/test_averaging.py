@@ -4,7 +4,7 @@ import logging
 
 import pytest
 import torch
-from lightning import Trainer
+from lightning import Callback, Trainer
 
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
@@ -128,6 +128,29 @@ def test_a_run_on_its_way_has_no_mean_yet(runs):
     run = runs("begun", "averaging.checkpoints=2")
     with pytest.raises(UserError, match=r"there is no checkpoint at .*step-00000009.ckpt: train the run first"):
         weights_of(run)
+
+
+class Ends(Callback):
+    """Ends a run for a reason of its own."""
+
+    def __init__(self, *, at: int) -> None:
+        self.at = at
+
+    def on_train_batch_end(self, trainer: Trainer, *rest: object) -> None:
+        trainer.should_stop = trainer.should_stop or trainer.global_step == self.at
+
+
+@pytest.mark.parametrize("at", [4, 8])
+def test_a_run_that_a_callback_ends_before_its_last_checkpoint_says_what_to_leave_out(at, runs):
+    """Also when it is typed again: it stays ended, and its mean would be of fewer than it is named for."""
+    ending = [f"+callbacks.mine._target_={__name__}.Ends", f"+callbacks.mine.at={at}"]
+    run = runs(f"ended-{at}", "averaging.checkpoints=2", "averaging.every=3", *ending)
+    told = rf"a callback has ended {run.path} at step {at}, and .*checkpoints=2 reaches to step 10: say averaging.check"
+    for begin in (train, train, load_trained):
+        with pytest.raises(UserError, match=told):
+            begin(run)
+    assert not run.finished
+    assert train(runs(f"alone-{at}", *ending))["steps"] == at
 
 
 def test_a_full_disk_is_one_sentence_and_the_run_goes_on_later(plain, runs, monkeypatch):

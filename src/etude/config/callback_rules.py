@@ -37,7 +37,7 @@ def check_callbacks(config: Config) -> None:
             f"callbacks.best_checkpoint would see no validation in budget.max_steps={steps}: "
             f"say budget.val_every={steps}"
         )
-    ending = re.compile(r"\.(EMA|\w*WeightAverag\w*|EarlyStopping)$")
+    ending = re.compile(r"\.(EMA|\w*WeightAverag\w*|EarlyStopping|Timer)$")
     others = [name for name, target in parts.items() if name == "best_checkpoint" or ending.search(target)]
     averages = any(target.endswith(".EMA") or "WeightAverag" in target for target in parts.values())
     if averages and value_at(config, "callbacks.best_checkpoint.save_weights_only"):

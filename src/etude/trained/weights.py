@@ -14,7 +14,7 @@ from torch import nn
 
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
-from etude.trained.checkpoint import model_weights, read_checkpoint
+from etude.trained.checkpoint import model_weights, newest_checkpoint, read_checkpoint
 
 
 def averaged_checkpoints(run: RunDir, config: Mapping[str, Any]) -> dict[int, Path]:
@@ -54,8 +54,16 @@ def final_weights(run: RunDir, config: Mapping[str, Any]) -> dict[str, torch.Ten
     """Load the final weights of a run's model.
 
     Raises:
-        UserError: a checkpoint is damaged or missing: not reached yet, or deleted.
+        UserError: a checkpoint is damaged or missing: not reached yet, never to be reached, or deleted.
     """
+    files = averaged_checkpoints(run, config)
+    if not all(file.is_file() for file in files.values()):
+        step, ended, _ = newest_checkpoint(run.checkpoint)
+        if ended and step < max(files):
+            raise UserError(
+                f"a callback has ended {run.path} at step {step}, and averaging.checkpoints={len(files)} reaches to "
+                f"step {max(files)}: say averaging.checkpoints=0, or leave that callback out of callbacks=[...]"
+            )
     return mean_weights(final_checkpoints(run, config))
 
 
