@@ -16,7 +16,6 @@ from etude.paths import is_there
 from etude.runs.run_dir import RunDir
 from etude.studies.arm_names import arm_names, is_arm
 from etude.studies.study import load_study, study_names
-from etude.yaml_file import read_yaml
 
 Config = dict[str, Any]
 
@@ -78,11 +77,7 @@ def _load_run_config(run: RunDir) -> NamedConfig:
     """Load the config of a run; `written` has the values that composing its overrides again reproduces."""
     if not run.config_file.is_file():
         raise run.not_a_run
-    config = read_yaml(run.config_file)
-    if not isinstance(config, dict) or not {"model", "data", "choices"} <= config.keys():
-        raise UserError(
-            f"{run.config_file} is not the config of a run: it is incomplete: delete the directory and train again"
-        )
+    config = run.config()
     try:
         again = compose(run.overrides_file.read_text(encoding="utf-8").splitlines())
         return NamedConfig(config, _where_same(config, resolve(again), as_written(again)), text=run.text())
