@@ -6,7 +6,7 @@ from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from omegaconf import DictConfig
 
-from etude.config.explain import explain
+from etude.config.explain import explained
 from etude.config.quoting import make_readable
 from etude.config.resolvers import register
 from etude.paths import shipped
@@ -19,11 +19,5 @@ def compose(overrides: Sequence[str] = (), config_name: str = "train") -> DictCo
         UserError: an override names something that does not exist.
     """
     register()
-    try:
-        with initialize_config_dir(str(shipped("conf")), version_base="1.3", job_name=config_name):
-            return hydra_compose(config_name, make_readable(overrides), return_hydra_config=True)
-    except Exception as error:
-        sentence = explain(error)
-        if sentence is None:
-            raise
-        raise sentence from error
+    with explained(Exception), initialize_config_dir(str(shipped("conf")), version_base="1.3", job_name=config_name):
+        return hydra_compose(config_name, make_readable(overrides), return_hydra_config=True)

@@ -21,7 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from etude.config.compose import compose
-from etude.config.explain import explain
+from etude.config.explain import explain, explained
 from etude.config.quoting import make_readable
 from etude.config.resolve import check_and_resolve, typed_overrides, without_hydra
 from etude.config.resolvers import RESOLVERS
@@ -163,10 +163,8 @@ def expand(overrides: Sequence[str]) -> list[list[str]]:
     Raises:
         UserError: an override cannot be parsed.
     """
-    try:
+    with explained(HydraException):
         parsed = [_parse(override) for override in make_readable(overrides)]
-    except HydraException as error:
-        raise explain(error) or error from error
     return [list(combination) for combination in product(*map(_alternatives, parsed))]
 
 

@@ -1,6 +1,8 @@
 """Convert errors of Hydra and OmegaConf to one sentence each; `unknown.py` does so for names that do not exist."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from traceback import extract_tb
 
@@ -70,6 +72,17 @@ def explain(error: BaseException) -> UserError | None:
     if isinstance(error, OmegaConfBaseException):
         return UserError(f"{error.full_key or 'the config'}: {str(error).splitlines()[0]}")
     return disk_mistake(error)
+
+
+@contextmanager
+def explained(*kinds: type[Exception]) -> Iterator[None]:
+    """Turn errors of these kinds into a UserError within the context, if `explain` can."""
+    try:
+        yield
+    except kinds as error:
+        if mistake := explain(error):
+            raise mistake from error
+        raise
 
 
 def _not_text() -> Path | None:

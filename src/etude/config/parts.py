@@ -9,7 +9,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
 from etude.config.check import check_part
-from etude.config.explain import explain, missing_target
+from etude.config.explain import explained, missing_target
 from etude.config.signature import signature as config_signature
 from etude.errors import UserError
 
@@ -65,7 +65,8 @@ def _explain_failures(node: Config, given: tuple[str, ...] = ()) -> Iterator[Non
         cause = error if isinstance(error, ValueError) else error.__cause__
         if isinstance(cause, ValueError):
             raise UserError(f"{cause} ({node['_target_']})") from error
-        raise explain(error) or error from error
+        with explained(Exception):
+            raise
     except (TypeError, LookupError) as error:
         if not node["_target_"].startswith("torch.") and "abstract class" not in str(error):  # it may be a bug in it
             raise
@@ -101,7 +102,8 @@ def of_today(checking: Callable[[], None]) -> Iterator[None]:
         yield
     except (InstantiationException, KeyError, TypeError) as error:
         if not (missing_target(error) or "etude.").startswith("etude."):  # a class of the user's is gone
-            raise explain(error) or error from error
+            with explained(Exception):
+                raise
         try:
             checking()
         except UserError as reason:

@@ -8,7 +8,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import get_object
 from torch import nn
 
-from etude.config.explain import explain
+from etude.config.explain import explained
 from etude.studies.study import value_at
 from etude.tasks import build
 
@@ -32,10 +32,8 @@ def count_parameters(config: dict[str, Any]) -> int:
     Raises:
         UserError: the model cannot be built, or one of its classes cannot be imported.
     """
-    try:
+    with explained(InstantiationException):
         return sum(weight.numel() for weight in build.shapes(config).parameters())
-    except InstantiationException as error:
-        raise explain(error) or error from error
 
 
 def choices_by_module(config: dict[str, Any]) -> dict[type, str]:
