@@ -13,10 +13,10 @@ from etude.model.attention import MultiHeadAttention
 from etude.model.cache import NO_CACHE
 from etude.report import results
 from etude.runs.divergence import EXIT_STATUS, divergence
+from etude.runs.metrics_file import read_metrics
 from etude.runs.records import read_run
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
-from etude.training.metrics_writers import read_metrics
 
 TINY = ["model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "trainer=cpu", "logger=none"]
 TEXT = ["data=files", "data.tsv=pairs.tsv", "data.holdout=4", "tokenizer.vocab_size=30", "cache_dir=cache"]

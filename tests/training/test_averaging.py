@@ -7,13 +7,13 @@ import torch
 from lightning import Callback, Trainer
 
 from etude.errors import UserError
+from etude.runs.metrics_file import read_metrics
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.tasks.perplexity import perplexity, sum_tokens
 from etude.trained.checkpoint import model_weights, read_checkpoint
 from etude.trained.load import load_trained
 from etude.trained.weights import final_weights
-from etude.training.metrics_writers import read_metrics
 from etude.training.run import train
 
 # What a run does with it

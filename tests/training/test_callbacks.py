@@ -14,12 +14,12 @@ from tests import warm
 from etude.config.compose import compose
 from etude.config.identity import freeze
 from etude.errors import UserError
+from etude.runs.metrics_file import read_metrics
 from etude.runs.run_dir import RunDir
 from etude.tasks.perplexity import perplexity
 from etude.trained.checkpoint import model_weights, read_checkpoint
 from etude.trained.load import load_trained
 from etude.trained.weights import final_weights
-from etude.training.metrics_writers import read_metrics
 from etude.training.run import train
 
 from .conftest import Freeze, distance, found, in_processes, update, with_plain_descent

@@ -7,8 +7,8 @@ import pytest
 from etude.config.compose import compose
 from etude.config.compose_cache import ConfigCache
 from etude.config.identity import freeze
+from etude.runs.metrics_file import read_metrics
 from etude.runs.run_dir import RunDir
-from etude.training.metrics_writers import read_metrics
 from etude.training.run import train
 
 SMALL = ["trainer=cpu", "tokenizer.vocab_size=300", "model.n_layers=1", "decoding=greedy", "decoding.max_len_offset=2"]

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests import warm
 
+from etude.runs.metrics_file import read_metrics
 from etude.runs.run_dir import RunDir
 from etude.trained.checkpoint import read_checkpoint
-from etude.training.metrics_writers import read_metrics
 from etude.training.run import train
 
 from .conftest import Freeze, cluster, distance, found, in_processes, update, with_plain_descent

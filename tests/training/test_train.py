@@ -23,9 +23,9 @@ from etude.files import write_text
 from etude.paths import shipped
 from etude.runs.lock import Busy
 from etude.runs.log import last_error
+from etude.runs.metrics_file import read_metrics
 from etude.tasks import build
 from etude.training import run as training
-from etude.training.metrics_writers import read_metrics
 from etude.training.run import main, train
 from etude.training.schedule import Noam, learning_rate
 

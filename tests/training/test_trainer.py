@@ -17,8 +17,8 @@ from etude.config.compose import compose
 from etude.config.identity import freeze
 from etude.errors import UserError
 from etude.runs.lock import Busy
+from etude.runs.metrics_file import read_metrics
 from etude.trained.checkpoint import read_checkpoint
-from etude.training.metrics_writers import read_metrics
 from etude.training.run import train
 
 from .conftest import Freeze, distance, in_processes, update, with_plain_descent

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from etude.errors import UserError
 from etude.files import write_json, write_text
+from etude.runs.metrics_file import read_metrics
 
 COLUMNS = (
     "step",
@@ -67,14 +68,6 @@ class MetricsFile:
                 f"cannot write {self.path}: {error.strerror}; free some space and start the same command again: "
                 "the run goes on from its last checkpoint"
             ) from error
-
-
-def read_metrics(path: Path) -> list[dict[str, str]]:
-    """Read the rows of a metrics file, without incomplete ones of a killed run; empty if there is no file."""
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return [row for row in csv.DictReader(file) if None not in row.values() and row.get("step", "").isdigit()]
 
 
 def missing_steps(path: Path, step: int, *, every: int) -> list[int]:

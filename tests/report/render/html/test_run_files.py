@@ -59,7 +59,7 @@ def test_a_row_that_is_being_written_is_left_for_later(tmp_path: Path) -> None:
 
 
 def test_rows_that_hold_no_numbers_are_passed_over(tmp_path: Path) -> None:
-    rows = "10,1,1,4,\nten,2,2,3,\n30,nan,3,3,\n40.0,4,4,2,\n50,5,5,five,\n"
+    rows = "10,1,1,4,\nten,2,2,3,\n30,nan,3,3,\n40,4,4,2,\n50,5,5,five,\n"
     assert curves([run(tmp_path / "1", rows)])["loss"]["step"] == [10, 40]
 
 

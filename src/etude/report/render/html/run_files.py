@@ -1,6 +1,5 @@
 """Read learning curves and analyses from run directories, shortened to what a page has room for."""
 
-import csv
 import json
 import math
 from collections.abc import Sequence
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from etude.report.comparison import ArmResult
+from etude.runs.metrics_file import read_metrics
 from etude.runs.records import Run
 
 POINTS = 150  # of one curve; more would not be visible on a screen
@@ -44,12 +44,9 @@ def thin_steps(steps: Sequence[int], most: int) -> list[int]:
 
 
 def _rows(run: Run) -> list[dict[str, float]]:
-    """Read the finite numbers that a run has logged, without a last line that is still being written."""
-    file = run.run_dir.metrics_file
-    if not file.is_file():
-        return []
-    whole, _, _ = file.read_text(encoding="utf-8", errors="replace").rpartition("\n")
-    table = ({key: _number(row.get(key)) for key in (*_ALONG, *_SHOWN)} for row in csv.DictReader(whole.splitlines()))
+    """Read the finite numbers that a run has logged."""
+    logged = read_metrics(run.run_dir.metrics_file)
+    table = ({key: _number(row.get(key)) for key in (*_ALONG, *_SHOWN)} for row in logged)
     rows = ({key: value for key, value in row.items() if math.isfinite(value)} for row in table)
     return [row for row in rows if {*_ALONG} <= {*row}]
 
