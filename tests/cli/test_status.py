@@ -205,6 +205,7 @@ def test_runs_typed_one_by_one_are_told_apart_by_what_was_typed(make_run: Make, 
     make_run("base", study="single").overrides_file.write_text("model.heads=4\nscale=pocket\n")
     make_run("one").overrides_file.write_text("experiment=heads/one\n")
     assert lines(capsys, "single")[1] == "single/base/seed1-0123abcdef stopped model.heads=4 scale=pocket"
+    assert as_json(capsys, "single")["runs"][0]["typed"] == "model.heads=4 scale=pocket"
     assert lines(capsys, "heads")[1] == "heads/one/seed1-0123abcdef stopped"
 
 
@@ -216,6 +217,7 @@ def test_settings_of_one_arm_are_told_apart_by_what_was_not_typed_for_all_runs(m
         "heads/one/seed1-0123abcdef stopped model.dropout=0.1",
         "heads/one/seed2-0123abcdef stopped model.dropout=0.3",
     ]
+    assert [run["typed"] for run in as_json(capsys, "heads")["runs"]] == ["model.dropout=0.1", "model.dropout=0.3"]
 
 
 def test_what_says_nothing_of_a_run_is_left_out_and_nothing_is_cut_off_where_there_is_little_room(
@@ -224,7 +226,7 @@ def test_what_says_nothing_of_a_run_is_left_out_and_nothing_is_cut_off_where_the
     run = make_run("base", study="single", result=RESULT)
     run.overrides_file.write_text("seed=1\nlogger.wandb.mode=online\nmodel/position=relative\n")
     assert lines(capsys, "single")[1].split()[-1] == "model/position=relative"
-    assert as_json(capsys, "single")["runs"][0]["typed"] == "seed=1 logger.wandb.mode=online model/position=relative"
+    assert as_json(capsys, "single")["runs"][0]["typed"] == "model/position=relative"
     monkeypatch.setenv("COLUMNS", "80")
     assert lines(capsys, "single")[2] == "model/position=relative"
     run.overrides_file.write_text(

@@ -94,17 +94,14 @@ def _read(study: str, runs_dir: Path) -> StudyRuns:
     if is_measured(study):
         return StudyRuns(study, [], [], [note_on_measurements(load_measured(study), runs_dir)])
     runs, notes = read_rows(runs_dir / study)
+    runs = [replace(run, overrides=distinguishing_overrides(run.overrides)) for run in runs]
     if study not in study_names():
         return StudyRuns(study, sorted(runs, key=lambda run: (run.arm, run.seed)), [], notes)
     order = {arm: place for place, arm in enumerate(load_study(study).arms)}
     begun = {path.parent.name for path in (runs_dir / study).glob("[!.]*/[!.]*/")}
     notes += [f"{runs_dir / study / arm}: the study has no arm {arm}." for arm in sorted(begun - {*order})]
-    typed = [distinguishing_overrides(run.overrides) for run in runs]
-    common = set(typed[0]).intersection(*typed) if typed else set()  # these do not distinguish the runs
-    runs = [
-        replace(run, overrides=[one for one in overrides if one not in common])
-        for run, overrides in zip(runs, typed, strict=True)
-    ]
+    common = set.intersection(*(set(run.overrides) for run in runs)) if runs else set()  # no run is told apart by these
+    runs = [replace(run, overrides=[one for one in run.overrides if one not in common]) for run in runs]
     runs.sort(key=lambda run: (order.get(run.arm, len(order)), run.arm, run.seed))
     return StudyRuns(study, runs, [arm for arm in order if arm not in begun], notes)
 
@@ -157,7 +154,7 @@ def _figures(run: Run, metrics: Metrics) -> dict[str, str]:
         "left": format_duration(now.seconds_left),
         "trained": format_duration(_seconds(run)),
         **scores,
-        "typed": " ".join(distinguishing_overrides(run.overrides)),
+        "typed": " ".join(run.overrides),
     }
 
 
