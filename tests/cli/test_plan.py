@@ -9,7 +9,7 @@ import pytest
 
 from etude.cli.plan import main as plan
 from etude.config.compose import compose
-from etude.config.identity import fingerprint, run_dir
+from etude.config.identity import fingerprints, run_dir
 from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.studies.study import load_study
@@ -63,7 +63,7 @@ def test_table_3_is_planned_with_the_papers_column_beside_ours(printed):
 
 def test_runs_that_are_finished_are_left_out_of_the_totals(told, printed):
     config = resolve(compose(["experiment=table3/A1", "seed=2"]))
-    run_dir(config, fingerprint(config)).write_result({})
+    run_dir(config, fingerprints(config).all).write_result({})
     found = told("experiment=table3/A1", "seed=1,2", "device=a100")
     states = {run["seed"]: run["state"] for run in found["runs"]}
     assert states == {1: "to do", 2: "finished"}

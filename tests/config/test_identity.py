@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from etude.config.compose import compose
-from etude.config.identity import fingerprint, freeze, freeze_all, run_dir
+from etude.config.identity import fingerprints, freeze, freeze_all, run_dir
 from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.runs.material import identify
@@ -20,7 +20,7 @@ def corpus(tmp_path):
 
 def identity(overrides: list[str]) -> str:
     config = resolve(compose(overrides))
-    return identify(config, fingerprint(config))
+    return identify(config, fingerprints(config).all)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_names_places_devices_and_loggers_do_not(corpus, change):
 
 def test_runs_from_before_a_search_had_batches_of_its_own_are_the_same_runs(corpus):
     config = resolve(compose(corpus))
-    text = fingerprint(config)
+    text = fingerprints(config).all
     now = identify(config, text)
     del config["decoding"]["batch_tokens"]
     assert identify(config, text) == now
@@ -98,7 +98,7 @@ def test_a_run_is_filed_by_study_arm_and_seed_with_its_frozen_config(corpus, tmp
     identifier = run.path.name.removeprefix("seed5-")
     assert run.path == tmp_path / "runs" / "table3" / "A1" / f"seed5-{identifier}"
     frozen = yaml.safe_load(run.config_file.read_text())
-    assert identify(frozen, fingerprint(frozen)) == identifier
+    assert identify(frozen, fingerprints(frozen).all) == identifier
     assert frozen["model"]["heads"] == 1
     assert frozen["model"]["attention"]["d_k"] == 64
     assert frozen["choices"]["model/position"] == "sinusoidal"
@@ -163,7 +163,7 @@ def test_freezing_many_leaves_finished_runs_untouched_and_needs_the_text_once(co
         run.write_result({})
         run.config_file.write_text("as it was")
     asked = []
-    monkeypatch.setattr("etude.config.identity.fingerprint", lambda c: asked.append(c) or fingerprint(c))
+    monkeypatch.setattr("etude.config.identity.fingerprints", lambda c: asked.append(c) or fingerprints(c))
     assert all(run.config_file.read_text() == "as it was" for run in freeze_all(jobs, compose))
     assert len(asked) == 1
 

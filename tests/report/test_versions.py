@@ -8,7 +8,7 @@ import pytest
 
 from etude.cli.results import main as results
 from etude.config.compose import compose
-from etude.config.identity import fingerprint
+from etude.config.identity import fingerprints
 from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.report import report
@@ -29,7 +29,7 @@ def launch(tmp_path: Path, make_run: Make) -> Launch:
         files = {"source": f"{file}.en", "target": f"{file}.de", "tsv": None}
         data = {"_target_": "etude.data.text_files.FilesCorpus", **files, "valid": NONE, "test": NONE}
         data |= {"holdout": 1, "languages": ["en", "de"], "vocab_size": 10}
-        met = fingerprint({"data": data})
+        met = fingerprints({"data": data}).all
         return make_run(arm, seed, changed={"data": data}, text=met, store=f"store of {met}", **more)
 
     return make
@@ -100,7 +100,7 @@ def test_where_every_arm_met_one_text_nothing_is_parted_or_asked(
 ) -> None:
     launch("base", OLD)
     launch("A1", EDITED)
-    monkeypatch.setattr("etude.config.identity.fingerprint", None)
+    monkeypatch.setattr("etude.config.identity.fingerprints", None)
     assert set(scores(runs_dir)) == {"base", "A1¹"}
 
 

@@ -31,7 +31,7 @@ def freeze(config: DictConfig) -> RunDir:
         UserError: the config is not valid.
     """
     plain = resolve_valid(config)
-    return _freeze(plain, typed_overrides(config), _Text(fingerprint(plain), training_fingerprint(plain)))
+    return _freeze(plain, typed_overrides(config), fingerprints(plain))
 
 
 def freeze_all(
@@ -63,22 +63,24 @@ def places(jobs: Iterable[Sequence[str]], compose: Compose) -> list[RunDir]:
     return [run_dir(config, text.all) for config, _, text in _identify_jobs(jobs, compose)]
 
 
-class _Text(NamedTuple):
-    """The fingerprints of a text."""
+class Fingerprints(NamedTuple):
+    """The fingerprints of a text: of all of it, and of what is trained on."""
 
     all: str
     training: str
 
 
-def _identify_jobs(jobs: Iterable[Sequence[str]], compose: Compose) -> list[tuple[dict[str, Any], list[str], _Text]]:
+def _identify_jobs(
+    jobs: Iterable[Sequence[str]], compose: Compose
+) -> list[tuple[dict[str, Any], list[str], Fingerprints]]:
     """Return the resolved config, overrides and text fingerprints of every job; each text is read only once."""
-    texts: dict[str, _Text] = {}
+    texts: dict[str, Fingerprints] = {}
     runs, jobs = [], [*jobs]
     for overrides, job in zip(jobs, ConfigCache(compose).resolve_all(jobs), strict=True):
         data = json.dumps(job.config["data"], sort_keys=True)
         if data not in texts:
             with naming(overrides, jobs):
-                texts[data] = _Text(fingerprint(job.config), training_fingerprint(job.config))
+                texts[data] = fingerprints(job.config)
         runs.append((job.config, job.typed, texts[data]))
     return runs
 
@@ -90,31 +92,16 @@ def run_dir(config: dict[str, Any], text: str) -> RunDir:
     return RunDir(Path(config["runs_dir"]).expanduser() / study / config["arm"] / name)
 
 
-def fingerprint(config: dict[str, Any]) -> str:
-    """Return the fingerprint of the text that a config trains and tests on.
+def fingerprints(config: dict[str, Any]) -> Fingerprints:
+    """Return the fingerprints of the text of a config.
 
     Raises:
         UserError: the text is not available.
     """
-    text: str = _corpus(config).fingerprint()
-    return text
-
-
-def training_fingerprint(config: dict[str, Any]) -> str:
-    """Return the fingerprint of the text that a config trains on.
-
-    Raises:
-        UserError: the text is not available.
-    """
-    text: str = _corpus(config).training_fingerprint()
-    return text
-
-
-def _corpus(config: dict[str, Any]) -> Any:
     made = make(config["data"])
     if not all(callable(getattr(made, name, None)) for name in ("fingerprint", "training_fingerprint", "pairs")):
         raise UserError(f"data: {config['data']['_target_']} is no dataset: derive it from etude.data.corpus.Corpus")
-    return made
+    return Fingerprints(made.fingerprint(), made.training_fingerprint())
 
 
 def _remove(directory: RunDir) -> None:
@@ -128,7 +115,7 @@ def _remove(directory: RunDir) -> None:
             shutil.rmtree(directory.path, ignore_errors=True)
 
 
-def _freeze(config: dict[str, Any], typed: Iterable[str], text: _Text) -> RunDir:
+def _freeze(config: dict[str, Any], typed: Iterable[str], text: Fingerprints) -> RunDir:
     """Return the run's directory; unless it is finished, write config, overrides and fingerprints to it."""
     directory = run_dir(config, text.all)
     if config["trainer"]["fast_dev_run"]:

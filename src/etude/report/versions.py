@@ -106,11 +106,11 @@ def _fingerprint_now(config: Mapping[str, Any], known: dict[str, str]) -> str:
     """Compute the fingerprint of the text that a config gives now, cached in `known`; "" if there is no text."""
     from hydra.errors import HydraException  # imported here because most reports never get this far
 
-    from etude.config.identity import fingerprint
+    from etude.config.identity import fingerprints
 
     key = json.dumps(config.get("data"), sort_keys=True)
     if key not in known:
         known[key] = ""
         with suppress(UserError, HydraException, OSError, KeyError, AttributeError):
-            known[key] = fingerprint(dict(config))
+            known[key] = fingerprints(dict(config)).all
     return known[key]

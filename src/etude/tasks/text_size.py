@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from etude.config.identity import fingerprint, training_fingerprint
+from etude.config.identity import fingerprints
 from etude.errors import UserError
 from etude.tasks import build
 from etude.tasks.size import measure_size
@@ -46,7 +46,7 @@ def measure_text(config: Config) -> TextSize:
     columns = build.task(config).columns
     assumed = columns(ASSUMED, ASSUMED)
     try:
-        store, known = build.prepared_store(config), (fingerprint(config), training_fingerprint(config))
+        store, known = build.prepared_store(config), fingerprints(config)
     except UserError:
         return TextSize(None, None, *assumed, None, None, None, None, prepared=False)
     if store is None:

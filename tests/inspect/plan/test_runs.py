@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from etude.config.compose import compose
-from etude.config.identity import fingerprint, run_dir, training_fingerprint
+from etude.config.identity import fingerprints, run_dir
 from etude.config.resolve import resolve
 from etude.files import write_json
 from etude.inspect.plan.device import Device
@@ -43,7 +43,7 @@ def only(config: dict) -> RunPlan:
 def test_a_run_that_diverged_is_no_longer_to_do_and_said_to_have(config_of):
     config = config_of(*SMALL_TEXT)
     build.token_store(config)
-    run = run_dir(config, fingerprint(config))
+    run = run_dir(config, fingerprints(config).all)
     run.path.mkdir(parents=True)
     for result, state in (({"diverged": "the loss is nan at step 3"}, "diverged"), ({"steps": 7}, "finished")):
         run.write_result(result)
@@ -108,10 +108,10 @@ def test_what_another_study_has_trained_is_not_trained_again(config_of):
 
 def compose_run(config) -> RunDir:
     """Its directory, with what identifies its training."""
-    run = run_dir(config, fingerprint(config))
+    run = run_dir(config, fingerprints(config).all)
     run.path.mkdir(parents=True)
     run.config_file.write_text(yaml.safe_dump(config))
-    run.training_file.write_text(identify_training(config, training_fingerprint(config)))
+    run.training_file.write_text(identify_training(config, fingerprints(config).training))
     return run
 
 
@@ -145,7 +145,7 @@ def test_lengths_are_counted_where_the_text_has_been_prepared_and_assumed_where_
 
 def test_a_run_is_to_do_then_begun_then_finished(config_of):
     config = config_of()
-    run = run_dir(config, fingerprint(config))
+    run = run_dir(config, fingerprints(config).all)
     states = [only(config).state]
     run.checkpoint.parent.mkdir(parents=True)
     run.checkpoint.touch()
