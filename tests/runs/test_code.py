@@ -6,12 +6,13 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from etude.runs.code import code_fingerprint, fingerprint, own_code
+from etude.runs.code import code_fingerprint, own_code
 from etude.runs.source import Source
 
 ROOT = Path(__file__).parents[2]
@@ -23,8 +24,8 @@ BASE = (
 ROPE = ("etude.model.position.Rotary", *BASE[1:])
 MINE = ("mine.parts.Mine", *BASE)
 PROGRAM = (
-    "import json, sys; from etude.runs.code import fingerprint; assert 'torch' not in sys.modules; "
-    "print(json.dumps([fingerprint(frozenset(targets)) for targets in json.loads(sys.argv[1])]))"
+    "import json, sys; from etude.runs.code import code_fingerprint; assert 'torch' not in sys.modules; "
+    "print(json.dumps([code_fingerprint(config) for config in json.loads(sys.argv[1])]))"
 )
 Fingerprints = tuple[str, str, str]
 
@@ -56,9 +57,14 @@ def python(copied: Path, program: str, *words: str) -> str:
     return done.stdout
 
 
+def naming(targets: Iterable[str]) -> dict[str, Any]:
+    """A config that names some classes."""
+    return {"parts": [{"_target_": target} for target in targets]}
+
+
 def fingerprints(copied: Path) -> Fingerprints:
     """Of a base run, of one with rotary positions, and of one with a user's class."""
-    return tuple(json.loads(python(copied, PROGRAM, json.dumps([BASE, ROPE, MINE]))))
+    return tuple(json.loads(python(copied, PROGRAM, json.dumps([*map(naming, (BASE, ROPE, MINE))]))))
 
 
 def edited(file: Path, pattern: str, replacement: str) -> None:
@@ -143,7 +149,7 @@ def test_ten_hex_digits_that_the_order_and_the_logger_leave_alone() -> None:
     config = {"model": {"a": {"_target_": BASE[0]}, "b": [{"_target_": BASE[1]}]}, "loss": {"_target_": BASE[2]}}
     found = code_fingerprint(config | {"logger": {"_target_": "etude.training.loggers.wandb"}})
     assert re.fullmatch("[0-9a-f]{10}", found)
-    assert found == code_fingerprint(dict(reversed(config.items()))) == fingerprint(frozenset(BASE))
+    assert found == code_fingerprint(dict(reversed(config.items()))) == code_fingerprint(naming(BASE))
 
 
 def test_code_that_was_shown_to_give_the_same_results_keeps_its_name_until_it_changes_again(copied: Path) -> None:
@@ -172,7 +178,7 @@ def test_the_code_of_a_users_part_changes_with_it_and_not_with_the_training(copi
 
 
 def test_what_is_nowhere_or_in_a_library_is_no_error() -> None:
-    found = {fingerprint(frozenset([name])) for name in ("torch.nn.GELU", "nowhere.Part", "etude.nowhere.Part", "x")}
+    found = {code_fingerprint(naming([name])) for name in ("torch.nn.GELU", "nowhere.Part", "etude.nowhere.Part", "x")}
     assert len(found) == 4
 
 

@@ -97,11 +97,6 @@ def _targets_of(config: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(found)
 
 
-def fingerprint(targets: frozenset[str]) -> str:
-    """Return the fingerprint of the code of runs that use these classes and functions."""
-    return known_as(_digits_of(targets | {_START}))
-
-
 def known_as(digits: str) -> str:
     """Return the fingerprint of code with these digits: those of the earliest code that it gives the results of."""
     while earlier := _same_code().get(digits):
