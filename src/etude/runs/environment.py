@@ -61,17 +61,17 @@ def installed_version(library: str) -> str | None:
 
 def _git() -> dict[str, Any] | None:
     """Return commit and state of the checkout that the code runs from; None without a checkout or without git."""
-    here = Path(__file__).resolve().parent
+    git = ("git", "-C", str(Path(__file__).resolve().parent))
+    commit, changed = output_of(*git, "rev-parse", "HEAD"), output_of(*git, "status", "--porcelain", "-uno")
+    return None if commit is None or changed is None else {"commit": commit, "changed": bool(changed)}
+
+
+def output_of(*command: str) -> str | None:
+    """Return what a program prints; None if it is missing, fails or does not answer in time."""
     try:
-        commit = _output("git", "-C", str(here), "rev-parse", "HEAD")
-        changed = bool(_output("git", "-C", str(here), "status", "--porcelain", "--untracked-files=no"))
-    except (OSError, subprocess.SubprocessError):  # no git, no checkout, or no answer in time
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
         return None
-    return {"commit": commit, "changed": changed}
-
-
-def _output(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout.strip()
 
 
 def _cpu() -> str:

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from configparser import ConfigParser
@@ -18,9 +17,8 @@ from urllib.parse import urlsplit
 
 from packaging.requirements import Requirement
 
-from etude.runs.environment import installed_version
+from etude.runs.environment import installed_version, output_of
 
-_PATIENCE = 5.0  # seconds for a program to answer
 _HANDSHAKE = 2.0  # seconds for a server
 _ROOM = 5e9  # bytes: enough for a corpus of some million pairs and the checkpoints of a few runs
 _WANDB = ("https://api.wandb.ai", "https://api.forge.coreweave.com")  # servers of W&B's own, of older and newer clients
@@ -105,10 +103,9 @@ def _requirements() -> list[str]:
 
 
 def _gpus() -> Finding:
-    asked = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]
     if shutil.which("nvidia-smi") is None:
         return Finding("GPU", "none: runs train on the processor")
-    listing = _output(asked)
+    listing = output_of("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader")
     if listing is None:
         return Finding("GPU", "nvidia-smi does not answer", "look at nvidia-smi; until then, trainer=cpu")
     gpus = "; ".join(listing.splitlines()) or "none"
@@ -172,15 +169,7 @@ def _in_netrc(host: str) -> bool:
 def _slurm() -> Finding:
     if shutil.which("sbatch") is None:
         return Finding("SLURM", "none here")
-    version = _output(["sbatch", "--version"]) or "sbatch does not answer"
+    version = output_of("sbatch", "--version") or "sbatch does not answer"
     if installed_version("submitit") is None:
         return Finding("SLURM", version, "pip install 'etude[slurm]', then hydra/launcher=submitit_slurm")
     return Finding("SLURM", version)
-
-
-def _output(command: list[str]) -> str | None:
-    """Return what a program prints; None if it fails or does not answer in time."""
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=_PATIENCE).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return None
