@@ -26,11 +26,6 @@ from etude.model.encoder_decoder import EncoderDecoder
 from etude.model.norm import LayerNorm, RmsNorm
 from etude.model.transformer import TransformerDecoder, TransformerEncoder
 
-_MODELS: dict[type, None] = {EncoderDecoder: None}
-_ENCODERS: dict[type, None] = {TransformerEncoder: None}
-_DECODERS: dict[type, None] = {TransformerDecoder: None}
-_ATTENTIONS: dict[type, None] = {MultiHeadAttention: None}
-
 
 @torch.no_grad()
 def specify(model: nn.Module) -> TransformerSpec:
@@ -39,10 +34,10 @@ def specify(model: nn.Module) -> TransformerSpec:
     Raises:
         UserError: CTranslate2 does not support a part.
     """
-    look_up("model", model, _MODELS)
+    look_up("model", model, {EncoderDecoder: None})
     assert isinstance(model, EncoderDecoder)
-    look_up("model/encoder", model.encoder, _ENCODERS)
-    look_up("model/decoder", model.decoder, _DECODERS)
+    look_up("model/encoder", model.encoder, {TransformerEncoder: None})
+    look_up("model/decoder", model.decoder, {TransformerDecoder: None})
     source, target = look_up("model/tying", model.embedding, TABLES)(model.embedding)
     encoder = TransformerEncoderSpec(**_options(model.encoder, "encoder"))
     decoder = TransformerDecoderSpec(**_options(model.decoder, "decoder"))
@@ -60,7 +55,7 @@ def _options(stack: Any, side: str) -> dict[str, Any]:
     """Return the constructor options of the specification of a stack; refuse unsupported parts."""
     layer = stack.layers[0]
     attention = layer.attention
-    look_up("model/attention", attention, _ATTENTIONS)
+    look_up("model/attention", attention, {MultiHeadAttention: None})
     look_up("model/scale", attention.scale, FACTORS)
     return {
         "num_layers": len(stack.layers),
