@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from etude.errors import UserError
@@ -44,7 +44,10 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
     os.environ["HYDRA_FULL_ERROR"] = "1"
     overrides = [word for word in words if word[:1] != "-" and ("=" in word or word[:1] == "~")]
     flags = [word for word in words if word not in overrides]  # Hydra wants them, and what they are given, first
-    flags = ["--info=all" if word in ("-i", "--info") and after[:1] in "-" else word for word, after in _pairs(flags)]
+    flags = [
+        "--info=all" if word in ("-i", "--info") and after[:1] in "-" else word
+        for word, after in pairwise([*flags, ""])
+    ]
     sys.argv = [f"etude {verb}".strip(), *flags, *make_readable(overrides)]
     failed: list[Exception] = []
 
@@ -59,11 +62,6 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
         raise failed[0]
 
 
-def _pairs(words: Sequence[str]) -> list[tuple[str, str]]:
-    """Pair each word with the next one, the last with ""."""
-    return [*zip_longest(words, words[1:], fillvalue="")]
-
-
 def _refuse_options(verb: str, words: Sequence[str]) -> None:
     """Refuse words that Hydra would answer with its usage, or with a sentence that does not name them.
 
@@ -72,7 +70,7 @@ def _refuse_options(verb: str, words: Sequence[str]) -> None:
     """
     from etude.config.unknown import refuse_number
 
-    for word, after in _pairs(words):
+    for word, after in pairwise([*words, ""]):
         refuse_number(word)
         name, equals, value = {"-c": "cfg", "-p": "package"}.get(word, word).removeprefix("--").partition("=")
         value = value if equals else after
