@@ -2,10 +2,11 @@
 
 import io
 import sys
+from itertools import count
 
 import pytest
 
-from etude.cli.translate import read_stdin
+from etude.cli.translate import blocks, read_stdin
 from etude.errors import UserError
 
 
@@ -25,3 +26,19 @@ def test_a_standard_input_that_is_closed_is_one_sentence(monkeypatch: pytest.Mon
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(UserError, match="standard input is closed: give a file"):
         read_stdin()
+
+
+@pytest.mark.parametrize(("terminal", "size"), [(True, 1), (False, 3)])
+def test_lines_are_answered_before_their_input_ends_one_by_one_at_a_terminal(
+    terminal: bool, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: terminal, raising=False)
+    read: list[int] = []
+    endless = (read.append(number) or f"line {number}" for number in count())
+    assert next(blocks(endless, 3)) == [f"line {number}" for number in range(size)]
+    assert len(read) == size
+
+
+def test_no_line_is_lost_between_blocks() -> None:
+    assert list(blocks("abcdefg", 3)) == [["a", "b", "c"], ["d", "e", "f"], ["g"]]
+    assert list(blocks([], 3)) == []

@@ -1,7 +1,6 @@
 """Translating lines: none lost, none swapped, none added."""
 
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,14 +74,9 @@ lines_of_text = st.lists(
 
 
 @settings(max_examples=25, deadline=None)
-@given(lines=lines_of_text, batch_tokens=st.integers(1, 200), chunk=st.integers(1, 7))
-def test_every_line_is_answered_in_its_place(
-    tokenizer: Tokenizer, lines: list[str], batch_tokens: int, chunk: int
-) -> None:
-    expected = [" ".join(line.split()) for line in lines]
-    subject = translator(tokenizer, batch_tokens)
-    assert subject.translate(lines) == expected
-    assert list(subject.translate_stream(lines, chunk=chunk)) == expected
+@given(lines=lines_of_text, batch_tokens=st.integers(1, 200))
+def test_every_line_is_answered_in_its_place(tokenizer: Tokenizer, lines: list[str], batch_tokens: int) -> None:
+    assert translator(tokenizer, batch_tokens).translate(lines) == [" ".join(line.split()) for line in lines]
 
 
 @settings(max_examples=25, deadline=None)
@@ -112,19 +106,6 @@ def test_a_line_too_long_is_cut_and_counted(tokenizer: Tokenizer, caplog: pytest
         answers = translator(tokenizer, max_source_tokens=10).translate(["ein", long, "frau"])
     assert answers == ["ein", tokenizer.decode(tokenizer.encode(long)[:10]), "frau"]
     assert "1 of 3 lines had more than 10 subwords" in caplog.text
-
-
-def test_a_stream_answers_before_its_input_ends(tokenizer: Tokenizer) -> None:
-    read = []
-
-    def endless() -> Iterator[str]:
-        while True:
-            read.append("ein hund")
-            yield "ein hund"
-
-    answers = translator(tokenizer).translate_stream(endless(), chunk=3)
-    assert next(answers) == "ein hund"
-    assert len(read) == 3
 
 
 @pytest.mark.parametrize("training", [True, False])

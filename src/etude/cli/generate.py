@@ -2,12 +2,10 @@
 
 import logging
 import sys
-from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import Any
 
 from etude.cli.hydra_app import run_task_on_a_run
-from etude.cli.translate import read_stdin
+from etude.cli.translate import blocks, read_stdin
 from etude.logs import logging_to
 from etude.runs.run_dir import RunDir
 
@@ -42,7 +40,7 @@ def _generate(config: dict[str, Any], typed: list[str]) -> None:
     model.to(build.device(config["device"]))
     text = read_stdin() if config["prompt"] is None else None
     done = 0
-    for block in _blocks(text or [config["prompt"]], 1 if sys.stdin.isatty() else _CHUNK):
+    for block in blocks(text or [config["prompt"]], _CHUNK):
         prompts = [tokenizer.encode(line) for line in block]
         for number, prompt in enumerate(prompts, start=done + 1):
             if most is not None and len(prompt) >= most:
@@ -55,9 +53,3 @@ def _generate(config: dict[str, Any], typed: list[str]) -> None:
         done += len(block)
     if text and text.failure:
         raise text.failure
-
-
-def _blocks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
-    rest = iter(lines)
-    while block := list(islice(rest, size)):
-        yield block

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from etude.cli.hydra_app import run_task_on_a_run
@@ -35,8 +36,8 @@ def _translate(config: dict[str, Any], typed: list[str]) -> None:
     text = read_stdin()
     translator = build.translator(trained, transformer, tokenizer, search)
     with build.autocast(trained, transformer):
-        for translation in translator.translate_stream(text, chunk=1 if sys.stdin.isatty() else _CHUNK):
-            sys.stdout.write(f"{translation}\n")
+        for block in blocks(text, _CHUNK):
+            sys.stdout.writelines(f"{translation}\n" for translation in translator.translate(block))
             sys.stdout.flush()
     if text.failure:
         raise text.failure
@@ -62,6 +63,13 @@ class Decoded:
                 )
                 return
             yield text.rstrip("\r\n")
+
+
+def blocks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
+    """Yield so many lines at a time, one at a terminal, so that endless input can be piped through."""
+    rest, size = iter(lines), 1 if sys.stdin.isatty() else size
+    while block := list(islice(rest, size)):
+        yield block
 
 
 def read_stdin() -> Decoded:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
@@ -53,12 +52,6 @@ class Translator:
         finally:
             self.model.train(training)
         return translations
-
-    def translate_stream(self, lines: Iterable[str], *, chunk: int = 512) -> Iterator[str]:
-        """Like `translate`, but yield results after every `chunk` lines, so that endless input can be piped through."""
-        rest = iter(lines)
-        while block := list(islice(rest, chunk)):
-            yield from self.translate(block)
 
     def _sources(self, lines: Iterable[str]) -> list[list[int]]:
         """Tokenise every line and append the end token; a blank line has no tokens."""
