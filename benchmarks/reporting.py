@@ -55,9 +55,9 @@ def make_up(runs_dir: Path, seeds: int, sentences: int) -> int:
             run.overrides_file.write_text(f"experiment=table3/{arm}\nseed={seed}\n")
             hypotheses = translated(chance, references)
             for file, text in (
-                (run.sources_file("test"), references),
-                (run.references_file("test"), references),
-                (run.hypotheses_file("test"), hypotheses),
+                (run.sources_file, references),
+                (run.references_file, references),
+                (run.hypotheses_file, hypotheses),
             ):
                 file.write_text("".join(f"{line}\n" for line in text))
             found = bleu(hypotheses, references)

@@ -114,9 +114,9 @@ def make_run(runs_dir: Path) -> Callable[..., RunDir]:
             test |= {} if paper_bleu is None else {"paper_bleu": paper_bleu}
             result = {"parameters": 526_123, "steps": steps, "test": test, "store": store, **more, "finished": True}
             for file, lines in (
-                (run.hypotheses_file("test"), translations),
-                (run.references_file("test"), references),
-                (run.sources_file("test"), references),
+                (run.hypotheses_file, translations),
+                (run.references_file, references),
+                (run.sources_file, references),
             ):
                 if lines:
                     file.write_text("".join(f"{line}\n" for line in lines))

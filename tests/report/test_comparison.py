@@ -227,7 +227,7 @@ def test_without_references_bleu_is_not_tested_and_perplexity_is(runs_dir: Path,
 
 def test_references_that_another_run_of_the_same_text_kept_will_do(runs_dir: Path, make_arm: MakeArm) -> None:
     for run in make_arm("base", [0.9, 0.91]):
-        run.references_file("test").unlink()
+        run.references_file.unlink()
     make_arm("A1", [0.8, 0.81])
     against = arms(runs_dir)["A1"].against
     assert against is not None
@@ -290,7 +290,7 @@ def test_what_is_not_compared_with_the_baseline_is_not_ranked_with_it_either(run
 def test_damaged_references_of_one_arm_leave_the_others_alone(damage: bytes, runs_dir: Path, make_arm: MakeArm) -> None:
     make_arm("base", [0.9, 0.91])
     make_arm("A1", [0.8, 0.81])
-    damaged = make_arm("A2", [0.8, 0.81])[0].references_file("test")
+    damaged = make_arm("A2", [0.8, 0.81])[0].references_file
     damaged.write_bytes(damage)
     found = arms(runs_dir)
     assert found["A1"].against is not None
@@ -320,10 +320,10 @@ def test_a_directory_copied_to_another_arm_is_no_run_of_it(runs_dir: Path, make_
 def test_translations_that_are_too_few_or_score_otherwise_are_named(runs_dir: Path, make_arm: MakeArm) -> None:
     make_arm("base", [0.9, 0.91])
     short, swapped = make_arm("A1", [0.8, 0.81])[1], make_arm("A2", [0.8, 0.81])[0]
-    short.hypotheses_file("test").write_text("one line\n")
-    swapped.hypotheses_file("test").write_text("\n".join(REFERENCES) + "\n")
+    short.hypotheses_file.write_text("one line\n")
+    swapped.hypotheses_file.write_text("\n".join(REFERENCES) + "\n")
     notes = told(runs_dir)
-    assert f"A1: {short.hypotheses_file('test')} has 1 lines for 80 references." in notes
+    assert f"A1: {short.hypotheses_file} has 1 lines for 80 references." in notes
     assert f"A2: the translations in {swapped.path} score 100.00 BLEU, where its result says" in notes
     for arm in ("A1", "A2"):
         against = arms(runs_dir)[arm].against

@@ -73,7 +73,7 @@ def test_a_training_that_diverges_stops_at_once_and_says_so(capsys: pytest.Captu
     assert f"diverged: {why}; trainer.stop_when_diverged=false goes on, once the directory of this" in told.err
     assert told.out.splitlines()[-1] == f"diverged: {why}"
     assert int(read_metrics(run.metrics_file)[-1]["step"]) == run.result()["steps"] == 2
-    assert not run.hypotheses_file("test").exists()
+    assert not run.hypotheses_file.exists()
 
 
 def test_the_weights_of_the_last_update_are_looked_at_though_no_loss_has_met_them() -> None:

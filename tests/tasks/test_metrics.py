@@ -88,7 +88,7 @@ def finished(folder: Path, **test: Any) -> RunDir:
     run = RunDir(folder / "seed1-0123456789")
     run.path.mkdir()
     run.config_file.write_text("data: {}\nchoices: {}\n")
-    for file, lines in ((run.hypotheses_file("test"), HYPOTHESES), (run.references_file("test"), REFERENCES)):
+    for file, lines in ((run.hypotheses_file, HYPOTHESES), (run.references_file, REFERENCES)):
         file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     write_json(run.result_file, {"test": {"perplexity": 3.0, "bleu": 12.5} | test, "finished": True})
     return run
@@ -117,7 +117,7 @@ def test_a_run_that_diverged_or_kept_no_translations_stays_as_it_is(tmp_path: Pa
     run = finished(tmp_path, perplexity=math.inf)
     before = run.result_file.read_bytes()
     add_missing_metrics(run, {"metrics": {"chrf": CHRF}})
-    run.hypotheses_file("test").unlink()
+    run.hypotheses_file.unlink()
     add_missing_metrics(run, {"metrics": {"chrf": CHRF}})
     assert run.result_file.read_bytes() == before
 

@@ -53,7 +53,7 @@ def found(run: RunDir) -> dict[str, Any]:
         "moments": [{k: tuple(torch.as_tensor(v).flatten().tolist()) for k, v in s.items()} for s in moments.values()],
         "metrics": rows,
         "result": json.loads(json.dumps(result)),
-        "hypotheses": run.hypotheses_file("test").read_text(),
+        "hypotheses": run.hypotheses_file.read_text(),
     }
 
 

@@ -40,7 +40,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDir]:
     directory.path.mkdir()
     write_json(directory.config_file, CONFIG)
     for file in (directory.sources_file, directory.references_file, directory.hypotheses_file):
-        file("test").write_text("ein Hund\n")
+        file.write_text("ein Hund\n")
     yield directory
     with suppress(ConnectionError):  # where its process has been killed
         teardown()

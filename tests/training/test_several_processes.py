@@ -40,7 +40,7 @@ def assert_same_run(run: RunDir, alone: RunDir) -> None:
     for split in ("valid", "test"):
         assert ours[split]["perplexity"] == pytest.approx(theirs[split]["perplexity"], rel=1e-5)
     assert (ours["tokens"], ours["steps"]) == (theirs["tokens"], theirs["steps"])
-    assert run.hypotheses_file("test").read_text() == alone.hypotheses_file("test").read_text()
+    assert run.hypotheses_file.read_text() == alone.hypotheses_file.read_text()
 
 
 def test_four_processes_make_the_run_of_one_and_two_go_on_from_where_they_stood(runs: Freeze, alone: RunDir) -> None:

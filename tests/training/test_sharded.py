@@ -84,7 +84,7 @@ def test_two_shares_make_the_run_of_one_process_and_that_of_ddp(runs: Freeze) ->
         assert losses[1] == pytest.approx(losses[0], rel=1e-5)
         for one, other in zip(gradient_norms(alone), gradient_norms(run), strict=True):
             assert other == pytest.approx(one, rel=1e-4, abs=1e-6)
-        assert run.hypotheses_file("test").read_text() == alone.hypotheses_file("test").read_text()
+        assert run.hypotheses_file.read_text() == alone.hypotheses_file.read_text()
         assert run.path.name == alone.path.name
 
 

@@ -91,8 +91,8 @@ def test_another_test_set_scores_the_same_weights_and_trains_nothing(
     train(alone)
     assert same(other, alone)
     assert other.id != one.id
-    assert other.references_file("test").read_text() == "a c\n" * 6
-    assert other.sources_file("test").read_text() == "a b other\n" * 6
+    assert other.references_file.read_text() == "a c\n" * 6
+    assert other.sources_file.read_text() == "a b other\n" * 6
 
 
 def test_a_run_of_another_study_is_taken_over_with_its_result(runs: Freeze, trained: list[RunDir]) -> None:

@@ -111,7 +111,7 @@ def test_a_result_holds_what_the_task_measures_and_evaluate_says_it_again(
     run = made(task, "measured")
     result = train(run)
     assert set(result["test"]) == {"perplexity", "tokens", METRIC[task], "sentences", "pairs"}
-    assert not run.hypotheses_file("test").exists()
+    assert not run.hypotheses_file.exists()
     told = evaluate({"run": str(run.path), "split": "test", "device": "cpu", "decoding": {}, "metrics": {}})
     assert f"test perplexity {result['test']['perplexity']:.2f}" in told
     assert METRIC[task].replace("_", " ") in told

@@ -33,9 +33,9 @@ def finished(server: Any, run: RunDir) -> dict[str, Any]:
     sink.write({"step": 10, "tokens": 990, "seconds": 1.5, "loss": 2.5})
     sink.write({"step": 10, "tokens": 990, "seconds": 1.75, "valid_loss": 2.25, "valid_perplexity": 9.5})
     sink.write({"step": 20, "tokens": 1980, "seconds": 2.5, "valid_loss": 2.5, "valid_perplexity": 12.25})
-    run.sources_file("test").write_text("a dog\na cat\n")
-    run.references_file("test").write_text("ein Hund\ndie Katze\n")
-    run.hypotheses_file("test").write_text("ein Hund\neine Katze\n")
+    run.sources_file.write_text("a dog\na cat\n")
+    run.references_file.write_text("ein Hund\ndie Katze\n")
+    run.hypotheses_file.write_text("ein Hund\neine Katze\n")
     record(loggers, run, RESULT)
     finish(loggers, exit_code=0)
     return server.run()
@@ -138,7 +138,7 @@ def test_a_finished_run_that_an_agent_asks_for_is_shown_under_the_agents_id(
 ) -> None:
     run.metrics_file.write_text("step,loss\n10,2.5\n20,1.5\n")
     for file in (run.sources_file, run.references_file, run.hypotheses_file):
-        file("test").write_text("ein Hund\n")
+        file.write_text("ein Hund\n")
     run.write_result(RESULT)
     monkeypatch.setenv("WANDB_SWEEP_ID", "abcd1234")
     monkeypatch.setenv("WANDB_RUN_ID", "run001")
@@ -231,7 +231,7 @@ def test_artifacts_that_were_asked_for_are_kept_with_the_run(
     waited: list[float] = []
     run.checkpoint.parent.mkdir()
     run.checkpoint.write_bytes(b"weights")
-    run.hypotheses_file("test").write_text("ein Hund\n")
+    run.hypotheses_file.write_text("ein Hund\n")
     [logger] = wandb(
         run, run.config(), mode="online", project="etude", entity=None, artifacts=["checkpoint", "hypotheses"]
     )

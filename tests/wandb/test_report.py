@@ -63,7 +63,7 @@ def logged(run: RunDir, tmp_path: Path) -> Logged:
         there.overrides_file.write_text("")
         write_json(there.environment_file, {"python": "3.12.1", "code": "abcdef0123"})
         for file in (there.sources_file, there.references_file, there.hypotheses_file):
-            file("test").write_text("ein Hund\n")
+            file.write_text("ein Hund\n")
         test = {"perplexity": ppl, "tokens": 5, "bleu": bleu, "signature": "nrefs:1", "sentences": 1}
         figures = {"parameters": 350_464, "steps": 20, "tokens": 1980, "flops": 1.5e9, "seconds": 2.5, "code": "abc"}
         result = {"id": id, "valid": {"perplexity": 7.5}, "test": test, "store": "s0", **figures}

@@ -39,8 +39,8 @@ def test_set(run: Run, runs: Iterable[Run]) -> TestSet:
     """Read the test set of `run`; if it has not kept the text, from one of `runs` with the same token store."""
     same = [run, *(other for other in runs if _store(run) and _store(other) == _store(run))]
     sentences = TestSet(run, [], []).sentences
-    sources = _read_first((other.run_dir.sources_file("test") for other in same), sentences)
-    references = _read_first((other.run_dir.references_file("test") for other in same), sentences)
+    sources = _read_first((other.run_dir.sources_file for other in same), sentences)
+    references = _read_first((other.run_dir.references_file for other in same), sentences)
     return TestSet(run, sources, references)
 
 
@@ -117,7 +117,7 @@ def _why_not(run: Run, base: TestSet, metric: Metric) -> str:
     if sentences != base.sentences:
         return f"it was tested on {sentences:,} sentences, {base.run.arm} on {base.sentences:,}"
     try:
-        own = _lines(run.run_dir.references_file("test"))
+        own = _lines(run.run_dir.references_file)
     except UserError as error:
         return str(error)
     if own and base.references:
@@ -148,7 +148,7 @@ def translations(run: Run, base: TestSet) -> list[str]:
     Raises:
         UserError: they are missing, or their number differs from the test set's.
     """
-    file = run.run_dir.hypotheses_file("test")
+    file = run.run_dir.hypotheses_file
     found = _lines(file)
     if len(found) != base.sentences:
         raise UserError(f"{file} has {len(found):,} lines for {base.sentences:,} references")

@@ -67,6 +67,9 @@ class RunDir:
     cleaned_file = _RunFile("checkpoints/cleaned.txt")
     metrics_file = _RunFile("metrics.csv")
     progress_file = _RunFile("progress.json")
+    hypotheses_file = _RunFile("hypotheses.test.txt")
+    sources_file = _RunFile("sources.test.txt")
+    references_file = _RunFile("references.test.txt")
     tokenizer_file = _RunFile("tokenizer.model")
     environment_file = _RunFile("environment.json")
     log_file = _RunFile("log.txt")
@@ -98,18 +101,6 @@ class RunDir:
     def runs_dir(self) -> Path:
         """The folder of runs, three levels above: `runs_dir/<study>/<arm>/<run>`."""
         return Path(os.path.normpath(self.path / "../../.."))
-
-    def hypotheses_file(self, split: str) -> Path:
-        """Return the file of the translations of `split`, one line per source line."""
-        return self.path / f"hypotheses.{split}.txt"
-
-    def sources_file(self, split: str) -> Path:
-        """Return the file of the source lines of `split`."""
-        return self.path / f"sources.{split}.txt"
-
-    def references_file(self, split: str) -> Path:
-        """Return the file of the references of `split`."""
-        return self.path / f"references.{split}.txt"
 
     @property
     def not_a_run(self) -> UserError:

@@ -75,7 +75,7 @@ def add_missing_metrics(run: RunDir, config: Config) -> Config:
     Raises:
         UserError: the result file is damaged, or the translations are not UTF-8.
     """
-    result, files = run.result(), (run.hypotheses_file("test"), run.references_file("test"))
+    result, files = run.result(), (run.hypotheses_file, run.references_file)
     test = result.get("test") or {}
     used, asked = result.get("scored_by") or {}, scored_by(config)  # older results do not say by which options
     others = [name for name, options in asked.items() if name not in test or options != used.get(name, options)]

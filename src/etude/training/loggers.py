@@ -38,7 +38,7 @@ def record(loggers: Sequence[Logger], run: RunDir, result: dict[str, Any], check
         checkpoints: the checkpoints whose mean is the run's final weights.
     """
     files = {"source": run.sources_file, "reference": run.references_file, "hypothesis": run.hypotheses_file}
-    existing = {name: file("test") for name, file in files.items() if file("test").is_file()}  # none if it diverged
+    existing = {name: file for name, file in files.items() if file.is_file()}  # none if it diverged
     lines = {name: file.read_text(encoding="utf-8").split("\n")[:-1] for name, file in existing.items()}
     artifacts = {"hypotheses": [*existing.values()], "checkpoint": [file for file in checkpoints if file.is_file()]}
     figures = _figures(result)

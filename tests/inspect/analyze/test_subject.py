@@ -11,7 +11,7 @@ from etude.runs.run_dir import RunDir
 
 def leave_text(subject, pairs):
     """As a finished run does."""
-    for file, side in ((subject.run.sources_file("test"), 0), (subject.run.references_file("test"), 1)):
+    for file, side in ((subject.run.sources_file, 0), (subject.run.references_file, 1)):
         file.write_text("".join(f"{pair[side]}\n" for pair in pairs))
 
 

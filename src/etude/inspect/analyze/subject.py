@@ -137,7 +137,7 @@ def longest_training_sentence(subject: Subject) -> int | None:
 
 def _test_pairs(subject: Subject) -> list[Pair]:
     """Read the run's test pairs from its directory or, if an older run lacks them, from the prepared data."""
-    files = subject.run.sources_file("test"), subject.run.references_file("test")
+    files = subject.run.sources_file, subject.run.references_file
     if all(file.is_file() for file in files):
         sources, references = (file.read_text(encoding="utf-8").split("\n")[:-1] for file in files)
         return list(zip(sources, references, strict=True))

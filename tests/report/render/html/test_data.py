@@ -65,7 +65,7 @@ def test_a_run_that_goes_on_shows_its_curves_already(fabricate: Fabricate) -> No
 def test_runs_without_their_text_have_a_page_without_samples(fabricate: Fabricate) -> None:
     compared = fabricate(2, 2, 5)
     for run in (run for arm in compared.arms for run in arm.runs):
-        run.run_dir.references_file("test").unlink()
+        run.run_dir.references_file.unlink()
     found = data(again(compared))
     assert found["samples"] == {"of": 0, "sentences": []}
     assert found["buckets"] == []
@@ -73,7 +73,7 @@ def test_runs_without_their_text_have_a_page_without_samples(fabricate: Fabricat
 
 def test_translations_that_went_missing_leave_the_others(fabricate: Fabricate) -> None:
     compared = fabricate(3, 1, 30)
-    compared.arms[1].runs[0].run_dir.hypotheses_file("test").unlink()
+    compared.arms[1].runs[0].run_dir.hypotheses_file.unlink()
     found = data(again(compared))["samples"]["sentences"]
     assert found
     assert all("A1" not in one["by"] and "A2" in one["by"] for one in found)
