@@ -67,6 +67,22 @@ class Corpus(ABC):
         return {}
 
 
+class SplitCorpus(Corpus):
+    """A corpus whose fingerprint is computed from some of its splits, without those that are not asked for."""
+
+    @abstractmethod
+    def fingerprint_of(self, splits: Sequence[str]) -> str:
+        """Return the fingerprint of the text of some splits."""
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of all splits."""
+        return self.fingerprint_of(SPLITS)
+
+    def training_fingerprint(self) -> str:
+        """Return the fingerprint without the test text."""
+        return self.fingerprint_of(TRAINING)
+
+
 def read_pairs(corpus: Corpus, split: str) -> Iterator[Pair]:
     """Yield the pairs of `split` and check each of them, since a corpus may be anybody's class.
 

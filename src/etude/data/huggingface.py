@@ -12,7 +12,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-from etude.data.corpus import SPLITS, TRAINING, Corpus, Pair, digest, two_languages
+from etude.data.corpus import SPLITS, Pair, SplitCorpus, digest, two_languages
 from etude.data.folder import make_folder
 from etude.data.lines import content_sum, parallel_lines
 from etude.errors import UserError, did_you_mean
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 SUMS = "sums.json"
 
 
-class HuggingFaceCorpus(Corpus):
+class HuggingFaceCorpus(SplitCorpus):
     """A dataset as `conf/data/huggingface.yaml` explains. Without a target column the source is its own target."""
 
     def __init__(
@@ -48,15 +48,8 @@ class HuggingFaceCorpus(Corpus):
         source, target = ((columns or {}).get(side) for side in ("source", "target"))
         self._columns = [source, target] if source and target else [source] if source else []
 
-    def fingerprint(self) -> str:
+    def fingerprint_of(self, splits: Sequence[str]) -> str:
         """Hash the copied text, and the languages, which the paper's BLEU depends on."""
-        return self._fingerprint(SPLITS)
-
-    def training_fingerprint(self) -> str:
-        """Hash the same without the test text."""
-        return self._fingerprint(TRAINING)
-
-    def _fingerprint(self, splits: Sequence[str]) -> str:
         try:
             sums = json.loads((self._folder / SUMS).read_text(encoding="utf-8"))
         except OSError as error:

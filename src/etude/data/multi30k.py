@@ -8,13 +8,13 @@ test set without sums, the checksum of the file that was read is used (see `sour
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from etude.data.corpus import SPLITS, TRAINING, Corpus, Pair, digest, require_test_set
+from etude.data.corpus import SPLITS, Pair, SplitCorpus, digest, require_test_set
 from etude.data.lines import parallel_lines
 from etude.data.source_file import SourceFile
 from etude.errors import UserError
 
 
-class Multi30k(Corpus):
+class Multi30k(SplitCorpus):
     """Captions in two languages, as `conf/data/multi30k_en_de.yaml` explains; `sums` lists the files."""
 
     def __init__(
@@ -38,15 +38,8 @@ class Multi30k(Corpus):
         self.test = test
         self._downloads = Path(download_dir).expanduser()
 
-    def fingerprint(self) -> str:
+    def fingerprint_of(self, splits: Sequence[str]) -> str:
         """Hash the checksums of the files."""
-        return self._fingerprint(SPLITS)
-
-    def training_fingerprint(self) -> str:
-        """Hash the same without the test set."""
-        return self._fingerprint(TRAINING)
-
-    def _fingerprint(self, splits: Sequence[str]) -> str:
         return digest([[file.identity() for file in self._files(split)] for split in splits])
 
     def fetch(self) -> None:

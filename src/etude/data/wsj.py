@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from etude.data.corpus import SPLITS, TRAINING, Corpus, Pair, digest
+from etude.data.corpus import SPLITS, Pair, SplitCorpus, digest
 from etude.data.lines import content_sum
 from etude.data.trees import linearize, normalize, read_trees, words
 from etude.errors import UserError
@@ -22,7 +22,7 @@ _ENDINGS = {".mrg", ".parse"}
 _SECTION = re.compile(r"(?:^|/)(?:wsj_)?(\d\d)(?:\d\d)?(?=[/.])")  # matches 02/wsj_0201.mrg, wsj_0201.mrg and 02.parse
 
 
-class Wsj(Corpus):
+class Wsj(SplitCorpus):
     """Sections of trees in a folder, as `conf/data/wsj.yaml` explains."""
 
     def __init__(
@@ -36,15 +36,8 @@ class Wsj(Corpus):
             raise UserError(f"data.silver={silver} must list files of trees, such as data.silver=[more.parse]")
         self.silver = [Path(file).expanduser() for file in silver]
 
-    def fingerprint(self) -> str:
+    def fingerprint_of(self, splits: Sequence[str]) -> str:
         """Hash the content of the files, read as a stream."""
-        return self._fingerprint(SPLITS)
-
-    def training_fingerprint(self) -> str:
-        """Hash the same without the test sections."""
-        return self._fingerprint(TRAINING)
-
-    def _fingerprint(self, splits: Sequence[str]) -> str:
         return digest([VERSION, {split: [content_sum(file) for file in self._files(split)] for split in splits}])
 
     def pairs(self, split: str) -> Iterator[Pair]:

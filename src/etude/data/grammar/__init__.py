@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from random import Random
 
-from etude.data.corpus import SPLITS, TRAINING, Corpus, Pair, digest
+from etude.data.corpus import SPLITS, Pair, SplitCorpus, digest
 from etude.data.grammar.brackets import plain
 from etude.data.grammar.draw_sentences import SentenceDrawer
 from etude.data.grammar.lexicon import shipped
@@ -29,7 +29,7 @@ WORDS = range(4, 23)
 """The allowed number of words of a sentence, in each language."""
 
 
-class GrammarCorpus(Corpus):
+class GrammarCorpus(SplitCorpus):
     """A corpus of any number of sentences; the same `seed` gives the same sentences on every machine."""
 
     drawer = SentenceDrawer
@@ -41,15 +41,8 @@ class GrammarCorpus(Corpus):
         self.seed = seed
         self.sizes = {"train": train_pairs, "valid": valid_pairs, "test": test_pairs}
 
-    def fingerprint(self) -> str:
+    def fingerprint_of(self, splits: Sequence[str]) -> str:
         """Hash the seed, the sizes and the version of the sentences, but not the vocabulary size."""
-        return self._fingerprint(SPLITS)
-
-    def training_fingerprint(self) -> str:
-        """Hash the same as `fingerprint`, without the size of the test set."""
-        return self._fingerprint(TRAINING)
-
-    def _fingerprint(self, splits: Sequence[str]) -> str:
         return digest([VERSION, self.seed, {split: self.sizes[split] for split in splits}])
 
     def pairs(self, split: str) -> Iterator[Pair]:

@@ -125,7 +125,7 @@ class AgreementCorpus(GrammarCorpus):
         super().__init__(**sizes)
         self.languages = ("en", "question")
 
-    def _fingerprint(self, splits: Sequence[str]) -> str:
+    def fingerprint_of(self, splits: Sequence[str]) -> str:
         """Hash the seed, the sizes, and the versions of the grammar and of these sentences; no other corpus's hash."""
         sizes = {split: self.sizes[split] for split in splits}
         return digest(["agreement", VERSION, AGREEMENT_VERSION, self.seed, sizes])

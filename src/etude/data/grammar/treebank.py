@@ -47,7 +47,7 @@ class Treebank(GrammarCorpus):
         self.languages = ("en", "tree")
         self.gold, self.silver_errors = train_pairs, silver_errors
 
-    def _fingerprint(self, splits: Sequence[str]) -> str:
+    def fingerprint_of(self, splits: Sequence[str]) -> str:
         """Hash the seed, the sizes and the versions of sentences and trees."""
         silver = [self.gold, self.silver_errors] if self.gold < self.sizes["train"] else []
         return digest([VERSION, TREES_VERSION, self.seed, {split: self.sizes[split] for split in splits}, *silver])
