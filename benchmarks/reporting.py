@@ -61,7 +61,7 @@ def make_up(runs_dir: Path, seeds: int, sentences: int) -> int:
             ):
                 file.write_text("".join(f"{line}\n" for line in text))
             found = bleu(hypotheses, references)
-            test = {"perplexity": chance.gauss(5, 0.1), "bleu": found.score, "signature": found.signature}
+            test = {"perplexity": chance.gauss(5, 0.1), "bleu": found["score"], "signature": found["signature"]}
             test |= {"sentences": sentences, "tokens": LENGTH * sentences}
             result = {"parameters": 475904, "steps": 1000, "tokens": 260000, "test": test, "store": "made up"}
             run.write_result(result | {"code": code_fingerprint(config), "finished": True})

@@ -1,27 +1,12 @@
 """BLEU as sacreBLEU computes it, with its signature (Post 2018)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from etude.errors import UserError
 
 
-@dataclass(frozen=True)
-class Bleu:
-    """A corpus score, with all that is needed to compute it again.
-
-    Attributes:
-        score: 0 to 100.
-        signature: sacreBLEU's description of how the score was computed, with its version.
-        sentences: the number of lines compared.
-    """
-
-    score: float
-    signature: str
-    sentences: int
-
-
-def bleu(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False) -> Bleu:
+def bleu(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False) -> dict[str, Any]:
     """Compute corpus BLEU of plain, detokenised text: 13a tokens, one reference per line.
 
     Args:
@@ -31,12 +16,16 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool =
     Raises:
         UserError: there is nothing to compare, or the line counts differ.
     """
-    import sacrebleu
+    from sacrebleu import BLEU
 
-    refuse_unequal("BLEU", hypotheses, references)
-    metric = sacrebleu.BLEU(lowercase=lowercase)
-    score = metric.corpus_score(hypotheses, [references]).score
-    return Bleu(score, str(metric.get_signature()), len(hypotheses))
+    return score("BLEU", BLEU(lowercase=lowercase), hypotheses, references)
+
+
+def score(name: str, metric: Any, hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
+    """Compute one of sacreBLEU's metrics, with its signature; raises as `refuse_unequal`."""
+    refuse_unequal(name, hypotheses, references)
+    found = metric.corpus_score(hypotheses, [references]).score
+    return {"score": found, "signature": str(metric.get_signature())}
 
 
 def refuse_unequal(metric: str, hypotheses: Sequence[str], references: Sequence[str]) -> None:

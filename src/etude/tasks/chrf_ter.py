@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from etude.tasks.bleu import refuse_unequal
+from etude.tasks.bleu import score
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str], char_order: int, word_order: int) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str], char_order: int, 
     """
     from sacrebleu import CHRF
 
-    return _score("chrF", CHRF(char_order=char_order, word_order=word_order), hypotheses, references)
+    return score("chrF", CHRF(char_order=char_order, word_order=word_order), hypotheses, references)
 
 
 def ter(hypotheses: Sequence[str], references: Sequence[str], normalized: bool, case_sensitive: bool) -> dict[str, Any]:
@@ -35,10 +35,4 @@ def ter(hypotheses: Sequence[str], references: Sequence[str], normalized: bool, 
     """
     from sacrebleu import TER
 
-    return _score("TER", TER(normalized=normalized, case_sensitive=case_sensitive), hypotheses, references)
-
-
-def _score(name: str, metric: Any, hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
-    refuse_unequal(name, hypotheses, references)
-    score = metric.corpus_score(hypotheses, [references]).score
-    return {"score": score, "signature": str(metric.get_signature())}
+    return score("TER", TER(normalized=normalized, case_sensitive=case_sensitive), hypotheses, references)

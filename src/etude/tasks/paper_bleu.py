@@ -8,13 +8,14 @@ tokenizer applies its rules for that language, or, if it has none, the abbreviat
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
-from etude.tasks.bleu import Bleu, refuse_unequal
+from etude.tasks.bleu import score
 
 _COMPOUND = re.compile(r"(\S)-(\S)")
 
 
-def paper_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Bleu:
+def paper_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> dict[str, Any]:
     """Compute corpus BLEU by the paper's recipe, of plain, detokenised text, one reference per line.
 
     Args:
@@ -24,20 +25,18 @@ def paper_bleu(hypotheses: Sequence[str], references: Sequence[str], language: s
     Raises:
         UserError: there is nothing to compare, or the line counts differ.
     """
-    import sacrebleu
+    from sacrebleu import BLEU
     from sacremoses import MosesPunctNormalizer, MosesTokenizer, __version__
 
-    refuse_unequal("BLEU", hypotheses, references)
     replace, moses = MosesPunctNormalizer().replace_unicode_punct, MosesTokenizer(language)
 
     def tokenize(line: str) -> str:
         return split_compounds(moses.tokenize(replace(line), return_str=True))
 
-    metric = sacrebleu.BLEU(tokenize="none", smooth_method="none", force=True)
-    lines = [[tokenize(line) for line in side] for side in (hypotheses, references)]
-    score = metric.corpus_score(lines[0], [lines[1]]).score
-    signature = str(metric.get_signature()).replace("tok:none", f"tok:moses-{language}+compounds")
-    return Bleu(score, f"{signature}|sacremoses:{__version__}", len(hypotheses))
+    metric = BLEU(tokenize="none", smooth_method="none", force=True)
+    found = score("BLEU", metric, *([tokenize(line) for line in side] for side in (hypotheses, references)))
+    signature = found["signature"].replace("tok:none", f"tok:moses-{language}+compounds")
+    return found | {"signature": f"{signature}|sacremoses:{__version__}"}
 
 
 def split_compounds(line: str) -> str:

@@ -106,7 +106,7 @@ def test_every_beam_meets_every_alpha_and_the_runs_own_search_is_no_change(analy
     search = parts.make(subject.config["decoding"])
     lines = build.translator(subject.config, subject.model, subject.tokenizer, search).translate(text.sources)
     assert [(row["beam"], row["alpha"]) for row in rows] == [(1, 0), (1, 0.6), (2, 0), (2, 0.6)]
-    assert rows[-1]["bleu"] == pytest.approx(bleu(lines, text.references).score)
+    assert rows[-1]["bleu"] == pytest.approx(bleu(lines, text.references)["score"])
     assert (rows[-1]["change"], rows[-1]["interval"]) == (0.0, (0.0, 0.0))
 
 
