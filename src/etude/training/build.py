@@ -13,7 +13,6 @@ from etude.errors import UserError
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.processor.matmul import choose_matmul
 from etude.tasks import build
-from etude.tasks.build import batch_sizes
 from etude.training.compiled import compile_step
 from etude.training.loss import LabelSmoothing
 from etude.training.module import TrainingModule
@@ -78,11 +77,9 @@ def make_parts(section: str, nodes: Config, kind: type[Any], /, **given: Any) ->
 
 def training_data(config: Config, text: TokenStore, *, start_step: int) -> TextDataModule:
     """Build the data module: training batches from `start_step` on, and the validation text."""
-    limits = batch_sizes(config)
     return TextDataModule(
         text,
-        source_tokens=limits["source_tokens"],
-        target_tokens=limits["target_tokens"],
+        **build.batch_sizes(config),
         length_noise=config["budget"]["length_noise"],
         seed=config["seed"],
         start_step=start_step,
