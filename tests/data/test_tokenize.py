@@ -26,7 +26,7 @@ def test_processes_that_help_make_the_same_store_byte_for_byte(
     train = [*make_corpus().splits["train"], ("", "x"), long] * 3
     alone = prepare(make_corpus(train=train), bpe, tmp_path / "alone", LIMITS).path
     monkeypatch.setattr(tokenize, "CHUNK_SIZE", 50)
-    monkeypatch.setattr(tokenize, "_count_cores", lambda: 2)
+    monkeypatch.setattr(tokenize, "usable_cores", lambda: 2)
     spread: list[str] = []
     real = tokenize._tokenize_in_processes
     monkeypatch.setattr(
@@ -42,7 +42,7 @@ def test_a_process_that_is_killed_while_it_helps_is_one_sentence_and_leaves_noth
 ) -> None:
     monkeypatch.setattr(tokenize, "MIN_PARALLEL_CHUNKS", 1)
     monkeypatch.setattr(tokenize, "CHUNK_SIZE", 50)
-    monkeypatch.setattr(tokenize, "_count_cores", lambda: 2)
+    monkeypatch.setattr(tokenize, "usable_cores", lambda: 2)
     corpus = make_corpus()
 
     def pairs(split: str) -> Iterator[Pair]:
@@ -63,7 +63,7 @@ from pathlib import Path
 from multiprocessing import active_children
 from etude.data import tokenize
 from etude.data.tokenizer import Tokenizer
-tokenize.MIN_PARALLEL_CHUNKS, tokenize.CHUNK_SIZE, tokenize._count_cores = 1, 1, lambda: 2
+tokenize.MIN_PARALLEL_CHUNKS, tokenize.CHUNK_SIZE, tokenize.usable_cores = 1, 1, lambda: 2
 chunks = tokenize.tokenize(
     [("the cat", "tac eht")] * 50, "train", Tokenizer(Path(sys.argv[1])), tokenize.Limits(max_tokens=9)
 )

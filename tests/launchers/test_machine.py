@@ -1,11 +1,9 @@
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from etude.launchers.options import parse_gpu_list, usable_cores, visible_gpus
+from etude.launchers.options import parse_gpu_list, visible_gpus
 
 LISTING = """\
 GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-4a1b)
@@ -56,16 +54,3 @@ def test_a_machine_without_a_driver_has_no_gpu(tmp_path: Path, monkeypatch: pyte
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert visible_gpus() == ()
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs affinity")
-def test_the_cores_are_those_this_process_may_use() -> None:
-    core = min(os.sched_getaffinity(0))
-    program = "from etude.launchers.options import usable_cores; print(usable_cores())"
-    pinned = subprocess.run(
-        [sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{core}]); {program}"],
-        capture_output=True,
-        text=True,
-    )
-    assert pinned.stdout == "1\n"
-    assert usable_cores() >= 1

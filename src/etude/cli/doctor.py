@@ -12,7 +12,7 @@ from etude import __version__
 from etude.cli.arguments import parse
 from etude.errors import UserError
 from etude.files import write_json
-from etude.launchers.options import usable_cores
+from etude.runs.cores import usable_cores
 from etude.runs.machine import look_around
 from etude.terminal import console
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from etude.data.corpus import Pair
 from etude.data.tokenizer import EOS, Tokenizer
 from etude.errors import UserError
+from etude.runs.cores import usable_cores
 
 CHUNK_SIZE = 8192
 """Pairs tokenised at a time."""
@@ -58,7 +59,7 @@ def tokenize(pairs: Iterable[Pair], name: str, tokenizer: Tokenizer, limits: Lim
     rest = iter(pairs)
     chunks = iter(lambda: list(islice(rest, CHUNK_SIZE)), [])
     first = list(islice(chunks, MIN_PARALLEL_CHUNKS))
-    processes = min(_count_cores(), MAX_PROCESSES)
+    processes = min(usable_cores(), MAX_PROCESSES)
     if len(first) < MIN_PARALLEL_CHUNKS or processes == 1:
         return (tokenize_chunk(chunk, name, tokenizer, limits) for chunk in chain(first, chunks))
     return _tokenize_in_processes(chain(first, chunks), name, tokenizer.model_file, limits, processes)
@@ -142,7 +143,3 @@ def _classify(name: str, longest: int, shortest: int, limits: Limits) -> str:
     if longest <= limits.max_tokens:
         return "pairs"
     return "dropped" if name == "train" else "cut"
-
-
-def _count_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

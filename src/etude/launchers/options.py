@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import takewhile
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError, did_you_mean
 from etude.launchers.resources import Slots
+from etude.runs.cores import usable_cores
 
 logger = logging.getLogger(__name__)
 
@@ -130,16 +130,6 @@ class Options:
                 "say gpus=auto, or name them: gpus=[0,1]"
             )
         return found[: self.gpus]
-
-
-def usable_cores() -> int:
-    """Return the number of cores this process may use, given its CPU affinity and a container's quota."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
-        return min(cores, max(1, int(quota) // int(period)))
-    except (OSError, ValueError):  # no such file, or "max"
-        return cores
 
 
 def visible_gpus() -> tuple[str, ...]:
