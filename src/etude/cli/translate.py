@@ -67,7 +67,7 @@ class Decoded:
 
 def blocks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
     """Yield so many lines at a time, one at a terminal, so that endless input can be piped through."""
-    rest, size = iter(lines), 1 if sys.stdin.isatty() else size
+    rest, size = iter(lines), 1 if sys.stdin and sys.stdin.isatty() else size
     while block := list(islice(rest, size)):
         yield block
 
