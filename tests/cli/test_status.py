@@ -12,13 +12,13 @@ from filelock import FileLock
 from etude.cli.status import main as status
 from etude.errors import UserError
 from etude.files import write_json
-from etude.runs.code import fingerprint
+from etude.runs.code import code_fingerprint
 from etude.runs.log import last_error
 from etude.runs.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 Capture = pytest.CaptureFixture[str]
-CODE = fingerprint(frozenset())  # of the configs below, which name no class
+CODE = code_fingerprint({})  # of the configs below, which name no class
 SCORES = {"perplexity": 3.214, "bleu": 45.61}
 RESULT = {"steps": 2000, "seconds": 83.4, "test": SCORES, "code": CODE, "finished": True}
 PROGRESS = {"state": "training", "step": 1500, "max_steps": 2000, "loss": 2.5, "tokens_per_second": 4321.0}
