@@ -21,7 +21,8 @@ def test_arms(study: Study, pairs: Mapping[str, tuple[ArmResult, ArmResult]]) ->
     """
     measured = {arm.arm: arm for pair in pairs.values() for arm in reversed(pair) if arm.scores}
     measured |= {name: arm for name, (arm, _) in pairs.items() if arm.scores}
-    trained = {arm.training: arm for arm in reversed(measured.values())}  # one training counts once
+    # one training counts once, with all the seeds that any of its arms has
+    trained = {arm.training: arm for arm in sorted(measured.values(), key=lambda arm: len(arm.runs))}
     priors = {name: _prior(name, trained.values()) for name in study.metrics}
     found = {
         name: Against(reference.arm, _test_metrics(study, arm, reference, priors))
