@@ -69,7 +69,7 @@ def test_one_training_has_one_perplexity_which_is_no_finding_and_lends_its_sprea
         make_run("A1", seed, ppl=PPL["A1"][seed - 1])
     ppl = against(runs_dir, "A2").differences["ppl"]
     assert (ppl.test.difference, ppl.test.p, ppl.holm) == (0.0, None, None)
-    assert "A2 and base are one training, and differ in nothing at each seed" in ppl.test.why_not
+    assert "the training is that of base, and the score the same at each seed" in ppl.test.why_not
     base, other = (Scores(arm, [math.log(value) for value in PPL[arm]]) for arm in ("base", "A1"))
     found = against(runs_dir, "A1").differences["ppl"]
     assert found.test == moderated_test(other, base, moderate([base, other]))
@@ -85,7 +85,7 @@ def test_of_a_shared_training_with_other_seeds_nothing_is_tested(
             make_decoded("A2", seed, 4 * seed + 12)
     found = against(runs_dir, "A2").differences
     assert {name: one.test.p for name, one in found.items()} == {"ppl": None, "bleu": None}
-    assert "share their trainings, and only some of their seeds" in notes(runs_dir)
+    assert "the trainings are those of base, and only some of the seeds are (A2)" in notes(runs_dir)
 
 
 @pytest.mark.parametrize("arm", ["base", "A1", "A2"])

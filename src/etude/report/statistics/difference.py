@@ -63,8 +63,8 @@ def unknown_gap(arm: Scores, base: Scores) -> str:
     """Say why arms that share their trainings cannot be compared; an empty string if they can."""
     gaps = differences_by_seed(arm, base)
     if arm.seeds > 1 and gaps.unknown_spread():
-        apart = "by the same" if gaps.mean else "in nothing"
-        return f"{arm.arm} and {base.arm} are one training, and differ {apart} at each seed"
+        alike = "the difference from it" if gaps.mean else "the score"
+        return f"the training is that of {base.arm}, and {alike} the same at each seed"
     return gaps.unknown_spread()
 
 
