@@ -40,6 +40,17 @@ def by_the_recurrence(layer: LinearAttention, x: torch.Tensor) -> torch.Tensor:
     return torch.stack(out, dim=1)
 
 
+def in_parts(layer, x, parts):
+    """What the decoder's self-attention gives for `x` (B, T, D), so many positions at a time."""
+    cache, start, out = layer.start(), 0, []
+    for length in parts:
+        mask = torch.ones(length, start + length, dtype=torch.bool).tril(start)
+        here = x[:, start : start + length]
+        out.append(layer(here, here, mask, NO_POSITION, cache))
+        start += length
+    return torch.cat(out, dim=1)
+
+
 def test_the_masked_products_are_the_recurrence_of_the_paper():
     layer, x = attention(), drawn(2, 6, D)
     causal = torch.ones(6, 6, dtype=torch.bool).tril()
@@ -49,13 +60,7 @@ def test_the_masked_products_are_the_recurrence_of_the_paper():
 @pytest.mark.parametrize("parts", [(1, 1, 1, 1, 1, 1), (2, 3, 1), (4, 2)])
 def test_the_sums_go_on_from_any_position(parts):
     layer, x = attention(), drawn(2, 6, D)
-    cache, start, out = layer.start(), 0, []
-    for length in parts:
-        mask = torch.ones(length, start + length, dtype=torch.bool).tril(start)
-        here = x[:, start : start + length]
-        out.append(layer(here, here, mask, NO_POSITION, cache))
-        start += length
-    assert_close(torch.cat(out, dim=1), by_the_recurrence(layer, x))
+    assert_close(in_parts(layer, x, parts), by_the_recurrence(layer, x))
 
 
 def test_what_is_kept_while_decoding_does_not_grow():
@@ -100,13 +105,7 @@ def test_a_position_whose_weights_underflow_reads_nothing_and_all_gradients_are_
     with torch.no_grad():
         layer.q_proj.bias.view(H, K)[:] = scores
         layer.v_proj.weight.mul_(100)
-    cache, start, out = layer.start(), 0, []
-    for length in parts:
-        mask = torch.ones(length, start + length, dtype=torch.bool).tril(start)
-        here = x[:, start : start + length]
-        out.append(layer(here, here, mask, NO_POSITION, cache))
-        start += length
-    read = torch.cat(out, dim=1)
+    read = in_parts(layer, x, parts)
     assert_close(read, layer.out_proj.bias.expand_as(read))
     assert all(gradient.isfinite().all() for gradient in torch.autograd.grad(read.sum(), [*layer.parameters()]))
 
