@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from steps import LENGTH, training_step
 from torch import Tensor
 
 from etude.config.compose import compose
@@ -26,14 +27,12 @@ from etude.data.tokenizer import EOS, UNK
 from etude.decoding.beam import BeamSearch
 from etude.inspect.plan.device import Device
 from etude.inspect.plan.runs import plan_runs
-from etude.model.chunks import sum_cost
 from etude.model.encoder_decoder import EncoderDecoder, State
 from etude.studies.study import load_study
 from etude.tasks import build
 from etude.tasks.size import measure_size
-from etude.training.build import training_module
 
-VOCABULARY, LENGTH = 37000, 25
+VOCABULARY = 37000
 
 
 class Endless:
@@ -76,26 +75,9 @@ def peak(device: str, n: int) -> float:
     return 2 * n**3 / seconds(lambda: a @ b, device, rounds=20)
 
 
-def training_step(config: dict[str, Any], tokens: int, device: str) -> Callable[[], object]:
-    module = training_module(config, build.model(config, VOCABULARY)).to(device).train()
-    optimizer = module.make_optimizer(module.parameters())
-    batch = torch.randint(UNK + 1, VOCABULARY, (tokens // LENGTH, LENGTH), device=device)
-    mask = torch.ones_like(batch, dtype=torch.bool)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        with torch.autocast(device, torch.bfloat16):
-            loss = sum_cost(module.model, batch, mask, batch, lambda logits, rows: module.loss(logits, batch[rows]))
-            loss = loss / batch.numel()
-        loss.backward()
-        optimizer.step()
-
-    return step
-
-
 def training(name: str, config: dict[str, Any], tokens: int, device: str, rounds: int, best: float) -> float:
     """Operations a second that training reaches, of those that the model asks for."""
-    took = seconds(training_step(config, tokens, device), device, rounds)
+    took = seconds(training_step(config, VOCABULARY, tokens, device), device, rounds)
     rows = tokens // LENGTH
     rate = rows * measure_size(config).training_flops(LENGTH, LENGTH) / took
     print(f"{name}: {rows * LENGTH / took:,.0f} target tokens/s in training, {rate / best:.0%} of the peak", flush=True)
@@ -131,7 +113,7 @@ def decoding(name: str, scale: str, sentences: int, device: str, rounds: int) ->
 def worker(device: str, window: float, mode: str) -> None:
     """Train the pocket base model: warmed up, it says so, waits for a line, and prints the steps of one window."""
     config = configured("base", "pocket", f"trainer.compile={mode}")
-    step = training_step(config, config["budget"]["target_tokens"], device)
+    step = training_step(config, VOCABULARY, config["budget"]["target_tokens"], device)
     seconds(step, device, rounds=5)
     print("ready", flush=True)
     sys.stdin.readline()

@@ -8,16 +8,14 @@ The process as the system counts it, libraries included. Overrides are Hydra's: 
 import argparse
 import resource
 
-import torch
+from steps import LENGTH, training_step
 
 from etude.config.compose import compose
 from etude.config.resolve import resolve
-from etude.model.chunks import sum_cost
 from etude.processor.allocator import keep_large_blocks
-from etude.tasks import build
-from etude.training.build import training_module
+from etude.tasks.size import measure_size
 
-VOCABULARY, LENGTH = 37000, 25
+VOCABULARY = 37000
 
 
 def main() -> None:
@@ -26,18 +24,13 @@ def main() -> None:
     parser.add_argument("overrides", nargs="*")
     options = parser.parse_args()
     keep_large_blocks()
-    config = resolve(compose(["scale=full", *options.overrides]))
-    module = training_module(config, build.model(config, VOCABULARY))
-    optimizer = module.make_optimizer(module.parameters())
+    config = resolve(compose(["scale=full", f"data.vocab_size={VOCABULARY}", *options.overrides]))
+    step = training_step(config, VOCABULARY, options.tokens)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    tokens = torch.randint(4, VOCABULARY, (options.tokens // LENGTH, LENGTH))
-    mask = torch.ones_like(tokens, dtype=torch.bool)
-    nats = sum_cost(module.model, tokens, mask, tokens, lambda logits, rows: module.loss(logits, tokens[rows]))
-    (nats / tokens.numel()).backward()
-    optimizer.step()
+    step()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    parameters = sum(parameter.numel() for parameter in module.parameters())
-    print(f"{parameters / 1e6:.1f} M parameters; {tokens.numel():,} target tokens, vocabulary {VOCABULARY:,}")
+    parameters, tokens = measure_size(config).parameters, options.tokens // LENGTH * LENGTH
+    print(f"{parameters / 1e6:.1f} M parameters; {tokens:,} target tokens, vocabulary {VOCABULARY:,}")
     print(f"peak {peak / 1e6:.2f} GB, of which {before / 1e6:.2f} GB before the step")
 
 

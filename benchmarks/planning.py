@@ -15,7 +15,6 @@ import time
 
 from etude.studies.study import load_study
 
-LENGTH = 25
 BATCH = ["budget.source_tokens=2000", "budget.target_tokens=2000"]
 CASES = [
     ["scale=pocket"],
@@ -28,35 +27,22 @@ CASES = [
 
 def train(overrides: list[str], steps: int) -> None:
     """Some steps, then the measured and the planned peak in GB."""
-    import torch
+    from steps import LENGTH, training_step
 
     from etude.config.compose import compose
     from etude.config.resolve import resolve
     from etude.inspect.plan.memory import estimate_peak_memory
-    from etude.model.chunks import sum_cost
     from etude.processor.allocator import keep_large_blocks
-    from etude.tasks import build
     from etude.tasks.size import measure_size
-    from etude.training.build import training_module
 
     keep_large_blocks()
     config = resolve(compose(overrides))
-    pieces, sentences = config["data"]["vocab_size"], config["budget"]["target_tokens"] // LENGTH
-    module = training_module(config, build.model(config, pieces))
-    optimizer = module.make_optimizer(module.parameters())
-
-    def step() -> None:  # whose loss is gone when the next one begins, as in a run
-        tokens = torch.randint(4, pieces, (sentences, LENGTH))
-        mask = torch.ones_like(tokens, dtype=torch.bool)
-        loss = sum_cost(module.model, tokens, mask, tokens, lambda logits, rows: module.loss(logits, tokens[rows]))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
+    tokens = config["budget"]["target_tokens"]
+    step = training_step(config, config["data"]["vocab_size"], tokens)
     for _ in range(steps):
         step()
     measured = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    planned = estimate_peak_memory(config, measure_size(config), sentences, LENGTH, LENGTH)
+    planned = estimate_peak_memory(config, measure_size(config), tokens // LENGTH, LENGTH, LENGTH)
     print(f"{measured / 1e9:8.2f} {planned / 1e9:8.2f} {planned / measured:8.2f}   {' '.join(overrides)}", flush=True)
 
 
