@@ -11,7 +11,8 @@ import os
 import resource
 import subprocess
 import sys
-import time
+
+from turns import seconds_of
 
 from etude.studies.study import load_study
 
@@ -62,10 +63,8 @@ def main() -> None:
         cases = [[f"experiment={options.study}/{arm}", *larger] for arm in load_study(options.study).arms]
     for case in cases:
         subprocess.run([sys.executable, __file__, "--steps", str(options.steps), *case], check=True)
-    began = time.perf_counter()
-    words = [sys.executable, "-m", "etude", "plan", "table3", "scale=full"]
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"})
-    print(f"etude plan table3 scale=full: {time.perf_counter() - began:.2f} s")
+    taken = seconds_of("plan", "table3", "scale=full", env=os.environ | {"OMP_NUM_THREADS": "1"})
+    print(f"etude plan table3 scale=full: {taken:.2f} s")
 
 
 if __name__ == "__main__":

@@ -7,13 +7,11 @@ The runs are made up: Table 3, every translation different from every other, whi
 
 import argparse
 import random
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 from omegaconf import OmegaConf
+from turns import seconds_of
 
 from etude.config.compose import compose
 from etude.config.resolve import resolve
@@ -76,13 +74,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         runs = make_up(Path(folder), options.seeds, options.sentences)
-        seconds = []
-        for _ in range(TIMES):
-            began = time.perf_counter()
-            command = [sys.executable, "-m", "etude", "report", "table3", f"runs_dir={folder}"]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            seconds.append(time.perf_counter() - began)
-        told = ", ".join(f"{s:.1f}" for s in seconds)
+        told = ", ".join(f"{seconds_of('report', 'table3', f'runs_dir={folder}'):.1f}" for _ in range(TIMES))
         print(f"{runs} runs, {options.sentences} sentences each: etude report {told} s", flush=True)
 
 

@@ -7,13 +7,11 @@ The runs are made up, with files as large as those of real ones.
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 from omegaconf import OmegaConf
+from turns import seconds_of
 
 from etude.config.compose import compose
 from etude.config.resolve import resolve
@@ -53,13 +51,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         make_up(Path(folder), options.runs)
         for words in ([], ["--json"]):
-            seconds = []
-            for _ in range(TIMES):
-                began = time.perf_counter()
-                command = [sys.executable, "-m", "etude", "status", f"runs_dir={folder}", *words]
-                subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-                seconds.append(time.perf_counter() - began)
-            told = ", ".join(f"{s:.2f}" for s in seconds)
+            told = ", ".join(f"{seconds_of('status', f'runs_dir={folder}', *words):.2f}" for _ in range(TIMES))
             print(f"{options.runs} finished runs, etude status {' '.join(words):7} {told} s", flush=True)
 
 

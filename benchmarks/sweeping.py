@@ -11,10 +11,10 @@
 import json
 import os
 import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
+
+from turns import seconds_of
 
 from etude.config.compose import compose
 from etude.config.compose_cache import expand
@@ -29,11 +29,7 @@ RESULT = {"study": "table3", "seed": 1, "steps": 10, "parameters": 1, "seconds":
 
 def timed(folder: Path, *words: str) -> float:
     environment = os.environ | {"OMP_NUM_THREADS": "1", "ETUDE_CACHE": str(folder / "cache")}
-    started = time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-m", "etude", *words], cwd=folder, env=environment, check=True, capture_output=True
-    )
-    return time.perf_counter() - started
+    return seconds_of(*words, cwd=folder, env=environment, stderr=subprocess.DEVNULL)
 
 
 def main() -> None:

@@ -80,6 +80,13 @@ def seconds_in_turns(commands: Mapping[str, Sequence[str]], rounds: int, threads
     return found
 
 
+def seconds_of(*words: str, **options: Any) -> float:
+    """The seconds of one command of étude's, from the start of its process to its end."""
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "etude", *words], check=True, stdout=subprocess.DEVNULL, **options)
+    return time.perf_counter() - started
+
+
 def work(kind: str, options: dict[str, Any]) -> None:
     """Be a peer: say that it is ready once it is warm, then the rate of a round for each line that comes in."""
     module, _, name = kind.partition(":")
