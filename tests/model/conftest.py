@@ -129,6 +129,11 @@ def some_sentences(lengths: list[int], target_length: int) -> tuple[torch.Tensor
     return source.masked_fill(~mask, 0), mask, target
 
 
+def drawn(*shape: int) -> torch.Tensor:
+    """Numbers in double precision that depend on the shape alone."""
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(sum(shape)))
+
+
 @pytest.fixture
 def pytorchs() -> Callable[..., nn.TransformerEncoderLayer | nn.TransformerDecoderLayer]:
     """Makes PyTorch's own layer with the weights of one of ours, pre- or post-norm, in float32 or float64."""

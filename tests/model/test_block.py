@@ -9,6 +9,8 @@ from torch.testing import assert_close
 from etude.model.position import NO_POSITION, Position
 from etude.model.state import SourceRows
 
+from .conftest import drawn
+
 SAME_AS_PYTORCHS = list(itertools.product(("post", "pre"), ("relu", "gelu"), ("eager", "sdpa")))
 
 
@@ -20,10 +22,6 @@ def model(jittered, request):
     made = jittered(*parts, "model.attention.bias=true").double()
     made.is_pre, made.activation = residual == "pre", feedforward
     return made
-
-
-def drawn(*shape):
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(sum(shape)))
 
 
 def learned(y, *learning):

@@ -34,6 +34,17 @@ def test_every_backend_agrees_with_the_equation_step_by_step(backend, configured
     assert_close(other, explicit)
 
 
+@pytest.mark.parametrize("backend", ["model/backend=eager", "model/backend=sdpa"])
+@pytest.mark.parametrize("part", [*options("position"), *options("scale")])
+def test_half_precision_stays_finite_and_near_where_a_source_is_blank(tiny, sentences, part, backend):
+    model, (source, mask, target) = tiny(part, backend), sentences
+    blank = mask.clone()
+    blank[1] = False
+    with torch.autocast("cpu", torch.bfloat16):
+        half = model(source, blank, target)
+    assert_close(half.float(), model(source, blank, target), atol=0.2, rtol=0.05)
+
+
 @pytest.mark.slow
 def test_the_whole_model_is_one_graph_that_agrees_with_the_model(jittered, variation, longer_sentences, monkeypatch):
     """In training, captured without a break and run as it is: what a compiler is given."""

@@ -6,11 +6,9 @@ from torch.testing import assert_close
 
 from etude.model.convolution import GatedConvolution
 
+from .conftest import drawn
+
 CONVOLUTION = ("model/encoder=convolution", "model/decoder=convolution")
-
-
-def drawn(*shape: int) -> torch.Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(sum(shape)))
 
 
 @pytest.mark.parametrize("separable", [False, True])

@@ -9,6 +9,8 @@ from etude.model.cache import RunningSums
 from etude.model.position import NO_POSITION
 from etude.model.scale import SqrtDk
 
+from .conftest import drawn
+
 K, V, H, D = 3, 5, 2, 8
 
 
@@ -17,10 +19,6 @@ def attention(is_cross: bool = False) -> LinearAttention:
     return LinearAttention(
         SqrtDk(d_k=K), torch.nn.Identity(), is_cross, d_model=D, heads=H, d_k=K, d_v=V, bias=True
     ).double()
-
-
-def drawn(*shape: int) -> torch.Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(sum(shape)))
 
 
 def phi(x: torch.Tensor) -> torch.Tensor:

@@ -100,17 +100,6 @@ def test_the_cosine_scale_refuses_a_length_without_a_logarithm():
         Cosine(length=1)
 
 
-@pytest.mark.parametrize("backend", ["eager", "sdpa"])
-@pytest.mark.parametrize("scale", ALL)
-def test_half_precision_stays_finite_and_near(tiny, sentences, scale, backend):
-    model, (source, mask, target) = tiny(f"model/scale={scale}", f"model/backend={backend}"), sentences
-    blank = mask.clone()
-    blank[1] = False
-    with torch.autocast("cpu", torch.bfloat16):
-        half = model(source, blank, target)
-    assert_close(half.float(), model(source, blank, target), atol=0.2, rtol=0.05)
-
-
 @pytest.mark.parametrize("scale", sorted(set(ALL) - {"sqrt_dk", "learned"}))
 def test_each_scale_makes_another_model(tiny, sentences, scale):
     assert (tiny(f"model/scale={scale}")(*sentences) - tiny()(*sentences)).abs().max() > 1e-3
