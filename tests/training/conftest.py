@@ -3,6 +3,7 @@ import json
 import socket
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.trained.checkpoint import read_checkpoint
 from etude.trained.weights import final_weights
+from etude.training.run import train
 
 Freeze = Callable[..., RunDir]
 
@@ -41,6 +43,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Freeze:
     return frozen
 
 
+@pytest.fixture
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The callbacks of `together.py`, here and in the processes."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=":")
+
+
 def found(run: RunDir) -> dict[str, Any]:
     """All that a finished run found, to the last bit, but for how long it took."""
     checkpoint = read_checkpoint(run.checkpoint)
@@ -53,8 +62,30 @@ def found(run: RunDir) -> dict[str, Any]:
         "moments": [{k: tuple(torch.as_tensor(v).flatten().tolist()) for k, v in s.items()} for s in moments.values()],
         "metrics": rows,
         "result": json.loads(json.dumps(result)),
-        "hypotheses": run.hypotheses_file.read_text(),
+        "hypotheses": run.hypotheses_file.read_text() if run.hypotheses_file.is_file() else "",
     }
+
+
+def killed_at(
+    step: int, run: RunDir, monkeypatch: pytest.MonkeyPatch, *, writer: str = "ProgressFile", row_of: str = "step"
+) -> None:
+    """Train until a writer of metrics is given the row of a step: the first with the column `row_of`."""
+
+    class Killed(BaseException):
+        pass
+
+    def die(self: object, row: dict[str, Any]) -> None:
+        if row["step"] == step and row_of in row:
+            raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"etude.training.metrics_writers.{writer}.write", die)
+        with pytest.raises(Killed):
+            train(run)
+
+
+def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
 def with_plain_descent(run: RunDir) -> RunDir:

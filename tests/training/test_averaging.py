@@ -16,6 +16,8 @@ from etude.trained.load import load_trained
 from etude.trained.weights import final_weights
 from etude.training.run import train
 
+from .conftest import killed_at, same
+
 # What a run does with it
 
 
@@ -33,10 +35,6 @@ def weights_of(run: RunDir) -> dict[str, torch.Tensor]:
 
 def names(run: RunDir) -> list[str]:
     return sorted(file.name for file in run.checkpoint.parent.iterdir())
-
-
-def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
 def test_a_run_without_averaging_leaves_no_file_more_and_ends_with_its_last_weights(plain):
@@ -72,18 +70,8 @@ def test_a_run_that_was_killed_averages_the_same_checkpoints(runs, monkeypatch):
     averaging = ["averaging.checkpoints=4", "averaging.every=2"]
     straight, killed = runs("straight", *averaging), runs("killed", *averaging)
     expected = train(straight)
-
-    class Killed(BaseException):
-        pass
-
-    def die(self, row):  # the validation of step 6 has been written down, its checkpoint not yet
-        if row["step"] == 6 and "valid_loss" in row:
-            raise Killed
-
-    with monkeypatch.context() as patched:
-        patched.setattr("etude.training.metrics_writers.LogSink.write", die)
-        with pytest.raises(Killed):
-            train(killed)
+    # The validation of step 6 has been written down by then, its checkpoint not yet.
+    killed_at(6, killed, monkeypatch, writer="LogSink", row_of="valid_loss")
     assert names(killed) == ["last.ckpt", "step-00000004.ckpt", "step-00000006.ckpt"]
     result = train(killed)
     assert names(killed) == names(straight)

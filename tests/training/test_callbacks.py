@@ -22,7 +22,7 @@ from etude.trained.load import load_trained
 from etude.trained.weights import final_weights
 from etude.training.run import train
 
-from .conftest import Freeze, distance, found, in_processes, update, with_plain_descent
+from .conftest import Freeze, distance, found, in_processes, same, update, with_plain_descent
 
 SETTING = ["model.dropout=0.3", "budget.max_steps=12", "budget.val_every=3"]
 STOPPING = ["callbacks=early_stopping", "callbacks.early_stopping.patience=1", "callbacks.early_stopping.min_delta=100"]
@@ -45,10 +45,6 @@ def killed(run: RunDir, moment: str) -> None:
 
 def weights(run: RunDir, name: str = "last.ckpt") -> dict[str, torch.Tensor]:
     return model_weights(read_checkpoint(run.checkpoint.with_name(name)))
-
-
-def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
 class Follower(Callback):

@@ -16,7 +16,7 @@ from etude.runs.run_dir import RunDir
 from etude.trained.checkpoint import previous, read_checkpoint
 from etude.training.run import train
 
-from .conftest import Freeze, found
+from .conftest import Freeze, found, killed_at
 
 DYING = Path(__file__).with_name("dying.py")
 MOMENTS = list(runpy.run_path(str(DYING))["MOMENTS"])
@@ -36,22 +36,6 @@ def die(moment: str, run: RunDir) -> tuple[int, str]:
     """Train a run until it meets its moment; its exit status, and what it said."""
     done = warm.run(str(DYING), moment, run.path)
     return done.returncode, done.stdout + done.stderr
-
-
-def killed_at(step: int, run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Train until the row of a step is to be shown."""
-
-    class Killed(BaseException):
-        pass
-
-    def die(self: object, row: dict[str, object]) -> None:
-        if row["step"] == step:
-            raise Killed
-
-    with monkeypatch.context() as patched:
-        patched.setattr("etude.training.metrics_writers.ProgressFile.write", die)
-        with pytest.raises(Killed):
-            train(run)
 
 
 @pytest.mark.slow

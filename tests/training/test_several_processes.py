@@ -1,7 +1,6 @@
 """A run of four processes, or of as many as there are, is the run of one."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -11,15 +10,8 @@ from etude.training.run import train
 
 from .conftest import Freeze, distance, in_processes, update, with_plain_descent
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("importable")]
 BUDGET = ["model.dropout=0.0", "budget.max_steps=4", "budget.val_every=2"]
-
-
-@pytest.fixture(autouse=True)
-def importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The callbacks of `together.py`, here and in the processes."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=":")
 
 
 def mine(name: str) -> str:

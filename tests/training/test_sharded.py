@@ -19,12 +19,7 @@ from .conftest import Freeze, cluster, distance, found, in_processes, update, wi
 BUDGET = ["model.dropout=0.0", "budget.max_steps=4", "budget.val_every=2"]
 FSDP = ["trainer.devices=2", "trainer.strategy=fsdp"]
 
-
-@pytest.fixture(autouse=True)
-def importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The callbacks of `together.py`, here and in the processes."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=":")
+pytestmark = pytest.mark.usefixtures("importable")
 
 
 def together(*names: str) -> list[str]:

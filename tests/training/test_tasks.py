@@ -1,10 +1,8 @@
 """Every task goes through the same engine: trained, killed and resumed, shared out, evaluated, measured."""
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -17,10 +15,9 @@ from etude.inspect.evaluate import evaluate
 from etude.runs.material import identify
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
-from etude.trained.checkpoint import read_checkpoint
 from etude.training.run import train
 
-from .conftest import TIMES, Freeze, distance, in_processes, update, with_plain_descent
+from .conftest import Freeze, distance, found, in_processes, killed_at, update, with_plain_descent
 
 NAMES = ["language_modelling", "masked_language_modelling", "classification"]
 METRIC = dict(zip(NAMES, ["bits_per_byte", "accuracy", "accuracy"], strict=True))
@@ -42,39 +39,16 @@ def made(runs: Freeze, tmp_path_factory: pytest.TempPathFactory) -> Callable[...
     return frozen
 
 
-def learned(run: RunDir) -> dict[str, Any]:
-    """All that a finished run found, to the last bit, but for how long it took."""
-    checkpoint = read_checkpoint(run.checkpoint)
-    with run.metrics_file.open(newline="") as file:
-        rows = [{k: v for k, v in row.items() if k not in TIMES} for row in csv.DictReader(file)]
-    return {
-        "weights": {name: value.flatten().tolist() for name, value in checkpoint["state_dict"].items()},
-        "metrics": rows,
-        "result": {k: v for k, v in run.result().items() if k not in TIMES},
-    }
-
-
 @pytest.mark.parametrize("task", NAMES)
 def test_a_run_that_is_killed_and_resumed_ends_bit_for_bit_as_one_that_was_not(
     task: str, made: Callable[..., RunDir], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     straight, killed = made(task, "straight"), made(task, "killed")
     train(straight)
-
-    class Killed(BaseException):
-        pass
-
-    def die(self: object, row: dict[str, Any]) -> None:
-        if row["step"] == 7:
-            raise Killed
-
-    with monkeypatch.context() as patched:
-        patched.setattr("etude.training.metrics_writers.ProgressFile.write", die)
-        with pytest.raises(Killed):
-            train(killed)
+    killed_at(7, killed, monkeypatch)
     assert killed.checkpoint.exists()
     train(killed)
-    assert learned(killed) == learned(straight)
+    assert found(killed) == found(straight)
 
 
 @pytest.mark.parametrize("task", NAMES)
@@ -153,17 +127,17 @@ def test_every_head_of_a_task_is_asked_what_the_model_would_miss(task: str, made
     with pytest.raises(SystemExit) as ended:
         main(["analyze", f"run={run.path}", "device=cpu"])
     assert ended.value.code == 0
-    found = json.loads(run.analysis_file.read_text())
-    assert found["intact"] == {"perplexity": pytest.approx(run.result()["test"]["perplexity"], rel=1e-4)}
+    analysis = json.loads(run.analysis_file.read_text())
+    assert analysis["intact"] == {"perplexity": pytest.approx(run.result()["test"]["perplexity"], rel=1e-4)}
     stack = "decoder" if task == "language_modelling" else "encoder"
-    assert [(head["attention"], head["layer"], head["head"]) for head in found["heads"]] == [
+    assert [(head["attention"], head["layer"], head["head"]) for head in analysis["heads"]] == [
         (stack, 1, 1),
         (stack, 1, 2),
     ]
-    assert any(head["change"] for head in found["heads"])
-    assert all(head["entropy"] > 0 for head in found["heads"])
-    assert all(shown[stack] and shown["source"] for shown in found["maps"])
-    assert (found["order"], found["lengths"], found["decoding"]) == (None, [], []), "nothing is translated"
+    assert any(head["change"] for head in analysis["heads"])
+    assert all(head["entropy"] > 0 for head in analysis["heads"])
+    assert all(shown[stack] and shown["source"] for shown in analysis["maps"])
+    assert (analysis["order"], analysis["lengths"], analysis["decoding"]) == (None, [], []), "nothing is translated"
 
 
 def test_a_beam_is_refused_where_nothing_is_translated(made: Callable[..., RunDir]) -> None:
