@@ -26,10 +26,10 @@ from etude.config.quoting import make_readable
 from etude.config.resolve import check_and_resolve, typed_overrides, without_hydra
 from etude.config.resolvers import RESOLVERS
 from etude.config.rules import check_rules
-from etude.config.unknown import refuse_number
+from etude.config.unknown import options, refuse_number
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of
-from etude.studies.arm_names import arm_names, is_arm
+from etude.studies.arm_names import is_arm
 from etude.studies.study import load_study, study_names
 
 Compose = Callable[[Sequence[str]], DictConfig]
@@ -194,13 +194,6 @@ def _no_match(group: str, pattern: str) -> UserError:
         else did_you_mean(first, known)
     )
     return UserError(f"{group}=glob({pattern}) matches nothing; {nearest}")
-
-
-def options(group: str) -> list[str]:
-    """List the names that a config group can be set to."""
-    if group == "experiment":
-        return sorted(arm_names())
-    return sorted({file.stem for folder in folders_of("conf") for file in (folder / group).glob("*.yaml")})
 
 
 def plain_overrides(overrides: Sequence[str]) -> list[Override] | None:

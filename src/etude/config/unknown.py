@@ -13,6 +13,7 @@ from etude.config.schema import GIVEN, flag_mistake
 from etude.config.signature import signature
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of, note_on_missing, shipped
+from etude.studies.arm_names import arm_names
 from etude.studies.axes import axes
 from etude.studies.renames import renamed
 from etude.studies.study import load_study, study_names
@@ -47,7 +48,7 @@ _ELSEWHERE = {
 def missing_option(error: MissingConfigException) -> UserError:
     """Make the error for an option that its group does not have, such as `model/position=rop`."""
     missing = str(error.missing_cfg_file)
-    options = [str(option) for option in error.options or []]
+    known = [str(option) for option in error.options or []]
     group = max(
         (group for group in [*group_names(), "experiment"] if missing.startswith(f"{group}/")), key=len, default=""
     )
@@ -62,9 +63,9 @@ def missing_option(error: MissingConfigException) -> UserError:
                 f"{name} is a study: name one of its arms, such as experiment={name}/{baseline}, "
                 f"or run them all with `etude sweep {name}`"
             )
-    if same := [option for option in options if option.rpartition("/")[2] == name]:
+    if same := [option for option in known if option.rpartition("/")[2] == name]:
         return UserError(f"{group}={name}: did you mean {' or '.join(f'{group}={one}' for one in sorted(same))}?")
-    return _no_such_option(group, name, options)
+    return _no_such_option(group, name, known)
 
 
 def refuse_number(word: str) -> None:
@@ -75,18 +76,17 @@ def refuse_number(word: str) -> None:
     """
     group, _, name = word.partition("=")
     if _NO_NAME.fullmatch(name) and group in group_names():
-        options = {file.stem for root in folders_of("conf") for file in (root / group).glob("*.yaml")}
-        raise _no_such_option(group, name, sorted(options))
+        raise _no_such_option(group, name, options(group))
 
 
-def _no_such_option(group: str, name: str, options: Iterable[str]) -> UserError:
+def _no_such_option(group: str, name: str, known: Iterable[str]) -> UserError:
     roots, file = folders_of("conf"), f"{name}.yaml"
     elsewhere = [other for other in group_names() if any((root / other / file).is_file() for root in roots)]
     but = f", but there is in {' and in '.join(elsewhere)}" if 0 < len(elsewhere) <= 2 else ""
     study = ("experiments", f"{name.partition('/')[0]}/study.yaml")
     why = note_on_missing(*study if group == "experiment" else ("conf", f"{group}/{file}"))
     return UserError(
-        f"{group}={name}: there is no {name!r} in the group {group}{but}; {did_you_mean(name, options)}{why}"
+        f"{group}={name}: there is no {name!r} in the group {group}{but}; {did_you_mean(name, known)}{why}"
     )
 
 
@@ -174,8 +174,7 @@ def unknown_group(error: HydraException) -> UserError:
             f"a list, and of a key of `etude train`, `etude train -m {several[1]}` makes a run of each"
         )
     if (missing := _NOT_LOADED.search(first)) and missing[1] in group_names():
-        files = (file for root in folders_of("conf") for file in (root / missing[1]).glob("*.yaml"))
-        return _no_such_option(missing[1], missing[2], sorted({file.stem for file in files}))
+        return _no_such_option(missing[1], missing[2], options(missing[1]))
     if twice := _TWICE.match(first):
         return UserError(f"{twice[1]} is chosen already: write {twice[1]}=NAME, once and without a +")
     return UserError(first)
@@ -206,3 +205,10 @@ def group_names() -> list[str]:
     return sorted(
         {path.relative_to(root).as_posix() for root in folders_of("conf") for path in root.rglob("*") if path.is_dir()}
     )
+
+
+def options(group: str) -> list[str]:
+    """List the names that a config group can be set to."""
+    if group == "experiment":
+        return sorted(arm_names())
+    return sorted({file.stem for folder in folders_of("conf") for file in (folder / group).glob("*.yaml")})
