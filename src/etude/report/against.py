@@ -1,6 +1,6 @@
 """Test each arm of a study against its reference arm, by each metric."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from etude.report import statistics as st
@@ -23,7 +23,10 @@ def test_arms(study: Study, pairs: Mapping[str, tuple[ArmResult, ArmResult]]) ->
     measured |= {name: arm for name, (arm, _) in pairs.items() if arm.scores}
     # one training counts once, with all the seeds that any of its arms has
     trained = {arm.training: arm for arm in sorted(measured.values(), key=lambda arm: len(arm.runs))}
-    priors = {name: _prior(name, trained.values()) for name in study.metrics}
+    priors = {
+        name: st.moderate([arm.scores[name] for arm in trained.values() if name in arm.scores])
+        for name in study.metrics
+    }
     found = {
         name: Against(reference.arm, _test_metrics(study, arm, reference, priors))
         for name, (arm, reference) in pairs.items()
@@ -33,10 +36,6 @@ def test_arms(study: Study, pairs: Mapping[str, tuple[ArmResult, ArmResult]]) ->
         for name, p in st.holm({name: test.p for name, test in tests.items() if test.p is not None}).items():
             found[name].differences[metric] = replace(found[name].differences[metric], holm=p)
     return found
-
-
-def _prior(metric: str, arms: Iterable[ArmResult]) -> st.Prior | None:
-    return st.moderate([arm.scores[metric] for arm in arms if metric in arm.scores])
 
 
 def _test_metrics(
