@@ -10,6 +10,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from etude.garbage import pause_garbage_collector
+
 _SLOW = "scipy.signal"
 
 
@@ -30,15 +32,12 @@ def import_lightning() -> None:
     stand_in = _StandIn(_SLOW)
     if "torchmetrics" not in sys.modules:
         sys.modules.setdefault(_SLOW, stand_in)
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        import_module("lightning")
-    finally:
-        _remove(stand_in)
-        gc.freeze()
-        if collecting:
-            gc.enable()
+    with pause_garbage_collector():
+        try:
+            import_module("lightning")
+        finally:
+            _remove(stand_in)
+            gc.freeze()
 
 
 def _remove(stand_in: ModuleType) -> None:
