@@ -95,10 +95,7 @@ class Normal(Init):
 @contextmanager
 def _seeded(seed: int, name: str) -> Iterator[None]:
     """Seed PyTorch's CPU generator with a hash of seed and name, and restore its state at the end."""
-    before = torch.get_rng_state()
     digest = blake2b(f"{seed}/{name}".encode(), digest_size=8).digest()
-    torch.default_generator.manual_seed(int.from_bytes(digest) >> 1)
-    try:
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(int.from_bytes(digest) >> 1)
         yield
-    finally:
-        torch.set_rng_state(before)
