@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from etude.model.cache import NO_CACHE, Cache, CrossAttentionCache, KeysValues, RunningSums, SelfAttentionCache
 from etude.model.position import Position
+from etude.model.position.relative import offsets
 from etude.model.watched import Watched
 
 
@@ -131,9 +132,7 @@ class LocalAttention(MultiHeadAttention):
     def _restrict_mask(self, mask: Tensor, queries: Tensor, keys: Tensor, start: int) -> Tensor:
         if self.is_cross:
             return mask
-        query_positions = torch.arange(start, start + queries.size(2), device=mask.device)
-        key_positions = torch.arange(keys.size(2), device=mask.device)
-        return mask & ((query_positions[:, None] - key_positions).abs() <= self.window)
+        return mask & (offsets(queries, keys.size(2), start).abs() <= self.window)
 
 
 class LinearAttention(MultiHeadAttention):
