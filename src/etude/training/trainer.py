@@ -185,7 +185,6 @@ def _start(run: RunDir, averaged: dict[int, Path]) -> tuple[int, bool, Path | No
             gone[0],
             "is incomplete or damaged" if gone[0].exists() else "has gone",
         )
-    if gone:
         return 0, False, None
     if checkpoint != run.checkpoint:  # a damaged one, which the next save would put in the place of the only good one
         run.checkpoint.unlink(missing_ok=True)
