@@ -129,10 +129,7 @@ def preparing(rounds: int, threads: int) -> list[Row]:
         text.write_text("".join(f"{a}\t{b}\n" for a, b in corpus.pairs("train")), encoding="utf-8")
         data = ["data=files", f"data.tsv={text}", "data.vocab_size=2000"]
         alone = [sys.executable, str(HERE / "peers" / "subwords.py"), str(text), "2000", str(threads)]
-        commands = {
-            US: [*ETUDE, "prepare", *data, f"cache_dir={folder}/{{round}}"],
-            "sentencepiece alone": alone,
-        }
+        commands = {US: [*ETUDE, "prepare", *data, f"cache_dir={folder}/{{round}}"], "sentencepiece alone": alone}
         found = seconds_in_turns(commands, rounds, threads)
     rates: dict[str, Figures] = {
         who: taken if isinstance(taken, str) else [2 * PAIRS / seconds for seconds in taken]

@@ -129,17 +129,7 @@ def of_analyze(words: str) -> str:
     return shown(render_summary(found))
 
 
-VIEWS = [
-    of_status,
-    of_report,
-    of_picture,
-    of_plan,
-    of_proportions,
-    of_show,
-    of_diff,
-    of_live,
-    of_analyze,
-]
+VIEWS = [of_status, of_report, of_picture, of_plan, of_proportions, of_show, of_diff, of_live, of_analyze]
 
 
 @settings(max_examples=40, deadline=None)

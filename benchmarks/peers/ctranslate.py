@@ -40,10 +40,6 @@ class Decoding:
     def round(self) -> float:
         started, pieces = time.perf_counter(), decoding.PIECES + 1  # and the end token
         self.translator.translate_batch(
-            self.sources,
-            beam_size=self.beam,
-            max_batch_size=64,
-            min_decoding_length=pieces,
-            max_decoding_length=pieces,
+            self.sources, beam_size=self.beam, max_batch_size=64, min_decoding_length=pieces, max_decoding_length=pieces
         )
         return decoding.SENTENCES / (time.perf_counter() - started)

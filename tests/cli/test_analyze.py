@@ -148,8 +148,7 @@ class OwnSearch(BeamSearch):
 def test_a_search_of_ones_own_without_beam_and_alpha_is_not_tried_with_others(trained):
     subject = Subject.of(trained, "cpu")
     mine = replace(
-        subject,
-        config=subject.config | {"decoding": {"_target_": f"{__name__}.OwnSearch", "max_len_offset": 5}},
+        subject, config=subject.config | {"decoding": {"_target_": f"{__name__}.OwnSearch", "max_len_offset": 5}}
     )
     asked = {"sentences": 8, "maps": 1, "seed": 0, "beams": [1], "alphas": [0], "removal_bleu": False}
     assert analyze_run(mine, asked)["decoding"] == []

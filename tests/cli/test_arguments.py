@@ -14,8 +14,7 @@ def test_the_value_behind_an_option_goes_with_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verb", "flags"),
-    [(plan, {"--measure", "--json"}), (show, {"--json"}), (sweep, {"--path"}), (diff, set())],
+    ("verb", "flags"), [(plan, {"--measure", "--json"}), (show, {"--json"}), (sweep, {"--path"}), (diff, set())]
 )
 def test_every_option_in_the_usage_line_is_taken_and_no_other(verb, flags) -> None:
     name = verb.__name__.rpartition(".")[2]

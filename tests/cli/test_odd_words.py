@@ -40,19 +40,7 @@ FLAGS = """
     -m --multirun --cfg --cfg=job -c --resolve --info --package -p -s -sc -cn --config-name --config-path=x --run --json
     --html --csv --markdown --wandb --serve --baseline --help -h --hydra-help --version --nope - --
 """
-NAMES = [
-    "table3",
-    "table3/A1",
-    "table3/",
-    "/A1",
-    "modern/base",
-    "nope",
-    "sweeps/table3.yaml",
-    ".",
-    "",
-    " ",
-    "ü",
-]
+NAMES = ["table3", "table3/A1", "table3/", "/A1", "modern/base", "nope", "sweeps/table3.yaml", ".", "", " ", "ü"]
 
 OVERRIDES = st.builds(
     "{}{}={}".format, st.sampled_from(["", "+", "++", "~"]), st.sampled_from(KEYS.split()), st.sampled_from(VALUES)
@@ -88,10 +76,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["train", "--seed", "2"], "--seed is no option of `etude train`: keys are written without dashes, seed=2"),
         (["train", "--seed", "model.heads=2"], "--seed is no option of `etude train`: .* seed=..."),
         (["evaluate", "--run=DIR"], "--run=DIR is no option of `etude evaluate`: .* run=DIR"),
-        (
-            ["prepare", "--data.source=my.en", "data.target=my.de"],
-            "--data.source=my.en is no option of `etude prep",
-        ),
+        (["prepare", "--data.source=my.en", "data.target=my.de"], "--data.source=my.en is no option of `etude prep"),
         (["train", "budget=20"], "budget=20: there is no '20' in the group budget; choose one of full, pocket"),
         (["train", "model/scale=nan"], "model/scale=nan: there is no 'nan' in the group model/scale"),
         (["train", "table3"], "table3 is a study: `etude sweep table3` runs all of its arms"),

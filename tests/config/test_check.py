@@ -47,18 +47,9 @@ MISTAKES = {
     "a fraction for a whole number": (["budget.max_steps=2.5"], r"budget.max_steps must be a whole number, not 2.5"),
     "several seeds, written otherwise": (["seed=1..3"], r"seed must be a whole .*'1..3'; for several say seed=1,2,3"),
     "a number for a section": (["averaging=5"], r"averaging must be a section of keys, not 5; write averaging.KEY=..."),
-    "steps for a share of them": (
-        ["budget.steps=300"],
-        r"would make 30,000,000: .* say budget.max_steps=300",
-    ),
-    "what follows at W&B": (
-        ["logger.wandb.group=mine"],
-        r"wandb.group is not a key .*; here it is study, which",
-    ),
-    "what the code gives": (
-        ["logger.wandb.ruin=mine"],
-        r"wandb.ruin is not a key of logger.wandb; (?!.*\brun\b)",
-    ),
+    "steps for a share of them": (["budget.steps=300"], r"would make 30,000,000: .* say budget.max_steps=300"),
+    "what follows at W&B": (["logger.wandb.group=mine"], r"wandb.group is not a key .*; here it is study, which"),
+    "what the code gives": (["logger.wandb.ruin=mine"], r"wandb.ruin is not a key of logger.wandb; (?!.*\brun\b)"),
     "a word for a number": (["model.dropout=much"], r"model.dropout must be a number, not 'much'"),
     "truth for a number": (["loss.smoothing=true"], r"loss.smoothing must be a number, not True"),
     "a number for a word": (["study=3"], r"study must be a word, not 3"),

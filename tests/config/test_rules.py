@@ -125,10 +125,7 @@ from etude.model.position.absolute import Learned
             for plus, key in (("", "devices"), ("", "micro_batches"), ("+", "num_nodes"))
         ),
         (["trainer.strategy=fsdp", "precision=16-mixed"], "precision=16-mixed scales.*: say precision=bf16-mixed, or"),
-        (
-            ["trainer.strategy=fsdp", "optimizer=adafactor"],
-            "torch.optim.Adafactor may need.*: say optimizer=adam,",
-        ),
+        (["trainer.strategy=fsdp", "optimizer=adafactor"], "torch.optim.Adafactor may need.*: say optimizer=adam,"),
         (["study=.."], r"study=\.\. cannot name a folder"),
         (
             ["model/position=learned", "budget.max_tokens=600"],

@@ -88,11 +88,7 @@ def test_a_misspelt_key_of_a_foreign_part_is_refused_by_name(overrides: list[str
         ("class Base:\n    def __init__(self, a): ...\nclass part(Base): ...", ["a"], {"a"}),
         ("def other(a, b): ...\npart = other", ["a", "b"], {"a", "b"}),
         ("from collections import OrderedDict\nclass part(OrderedDict): ...", [], set()),
-        (
-            "from torch.optim import SGD\nclass part(SGD): ...",
-            [*signature("torch.optim.SGD").keywords],
-            {"params"},
-        ),
+        ("from torch.optim import SGD\nclass part(SGD): ...", [*signature("torch.optim.SGD").keywords], {"params"}),
         ("from typing import NamedTuple\nclass part(NamedTuple):\n    a: int\n    b: int = 1", ["a", "b"], {"a"}),
         (
             "import torch\nclass Logged: ...\nclass part(Logged, torch.optim.SGD): ...",

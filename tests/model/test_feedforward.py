@@ -9,13 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from etude.model.feedforward import (
-    GegluFeedForward,
-    GeluFeedForward,
-    NoFeedForward,
-    ReluFeedForward,
-    SwigluFeedForward,
-)
+from etude.model.feedforward import GegluFeedForward, GeluFeedForward, NoFeedForward, ReluFeedForward, SwigluFeedForward
 
 ACTIVATIONS = {
     ReluFeedForward: lambda z: max(0.0, z),

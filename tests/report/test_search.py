@@ -123,10 +123,7 @@ def test_a_search_without_a_finished_run_says_how_to_make_them(runs_dir: Path) -
 
 
 def test_what_was_typed_behind_the_sweep_is_typed_behind_its_report(
-    tried: Callable[..., Planned],
-    runs_dir: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    tried: Callable[..., Planned], runs_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = [tried(0.25, valid=4), tried(0.5, valid=3.5)]
     asked: list[tuple[str, list[str]]] = []

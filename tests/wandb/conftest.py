@@ -118,13 +118,7 @@ def killed_after() -> Callable[..., None]:
     """A process that logs as training does, killed at a step: `killed_after(run, mode, step)`."""
 
     def kill(
-        run: RunDir,
-        mode: str,
-        step: int,
-        *,
-        first: int = 1,
-        seconds: float = 0,
-        once: Callable[[], Any] = lambda: True,
+        run: RunDir, mode: str, step: int, *, first: int = 1, seconds: float = 0, once: Callable[[], Any] = lambda: True
     ) -> None:
         command = [str(warm.python()), str(HERE / "logging_rows.py"), str(run.path), mode, str(first), str(step)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

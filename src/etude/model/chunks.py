@@ -70,12 +70,7 @@ class _ChunkedCost(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        hidden: Tensor,
-        project: Callable[[Tensor], Tensor],
-        cost: Cost,
-        sentences: int,
-        *weights: Tensor,
+        ctx: Any, hidden: Tensor, project: Callable[[Tensor], Tensor], cost: Cost, sentences: int, *weights: Tensor
     ) -> Tensor:
         """Sum the cost and its gradients; arguments as of `sum_in_chunks`, and `sentences` of each chunk."""
         trainable = [weight for weight in weights if weight.requires_grad]

@@ -34,12 +34,7 @@ _AMPERE = (8, 0)  # the first compute capability with TF32
 
 
 def choose_matmul(
-    asked: str,
-    model: nn.Module,
-    begun_with: str | None = None,
-    *,
-    accelerator: str = "cpu",
-    precision: str = "32-true",
+    asked: str, model: nn.Module, begun_with: str | None = None, *, accelerator: str = "cpu", precision: str = "32-true"
 ) -> str:
     """Choose how a run multiplies matrices, and make PyTorch do so.
 

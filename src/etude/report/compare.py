@@ -8,17 +8,7 @@ from statistics import fmean
 from etude.paths import find_file
 from etude.report import statistics as st
 from etude.report.against import test_arms
-from etude.report.comparison import (
-    BUDGET,
-    TOLERANCE,
-    Against,
-    Agreement,
-    ArmResult,
-    Compared,
-    Difference,
-    Point,
-    Ranks,
-)
+from etude.report.comparison import BUDGET, TOLERANCE, Against, Agreement, ArmResult, Compared, Difference, Point, Ranks
 from etude.report.measure import TestSet, measure_arm, scores, test_set
 from etude.report.selection import Selection
 from etude.report.versions import TODAY

@@ -164,10 +164,7 @@ def _start_wandb(run: RunDir, config: dict[str, Any], *, online: bool, tags: Seq
         name=_name(run, config, arm),
         group=study,
         job_type=arm,
-        tags=[
-            *(f"{key}={value}"[:MAX_TAG] for key, value in [*chosen, *(("study", one) for one in studies)]),
-            *tags,
-        ],
+        tags=[*(f"{key}={value}"[:MAX_TAG] for key, value in [*chosen, *(("study", one) for one in studies)]), *tags],
         resume="allow",
         settings=Settings(
             x_transaction_log_flush_interval=1,

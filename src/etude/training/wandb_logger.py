@@ -97,10 +97,7 @@ class WandbLogger(Logger):
         return f"c{self._of_callbacks[1]}"
 
     def record(
-        self,
-        summary: Mapping[str, Any],
-        lines: Mapping[str, list[str]],
-        artifacts: Mapping[str, Sequence[Path]],
+        self, summary: Mapping[str, Any], lines: Mapping[str, list[str]], artifacts: Mapping[str, Sequence[Path]]
     ) -> None:
         """Log a result: its numbers, a table of its sentences, and artifacts. A run that diverged gets a tag.
 

@@ -16,13 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from etude.report.statistics.difference import (
-    Comparison,
-    differences_by_seed,
-    t_test,
-    unknown_difference,
-    unknown_gap,
-)
+from etude.report.statistics.difference import Comparison, differences_by_seed, t_test, unknown_difference, unknown_gap
 from etude.report.statistics.scores import Scores
 from etude.report.statistics.sentences import ROUNDING, Resampled, paired_differences, refuse_unlike
 
