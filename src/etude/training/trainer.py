@@ -35,18 +35,10 @@ from etude.training.stopping import StopWhenAsked
 
 log = logging.getLogger(__name__)
 
-_NOT_LIGHTNINGS = frozenset(
-    [
-        "strategy",
-        "micro_batches",
-        "matmul",
-        "compile",
-        "stop_when_diverged",
-        "check_parts",
-        "limit_train_batches",
-        "fast_dev_run",
-    ]
-)
+_NOT_LIGHTNINGS = {  # keys of `trainer` that are not handed on as they are
+    *("strategy", "micro_batches", "matmul", "compile", "stop_when_diverged", "check_parts"),
+    *("limit_train_batches", "fast_dev_run"),
+}
 _STRATEGIES = {"ddp": DDPStrategy, "fsdp": FullySharded}
 
 
