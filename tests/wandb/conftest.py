@@ -70,15 +70,19 @@ def service_ends_with_its_test() -> Iterator[None]:
     wandb.teardown()
 
 
+def standin() -> str:
+    """The script that stands in for W&B's server; without one, the test is skipped."""
+    script = os.environ.get("ETUDE_WANDB_STANDIN") or str(HERE.parents[2] / "shared" / "tools" / "wandb_standin.py")
+    if not Path(script).is_file():
+        pytest.skip("needs a stand-in for W&B's server: set ETUDE_WANDB_STANDIN to its script")
+    return script
+
+
 @pytest.fixture
 def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """A stand-in, and the environment that leads to it; as a parameter, one that "remembers" runs, or can be "slow"."""
-    beside = HERE.parents[2] / "shared" / "tools" / "wandb_standin.py"
-    script = os.environ.get("ETUDE_WANDB_STANDIN") or str(beside)
-    if not Path(script).is_file():
-        pytest.skip("needs a stand-in for W&B's server: set ETUDE_WANDB_STANDIN to its script")
     wrapped = {"remembers": [str(HERE / "remembering.py")], "slow": [str(HERE / "slow.py")]}
-    command = [sys.executable, *wrapped.get(getattr(request, "param", ""), []), script, "0"]
+    command = [sys.executable, *wrapped.get(getattr(request, "param", ""), []), standin(), "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout
     url = process.stdout.readline().strip()

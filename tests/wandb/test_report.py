@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import shlex
 import shutil
 import subprocess
@@ -29,8 +28,9 @@ from etude.runs.wandb_id import logged_as
 from etude.training.loggers import finish, record, wandb
 from etude.training.metrics_writers import LoggerSink
 
+from .conftest import HERE, standin
+
 Logged = Callable[..., RunDir]
-HERE = Path(__file__).parent
 wandb_workspaces = pytest.mark.skipif(
     find_spec("wandb_workspaces") is None, reason="needs wandb-workspaces: pip install 'etude[wandb-report]'"
 )
@@ -39,11 +39,7 @@ wandb_workspaces = pytest.mark.skipif(
 @pytest.fixture(autouse=True)
 def answering(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The `server` of these tests answers the public API too, and what they write lies in a folder of their own."""
-    beside = HERE.parents[2] / "shared" / "tools" / "wandb_standin.py"
-    script = os.environ.get("ETUDE_WANDB_STANDIN") or str(beside)
-    if not Path(script).is_file():
-        pytest.skip("needs a stand-in for W&B's server: set ETUDE_WANDB_STANDIN to its script")
-    monkeypatch.setenv("STANDIN_BEHIND", script)
+    monkeypatch.setenv("STANDIN_BEHIND", standin())
     monkeypatch.setenv("ETUDE_WANDB_STANDIN", str(HERE / "answering.py"))
     monkeypatch.chdir(tmp_path)
 
