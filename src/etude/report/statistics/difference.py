@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scipy import special, stats
+from scipy import special
 
 from etude.report.statistics.scores import Interval, Scores
 
@@ -80,9 +80,9 @@ def add_variances(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:
 def t_test(difference: float, variance: float, freedom: float, level: float) -> Comparison:
     """Test a difference by Student's t, given its estimated variance and degrees of freedom."""
     error = math.sqrt(variance)
-    p = 2 * stats.t.sf(abs(difference) / error, freedom)
-    low, high = stats.t.interval(level, freedom, loc=difference, scale=error)
-    return Comparison(difference, Interval(float(low), float(high)), float(p))
+    p = 2 * special.stdtr(freedom, -abs(difference) / error)  # what `stats.t` calls, in a three-hundredth of its time
+    reach = float(special.stdtrit(freedom, (1 + level) / 2)) * error
+    return Comparison(difference, Interval(difference - reach, difference + reach), float(p))
 
 
 def hedges_g(arm: Scores, base: Scores) -> float | None:

@@ -24,7 +24,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from etude.report.statistics.difference import Comparison, add_variances, t_test, welch
 from etude.report.statistics.scores import Scores
@@ -103,7 +103,7 @@ def equivalence(arm: Scores, base: Scores, prior: Prior, margin: float) -> float
     if min(arm.seeds, base.seeds) == 1:
         return None
     variance, freedom = _error(arm, base, prior)
-    return float(stats.t.sf((margin - abs(arm.mean - base.mean)) / math.sqrt(variance), freedom))
+    return float(special.stdtr(freedom, (abs(arm.mean - base.mean) - margin) / math.sqrt(variance)))
 
 
 def _error(arm: Scores, base: Scores, prior: Prior) -> tuple[float, float]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from scipy import stats
+from scipy import special
 
 from etude.errors import UserError
 
@@ -80,5 +80,5 @@ def mean_interval(scores: Scores, level: float = 0.95) -> Mean:
     if unknown := scores.unknown_spread():
         return Mean(scores.mean, None, unknown)
     error = math.sqrt(scores.variance / scores.seeds)
-    low, high = stats.t.interval(level, scores.seeds - 1, loc=scores.mean, scale=error)
-    return Mean(scores.mean, Interval(float(low), float(high)))
+    reach = float(special.stdtrit(scores.seeds - 1, (1 + level) / 2)) * error
+    return Mean(scores.mean, Interval(scores.mean - reach, scores.mean + reach))
