@@ -4,6 +4,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from scipy import special
@@ -48,7 +49,7 @@ class Scores:
         """The mean over seeds."""
         return statistics.fmean(self.values)
 
-    @property
+    @cached_property  # exact, in fractions, which takes its time
     def variance(self) -> float:
         """The unbiased variance over seeds; it takes two."""
         return statistics.variance(self.values)
