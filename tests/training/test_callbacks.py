@@ -1,7 +1,7 @@
 """Callbacks: Lightning's, étude's and the user's, each of which takes part in resuming and in what a run ends with."""
 
 import subprocess
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -159,23 +159,26 @@ def test_a_run_ends_with_the_weights_of_its_best_validation(runs: Freeze) -> Non
     assert sorted(file.name for file in run.checkpoint.parent.iterdir()) == ["best.ckpt", "last.ckpt"]
 
 
+MOMENTS = [
+    "in the middle of an epoch",
+    "SIGTERM in a validation",
+    "in the middle of a checkpoint",
+    "SIGTERM in the step before a validation",
+    "SIGTERM in a step",
+    "while the weights are judged",
+]
+BOTH = [*EMA, *STOPPING[1:]]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "moment",
-    [
-        "in the middle of an epoch",
-        "SIGTERM in a validation",
-        "in the middle of a checkpoint",
-        "SIGTERM in the step before a validation",
-        "SIGTERM in a step",
-        "while the weights are judged",
-    ],
+    ("callbacks", "moment"),  # those that BOTH contains meet two moments alone
+    [*product([BEST, BOTH], MOMENTS), *product([EMA, STOPPING], MOMENTS[:2])],
 )
-@pytest.mark.parametrize("callbacks", [EMA, BEST, STOPPING, [*EMA, *STOPPING[1:]]], ids=["ema", "best", "stop", "two"])
 def test_a_run_with_callbacks_that_is_killed_and_goes_on_ends_bit_for_bit_the_same(
     callbacks: list[str], moment: str, runs: Freeze
 ) -> None:
-    if len(callbacks) > len(STOPPING):
+    if callbacks == BOTH:
         callbacks = ["callbacks=[ema,early_stopping]", *callbacks[1:]]
     torch.set_num_threads(1)
     names = "".join(filter(str.isalpha, callbacks[0])), f"run{next(numbers)}"
