@@ -3,10 +3,12 @@
 import io
 import sys
 from itertools import count
+from pathlib import Path
 
 import pytest
 
 from etude.cli.translate import blocks, read_stdin
+from etude.data.lines import read_lines
 from etude.errors import UserError
 
 
@@ -26,6 +28,14 @@ def test_a_standard_input_that_is_closed_is_one_sentence(monkeypatch: pytest.Mon
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(UserError, match="standard input is closed: give a file"):
         read_stdin()
+
+
+def test_lines_are_read_as_those_of_a_file_that_is_trained_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A byte-order mark is no word of the first line, which would be translated as an unknown one."""
+    text = "\ufeffthe old woman\r\n\r\nthe \ufeff dog".encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    (tmp_path / "in.txt").write_bytes(text)
+    assert [line.strip() for line in read_stdin()] == [line.strip() for line in read_lines(tmp_path / "in.txt")]
 
 
 @pytest.mark.parametrize(("terminal", "size"), [(True, 1), (False, 3)])

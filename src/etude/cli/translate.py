@@ -44,7 +44,7 @@ def _translate(config: dict[str, Any], typed: list[str]) -> None:
 
 
 class Decoded:
-    """Decoded lines, up to the first that is not UTF-8.
+    """Decoded lines, up to the first that is not UTF-8; a byte-order mark is dropped, as of the text trained on.
 
     The error for that line is kept in `failure`, to be raised after the lines before it have been translated.
     """
@@ -62,7 +62,7 @@ class Decoded:
                     f"standard input, line {number}: not UTF-8 text; convert it, with iconv for instance"
                 )
                 return
-            yield text.rstrip("\r\n")
+            yield (text.removeprefix("\ufeff") if number == 1 else text).rstrip("\r\n")
 
 
 def blocks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
