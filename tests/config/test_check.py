@@ -55,6 +55,20 @@ MISTAKES = {
     "a number for a word": (["study=3"], r"study must be a word, not 3"),
     "a number for truth": (["model.attention.bias=2"], r"model.attention.bias must be true or false, not 2"),
     "a list for a number": (["seed=[1,2]"], r"seed must be a whole number, not \[1, 2\]"),
+    "a word of two letters for two languages": (
+        ["data=files", "data.languages=de"],
+        r"data.languages must be a list, not 'de'",
+    ),
+    "a word for columns": (
+        ["data=huggingface", "data.columns=text"],
+        r"data.columns must be a dict or null, not 'text'",
+    ),
+    "a file for the files of each split": (
+        ["data=huggingface", "data.data_files=a.txt"],
+        r"data.data_files must be a dict or null, not 'a.txt'",
+    ),
+    "a number for checksums": (["data=multi30k_en_de", "data.sums=3"], r"data.sums must be a dict, not 3"),
+    "a word for sources": (["data=wmt14_en_de", "data.sources=un"], r"data.sources must be a dict, not 'un'"),
     "an unknown choice": (["precision=bf16"], r"precision must be one of auto, 32-true, bf16-mixed"),
     "a dot for a slash": (["model.position=learned"], r"to choose a variation write model/position=learned"),
     "nothing for a part": (["model.norm=null"], r"model.norm must be one of .*, not None; .* write model/norm=NAME"),

@@ -97,6 +97,12 @@ def test_a_tree_that_does_not_close_is_told_with_file_and_line(folder: Path) -> 
         ({"root": "nowhere"}, r"data=wsj: there is no folder nowhere; set data\.root .* licensed"),
         ({"silver": "more.parse"}, r"data\.silver=more\.parse must list files"),
         ({"silver": ["nothing.parse"]}, r"there is no file nothing\.parse"),
+        (
+            {"sections": {"train": 2}},
+            r"data\.sections\.train=2 must name the first and the last section, such as \[2,21",
+        ),
+        ({"sections": {"train": [21, 2]}}, r"data\.sections\.train=\[21, 2\] must name"),
+        ({"sections": {"train": [2, 21]}}, r"data\.sections\.valid=None must name"),
     ],
 )
 def test_what_is_not_there_is_told_in_one_sentence(folder: Path, given: dict[str, Any], complaint: str) -> None:

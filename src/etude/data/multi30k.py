@@ -5,7 +5,7 @@ checked against the sums in the config, so that the fingerprint is known before 
 test set without sums, the checksum of the file that was read is used (see `source_file.py`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from etude.data.corpus import SPLITS, Pair, SplitCorpus, digest, require_test_set
@@ -25,7 +25,7 @@ class Multi30k(SplitCorpus):
         root: str | None,
         url: str,
         download_dir: str,
-        sums: Mapping[str, str | None],
+        sums: dict[str, str | None],
         vocab_size: int,
         test: str = "test_2016_flickr",  # the default serves configs older than this key
     ) -> None:

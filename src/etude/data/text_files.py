@@ -9,7 +9,7 @@ training text nor in another held-out split: its repetitions are left out altoge
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from heapq import nsmallest
 from pathlib import Path
@@ -36,7 +36,7 @@ class FilesCorpus(Corpus):
         valid: Mapping[str, str | None],
         test: Mapping[str, str | None],
         holdout: int,
-        languages: Sequence[str],
+        languages: list[str],
         vocab_size: int,
     ) -> None:
         train = {"source": source, "target": target, "tsv": tsv}

@@ -8,7 +8,7 @@ then the text has no fingerprint before `etude prepare` has downloaded it.
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from etude.data.archive import unpack
@@ -29,9 +29,9 @@ class WMT(Corpus):
     def __init__(
         self,
         *,
-        languages: Sequence[str],
-        sources: Mapping[str, Mapping[str, str | None]],
-        test_sets: Mapping[str, Mapping[str, str | None]],
+        languages: list[str],
+        sources: dict[str, dict[str, str | None]],
+        test_sets: dict[str, dict[str, str | None]],
         valid: str,
         test: str,
         max_words: int,

@@ -6,9 +6,10 @@ semi-supervised setting of section 6.3, trees from other files, such as a parser
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from etude.data.corpus import SPLITS, Pair, SplitCorpus, digest
 from etude.data.lines import content_sum
@@ -26,12 +27,12 @@ class Wsj(SplitCorpus):
     """Sections of trees in a folder, as `conf/data/wsj.yaml` explains."""
 
     def __init__(
-        self, *, root: str | None, sections: Mapping[str, Sequence[int]], silver: Sequence[str], vocab_size: int
+        self, *, root: str | None, sections: dict[str, list[int]], silver: Sequence[str], vocab_size: int
     ) -> None:
         self.languages = ("en", "tree")
         self.vocab_size = vocab_size
         self.root = Path(root).expanduser() if root else None
-        self.sections = {split: range(sections[split][0], sections[split][1] + 1) for split in SPLITS}
+        self.sections = {split: _section_range(split, sections.get(split)) for split in SPLITS}
         if isinstance(silver, str | int):
             raise UserError(f"data.silver={silver} must list files of trees, such as data.silver=[more.parse]")
         self.silver = [Path(file).expanduser() for file in silver]
@@ -75,3 +76,15 @@ class Wsj(SplitCorpus):
                 "name the folder that holds all sections, or other data.sections"
             )
         return by_section
+
+
+def _section_range(split: str, sections: Any) -> range:
+    """Return the sections of a split, given the first and the last.
+
+    Raises:
+        UserError: they are not two whole numbers in order.
+    """
+    match sections:
+        case [int(first), int(last)] if first <= last:
+            return range(first, last + 1)
+    raise UserError(f"data.sections.{split}={sections} must name the first and the last section, such as [2,21]")
