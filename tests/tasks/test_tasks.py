@@ -38,13 +38,14 @@ def make_store(
     max_tokens: int = 40,
     vocab_size: int = 60,
     character_coverage: float = 1.0,
+    model_type: str = "bpe",
 ) -> TokenStore:
     file = folder / "pairs.tsv"
     file.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
     same = {"source": None, "target": None, "tsv": str(file)}
     corpus = FilesCorpus(**same, valid=same, test=same, holdout=1, languages=["en", "xx"], vocab_size=vocab_size)
     pieces = SentencePiece(
-        model_type="bpe",
+        model_type=model_type,
         vocab_size=vocab_size,
         hard_vocab_limit=False,
         character_coverage=character_coverage,
@@ -211,6 +212,13 @@ def test_labels_that_begin_alike_are_refused_by_name(tmp_path: Path) -> None:
     store = make_store(tmp_path, [(WORDS[k % 9], "x y" if k % 2 else "x z") for k in range(60)], vocab_size=40)
     with pytest.raises(UserError, match=r"'x [yz]' and 'x [yz]' begin with the same: rename one"):
         Classification().check_text(store)
+
+
+def test_labels_that_the_vocabulary_does_not_hold_would_be_one_and_are_refused(tmp_path: Path) -> None:
+    pairs = [(WORDS[k % 9], f"label{k % 20}") for k in range(400)]
+    with pytest.raises(UserError, match=r"does not hold the whole label .⁇., .*raise tokenizer\.vocab_size"):
+        Classification().check_text(make_store(tmp_path, pairs, vocab_size=20, model_type="word"))
+    Classification().check_text(make_store(tmp_path, pairs, vocab_size=100, model_type="word"))
 
 
 class Even(nn.Module):

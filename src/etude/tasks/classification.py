@@ -11,7 +11,7 @@ from etude.data.batching import Examples
 from etude.data.corpus import SPLITS
 from etude.data.splits import TokenSplit
 from etude.data.store import TokenStore
-from etude.data.tokenizer import BOS
+from etude.data.tokenizer import BOS, UNK
 from etude.errors import UserError
 from etude.tasks.perplexity import perplexity, sum_tokens
 from etude.tasks.task import Lines, Task, ones
@@ -33,16 +33,21 @@ class Classification(Task):
         return source + 1, 1.0
 
     def check_text(self, store: TokenStore) -> None:
-        """Check that no two labels start with the same subword.
+        """Check that no two labels start with the same subword, and that training labels have no unknown ones.
 
         Raises:
-            UserError: two do.
+            UserError: two do, or one has: such labels could not be told apart.
         """
         first: dict[int, str] = {}
         for name in SPLITS:
             targets = store.split(name).targets
             for tokens in np.unique(targets.pad_rows(np.arange(len(targets))), axis=0):
                 label = store.tokenizer.decode(tokens.tolist())
+                if name == "train" and UNK in tokens:  # elsewhere it counts as wrong, since nobody has learned it
+                    raise UserError(
+                        f"task=classification: the vocabulary does not hold the whole label {label.strip()!r}, so that "
+                        "such labels would count as one: raise tokenizer.vocab_size, or tokenizer.character_coverage"
+                    )
                 if (other := first.setdefault(int(tokens[0]), label)) != label:
                     raise UserError(
                         f"task=classification reads a label by its first subword, and {other!r} and {label!r} begin "
