@@ -138,6 +138,17 @@ def test_subwords_are_refused(tmp_path, store):
         TASK.check_text(make_store(tmp_path, LINES, "char"))
 
 
+def test_questions_on_a_form_that_no_model_can_prefer_are_counted(tmp_path, caplog):
+    strange = [
+        ("the dog sleeps .", "zigzag 2 1"),
+        ("the dog zigzags .", "sleep 2 1"),
+        ("the dog sleeps .", "sleep 2 1"),
+    ]
+    TASK.check_text(make_store(tmp_path, LINES, test=strange))
+    [told] = [record.getMessage() for record in caplog.records if record.name == "etude.tasks.agreement"]
+    assert told.startswith("2 of 3 questions of the test text ask for a form that the vocabulary does not hold")
+
+
 def test_a_question_on_a_word_that_is_cut_off_is_refused_before_training(tmp_path):
     far = [(f"the dog {'so ' * 40}sleeps .", "sleep 42 41")]
     with pytest.raises(UserError, match=r"line 1 of the test text asks about word 42, .* budget.max_tokens=40: raise"):

@@ -4,6 +4,7 @@ Linzen et al. 2016, "Assessing the Ability of LSTMs to Learn Syntax-Sensitive De
 "Targeted Syntactic Evaluation of Language Models".
 """
 
+import logging
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -12,10 +13,13 @@ import torch
 from torch import nn
 
 from etude.data.store import TokenStore
+from etude.data.tokenizer import UNK
 from etude.errors import UserError
 from etude.tasks import build
 from etude.tasks.language_modelling import LanguageModelling
 from etude.tasks.task import Config
+
+log = logging.getLogger(__name__)
 
 
 class Agreement(LanguageModelling):
@@ -29,11 +33,14 @@ class Agreement(LanguageModelling):
     def check_text(self, store: TokenStore) -> None:
         """Check that every question is well-formed and on words that are kept, and that both forms are single tokens.
 
+        Questions on a form that is not in the vocabulary are counted in a warning.
+
         Raises:
             UserError: one is not.
         """
         encode, limit = store.tokenizer.encode, store.meta["limits"]["max_tokens"]
         for name in ("valid", "test"):
+            unknown = 0
             for number, (line, question) in enumerate(zip(*store.text(name), strict=True), start=1):
                 words, fields = line.split(), question.split()
                 if len(fields) != 3 or not all(map(str.isdecimal, fields[1:])) or int(fields[1]) >= len(words):
@@ -46,8 +53,16 @@ class Agreement(LanguageModelling):
                         f"line {number} of the {name} text asks about word {fields[1]}, and lines are cut to "
                         f"budget.max_tokens={limit}: raise it"
                     )
-                if any(len(encode(form)) != 1 for form in (fields[0], words[int(fields[1])])):
+                forms = [encode(form) for form in (fields[0], words[int(fields[1])])]
+                if any(len(form) != 1 for form in forms):
                     raise UserError("task=agreement asks for whole words: say tokenizer=word")
+                unknown += [UNK] in forms
+            if unknown:
+                log.warning(
+                    "%d of %d questions of the %s text ask for a form that the vocabulary does not hold: no model "
+                    "prefers it, whatever it has learned; raise tokenizer.vocab_size, or train on text with both forms",
+                    *(unknown, number, name),
+                )
 
     @torch.no_grad()
     def answer(self, config: Config, model: nn.Module, store: TokenStore, split: str) -> dict[str, list[str]]:
