@@ -68,11 +68,27 @@ def test_the_columns_of_files_of_any_format_are_the_pairs(corpus: Make, tmp_path
     assert chosen.source_counts() == {}
 
 
-def test_a_folder_is_a_dataset_and_a_split_may_be_a_part_of_another(corpus: Make, tmp_path: Path) -> None:
+def test_a_folder_is_a_dataset_and_a_split_may_be_a_part_of_another(
+    corpus: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     write(tmp_path / "files", "parquet")
-    chosen = corpus(path=str(tmp_path / "files"), splits={"valid": "train[:10]", "test": "train[-5:]"})
+    chosen = corpus(
+        path=str(tmp_path / "files"), splits={"train": "train[10:-5]", "valid": "train[:10]", "test": "train[-5:]"}
+    )
     chosen.fetch()
-    assert [sum(1 for _ in chosen.pairs(split)) for split in SPLITS] == [2500, 10, 5]
+    assert [sum(1 for _ in chosen.pairs(split)) for split in SPLITS] == [2485, 10, 5]
+    assert "lines of the training text" not in caplog.text
+
+
+def test_a_part_that_is_trained_on_too_is_counted(
+    corpus: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    corpus(path="json", data_files=write(tmp_path / "files", "json"), splits={"valid": "train[:10]"}).fetch()
+    told = [message for message in caplog.messages if "lines of the training text" in message]
+    assert [line.partition(" text are")[0] for line in told] == [
+        "10 of 10 lines of the valid",
+        "2 of 2 lines of the test",
+    ]
 
 
 def test_plain_text_is_its_own_target(corpus: Make, tmp_path: Path) -> None:

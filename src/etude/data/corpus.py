@@ -5,12 +5,15 @@ A new corpus is a subclass, and a file in `conf/data/` that names it and gives i
 
 import hashlib
 import json
+import logging
 import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from etude.errors import UserError
+
+logger = logging.getLogger(__name__)
 
 Pair = tuple[str, str]
 """A source line and its translation, both stripped, neither holding a line break."""
@@ -112,6 +115,20 @@ def read_pairs(corpus: Corpus, split: str) -> Iterator[Pair]:
                 "as UTF-8, or leave such characters out"
             ) from error
         yield source, target
+
+
+def warn_of_repeated(corpus: Corpus, splits: Iterable[str]) -> None:
+    """Log how many pairs of some splits, "valid" or "test", are pairs of the training text too."""
+    held_out = {split: list(filter(all, corpus.pairs(split))) for split in splits}
+    asked = {pair for pairs in held_out.values() for pair in pairs}
+    seen = asked.intersection(corpus.pairs("train")) if asked else asked
+    for split, pairs in held_out.items():
+        if repeated := sum(pair in seen for pair in pairs):
+            logger.warning(
+                "%d of %d lines of the %s text are lines of the training text too, source and target alike: "
+                "what a model has seen tells little about what it can do",
+                *(repeated, len(pairs), split),
+            )
 
 
 def two_languages(languages: Sequence[str]) -> tuple[str, str]:

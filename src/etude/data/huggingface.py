@@ -12,7 +12,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-from etude.data.corpus import SPLITS, Pair, SplitCorpus, digest, two_languages
+from etude.data.corpus import SPLITS, Pair, SplitCorpus, digest, two_languages, warn_of_repeated
 from etude.data.folder import make_folder
 from etude.data.lines import content_sum, parallel_lines
 from etude.errors import UserError, did_you_mean
@@ -60,7 +60,7 @@ class HuggingFaceCorpus(SplitCorpus):
         return digest([chosen, list(self.languages)])
 
     def fetch(self) -> None:
-        """Load the dataset and copy the columns in use."""
+        """Load the dataset and copy the columns in use; say how much of what is held out is trained on."""
         if not self._folder.is_dir():
             with make_folder(self._folder) as building:
                 if building is not None:
@@ -68,6 +68,7 @@ class HuggingFaceCorpus(SplitCorpus):
                         self._write_columns(split, building)
                     sums = {file.name: content_sum(file) for file in sorted(building.iterdir())}
                     (building / SUMS).write_text(json.dumps(sums), encoding="utf-8")
+            warn_of_repeated(self, SPLITS[1:])  # a split may be a part of another
 
     def pairs(self, split: str) -> Iterator[Pair]:
         """Yield the rows of a split, in the order of the dataset."""

@@ -14,7 +14,7 @@ from functools import cached_property
 from heapq import nsmallest
 from pathlib import Path
 
-from etude.data.corpus import Corpus, Pair, digest, two_languages
+from etude.data.corpus import Corpus, Pair, digest, two_languages, warn_of_repeated
 from etude.data.lines import content_sum, parallel_lines, tsv_lines
 from etude.errors import UserError
 
@@ -59,16 +59,7 @@ class FilesCorpus(Corpus):
 
     def fetch(self) -> None:
         """All is here; say how much of what a model shall not have seen stands in the training text too."""
-        held_out = {split: list(filter(all, self._read(split))) for split in self._split_files if split != "train"}
-        asked = {pair for pairs in held_out.values() for pair in pairs}
-        seen = asked.intersection(self.pairs("train")) if asked else asked
-        for split, pairs in held_out.items():
-            if repeated := sum(pair in seen for pair in pairs):
-                logger.warning(
-                    "%d of %d lines of the %s text are lines of the training text too, source and target alike: "
-                    "what a model has seen tells little about what it can do",
-                    *(repeated, len(pairs), split),
-                )
+        warn_of_repeated(self, [split for split in self._split_files if split != "train"])
 
     def pairs(self, split: str) -> Iterator[Pair]:
         """Yield the pairs of `split`, in the order of the files that they come from."""
