@@ -91,6 +91,14 @@ def test_a_part_that_is_trained_on_too_is_counted(
     ]
 
 
+def test_a_column_of_lists_is_no_text(corpus: Make, tmp_path: Path) -> None:
+    """Python's way to write a list would be trained on."""
+    (tmp_path / "a.json").write_text(json.dumps({"tokens": ["a", "dog"]}) + "\n")
+    files = dict.fromkeys(("train", "validation", "test"), str(tmp_path / "a.json"))
+    with pytest.raises(UserError, match=r"data\.columns .* one holds \['a', 'dog'\], a list"):
+        corpus(path="json", data_files=files, columns={"source": "tokens", "target": None}).fetch()
+
+
 def test_plain_text_is_its_own_target(corpus: Make, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n\ntwo\n")
     file = str(tmp_path / "a.txt")

@@ -7,6 +7,7 @@ for a dataset on the hub, `revision` selects the version.
 
 import json
 import logging
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from glob import glob
 from pathlib import Path
@@ -104,7 +105,16 @@ class HuggingFaceCorpus(SplitCorpus):
 
 
 def _one_line(value: Any) -> str:
-    """Write a value of a column as a line; a missing one is blank, the number 0 is not."""
+    """Write a value of a column as a line; a missing one is blank, the number 0 is not.
+
+    Raises:
+        UserError: the value is no line, but a list of words, for instance.
+    """
+    if isinstance(value, list | dict | bytes):
+        raise UserError(
+            f"data.columns must name columns of text, and one holds {reprlib.repr(value)}, a {type(value).__name__}: "
+            "make it a line each, in files of yours"
+        )
     return "" if value is None else " ".join(str(value).split())
 
 
