@@ -39,6 +39,7 @@ def make_store(
     vocab_size: int = 60,
     character_coverage: float = 1.0,
     model_type: str = "bpe",
+    normalization: str = "identity",
 ) -> TokenStore:
     file = folder / "pairs.tsv"
     file.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
@@ -49,7 +50,7 @@ def make_store(
         vocab_size=vocab_size,
         hard_vocab_limit=False,
         character_coverage=character_coverage,
-        normalization="identity",
+        normalization=normalization,
     )
     return prepare(corpus, pieces, folder / "cache", Limits(max_tokens=max_tokens))
 
@@ -264,6 +265,20 @@ def test_of_a_line_that_was_cut_the_bytes_of_what_is_left_count(tmp_path: Path) 
     found = measured(LanguageModelling(side="target"), store, Even(store.vocab_size))
     bits = sum(map(len, tokens_of(tokens))) * math.log2(store.vocab_size)
     assert found["bits_per_byte"] == pytest.approx(bits / len("".join(kept).encode()))
+
+
+def test_bits_per_byte_say_what_the_tokens_leave_out(tmp_path: Path) -> None:
+    """A word that is unknown, or a capital that is lost, costs no bits; the bytes of the text have both."""
+    task, pairs = LanguageModelling(side="target"), [("x", "a a")] * 80 + [("x", "a Ω")]
+
+    def signature(**options: Any) -> str | None:
+        store = make_store(tmp_path, pairs, vocab_size=8, **options)
+        return measured(task, store, Even(store.vocab_size)).get("bits_per_byte_signature")
+
+    tokens = 81 * 3  # two words and the end of each line, one of them unknown
+    assert signature() is None
+    assert signature(character_coverage=0.98, model_type="word") == f"unknown:{100 / tokens:.2f}%"
+    assert signature(normalization="nmt_nfkc_cf") == "normalization:nmt_nfkc_cf"
 
 
 class Knowing(Even):

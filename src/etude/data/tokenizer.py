@@ -18,7 +18,8 @@ from etude.errors import UserError, did_you_mean
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
 MODEL_TYPES = ("bpe", "unigram", "char", "word")
-NORMALIZATIONS = ("identity", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf")
+IDENTITY = "identity"
+NORMALIZATIONS = (IDENTITY, "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from etude.data.batch import Batch, Draw, Rows, make_batch
 from etude.data.batching import Examples
 from etude.data.splits import SIDES, TokenSplit
 from etude.data.store import TokenStore
-from etude.data.tokenizer import EOS
+from etude.data.tokenizer import EOS, IDENTITY, UNK
 from etude.tasks.perplexity import perplexity, sum_tokens
 from etude.tasks.task import Lines, Task, check_side, ones, side_of
 
@@ -21,7 +21,8 @@ class LanguageModelling(Task):
 
     Metrics: perplexity per subword, and bits per byte, which can be compared across vocabularies. Bits per byte are the
     nats of all tokens, end tokens included, over ln 2, over the bytes of these lines in UTF-8, with one byte for each
-    end of a line. Of a line that was cut to `budget.max_tokens`, only the bytes that are left count.
+    end of a line. Of a line that was cut to `budget.max_tokens`, only the bytes that are left count. Its signature says
+    what it does not cost to leave out: the share of unknown tokens, and a normalisation of the text.
 
     Args:
         side: the side of the corpus, "source" or "target".
@@ -46,12 +47,17 @@ class LanguageModelling(Task):
         return 1.0, source if self.side == "source" else target
 
     def measure(self, model: nn.Module, batches: Iterable[Batch], store: TokenStore, split: str) -> dict[str, Any]:
-        """Compute perplexity and bits per byte."""
+        """Compute perplexity and bits per byte, with its signature if the tokens do not hold the whole text."""
         batches = list(batches)
         nats, tokens, _ = sum_tokens(model, batches)
         rows = np.concatenate([batch.rows for batch in batches])
         bits = nats / math.log(2) / count_bytes(store, split, self.side, rows)
-        return {"perplexity": perplexity(nats, tokens), "bits_per_byte": bits, "tokens": tokens}
+        unknown = sum(int((batch.target_out == UNK).sum()) for batch in batches)
+        normalization = store.meta["tokenizer"].get("normalization", IDENTITY)
+        lost = [f"unknown:{100 * unknown / tokens:.2f}%"] if unknown else []
+        lost += [f"normalization:{normalization}"] if normalization != IDENTITY else []
+        signature = {"bits_per_byte_signature": "|".join(lost)} if lost else {}
+        return {"perplexity": perplexity(nats, tokens), "bits_per_byte": bits, **signature, "tokens": tokens}
 
 
 class TextLines(Lines):
