@@ -281,6 +281,15 @@ def test_bits_per_byte_say_what_the_tokens_leave_out(tmp_path: Path) -> None:
     assert signature(normalization="nmt_nfkc_cf") == "normalization:nmt_nfkc_cf"
 
 
+def test_accuracy_says_how_many_hidden_tokens_were_unknown_before(tmp_path: Path) -> None:
+    """They are the mask itself, so that one who answers with it finds them all."""
+    task = MaskedLanguageModelling(side="target", rate=1.0, masked=0.8, random=0.1)
+    store = make_store(tmp_path, [("x", "a b")] * 60 + [("x", "a Ω")] * 20, vocab_size=7, model_type="word")
+    found = measured(task, store, Knowing(store.vocab_size, UNK))
+    assert found["accuracy"] == 100 * 20 / 160
+    assert found["accuracy_signature"] == "unknown:12.50%"
+
+
 class Knowing(Even):
     """Is sure of one token."""
 

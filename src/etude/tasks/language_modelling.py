@@ -11,9 +11,9 @@ from etude.data.batch import Batch, Draw, Rows, make_batch
 from etude.data.batching import Examples
 from etude.data.splits import SIDES, TokenSplit
 from etude.data.store import TokenStore
-from etude.data.tokenizer import EOS, IDENTITY, UNK
+from etude.data.tokenizer import EOS, IDENTITY
 from etude.tasks.perplexity import perplexity, sum_tokens
-from etude.tasks.task import Lines, Task, check_side, ones, side_of
+from etude.tasks.task import Lines, Task, check_side, ones, side_of, unknown_share
 
 
 class LanguageModelling(Task):
@@ -52,9 +52,8 @@ class LanguageModelling(Task):
         nats, tokens, _ = sum_tokens(model, batches)
         rows = np.concatenate([batch.rows for batch in batches])
         bits = nats / math.log(2) / count_bytes(store, split, self.side, rows)
-        unknown = sum(int((batch.target_out == UNK).sum()) for batch in batches)
         normalization = store.meta["tokenizer"].get("normalization", IDENTITY)
-        lost = [f"unknown:{100 * unknown / tokens:.2f}%"] if unknown else []
+        lost = unknown_share(batches)
         lost += [f"normalization:{normalization}"] if normalization != IDENTITY else []
         signature = {"bits_per_byte_signature": "|".join(lost)} if lost else {}
         return {"perplexity": perplexity(nats, tokens), "bits_per_byte": bits, **signature, "tokens": tokens}

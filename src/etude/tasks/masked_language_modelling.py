@@ -13,10 +13,10 @@ from etude.data.splits import TokenSplit
 from etude.data.store import TokenStore
 from etude.data.tokenizer import EOS, PAD, UNK
 from etude.tasks.perplexity import perplexity, sum_tokens
-from etude.tasks.task import Lines, Task, check_side, side_of
+from etude.tasks.task import Lines, Task, check_side, side_of, unknown_share
 
 MASK = UNK
-"""Replaces a hidden token. Text has this token only where `tokenizer.character_coverage` leaves characters out."""
+"""Replaces a hidden token. Text has this token where a character or, with `tokenizer=word`, a word is unknown."""
 
 _FIRST = max(PAD, EOS, UNK) + 1  # the first token that encodes text
 
@@ -56,9 +56,11 @@ class MaskedLanguageModelling(Task):
         return length, length
 
     def measure(self, model: nn.Module, batches: Iterable[Batch], store: TokenStore, split: str) -> dict[str, Any]:
-        """Compute perplexity and accuracy, in per cent, of the chosen tokens."""
+        """Compute perplexity and accuracy, in per cent, of the chosen tokens, with the share of unknown ones."""
+        batches = list(batches)
         nats, tokens, right = sum_tokens(model, batches)
-        return {"perplexity": perplexity(nats, tokens), "accuracy": 100 * right / tokens, "tokens": tokens}
+        signature = {"accuracy_signature": share} if (share := "".join(unknown_share(batches))) else {}
+        return {"perplexity": perplexity(nats, tokens), "accuracy": 100 * right / tokens, **signature, "tokens": tokens}
 
 
 class MaskedLines(Lines):

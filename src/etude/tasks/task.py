@@ -6,7 +6,7 @@ command are therefore the same for all tasks.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from etude.data.batching import Examples
 from etude.data.splits import SIDES, TokenSplit
 from etude.data.store import TokenStore
 from etude.data.token_array import TokenArray
+from etude.data.tokenizer import UNK
 from etude.tasks.perplexity import perplexity, sum_tokens
 
 Config = dict[str, Any]
@@ -111,6 +112,12 @@ def check_side(side: str) -> None:
     """
     if side not in SIDES:
         raise ValueError(f"task.side={side}: say {' or '.join(SIDES)}")
+
+
+def unknown_share(batches: Collection[Batch]) -> list[str]:
+    """Return the part of a signature that says what share of the target tokens is unknown; empty if none is."""
+    unknown = sum(int((batch.target_out == UNK).sum()) for batch in batches)
+    return [f"unknown:{100 * unknown / sum(batch.target_tokens for batch in batches):.2f}%"] if unknown else []
 
 
 def ones(split: TokenSplit) -> Rows:
