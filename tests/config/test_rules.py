@@ -45,6 +45,8 @@ from etude.model.position.absolute import Learned
         (["budget.max_steps=-1"], "budget.max_steps must be at least 1, not -1"),
         (["budget.val_every=0"], "budget.val_every must be at least 1, not 0"),
         (["model.dropout=1.0"], r"model.dropout must lie in \[0, 1\), not 1.0"),
+        (["data=treebank", "data.silver=-1"], "data.silver must be at least 0, not -1"),
+        (["data=treebank", "data.silver_errors=5"], r"data.silver_errors must lie in \[0, 1\), not 5"),
         (["loss.smoothing=-0.1"], r"loss.smoothing must lie in \[0, 1\), not -0.1"),
         (["model.attention.window=-1", "model/attention=local"], "model.attention.window must be at least 0, not -1"),
         (["budget.lr_factor=nan"], "budget.lr_factor must be above 0 and finite, not nan"),

@@ -14,7 +14,7 @@ Config = Mapping[str, Any]
 _AT_LEAST = {
     0: """
         seed averaging.checkpoints budget.length_noise decoding.alpha decoding.max_len_offset model.attention.window
-        trainer.fast_dev_run
+        trainer.fast_dev_run data.silver
     """,
     1: """
         averaging.every budget.max_steps budget.warmup_steps budget.source_tokens budget.target_tokens
@@ -36,7 +36,10 @@ _ABOVE_ZERO = """
     budget.lr_factor budget.steps model.init.std model.norm.eps optimizer.eps scale.width scale.depth scale.head_count
     schedule.factor schedule.peak trainer.gradient_clip_val
 """
-_SHARES = "model.dropout model.attention_dropout loss.smoothing budget.cooldown optimizer.beta1 optimizer.beta2"
+_SHARES = """
+    model.dropout model.attention_dropout loss.smoothing budget.cooldown optimizer.beta1 optimizer.beta2
+    data.silver_errors
+"""
 _WIDEST_BEAM = 10_000  # whose scores of a few thousand subwords still fit into memory
 _LARGEST_SEED = 2**32 - 1  # the largest that every random number generator accepts
 _COVERAGE = "tokenizer.character_coverage"
