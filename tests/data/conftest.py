@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from etude.config.resolvers import register
 from etude.data.corpus import Corpus, Pair, digest
 from etude.data.splits import Limits
 from etude.data.store import TokenStore, prepare
 from etude.data.tokenizer import SentencePiece
+
+register()  # what `conf/data` and `conf/tokenizer` ask for, whichever test comes first
 
 
 class ListCorpus(Corpus):
