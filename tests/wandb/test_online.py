@@ -118,6 +118,16 @@ def test_a_run_that_began_without_wandb_has_its_whole_curve(server: Any, run: Ru
 
 
 @pytest.mark.parametrize("server", ["forgets", "remembers"], indirect=True)
+def test_the_best_perplexity_is_the_best_of_all_processes_of_a_run(server: Any, run: RunDir) -> None:
+    for before, step, perplexity in (("", 10, 9.5), ("step,valid_loss,valid_perplexity\n10,2.25,9.5\n", 20, 12.25)):
+        run.metrics_file.write_text(before)
+        loggers = wandb(run, run.config(), mode="online", project="etude", entity=None)
+        LoggerSink(loggers[0]).write({"step": step, "valid_loss": math.log(perplexity), "valid_perplexity": perplexity})
+        finish(loggers, exit_code=0)
+    assert server.run()["summary"]["valid_perplexity"] == {"min": 9.5}
+
+
+@pytest.mark.parametrize("server", ["forgets", "remembers"], indirect=True)
 def test_the_rows_that_a_killed_process_did_not_send_are_sent_by_the_next(server: Any, run: RunDir, go_on: Any) -> None:
     go_on(run, "online", 1, 3)
     run.metrics_file.write_text("step,loss\n" + "".join(f"{step},{1 / step}\n" for step in range(1, 6)))

@@ -40,6 +40,7 @@ class WandbLogger(Logger):
         super().__init__()
         self.experiment, self.artifacts = started, artifacts
         self._of_callbacks = (0, 0)  # the step at which callbacks last logged, and how many rows
+        self._best = math.inf  # validation perplexity, of all rows
         self._offline_files = [] if started.offline else [*run.path.glob(f"wandb/offline-run-*/run-{started.id}.wandb")]
         known = read_rows(run, str(started.id))
         logged = len(known) if started.offline else started.starting_step  # online, the server's count
@@ -72,13 +73,17 @@ class WandbLogger(Logger):
         if key not in self._numbers:
             self._numbers[key], self._free = self._free, self._free + 1
         number = self._numbers[key]
+        self._best = min(self._best, metrics.get("valid_perplexity", math.inf))
         if number < self._next:
             return
         row = {"step": step, **metrics}
-        if "valid_perplexity" in row:
+        validated = "valid_perplexity" in row
+        if validated:
             row |= {f"by_{axis}/valid_perplexity": row["valid_perplexity"] for axis in OTHER_AXES}
         try:
             self.experiment.log(row, step=number, commit=True)  # an uncommitted row would be lost with its process
+            if validated:  # W&B's client knows the minimum of this process alone
+                self.experiment.summary["valid_perplexity"] = {"min": self._best}
         except Exception as error:  # W&B's own process has died
             log.warning("W&B takes no more rows (%s); the run goes on without it", error)
             self._next = math.inf
