@@ -8,6 +8,7 @@ from etude.config.compose import compose
 from etude.config.identity import freeze, freeze_all
 from etude.files import write_json
 from etude.runs import code as code_module
+from etude.runs import stale
 from etude.runs.code import code_fingerprint
 from etude.runs.environment import libraries_of
 from etude.runs.provenance import Code, code_changed, code_of, notes_on_libraries
@@ -98,6 +99,28 @@ def test_rerun_scores_by_the_metrics_that_were_asked_for_or_added_before(job):
     assert not again.finished
     asked = compose([*job, "metrics=[bleu,chrf,ter]"])
     assert again.config()["metrics"] == OmegaConf.to_container(asked.metrics)
+
+
+def test_rerun_that_is_typed_again_before_it_is_finished_scores_by_the_same_metrics(job):
+    run = freeze(compose([*job, "metrics=[bleu,chrf]"]))
+    run.write_result({"code": "0123456789", "test": {"bleu": 40.0, "chrf": 60.0, "ter": 30.0}})
+    first, again = (freeze(compose([*job, "stale=rerun"])).config()["metrics"] for _ in range(2))
+    assert again == first
+    assert aside(run) == [f"{run.path.name}-0123456789"]
+
+
+def test_of_two_launchers_at_once_one_puts_a_run_aside(job, monkeypatch):
+    run = freeze(compose(job))
+    run.write_result({"code": "0123456789"})
+
+    def other_is_faster(held):
+        monkeypatch.undo()
+        freeze(compose([*job, "stale=rerun"]))
+        return False
+
+    monkeypatch.setattr(stale, "is_locked", other_is_faster)
+    assert not freeze(compose([*job, "stale=rerun"])).finished
+    assert aside(run) == [f"{run.path.name}-0123456789"]
 
 
 def test_a_metric_that_is_no_longer_asked_for_makes_no_run_one_of_other_code(job):

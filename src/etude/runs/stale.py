@@ -1,15 +1,19 @@
 """Move runs computed by other code than today's out of the way, on request (`stale=rerun`)."""
 
-from collections.abc import Mapping
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
+from etude.errors import UserError
+from etude.files import read_json
 from etude.paths import find_file
 from etude.runs.code import code_fingerprint
 from etude.runs.lock import Busy, hold_lock, is_locked
 from etude.runs.provenance import Code, recorded_code
 from etude.runs.run_dir import RunDir
 from etude.yaml_file import read_yaml
+
+_PATIENCE = 1.0  # seconds for another launcher to put the run aside
 
 
 def put_aside(run: RunDir) -> dict[str, Any]:
@@ -18,29 +22,31 @@ def put_aside(run: RunDir) -> dict[str, Any]:
     Nothing is deleted: `<arm>/.stale/<run>-<code>` is still the directory of a run.
 
     Returns:
-        The metrics that the moved run was scored by; empty if it was not moved.
+        The metrics that this run was scored by when it was put aside, now or before; empty if it never was.
     """
-    code = recorded_code(run)
-    if not (run.finished or run.environment_file.exists()) or code == code_fingerprint(config := run.config()):
-        return {}
-    if is_locked(run):
-        return {}
-    metrics = _metrics_of(run, config)
     aside = run.path.parent / ".stale"
-    name = f"{run.path.name}-{code or Code.UNKNOWN}"
-    free = (path for number in count(1) if not (path := aside / (name if number == 1 else f"{name}-{number}")).exists())
-    try:
-        with hold_lock(run, 0):
-            aside.mkdir(exist_ok=True)
-            run.path.rename(next(free))
-    except Busy:
-        return {}
-    return metrics
+    if _is_of_other_code(run) and not is_locked(run):
+        with suppress(Busy), hold_lock(run, _PATIENCE):
+            if _is_of_other_code(run):  # else another launcher has put it aside meanwhile
+                name = f"{run.path.name}-{recorded_code(run) or Code.UNKNOWN}"
+                places = (aside / (name if number == 1 else f"{name}-{number}") for number in count(1))
+                aside.mkdir(exist_ok=True)
+                run.path.rename(next(path for path in places if not path.exists()))
+    before = [RunDir(path) for path in sorted(aside.glob(f"{run.path.name}-*"))]
+    return {name: part for one in before for name, part in _metrics_of(one).items()}
 
 
-def _metrics_of(run: RunDir, config: Mapping[str, Any]) -> dict[str, Any]:
+def _is_of_other_code(run: RunDir) -> bool:
+    begun = run.finished or run.environment_file.exists()
+    return begun and recorded_code(run) != code_fingerprint(run.config())
+
+
+def _metrics_of(run: RunDir) -> dict[str, Any]:
     """Return the metrics of the run's config, and those from `conf/metrics` that it was scored by later."""
-    scores = (run.result().get("test") or {}) if run.finished else {}
+    scores = (read_json(run.result_file) or {}).get("test") or {}
     files = (find_file("conf", f"metrics/{name}.yaml") for name in scores)
     parts = {name: part for file in files if file.is_file() for name, part in read_yaml(file).items()}
-    return {name: part for name, part in parts.items() if name in scores} | (config.get("metrics") or {})
+    found = {name: part for name, part in parts.items() if name in scores}
+    with suppress(UserError):  # a config that was damaged since
+        found |= run.config().get("metrics") or {}
+    return found
