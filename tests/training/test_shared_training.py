@@ -107,6 +107,28 @@ def test_a_run_of_another_study_is_taken_over_with_its_result(runs: Freeze, trai
     assert trained == [first]
 
 
+def test_what_is_killed_before_its_loggers_have_the_result_is_not_finished(
+    runs: Freeze, monkeypatch: pytest.MonkeyPatch, trained: list[RunDir]
+) -> None:
+    first, second = runs("killed", *A1), runs("killed", "study=mine", "arm=narrow", *A1[1:])
+    train(first)
+    recorded = []
+
+    def record(loggers: Any, run: RunDir, *more: Any) -> None:
+        recorded.append(run)
+        if len(recorded) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("etude.training.shared.record", record)
+    with pytest.raises(KeyboardInterrupt):
+        train(second)
+    assert not second.finished
+    train(second)
+    assert second.finished
+    assert recorded == [second, second]
+    assert trained == [first]
+
+
 @pytest.mark.skipif(torch.cuda.is_available() or torch.backends.mps.is_available(), reason="here is a GPU")
 def test_what_is_taken_over_needs_no_gpu(runs: Freeze) -> None:
     first, second = runs("no_gpu", *A1), runs("no_gpu", "study=mine", "arm=narrow", "trainer=gpu", *A1[1:])

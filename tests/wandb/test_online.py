@@ -11,7 +11,7 @@ import yaml
 import wandb as client
 from etude.runs.code import code_fingerprint
 from etude.runs.run_dir import RunDir
-from etude.runs.shared_training import take_over
+from etude.runs.shared_training import result_of, take_over
 from etude.runs.wandb_id import logged_as
 from etude.training.loggers import finish, publish, record, wandb
 from etude.training.metrics_writers import LoggerSink
@@ -179,7 +179,7 @@ def test_a_run_that_two_studies_have_is_one_run_with_one_curve_and_a_tag_for_eac
     other = in_another_study(run)
     assert take_over(other, other.config()) == run
     loggers = wandb(other, other.config(), mode="online", project="etude", entity=None)
-    record(loggers, other, other.result())
+    record(loggers, other, result_of(run, other))
     finish(loggers, exit_code=0)
     assert server.runs() == [logged_as(run)] == [logged_as(other)]
     assert server.steps() == [1, 2, 3]

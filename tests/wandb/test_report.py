@@ -23,7 +23,7 @@ from etude.report.render.wandb.connection import connect
 from etude.report.render.wandb.fetch import fetch
 from etude.runs.code import code_fingerprint
 from etude.runs.run_dir import RunDir
-from etude.runs.shared_training import take_over
+from etude.runs.shared_training import result_of, take_over
 from etude.runs.wandb_id import logged_as
 from etude.training.loggers import finish, record, wandb
 from etude.training.metrics_writers import LoggerSink
@@ -105,7 +105,7 @@ def test_a_run_that_two_studies_share_is_read_back_for_either(server: Any, logge
         one.training_file.write_text("fedcba9876\n")
     take_over(other, other.config())
     loggers = wandb(other, other.config(), mode="online", project="etude", entity=None)
-    record(loggers, other, other.result())
+    record(loggers, other, result_of(first, other))
     finish(loggers, exit_code=0)
     path = f"me/etude/{logged_as(first)}"
     for study in ("table3", "modern"):

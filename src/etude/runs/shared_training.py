@@ -1,7 +1,7 @@
 """Share a training between runs: everything that determines their weights is the same, so one of them trains for all.
 
 The others link to its checkpoints, so that each directory stays complete if another one is deleted. If another study
-has the same run, its result is shared too.
+has the same run, its result is shared too: `result_of` another.
 """
 
 import shutil
@@ -25,7 +25,7 @@ def take_over(run: RunDir, config: dict[str, Any], *, result: bool = True) -> Ru
     Args:
         run: a frozen run; no other process may be working on its training.
         config: the config of the run.
-        result: whether to take over the result too, if another study has the same run.
+        result: whether to take over what belongs to a result too, if another study has the same run.
 
     Returns:
         The run that was taken over from; None if there is none ahead of this one.
@@ -36,9 +36,7 @@ def take_over(run: RunDir, config: dict[str, Any], *, result: bool = True) -> Ru
     if result and same:
         texts = [f"{name}.test.txt" for name in ("hypotheses", "sources", "references")]
         _link(same[0], run, [*_RECORDS, *texts, "wandb/*.rows", "checkpoints/cleaned.txt", *_WEIGHTS])
-        names = dict(zip(("study", "arm"), run.path.parts[-3:-1], strict=True))
         _note(run, code)
-        run.write_result(same[0].result() | names | code)
         return same[0]
     begun = [other for other in others if _age(other) > _age(run) and hands_over(other)]
     if not begun:
@@ -47,6 +45,12 @@ def take_over(run: RunDir, config: dict[str, Any], *, result: bool = True) -> Ru
     _link(best, run, [*_RECORDS, *_WEIGHTS])
     _note(run, code)
     return best
+
+
+def result_of(other: RunDir, run: RunDir) -> dict[str, Any]:
+    """Return the result of the same run in another study, with the names and the code of `run`."""
+    names = dict(zip(("study", "arm"), run.path.parts[-3:-1], strict=True))
+    return other.result() | names | {"code": code_fingerprint(run.config())}
 
 
 def _age(run: RunDir) -> float:

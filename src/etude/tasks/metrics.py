@@ -75,7 +75,16 @@ def add_missing_metrics(run: RunDir, config: Config) -> Config:
     Raises:
         UserError: the result file is damaged, or the translations are not UTF-8.
     """
-    result, files = run.result(), (run.hypotheses_file, run.references_file)
+    before = run.result()
+    result = with_missing_metrics(run, config, before)
+    if result != before:
+        run.write_result(result)
+    return result
+
+
+def with_missing_metrics(run: RunDir, config: Config, result: Config) -> Config:
+    """Return the result of a run with the scores that it lacks; see `add_missing_metrics`."""
+    files = (run.hypotheses_file, run.references_file)
     test = result.get("test") or {}
     used, asked = result.get("scored_by") or {}, scored_by(config)  # older results do not say by which options
     others = [name for name, options in asked.items() if name not in test or options != used.get(name, options)]
@@ -83,11 +92,11 @@ def add_missing_metrics(run: RunDir, config: Config) -> Config:
     if not missing or divergence(result) or not all(file.is_file() for file in files):
         return result
     hypotheses, references = (list(read_lines(file)) for file in files)
-    if scores := score_translations(missing, run.config()["data"], hypotheses, references):
-        result["test"] = test | scores
-        result["scored_by"] = used | {name: asked[name] for name in missing if name in scores}
-        run.write_result(result)
-    return result
+    scores = score_translations(missing, run.config()["data"], hypotheses, references)
+    if not scores:
+        return result
+    by = used | {name: asked[name] for name in missing if name in scores}
+    return result | {"test": test | scores, "scored_by": by}
 
 
 def format_scores(split: str, scores: Mapping[str, Any], sentences: int = 0) -> str:

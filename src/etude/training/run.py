@@ -86,8 +86,8 @@ def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
                 return run.result()
             remove_leftovers(run.path)
             with hold_training(run, patience if several else -1):
-                take_over_training(run, result=not several)
-                return record_shared(run) if run.finished and not several else _train(run, first=True)
+                shared = take_over_training(run, result=not several)
+                return record_shared(run, shared) if shared else _train(run, first=True)
 
 
 def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
