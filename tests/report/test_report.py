@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -311,6 +312,34 @@ def test_a_default_that_was_typed_is_no_other_setting(arm: str, default: str, ru
     assert "Left out" not in notes(runs_dir)
     made = report("heads", runs_dir, {})
     assert sum(len(found.runs) for found in made.compared.arms) == 2
+
+
+OBSERVED = {"callbacks": {"norms": {"_target_": "etude.training.gradient_norms.GradientNorms", "every": 50}}}
+
+
+@pytest.mark.parametrize(
+    ("typed", "config"),
+    [
+        (("callbacks=gradient_norms",), OBSERVED),
+        (("callbacks=gradient_norms", "callbacks.norms.every=50"), OBSERVED),
+        (("model/backend=eager",), {}),
+        (("budget.val_every=5",), {"budget": {"max_steps": 100, "val_every": 5}}),
+    ],
+)
+def test_what_is_no_part_of_a_runs_identity_is_no_other_setting(
+    typed: tuple[str, ...], config: dict[str, Any], runs_dir: Path, make_run: Make
+) -> None:
+    """The baseline is not trained again without it, and would never stand in the table of the others."""
+    for arm, heads, backend, said in (("base", 8, "backend.Eager", typed), ("A1", 1, "fused.Fused", ())):
+        model = {"heads": heads, "backend": {"_target_": f"etude.model.{backend}"}}
+        callbacks = "gradient_norms" if said else "none"
+        choices = {"data": "grammar", "scale": "pocket", "callbacks": callbacks, "model/backend": backend}
+        budget = {"max_steps": 100, "val_every": 9}
+        made = {"model": model, "choices": choices, "budget": budget, "callbacks": {}} | (config if said else {})
+        make_run(arm, typed=said, changed=made)
+    assert {arm for arm, row in table(runs_dir).items() if row["BLEU ours"] != "–"} == {"base", "A1"}
+    assert "Left out" not in notes(runs_dir)
+    assert "Not an equal" not in notes(runs_dir)
 
 
 def test_a_value_that_undoes_what_an_arm_is_there_to_change_is_another_setting(runs_dir: Path, make_run: Make) -> None:

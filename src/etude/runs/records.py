@@ -15,12 +15,12 @@ from etude.errors import UserError
 from etude.garbage import pause_garbage_collector
 from etude.runs.divergence import divergence
 from etude.runs.lock import is_locked
-from etude.runs.material import material
+from etude.runs.material import BACKENDS, material
 from etude.runs.measurements import MEASURED
 from etude.runs.provenance import Code, code_of
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import NO_PROGRESS, Progress, State, state_of_unfinished
-from etude.runs.typed import NOT_A_SETTING, typed_settings
+from etude.runs.typed import ACTING, NOT_A_SETTING, typed_settings
 from etude.studies.axes import SAME_FUNCTION
 from etude.studies.renames import with_groups_of_today
 from etude.studies.study import value_at
@@ -93,8 +93,8 @@ class Run:
 
     @cached_property
     def typed(self) -> dict[str, str]:
-        """The overrides besides arm and seed, as config group or key -> value."""
-        return typed_settings(self.overrides)
+        """The overrides besides arm and seed that may change a result, as config group or key -> value."""
+        return {key: value for key, value in typed_settings(self.overrides).items() if not self.is_immaterial(key)}
 
     def score(self, key: str) -> float | None:
         """Return the number under a dotted key of the result; None if there is none."""
@@ -109,12 +109,31 @@ class Run:
         """Return whether `key` has this value; for `text`, the first digits of the fingerprint match too."""
         return self.chosen(key) == value or (key == "text" and self.text.startswith(value or "-"))
 
+    @cached_property
+    def _identity(self) -> dict[str, Any]:
+        return material(self.config)
+
+    def is_immaterial(self, key: str) -> bool:
+        """Return whether a choice or override is no part of the run's identity, such as callbacks that only observe.
+
+        The same command without it finds the run finished, so it must not keep the run out of a table.
+        """
+        if key in SAME_FUNCTION:
+            return value_at(self._identity, f"{key.replace('/', '.')}._target_") in BACKENDS
+        if key in ACTING or (key in self.choices and key != "callbacks"):
+            return False
+        return value_at(self.config, key) is not None and value_at(self._identity, key) is None
+
     @property
     def material(self) -> dict[str, Any]:
         """The part of the config that can change the result, without the seed, together with the group choices."""
         ignored = NOT_A_SETTING | SAME_FUNCTION  # if such a part does change the result, its `_target_` differs
-        choices = {group: choice for group, choice in self.choices.items() if group not in ignored}
-        return {key: value for key, value in material(self.config).items() if key != "seed"} | {"choices": choices}
+        choices = {
+            group: choice
+            for group, choice in self.choices.items()
+            if group not in ignored and not self.is_immaterial(group)
+        }
+        return {key: value for key, value in self._identity.items() if key != "seed"} | {"choices": choices}
 
     def differs_only_in_seed(self, other: "Run") -> bool:
         """Return whether this run and another of its arm may be averaged: same text, same config except the seed."""

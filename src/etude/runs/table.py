@@ -1,9 +1,8 @@
 """Read the runs that belong in the tables of a study, each with its setting."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from etude.runs.records import Run, read_rows
 from etude.runs.typed import NOT_A_SETTING
@@ -40,8 +39,8 @@ def runs_of(study: Study, rows: Iterable[Run], notes: Sequence[str]) -> tuple[li
 def with_settings(runs: Sequence[Run], changed: Collection[str], tuned: Collection[str]) -> list[Run]:
     """Set `setting` of each run: the choices besides arm and seed, typed or not. Runs of one setting share a table.
 
-    Left out are the keys that the study tunes, and overrides without effect: runs without the override have the same
-    value.
+    Left out are the keys that the study tunes, what is no part of a run's identity, and overrides without effect: runs
+    without the override have the same value.
 
     Args:
         runs: the runs of one study.
@@ -51,7 +50,7 @@ def with_settings(runs: Sequence[Run], changed: Collection[str], tuned: Collecti
     found = []
     for run in runs:
         typed = {key: value for key, value in run.typed.items() if key not in tuned}
-        found.append(replace(run, setting=typed | _free_choices(run.choices, changed)))
+        found.append(replace(run, setting=typed | _free_choices(run, changed)))
     return [
         replace(run, setting={k: v for k, v in run.setting.items() if not _has_no_effect(k, run, found, changed)})
         for run in found
@@ -82,10 +81,11 @@ def _is_touched(changed: Collection[str], name: str) -> bool:
     return any(f"{name.replace('.', '/')}/".startswith(f"{one.replace('.', '/')}/") for one in changed)
 
 
-def _free_choices(choices: Mapping[str, Any], changed: Collection[str]) -> dict[str, str]:
-    """Return the choices of the config groups that no arm changes."""
+def _free_choices(run: Run, changed: Collection[str]) -> dict[str, str]:
+    """Return the choices of the config groups that no arm changes and that may change a result."""
     return {
         group: format_value(choice)
-        for group, choice in choices.items()
-        if group not in NOT_A_SETTING and not any(f"{group}/".startswith(f"{key}/") for key in changed)
+        for group, choice in run.choices.items()
+        if not (group in NOT_A_SETTING or run.is_immaterial(group))
+        and not any(f"{group}/".startswith(f"{key}/") for key in changed)
     }

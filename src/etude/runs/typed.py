@@ -7,10 +7,10 @@ from itertools import accumulate
 from etude.runs.material import IMMATERIAL
 from etude.studies.renames import override_of_today
 
-# Keys that name the run or cannot change its result are no setting. The keys in _ACTING are immaterial in a resolved
+# Keys that name the run or cannot change its result are no setting. The keys in ACTING are immaterial in a resolved
 # config, which holds the numbers derived from them, but as an override they do change the result.
-_ACTING = {"data", "scale", *(key for key in IMMATERIAL if key.startswith("budget."))}
-NOT_A_SETTING = (IMMATERIAL - _ACTING) | {"experiment", "seed", "hydra", "trainer"}
+ACTING = {"data", "scale", *(key for key in IMMATERIAL if key.startswith("budget."))}
+NOT_A_SETTING = (IMMATERIAL - ACTING) | {"experiment", "seed", "hydra", "trainer"}
 
 
 def distinguishing_overrides(overrides: Iterable[str]) -> list[str]:
