@@ -145,6 +145,23 @@ def test_a_killed_run_that_began_offline_and_goes_on_online_is_sent_whole(
     assert sync(server, f"wandb sync {run.path / 'wandb'}") == list(range(1, 21))  # which finds nothing left to send
 
 
+@pytest.mark.parametrize("server", ["remembers"], indirect=True)
+def test_what_callbacks_logged_offline_is_not_lost_where_a_run_goes_on_online(
+    server: Any, run: RunDir, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`metrics.csv` lacks their rows, so that nothing but W&B's own file could send them."""
+    for mode, step in (("offline", 1), ("online", 2), ("online", 3)):
+        [logger] = wandb(run, run.config(), mode=mode, project="etude", entity=None)  # type: ignore[arg-type]
+        logger.log_metrics({"gradient": 0.5}, step)
+        finish([logger], exit_code=0)
+        if step == 2:
+            told = re.search(r"`(wandb sync .*)` sends it later", caplog.text)
+            assert told
+            assert sync(server, told[1]) == []
+    assert [row["step"] for row in server.run()["history"] if "gradient" in row] == [1, 2, 3]
+    assert len([*run.path.glob("wandb/run-*")]) == 1, "once all has been sent, it goes on online"
+
+
 def test_rows_that_fell_into_an_outage_are_sent_by_whoever_goes_on(server: Any, run: RunDir, go_on: Any) -> None:
     """As above, but the server knows the run, and none of its rows."""
     finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=1)

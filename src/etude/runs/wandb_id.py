@@ -67,6 +67,11 @@ def is_kept_back(run: RunDir) -> bool:
     return any(not [*part.glob("*.synced")] for part in run.path.glob("wandb/offline-run-*"))
 
 
+def has_only_offline(run: RunDir) -> bool:
+    """Return whether callbacks have logged rows that are in W&B's offline files alone: `metrics.csv` lacks them."""
+    return is_kept_back(run) and any(row and row[1].startswith("c") for row in read_rows(run, own_id(run)))
+
+
 def _hash(run: RunDir) -> str:
     return run.path.name.rpartition("-")[2]
 

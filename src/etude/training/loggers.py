@@ -14,7 +14,7 @@ from etude.files import read_json
 from etude.runs.run_dir import RunDir
 from etude.runs.siblings import studies_of
 from etude.runs.typed import distinguishing_overrides
-from etude.runs.wandb_id import own_id
+from etude.runs.wandb_id import has_only_offline, own_id
 from etude.trained.weights import final_checkpoints
 from etude.training.wandb_logger import OTHER_AXES, WandbLogger
 from etude.wandb_service import end_service, ignore_empty_variables, use_own_service
@@ -96,8 +96,9 @@ def wandb(
     """Make the logger for Weights & Biases, with the id that the run was begun with, so that its curve continues.
 
     There is none in mode "disabled". If the server cannot be reached or accepts no key, the run logs offline, with a
-    warning; if W&B cannot be started at all or is switched off, without W&B. Under a W&B agent, which assigns the id
-    and waits for results, the mode is always "online".
+    warning; if W&B cannot be started at all or is switched off, without W&B. It also goes on offline if callbacks have
+    logged rows offline, which only `wandb sync` can send. Under a W&B agent, which assigns the id and waits for
+    results, the mode is always "online".
     """
 
     def begin(online: bool) -> list[Logger]:
@@ -115,7 +116,9 @@ def wandb(
     folder, why = shlex.quote(str(run.path / "wandb")), ""
     if mode == "disabled" and not _of_an_agent():
         return []
-    if mode == "online" or _of_an_agent():
+    if mode == "online" and has_only_offline(run) and not _of_an_agent():
+        why = "callbacks have logged rows offline, which are to come first"
+    elif mode == "online" or _of_an_agent():
         try:
             return begin(online=True)
         except Exception as error:
