@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from sacrebleu import corpus_bleu
 from scipy import stats
 
 from etude.errors import UserError
@@ -254,6 +255,21 @@ def test_arms_scored_otherwise_are_refused_by_name(runs_dir: Path, make_arm: Mak
     assert "bleu" not in found.against.differences
     assert found.why_not == ["its sacreBLEU signature is nrefs:1|tok:char, base's nrefs:1|tok:13a"]
     assert f"Not compared: A1: {found.why_not[0]}." in told(runs_dir)
+
+
+def test_sentences_are_split_into_words_as_their_score_was(runs_dir: Path, make_run: Make) -> None:
+    """In Chinese, where no spaces are, a line is one word to the tokenizer that sacreBLEU has for others."""
+    chinese = [line.replace(" ", "") for line in REFERENCES]
+    for arm, shares in {"base": [0.9, 0.91], "A1": [0.8, 0.81]}.items():
+        for seed, share in enumerate(shares, start=1):
+            ours = [line.replace(" ", "") for line in translated(share, seed)]
+            bleu = corpus_bleu(ours, [chinese], tokenize="char").score
+            made = {"translations": ours, "references": chinese, "signature": "nrefs:1|tok:char|smooth:exp"}
+            make_run(arm, seed, bleu=bleu, **made)
+    found = arms(runs_dir)["A1"]
+    assert found.why_not == []
+    assert found.against is not None
+    assert found.against.differences["bleu"].holm is not None
 
 
 def test_a_seed_that_was_scored_otherwise_than_the_others_is_named(runs_dir: Path, make_run: Make) -> None:

@@ -1,24 +1,38 @@
 """BLEU as sacreBLEU computes it, with its signature (Post 2018)."""
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 from etude.errors import UserError
 
+Tokenization = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores200", "none"]
 
-def bleu(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False) -> dict[str, Any]:
-    """Compute corpus BLEU of plain, detokenised text: 13a tokens, one reference per line.
+
+def bleu(
+    hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False, tokenize: Tokenization = "13a"
+) -> dict[str, Any]:
+    """Compute corpus BLEU of plain, detokenised text, with one reference per line.
 
     Args:
         hypotheses, references: line by line.
         lowercase: compare both in lower case.
+        tokenize: how sacreBLEU splits lines into words. 13a, its default, splits at spaces and punctuation, which
+            does not suit languages without spaces; ja-mecab, ko-mecab and flores200 need its extras.
 
     Raises:
         UserError: there is nothing to compare, or the line counts differ.
     """
     from sacrebleu import BLEU
 
-    return score("BLEU", BLEU(lowercase=lowercase), hypotheses, references)
+    return score("BLEU", BLEU(lowercase=lowercase, tokenize=tokenize), hypotheses, references)
+
+
+def tokenization(signature: str | None) -> Tokenization:
+    """Return how the lines were split for a score with this signature."""
+    found = re.search(r"\btok:([^|]+)", signature or "")
+    names: tuple[Tokenization, ...] = get_args(Tokenization)
+    return next((name for name in names if found and found[1].startswith(name)), "13a")
 
 
 def score(name: str, metric: Any, hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]:

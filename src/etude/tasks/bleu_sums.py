@@ -12,15 +12,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from etude.tasks.bleu import Tokenization
+
 _MAX_ORDER = 4  # words of the longest n-grams
 
 
-def sums(runs: Sequence[Sequence[str]], references: Sequence[str]) -> NDArray[np.float64]:
-    """Count the statistics of each sentence with sacreBLEU's defaults: cased, 13a tokens, one reference per sentence.
+def sums(
+    runs: Sequence[Sequence[str]], references: Sequence[str], tokenize: Tokenization = "13a"
+) -> NDArray[np.float64]:
+    """Count the statistics of each sentence as sacreBLEU does: cased, with one reference per sentence.
 
     Args:
         runs: the translations of the same N sentences by each of R runs, plain and detokenised.
         references: the references of these sentences.
+        tokenize: how lines are split into words; see `etude.tasks.bleu`.
 
     Returns:
         (R, N, 10), whole numbers: words of the translation, words of the reference, matching 1- to 4-grams, 1- to
@@ -31,13 +36,16 @@ def sums(runs: Sequence[Sequence[str]], references: Sequence[str]) -> NDArray[np
     """
     if any(len(translations) != len(references) for translations in runs):
         raise ValueError("there are not as many translations as references")
+    from sacrebleu import BLEU
+
+    split = BLEU(tokenize=tokenize).tokenizer
     known: dict[str, int] = {}
-    ours = _Words.tokenize(references, lambda word: known.setdefault(word, len(known)))
+    ours = _Words.tokenize(references, split, lambda word: known.setdefault(word, len(known)))
     orders = _ngrams(ours, len(known) + 1)
     rows = []
     for translations in runs:
         # All words that no reference has share one number.
-        theirs = _Words.tokenize(translations, lambda word: known.get(word, len(known)))
+        theirs = _Words.tokenize(translations, split, lambda word: known.get(word, len(known)))
         totals = [np.maximum(theirs.lengths - n, 0) for n in range(_MAX_ORDER)]
         matches = _matches(theirs, orders, len(known) + 1)
         rows.append(np.stack([theirs.lengths, ours.lengths, *matches, *totals], axis=1))
@@ -54,12 +62,9 @@ class _Words:
     left: NDArray[np.int64]  # (W,) words from this one to the end of its line
 
     @classmethod
-    def tokenize(cls, lines: Sequence[str], number: Callable[[str], int]) -> "_Words":
-        """Tokenize lines with sacreBLEU's 13a tokenizer; `number` maps a word to its number."""
-        from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
-
-        tokenize = Tokenizer13a()
-        words = [tokenize(line.rstrip()).split() for line in lines]
+    def tokenize(cls, lines: Sequence[str], split: Callable[[str], str], number: Callable[[str], int]) -> "_Words":
+        """Tokenize lines with a tokenizer of sacreBLEU's; `number` maps a word to its number."""
+        words = [split(line.rstrip()).split() for line in lines]
         lengths = np.array([len(each) for each in words], dtype=np.int64)
         numbers = np.fromiter((number(word) for each in words for word in each), dtype=np.int64)
         ends = np.repeat(lengths.cumsum(), lengths)

@@ -14,15 +14,15 @@ from etude.data.splits import Limits, TokenSplit, read_text, write_split
 from etude.data.tokenizer import Tokenizer
 from etude.decoding.beam import BeamSearch
 from etude.errors import UserError
+from etude.files import read_json
 from etude.inspect.analyze.sums import Sums, sum_bleu, sum_brackets, sum_nll
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
+from etude.tasks.bleu import tokenization
 from etude.trained.load import load_trained
 
 Pair = tuple[str, str]
-
-_SUMS = {"bleu": sum_bleu, "bracket_f1": sum_brackets}
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,10 @@ class Subject:
         translator = build.translator(self.config, self.model, self.tokenizer, search)
         with build.autocast(self.config, self.model):
             translations = translator.translate(text.sources)
-        return _SUMS[self.metric](translations, text.references)
+        if self.metric == "bracket_f1":
+            return sum_brackets(translations, text.references)
+        scores = (read_json(self.run.result_file) or {}).get("test") or {}
+        return sum_bleu(translations, text.references, tokenization(scores.get("signature")))
 
 
 def sample_text(subject: Subject, sentences: int, seed: int) -> Text:

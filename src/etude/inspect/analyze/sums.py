@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from etude.data.batching import Batch
 from etude.data.tokenizer import PAD
 from etude.tasks import bleu_sums
+from etude.tasks.bleu import Tokenization
 from etude.tasks.bracket_f1 import count_brackets
 
 _SAMPLES = 1000
@@ -89,9 +90,9 @@ def perplexity(sums: np.ndarray) -> np.ndarray:
     return perplexities
 
 
-def sum_bleu(lines: Sequence[str], references: Sequence[str]) -> Sums:
+def sum_bleu(lines: Sequence[str], references: Sequence[str], tokenize: Tokenization = "13a") -> Sums:
     """Compute the BLEU statistics of translations (see `etude.tasks.bleu_sums`)."""
-    return Sums(bleu_sums.sums([lines], references)[0], bleu_sums.corpus_bleu)
+    return Sums(bleu_sums.sums([lines], references, tokenize)[0], bleu_sums.corpus_bleu)
 
 
 def sum_brackets(trees: Sequence[str], references: Sequence[str]) -> Sums:

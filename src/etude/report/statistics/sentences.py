@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from etude.errors import UserError
 from etude.report.statistics.difference import Comparison
 from etude.report.statistics.scores import Interval, Scores
-from etude.tasks.bleu import refuse_unequal
+from etude.tasks.bleu import Tokenization, refuse_unequal
 from etude.tasks.bleu_sums import corpus_bleu, sums
 
 SEED = 12345  # the default of sacreBLEU, so that both draw the same sentences
@@ -54,13 +54,14 @@ class Counts:
         return Scores(self.arm, self.bleu.tolist())
 
 
-def count(arm: str, runs: Sequence[Sequence[str]], references: Sequence[str]) -> Counts:
-    """Count n-grams as sacreBLEU does by default: cased, 13a tokenisation, one reference per sentence.
+def count(arm: str, runs: Sequence[Sequence[str]], references: Sequence[str], tokenize: Tokenization = "13a") -> Counts:
+    """Count n-grams as sacreBLEU does: cased, with one reference per sentence.
 
     Args:
         arm: the name of the arm.
         runs: the detokenised translations of each run, as many lines as `references`.
         references: one line per sentence.
+        tokenize: how lines are split into words.
 
     Raises:
         UserError: there is no run or no line, or the line counts differ.
@@ -72,7 +73,7 @@ def count(arm: str, runs: Sequence[Sequence[str]], references: Sequence[str]) ->
             refuse_unequal("BLEU", hypotheses, references)
         except UserError as error:
             raise UserError(f"{arm}: {error}") from None
-    return Counts(arm, sums(runs, references))
+    return Counts(arm, sums(runs, references, tokenize))
 
 
 def refuse_unpaired(arm: Counts, base: Counts) -> None:
