@@ -48,6 +48,13 @@ def test_the_parameters_of_both_are_told(told):
     assert told("table3/base", "table3/D1")[-1] == f"parameters {before:,} {before:,}"
 
 
+def test_the_parameters_of_a_run_are_those_of_the_subwords_that_it_has_learned(told):
+    run = freeze(compose(["tokenizer=char", "model.d_ff=96"]))
+    run.write_result({"vocabulary": 65})
+    as_many = count_parameters(find_config(["model.d_ff=96", "data.vocab_size=65"]).config)
+    assert told(str(run.path), "tokenizer=char")[-1].startswith(f"parameters {as_many:,} ")
+
+
 def test_a_factor_is_the_cause_and_the_sizes_follow(told):
     lines = told("", "scale=small budget=pocket")
     assert lines[1:5] == ["choices", "scale pocket small", "values", "scale.width 0.125 0.5"]

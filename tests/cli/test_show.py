@@ -15,6 +15,7 @@ from torch import nn
 from etude.cli.show import main as show
 from etude.config.compose import compose
 from etude.config.identity import freeze
+from etude.config.parts import make
 from etude.errors import UserError
 from etude.inspect.show.anatomy import Node, choices_by_module, count_parameters, describe_modules
 from etude.inspect.show.drawing import render_tree
@@ -130,6 +131,21 @@ def test_layers_that_are_alike_fold_and_others_do_not():
 def test_a_run_is_shown_as_it_was_frozen(shown):
     run = freeze(compose(["experiment=table3/E1", "model.d_ff=96"]))
     assert shown(f"run={run.path}") == shown(str(run.path)) == shown("table3/E1", "model.d_ff=96")
+
+
+def test_a_run_is_shown_with_the_subwords_that_it_has_learned_not_with_the_most_it_may(shown):
+    run = freeze(compose(["tokenizer=char"]))
+    assert "vocabulary 2000" in shown(str(run.path))
+    characters = "ein kleiner hund sieht die alte frau"
+    run.tokenizer_file.write_bytes(make(run.config()["tokenizer"]).train([characters] * 20))
+    learned = 4 + len({*characters})  # the space among them, and four special tokens
+    for _ in range(2):  # while it is trained, and when it is finished, where the result is all that may be left
+        counted = sum(weight.numel() for weight in build.model(run.config(), learned).parameters())
+        text = shown(str(run.path))
+        assert text.startswith(f"EncoderDecoder: {counted:,} parameters")
+        assert f"vocabulary {learned}" in text
+        run.tokenizer_file.unlink(missing_ok=True)
+        run.write_result({"vocabulary": learned})
 
 
 def test_the_count_is_the_papers_at_full_size(shown):

@@ -58,7 +58,7 @@ def _parameters(side: NamedConfig) -> int | None:
     from etude.inspect.show.anatomy import count_parameters  # imports torch, so only after both configs are found
 
     try:
-        return count_parameters(side.config)
+        return count_parameters(side.of_model)
     except UserError:
         return None
 

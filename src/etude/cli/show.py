@@ -27,7 +27,7 @@ def main(words: Sequence[str]) -> None:
     """Print the model of a config."""
     args = parse("show", HELP, words)
     named = find_config(args.words)
-    config = named.config
+    config = named.of_model
     from etude.inspect.show.anatomy import (  # imports torch, so only after the config is validated
         choices_by_module,
         describe_modules,

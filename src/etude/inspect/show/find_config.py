@@ -1,6 +1,7 @@
 """Find the config that the command line names: of a run directory, of an arm of a study, or from overrides."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -11,7 +12,9 @@ from omegaconf import DictConfig
 
 from etude.config.compose import compose
 from etude.config.resolve import as_written, resolve, resolve_valid
+from etude.data.tokenizer import Tokenizer
 from etude.errors import UserError, did_you_mean
+from etude.files import read_json
 from etude.paths import is_there
 from etude.runs.run_dir import RunDir
 from etude.studies.arm_names import arm_names, is_arm
@@ -28,6 +31,14 @@ class NamedConfig:
     written: Config  # the same with interpolations not resolved, as far as they are known
     folders: Sequence[Traversable] = ()  # Hydra's search path, in order; empty for a run, where it is not known
     text: str = ""  # the fingerprint of the text of a run
+    vocabulary: int | None = None  # V, the subwords that a run has learned; None for any other config
+
+    @property
+    def of_model(self) -> Config:
+        """The config of the model as it is built: `tokenizer.vocab_size` is often no more than the most subwords."""
+        if self.vocabulary is None:
+            return self.config
+        return self.config | {"tokenizer": self.config["tokenizer"] | {"vocab_size": self.vocabulary}}
 
 
 def find_config(words: Sequence[str]) -> NamedConfig:
@@ -78,11 +89,19 @@ def _load_run_config(run: RunDir) -> NamedConfig:
     if not run.config_file.is_file():
         raise run.not_a_run
     config = run.config()
-    try:
+    written: Config = {}
+    with suppress(OSError, UserError):
         again = compose(run.overrides_file.read_text(encoding="utf-8").splitlines())
-        return NamedConfig(config, _where_same(config, resolve(again), as_written(again)), text=run.text())
-    except (OSError, UserError):
-        return NamedConfig(config, {}, text=run.text())
+        written = _where_same(config, resolve(again), as_written(again))
+    return NamedConfig(config, written, text=run.text(), vocabulary=_count_learned(run))
+
+
+def _count_learned(run: RunDir) -> int | None:
+    """Return the number of subwords that a run has learned; None if it has not come to that."""
+    recorded: int | None = (read_json(run.result_file) or {}).get("vocabulary")
+    if recorded is None and run.tokenizer_file.is_file():
+        return len(Tokenizer(run.tokenizer_file))
+    return recorded
 
 
 def _where_same(config: Config, again: Config, written: Config) -> Config:
