@@ -5,20 +5,23 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from etude.cli.main import main
 from etude.config.compose import compose
 from etude.config.identity import freeze
 from etude.config.parts import make
+from etude.data.tokenizer import BOS, EOS
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.trained.load import load_trained
 from etude.training.run import train
 
-pytest.importorskip("ctranslate2", reason="needs the extra ctranslate2")
+ctranslate2: Any = pytest.importorskip("ctranslate2", reason="needs the extra ctranslate2")
 
 TINY = ["model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "trainer=cpu", "logger=none"]
 TEXT = ["data=files", "data.holdout=4", "tokenizer.vocab_size=30", "budget=smoke", "budget.max_steps=300"]
@@ -61,6 +64,19 @@ def test_the_folder_translates_what_the_run_translates(run: RunDir, tmp_path: Pa
     [ours] = build.translator(config, model, tokenizer, make(config["decoding"])).translate([line])
     assert ours
     assert translated_as_the_readme_says(tmp_path / "made", line) == ours
+
+
+def test_a_run_in_double_precision_is_exported_in_single(run: RunDir, tmp_path: Path) -> None:
+    precise = freeze(compose([*run.overrides(), "budget.max_steps=2", "precision=64-true", f"runs_dir={tmp_path}"]))
+    train(precise)
+    assert etude("export", str(precise.path), "--ctranslate2", str(tmp_path / "made")) == 0
+    _, model, tokenizer = load_trained(precise)
+    with torch.no_grad():
+        target = torch.tensor([[BOS, 5, 9]])
+        ours = model(torch.tensor([[7, 6, EOS]]), torch.ones(1, 3, dtype=torch.bool), target).log_softmax(dim=-1)
+    translator = ctranslate2.Translator(str(tmp_path / "made"), compute_type="float32", intra_threads=1)
+    [score] = translator.score_batch([tokenizer.subwords([7, 6])], [tokenizer.subwords([5, 9])])
+    assert score.log_probs == pytest.approx(ours[0, range(3), [5, 9, EOS]].tolist(), abs=1e-4)
 
 
 def test_the_folder_holds_what_it_promises_and_its_weights_may_be_quantised(

@@ -57,7 +57,7 @@ def export(run: RunDir, folder: Path, *, quantization: str | None) -> None:
         raise UserError(f"{folder} is there already: name another folder, or remove it")
     config, model, tokenizer = load_trained(run)
     build.task(config, "export")
-    specification = convert(model, tokenizer, quantization=quantization)
+    specification = convert(model.float(), tokenizer, quantization=quantization)  # CTranslate2 has no float64
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as place:
