@@ -80,6 +80,7 @@ def test_runs_that_are_finished_are_left_out_of_the_totals(told, printed):
         (["experiment=table3/E1"], {"model/position": "learned"}),
         (["experiment=table3/big", "scale=full"], {"model": "big", "budget.max_steps": 300000}),
         (["model=big", "model.heads=2"], {"model": "big", "model.heads": 2}),
+        (["model=big", "model.dropout=0.1"], {"model": "big", "model.dropout": 0.1}),  # the baseline's, and not big's
         (["experiment=table3/A1", "seed=3", "model.d_ff=100"], {"model.heads": 1}),
         (["data=multi30k_en_de"], {"data": "multi30k_en_de"}),
         (["scale=full"], {"scale": "full", "budget": "full"}),

@@ -72,7 +72,9 @@ def main(words: Sequence[str]) -> None:
     ours = [plans[run] for run in runs]
     differs = [
         _differences(
-            difference(configs[base], configs[run], (valid[base].written, valid[run].written)), _override_keys(run)
+            difference(configs[base], configs[run], (valid[base].written, valid[run].written)),
+            _override_keys(run),
+            configs[run],
         )
         | _tuned(run, configs[run])
         for base, run in zip(bases, runs, strict=True)
@@ -167,15 +169,16 @@ def _study_and_arm(run: Run) -> tuple[str, str]:
     return study, arm
 
 
-def _differences(found: Difference, overridden: set[str]) -> dict[str, Any]:
+def _differences(found: Difference, overridden: set[str], config: dict[str, Any]) -> dict[str, Any]:
     """Return the choices and values that differ from the baseline: key -> value.
 
-    Values inside a group with another choice (`model=big` sets `model.d_model`) are left out, unless their key is
-    `overridden`.
+    Of the values inside a group with another choice (`model=big` sets `model.d_model`) only the `overridden` ones are
+    given, those that are the baseline's again among them: they differ from what the choice stands for.
     """
     inside = tuple(f"{group.replace('/', '.')}." for group in found.choices)
-    values = {key: pair for key, pair in found.values.items() if key in overridden or not key.startswith(inside)}
-    return {key: after for key, (_, after) in {**found.choices, **values}.items()}
+    values = {key: after for key, (_, after) in found.values.items() if not key.startswith(inside)}
+    said = {key: value_at(config, key) for key in sorted(overridden) if key.startswith(inside)}
+    return {group: after for group, (_, after) in found.choices.items()} | values | said
 
 
 def _paper_of(study: str) -> Paper:
