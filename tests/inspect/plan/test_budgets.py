@@ -68,6 +68,14 @@ def test_nothing_is_offered_where_no_width_can_even_it_out(planned):
     assert {gap.run.name: gap.override for gap in gaps if gap.what == "parameters"} == {"s/bare": None, "s/huge": None}
 
 
+def test_no_width_is_offered_to_a_network_that_has_a_width_of_its_own(planned):
+    own = ("own", "model.feedforward.d_ff=32")
+    base, narrow, asked = planned(("base",), own, (*own, "model.d_ff=500"))
+    assert asked.parameters == narrow.parameters < 0.9 * base.parameters
+    gap, _ = find_gaps([(base, [narrow])], 0.1)
+    assert (gap.what, gap.override) == ("parameters", None)
+
+
 def test_more_steps_are_more_flops_and_no_more_parameters(planned):
     base, long = planned(("base",), ("long", "budget.max_steps=3000"))
     (gap,) = find_gaps([(base, [long])], 0.1)

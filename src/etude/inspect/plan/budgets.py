@@ -109,6 +109,8 @@ def _unless_set(run: RunPlan, override: str | None) -> str | None:
 def _matching_d_ff(config: Config, parameters: int, wanted: int) -> str | None:
     """Return the `model.d_ff` override that brings the model closest to `wanted` parameters; None if there is none."""
     model = config["model"]
+    if model["feedforward"].get("d_ff", model["d_ff"]) != model["d_ff"]:
+        return None  # the network has a width of its own, which `model.d_ff` does not change
     twice = measure_size(config | {"model": _with_width(model, 2 * model["d_ff"])}).parameters
     per_unit = (twice - measure_size(config).parameters) / model["d_ff"]
     if per_unit <= 0:
