@@ -66,17 +66,26 @@ def test_the_folder_translates_what_the_run_translates(run: RunDir, tmp_path: Pa
     assert translated_as_the_readme_says(tmp_path / "made", line) == ours
 
 
-def test_a_run_in_double_precision_is_exported_in_single(run: RunDir, tmp_path: Path) -> None:
-    precise = freeze(compose([*run.overrides(), "budget.max_steps=2", "precision=64-true", f"runs_dir={tmp_path}"]))
-    train(precise)
-    assert etude("export", str(precise.path), "--ctranslate2", str(tmp_path / "made")) == 0
-    _, model, tokenizer = load_trained(precise)
+def log_probabilities_differ_by(run: RunDir, folder: Path, length: int) -> float:
+    """The largest difference between what the folder and the run give to a target for a source of so many tokens."""
+    _, model, tokenizer = load_trained(run)
+    source, target = [5 + k % 20 for k in range(length)], [5, 9]
     with torch.no_grad():
-        target = torch.tensor([[BOS, 5, 9]])
-        ours = model(torch.tensor([[7, 6, EOS]]), torch.ones(1, 3, dtype=torch.bool), target).log_softmax(dim=-1)
-    translator = ctranslate2.Translator(str(tmp_path / "made"), compute_type="float32", intra_threads=1)
-    [score] = translator.score_batch([tokenizer.subwords([7, 6])], [tokenizer.subwords([5, 9])])
-    assert score.log_probs == pytest.approx(ours[0, range(3), [5, 9, EOS]].tolist(), abs=1e-4)
+        mask = torch.ones(1, length + 1, dtype=torch.bool)
+        ours = model(torch.tensor([[*source, EOS]]), mask, torch.tensor([[BOS, *target]])).log_softmax(dim=-1)
+    translator = ctranslate2.Translator(str(folder), compute_type="float32", intra_threads=1)
+    [score] = translator.score_batch([tokenizer.subwords(source)], [tokenizer.subwords(target)], max_input_length=0)
+    return float((ours[0, range(3), [*target, EOS]] - torch.tensor(score.log_probs)).abs().max())
+
+
+@pytest.mark.parametrize(("override", "length"), [("precision=64-true", 2), ("budget.max_tokens=2100", 2100)])
+def test_whatever_a_run_may_be_given_its_folder_takes_too(
+    run: RunDir, tmp_path: Path, override: str, length: int
+) -> None:
+    other = freeze(compose([*run.overrides(), "budget.max_steps=2", override, f"runs_dir={tmp_path}"]))
+    train(other)
+    assert etude("export", str(other.path), "--ctranslate2", str(tmp_path / "made")) == 0
+    assert log_probabilities_differ_by(other, tmp_path / "made", length) < 1e-4
 
 
 def test_the_folder_holds_what_it_promises_and_its_weights_may_be_quantised(

@@ -32,6 +32,9 @@ and {max_len_offset} more. Padding and the start token are not generated, as in 
 probability goes to the other tokens here.
 """
 
+# A user's own search may lack these keys: the values are CTranslate2's.
+_DEFAULTS = {"beam": 2, "alpha": 1, "max_len_offset": 50}
+
 
 def export(run: RunDir, folder: Path, *, quantization: str | None) -> None:
     """Write a trained run for CTranslate2: model, vocabulary, sentencepiece model and a README.
@@ -57,7 +60,13 @@ def export(run: RunDir, folder: Path, *, quantization: str | None) -> None:
         raise UserError(f"{folder} is there already: name another folder, or remove it")
     config, model, tokenizer = load_trained(run)
     build.task(config, "export")
-    specification = convert(model.float(), tokenizer, quantization=quantization)  # CTranslate2 has no float64
+    further = (_DEFAULTS | config["decoding"])["max_len_offset"]
+    specification = convert(
+        model.float(),  # CTranslate2 has no float64
+        tokenizer,
+        positions=config["budget"]["max_tokens"] + 1 + further,
+        quantization=quantization,
+    )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as place:
@@ -71,7 +80,7 @@ def export(run: RunDir, folder: Path, *, quantization: str | None) -> None:
         raise UserError(f"cannot write {folder}: {error.strerror or error}; choose another place") from error
 
 
-def convert(model: nn.Module, tokenizer: Tokenizer, *, quantization: str | None = None) -> Any:
+def convert(model: nn.Module, tokenizer: Tokenizer, *, positions: int = 0, quantization: str | None = None) -> Any:
     """Convert a model and its vocabulary to a CTranslate2 specification, which can be saved to a folder.
 
     Raises:
@@ -79,7 +88,7 @@ def convert(model: nn.Module, tokenizer: Tokenizer, *, quantization: str | None 
     """
     from etude.inspect.export.specification import specify
 
-    specification = specify(model)
+    specification = specify(model, positions)
     tokens = vocabulary(tokenizer, len(specification.decoder.embeddings.weight))
     specification.register_source_vocabulary(tokens)
     specification.register_target_vocabulary(tokens)
@@ -100,8 +109,7 @@ def vocabulary(tokenizer: Tokenizer, rows: int) -> list[str]:
 
 
 def _readme(run: RunDir, config: dict[str, Any], tokenizer: Tokenizer, quantization: str | None) -> str:
-    # A user's own search may lack these keys: the defaults are CTranslate2's.
-    search, tokens = {"beam": 2, "alpha": 1, "max_len_offset": 50} | config["decoding"], tokenizer.subwords([PAD, BOS])
+    search, tokens = _DEFAULTS | config["decoding"], tokenizer.subwords([PAD, BOS])
     options = {
         "beam_size": search["beam"],
         "length_penalty": search["alpha"],

@@ -28,8 +28,10 @@ from etude.model.transformer import TransformerDecoder, TransformerEncoder
 
 
 @torch.no_grad()
-def specify(model: nn.Module) -> TransformerSpec:
+def specify(model: nn.Module, positions: int) -> TransformerSpec:
     """Make the specification of a trained model, with its weights; the caller registers the vocabularies.
+
+    `positions` are the most that a source or a translation takes.
 
     Raises:
         UserError: CTranslate2 does not support a part.
@@ -41,8 +43,8 @@ def specify(model: nn.Module) -> TransformerSpec:
     source, target = look_up("model/tying", model.embedding, TABLES)(model.embedding)
     encoder = TransformerEncoderSpec(**_options(model.encoder, "encoder"))
     decoder = TransformerDecoderSpec(**_options(model.decoder, "decoder"))
-    _write_stack(encoder, model.encoder)
-    _write_stack(decoder, model.decoder)
+    _write_stack(encoder, model.encoder, positions)
+    _write_stack(decoder, model.decoder, positions)
     encoder.embeddings[0].weight, decoder.embeddings.weight = source, target
     decoder.projection.weight = model.embedding.output_table.weight.detach()
     specification = TransformerSpec(encoder, decoder)
@@ -67,7 +69,7 @@ def _options(stack: Any, side: str) -> dict[str, Any]:
     }
 
 
-def _write_stack(spec: Any, stack: Any) -> None:
+def _write_stack(spec: Any, stack: Any, positions: int) -> None:
     """Write the weights of an encoder or a decoder."""
     first = stack.layers[0]
     residual = RESIDUALS[type(first.attention_residual)]
@@ -78,7 +80,7 @@ def _write_stack(spec: Any, stack: Any) -> None:
         FEEDFORWARDS[type(layer.feedforward)].write(to.ffn, layer.feedforward)
         residual.write(to, layer)
     residual.write_last(spec, stack.final_norm)
-    POSITIONS[type(stack.position)].write(spec, stack.position, first.attention.out_proj.out_features)
+    POSITIONS[type(stack.position)].write(spec, stack.position, first.attention.out_proj.out_features, positions)
 
 
 def _head_size(attention: MultiHeadAttention) -> int:

@@ -21,7 +21,7 @@ from etude.model.embedding import Embedding, TiedAll, TiedAllT2T, TiedDecoder, U
 from etude.model.norm import LayerNorm, RmsNorm
 from etude.model.residual import PostNorm, PreNorm, Sandwich
 
-LONGEST = 2048  # positions in the table of a scheme without a maximum
+LONGEST = 2048  # positions in the table of a scheme without a maximum, unless a run may need more
 
 Answer = TypeVar("Answer")
 Options = dict[str, Any]
@@ -156,25 +156,28 @@ FEEDFORWARDS: dict[type, FeedForward] = {
 
 @dataclass(frozen=True)
 class Position:
-    """How to convert a position scheme: the options of a stack, and a function that writes it for a d_model."""
+    """How to convert a position scheme: the options of a stack, and a function that writes it.
+
+    The function is called with the specification of a stack, the scheme, d_model and the number of positions.
+    """
 
     options: Callable[[Any], Options]
-    write: Callable[[Any, Any, int], None]
+    write: Callable[[Any, Any, int, int], None]
 
 
-def _write_table(spec: Any, scheme: Any, d_model: int) -> None:
+def _write_table(spec: Any, scheme: Any, d_model: int, positions: int) -> None:
     """Write what the scheme adds to the embeddings of the first positions."""
-    rows = scheme.table.num_embeddings if isinstance(scheme, position.Learned) else LONGEST
+    rows = scheme.table.num_embeddings if isinstance(scheme, position.Learned) else max(LONGEST, positions)
     spec.position_encodings.encodings = scheme.add_to_embedding(torch.zeros(1, rows, d_model), 0)[0].detach()
 
 
-def _write_t5(spec: Any, scheme: Any, d_model: int) -> None:
+def _write_t5(spec: Any, scheme: Any, d_model: int, positions: int) -> None:
     for layer in spec.layer:
         layer.self_attention.relative_attention_bias = scheme.table.detach().T.contiguous()
         layer.self_attention.relative_attention_max_distance = np.int32(scheme.max_distance)
 
 
-def _write_shaw(spec: Any, scheme: Any, d_model: int) -> None:
+def _write_shaw(spec: Any, scheme: Any, d_model: int, positions: int) -> None:
     for layer, own in zip(spec.layer, scheme.layers, strict=True):
         size = int(layer.self_attention.head_dim)
         layer.self_attention.relative_position_keys = F.pad(own.table.detach(), (0, size - own.table.size(1)))
@@ -188,9 +191,7 @@ POSITIONS: dict[type, Position] = {
     position.Sinusoidal: _TABLE,
     position.SinusoidalT2T: _TABLE,
     position.Learned: _TABLE,
-    position.Rotary: Position(
-        lambda scheme: {"rotary_dim": scheme.d_k, "rotary_base": scheme.base}, lambda spec, scheme, d_model: None
-    ),
+    position.Rotary: Position(lambda scheme: {"rotary_dim": scheme.d_k, "rotary_base": scheme.base}, lambda *_: None),
     position.T5: Position(lambda scheme: {"relative_attention_bias": True}, _write_t5),
     position.Shaw: Position(lambda scheme: {"relative_position": True}, _write_shaw),
 }
