@@ -292,6 +292,20 @@ def test_other_word_pieces_of_the_same_sentences_part_perplexity_and_not_bleu(
     assert "A1: its perplexity is over other text or other subwords." in told(runs_dir)
 
 
+def test_without_references_the_fingerprint_tells_that_the_text_is_the_same(runs_dir: Path, make_run: Make) -> None:
+    """As of language models, whose bits per byte are there to compare tokenizers."""
+    for arm, store, text in (
+        ("base", "s0", "0123"),
+        ("A1", "more pieces", "0123"),
+        ("A2", "s2", "4567"),
+        ("E1", "s3", ""),
+    ):
+        make_run(arm, store=store, text=text)
+    assert {arm.arm: set(arm.scores) for arm in compared(runs_dir).arms if arm.runs} == {
+        "base": {"ppl", "bleu"}, "A1": {"bleu"}, "A2": set(), "E1": set()
+    }  # fmt: skip
+
+
 def test_what_is_not_compared_with_the_baseline_is_not_ranked_with_it_either(runs_dir: Path, make_run: Make) -> None:
     make_run("base", ppl=3.0)
     make_run("A1", ppl=4.0)
