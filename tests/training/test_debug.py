@@ -40,6 +40,15 @@ def test_a_profile_is_a_file_in_the_runs_directory(tmp_path: Path) -> None:
     assert "run_training_batch" in (run.path / "fit-profile.txt").read_text()
 
 
+def test_a_profile_is_of_a_training_even_where_another_run_has_the_same_weights(tmp_path: Path) -> None:
+    other = debugged(tmp_path, "budget=smoke", "logger=none")
+    train(other)
+    run = debugged(tmp_path, "debug=profile")
+    assert run.training == other.training
+    train(run)
+    assert "run_training_batch" in (run.path / "fit-profile.txt").read_text()
+
+
 @pytest.mark.parametrize("debug", ["fast", "overfit", "profile"])
 def test_every_preset_is_filed_apart_by_a_sweep_too(debug: str) -> None:
     found = ConfigCache().resolve([f"debug={debug}", "experiment=table3/A1", "seed=2"])

@@ -28,8 +28,10 @@ def take_over(run: RunDir, config: dict[str, Any], *, result: bool = True) -> Ru
         result: whether to take over what belongs to a result too, if another study has the same run.
 
     Returns:
-        The run that was taken over from; None if there is none ahead of this one.
+        The run that was taken over from; None if there is none ahead of this one, or if the training is to be profiled.
     """
+    if config["trainer"].get("profiler"):  # it reports on a training, so there must be one
+        return None
     others = siblings(run)
     code = {"code": code_fingerprint(config)}  # only runs of today's code hand over, so theirs is the same
     same = [other for other in others if other.finished and other.id == run.id and hands_over(other, result=True)]
