@@ -24,6 +24,13 @@ RESULT = {"steps": 2000, "seconds": 83.4, "test": SCORES, "code": CODE, "finishe
 PROGRESS = {"state": "training", "step": 1500, "max_steps": 2000, "loss": 2.5, "tokens_per_second": 4321.0}
 STUDY = "title: Heads\nbaseline: base\narms: {base: [], one: [model.heads=1], two: [model.heads=2], ten: []}\n"
 TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1\n{}\n'
+_ELASTIC = "torch.distributed.elastic.multiprocessing"
+TORCHRUN = (
+    f"E1126 20:43:54.678000 7 {_ELASTIC.replace('.', '/')}/api.py:1002] failed (exitcode: {{}}) local_rank: 0\n"
+    + TRACEBACK.format(f"{_ELASTIC}.errors.ChildFailedError: ")
+    + "=====\netude.training.run FAILED\nFailures:\n  <NO_OTHER_FAILURES>\n=====\n"
+)
+ASKED_TO_STOP = TRACEBACK.format(f"{_ELASTIC}.api.SignalException: Process 7 got signal: 15")
 
 
 @pytest.fixture
@@ -155,6 +162,12 @@ def test_a_run_that_ended_between_two_looks_is_finished(
         ("12:00:00 ValueError: told in passing\n", None),
         (TRACEBACK.format("ValueError: 1") + "etude: stopped\n", None),
         ("some library speaks of an Error: none\n", None),
+        # of a run on several devices: torchrun stops the other processes, and has the last word
+        ("ValueError: no\netude: stopped\n" + TORCHRUN.format(1), "ValueError: no"),
+        ("etude: a scalar cannot be sharded\n" + TORCHRUN.format(2), "etude: a scalar"),
+        ("12:00:00 step 5\netude: stopped\n" + TORCHRUN.format(-9), "failed (exitcode: -9) local_rank: 0"),
+        ("etude: another process is training it\n" + TORCHRUN.format(3), None),
+        (TORCHRUN.format(1) + "12:00:00 going on from step 5 of 9\netude: stopped\n" + ASKED_TO_STOP, None),
     ],
 )
 def test_a_run_failed_if_its_log_ends_with_an_error(log: str, error: str | None, tmp_path: Path) -> None:

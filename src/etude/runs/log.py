@@ -7,10 +7,11 @@ from pathlib import Path
 _TAIL = 16384  # bytes: enough for a long traceback and torchrun's report after it
 _LINES = 15
 _ERROR = re.compile(r"etude: |[A-Za-z_][\w.]*(Error|Exception)(:|$)")  # the last line of a process that fails
-# A log line with a time means that the process went on; the others, that it was asked to stop.
-_NO_ERROR = re.compile(r"\d\d:\d\d:\d\d |KeyboardInterrupt\b|etude: stopped(;|$)")
+_WENT_ON = re.compile(r"\d\d:\d\d:\d\d ")  # a log line with a time: the process went on
+# It was asked to stop; torchrun, which starts the processes of a run on several devices, ends with an error then.
+_STOPPED = re.compile(r"KeyboardInterrupt\b|etude: stopped(;|$)|torch\.distributed\.\S*\.SignalException\b")
 # The first line of torchrun's report on a failed process. The forty lines after it do not give the reason.
-_TORCHRUN = re.compile(r"E\d{4} .*torch/distributed/elastic/.*failed \(exitcode: (-?\d+)\)")
+_TORCHRUN = re.compile(r"E\d{4} .*torch/distributed/elastic/.*(failed \(exitcode: (-?\d+)\).*)")
 
 
 def last_lines(log: Path, start: int = 0) -> tuple[list[str], int | None]:
@@ -27,18 +28,28 @@ def last_lines(log: Path, start: int = 0) -> tuple[list[str], int | None]:
     lines = _tail(log, start)
     for place, line in enumerate(lines):
         if failed := _TORCHRUN.match(line):
-            return lines[: place + 1][-_LINES:], int(failed[1])
+            return lines[: place + 1][-_LINES:], int(failed[2])
     return lines[-_LINES:], None
 
 
 def last_error(log: Path) -> str | None:
-    """Return the error line that ended a run; None if it was asked to stop, was killed, or went on afterwards."""
+    """Return the error line that ended a run; None if it was asked to stop, was killed, or went on afterwards.
+
+    If a process of several failed without one, it is what torchrun says of it.
+    """
+    failed = None  # of several processes: torchrun stops the others, whose last lines say so
     for line in reversed(_tail(log)):
-        if _NO_ERROR.match(line):
-            return None
-        if _ERROR.match(line) and "another process is training" not in line:  # not an error of the run
+        if report := _TORCHRUN.match(line):
+            failed = report[1]
+        elif _WENT_ON.match(line) or (_STOPPED.match(line) and not failed):
+            break
+        elif "another process is training" in line:  # not an error of the run
+            failed = None
+        elif "ChildFailedError" in line:
+            continue
+        elif _ERROR.match(line) and not _STOPPED.match(line):
             return line
-    return None
+    return failed
 
 
 def _tail(log: Path, start: int = 0) -> list[str]:
