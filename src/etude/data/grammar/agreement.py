@@ -85,7 +85,8 @@ class Questions:
 class DistantDrawer(SentenceDrawer):
     """Draws statements whose verb shows its number, often far from its subject.
 
-    At each distance singular and plural alternate, so that a model that ignores the subject is right half of the time.
+    At each distance singular and plural alternate. A corpus keeps the sentences of one split of these, so that it has
+    about as many of both: a model that ignores the subject is right about half of the time.
     """
 
     def __init__(self, selection: Selection, random: Random) -> None:
