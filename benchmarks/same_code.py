@@ -26,7 +26,8 @@ from soak import TIMES, digest
 ROOT = Path(__file__).resolve().parents[1]
 RECORD, NAMES = ROOT / "docs" / "record", ROOT / "src" / "etude" / "runs" / "same_code.txt"
 SHORT = {"max_steps": 60, "warmup_steps": 20, "val_every": 20, "bleu_sentences": 40, "test_pairs": 200}
-_IGNORED = TIMES | {"code", "store", "scored_by"}  # scored_by: of the options of metrics alone, and not in all results
+# How something was scored is of metrics alone, and not told by all code.
+_IGNORED = TIMES | {"code", "store", "scored_by", "bits_per_byte_signature", "accuracy_signature"}
 NAME = """
 import json, sys
 from pathlib import Path

@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Set
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -75,6 +76,12 @@ def training_processes(runs: Path) -> list[int]:
     return sorted(found)
 
 
+def without(node: dict[str, Any], ignored: Set[str]) -> dict[str, Any]:
+    """Return a dictionary and those in it without some keys."""
+    kept = {key: value for key, value in node.items() if key not in ignored}
+    return {key: without(value, ignored) if isinstance(value, dict) else value for key, value in kept.items()}
+
+
 def digest(run: Path, ignored: Set[str] = TIMES) -> str:
     """Of all that a run found, but for how long it took, or whatever else is ignored."""
     checkpoint = torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
@@ -84,8 +91,8 @@ def digest(run: Path, ignored: Set[str] = TIMES) -> str:
     for tensor in tensors:
         hashed.update(tensor.numpy().tobytes())
     with (run / "metrics.csv").open(newline="") as file:
-        rows = [{k: v for k, v in row.items() if k not in ignored} for row in csv.DictReader(file)]
-    result = {k: v for k, v in json.loads((run / "result.json").read_text()).items() if k not in ignored}
+        rows = [without(row, ignored) for row in csv.DictReader(file)]
+    result = without(json.loads((run / "result.json").read_text()), ignored)
     hashed.update(json.dumps([rows, result], sort_keys=True).encode())
     hashed.update((run / "hypotheses.test.txt").read_bytes())
     return hashed.hexdigest()

@@ -18,11 +18,12 @@ SMALL = ["budget=smoke", "logger=none", "data.train_pairs=300", "data.valid_pair
 def python(tmp_path_factory) -> Path:
     """An environment of its own, for the sweeper needs an optuna below 3; all else is lent to it."""
     folder = tmp_path_factory.mktemp("optuna")
-    venv.create(folder, with_pip=True)
+    venv.create(folder)
     [packages] = (folder / "lib").glob("python*/site-packages")
     (packages / "lent.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
     program = folder / "bin" / "python"
-    install = [str(program), "-m", "pip", "install", "--quiet", "--retries", "1", "hydra-optuna-sweeper"]
+    pip = [sys.executable, "-m", "pip", "--python", str(program)]  # a pip of its own would take seconds
+    install = [*pip, "install", "--quiet", "--retries", "1", "hydra-optuna-sweeper"]
     try:
         done = subprocess.run(install, capture_output=True, text=True, timeout=300)
     except subprocess.TimeoutExpired:

@@ -67,7 +67,7 @@ def test_an_sdist_installed_elsewhere_works_from_an_empty_folder(built, tmp_path
     The environment is new; the heavy dependencies are lent to it through a .pth file instead of installed again.
     """
     environment = tmp_path / "venv"
-    venv.create(environment, with_pip=True)
+    venv.create(environment)
     python, program = str(environment / "bin" / "python"), str(environment / "bin" / "etude")
     packages = only_file(environment, "lib/python*/site-packages")
     (packages / "lent.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
@@ -82,7 +82,9 @@ def test_an_sdist_installed_elsewhere_works_from_an_empty_folder(built, tmp_path
         return done.stdout
 
     alone = ["--no-deps", "--no-index", "--force-reinstall", "--no-build-isolation"]
-    run(python, "-m", "pip", "install", "--quiet", *alone, str(only_file(built, "*.tar.gz")))
+    run(
+        sys.executable, "-m", "pip", "--python", python, "install", "--quiet", *alone, str(only_file(built, "*.tar.gz"))
+    )
     where = Path(run(python, "-c", "import etude; print(etude.__file__)").strip())
     assert where.is_relative_to(environment), "the checkout was used instead of what was installed"
     sweep = Path(run(program, "sweep", "--path", "table3").strip())
