@@ -120,6 +120,17 @@ def test_a_higher_share_is_no_lower_value(name, one, other):
         ({"distribution": "q_log_uniform_values", "min": -1, "max": 2}, "x.min must be above 0, not -1"),
         ({"distribution": "q_uniform", "min": 1, "max": 2, "q": 0}, "x.q must be above 0, not 0"),
         ({"distribution": "normal", "mu": 1, "sigma": 0}, "x.sigma must be above 0, not 0"),
+        (
+            {"distribution": "log_uniform", "min": 1, "max": 2000},
+            "x: log_uniform draws numbers that are too large; its numbers are logarithms, and those of "
+            "log_uniform_values are not",
+        ),
+        ({"distribution": "inv_log_uniform", "min": -2000, "max": 1}, "those of inv_log_uniform_values are not"),
+        (
+            {"distribution": "q_log_normal", "mu": 2000},
+            "x: q_log_normal draws numbers that are too large; its numbers are logarithms",
+        ),
+        ({"distribution": "q_uniform", "min": 0, "max": 9, "q": 1e-320}, "x: q_uniform draws numbers that are too"),
         ({"min": 1, "max": 2, "q": 1}, "int_uniform takes no 'q'"),
         ({"min": 1, "max": 2, "maxx": 3}, "int_uniform takes no 'maxx'; did you mean max"),
         ({"values": [1, 2], "probabilities": [0.5]}, "x.probabilities must hold a number for each"),

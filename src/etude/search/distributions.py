@@ -42,8 +42,13 @@ def draw(parameter: Numbers, at: float, where: str) -> Any:
     defaults, quantile = _QUANTILES[name.removeprefix("q_")]
     given = defaults | {key: value for key, value in parameter.items() if key != "distribution"}
     _check(where, name, given, known=[*defaults, "q"] if name.startswith("q_") else [*defaults])
-    value = quantile(at, given)
-    return _round_to_multiple(value, given.get("q", 1)) if name.startswith("q_") else value
+    try:
+        value = quantile(at, given)
+        return _round_to_multiple(value, given.get("q", 1)) if name.startswith("q_") else value
+    except OverflowError as error:
+        hint = "; its numbers are logarithms" if "log" in name and not name.endswith("_values") else ""
+        hint += f", and those of {name}_values are not" if hint and "uniform" in name else ""
+        raise UserError(f"{where}: {name} draws numbers that are too large{hint}") from error
 
 
 def _default_distribution(parameter: Numbers) -> str:
