@@ -217,6 +217,15 @@ def test_a_typed_key_is_not_drawn_and_leaves_the_other_draws_as_they_were(tmp_pa
     assert {run[0] for run in typed} == {"model.dropout=0.5"}
 
 
+@pytest.mark.parametrize("written", ["budget.lr_factor", "+budget.lr_factor", "++budget.lr_factor"])
+@pytest.mark.parametrize("typed", ["budget.lr_factor=0.5", "++budget.lr_factor=0.5"])
+def test_a_typed_key_is_not_drawn_however_file_and_user_write_it(written: str, typed: str, tmp_path: Path) -> None:
+    file = search(tmp_path, {written: {"min": 0.1, "max": 3.0}, "model.dropout": {"values": [0.1, 0.2]}})
+    assert drawn_keys(file) == {"budget.lr_factor", "model.dropout"}
+    assert drawn_keys(file, [typed]) == {"model.dropout"}
+    assert all(run[0] == typed and "lr_factor" not in "".join(run[1:]) for run in planned_runs(file, [typed]))
+
+
 def test_each_draw_is_run_with_every_typed_combination(tmp_path: Path) -> None:
     runs = sweep_runs(["seed=1,2"], file=search(tmp_path), run_cap=5)
     assert [run[0] for run in runs] == ["seed=1", "seed=2", "seed=1", "seed=2", "seed=1"]

@@ -100,7 +100,7 @@ def drawn_keys(name: str, extra: Sequence[str] = ()) -> set[str]:
     options, overrides = _read_sweep(name, extra)
     if "file" not in options:
         return set()
-    return set(_random_parameters(Path(options["file"]), {override_key(word) for word in overrides}))
+    return set(map(override_key, _random_parameters(Path(options["file"]), set(map(override_key, overrides)))))
 
 
 def sweep_runs(
@@ -201,7 +201,7 @@ def _fixed_parameters(file: Path, content: dict[str, Any]) -> Parameters:
 def _random_parameters(file: Path, typed: set[str]) -> Parameters:
     """Return the parameters that are drawn, without those whose value was typed."""
     parameters: Parameters = _read_file(file)["parameters"]
-    return {key: parameter for key, parameter in parameters.items() if "value" not in parameter and key not in typed}
+    return {k: node for k, node in parameters.items() if "value" not in node and override_key(k) not in typed}
 
 
 def _check(file: Path, key: str, parameter: Any) -> None:
