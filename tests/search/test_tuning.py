@@ -123,8 +123,9 @@ def test_an_arm_that_diverges_at_every_value_is_named(folder: Path) -> None:
         launched(["tuned=true", "seed=11"], lambda run: math.nan)
 
 
-def test_a_plan_counts_trials_and_both_readings(folder: Path) -> None:
-    planned = planned_runs("mine", ["tuned=true", "seed=11,12"])
+@pytest.mark.parametrize("seeds", ["seed=11,12", "++seed=11,12"])
+def test_a_plan_counts_trials_and_both_readings(seeds: str, folder: Path) -> None:
+    planned = planned_runs("mine", ["tuned=true", seeds])
     assert len(planned) == 2 * 3 * 2 + 2 * 2 + 2 * 2
     assert len(planned_runs("mine", ["seed=11,12"])) == 4
 
@@ -134,6 +135,8 @@ def test_a_plan_counts_trials_and_both_readings(folder: Path) -> None:
     [
         ("mine", ["tuned=yes"], "tuned=yes: say tuned=true, or leave it out"),
         ("mine", ["tuned=true", "seed=101"], "seed=101 is a pilot seed of study mine: judge on other seeds"),
+        ("mine", ["tuned=true", "++seed=11,101"], "seed=101 is a pilot seed of study mine: judge on other seeds"),
+        ("mine", ["tuned=true", "seed=11", "seed=101"], "seed=101 is a pilot seed of study mine"),
         ("mine", ["tuned=true", "++budget.lr_factor=1"], r"tuned=true tries values of budget\.lr_factor"),
         (
             "mine",

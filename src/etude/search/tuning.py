@@ -114,7 +114,7 @@ def _arms(study: Study, runs: Sequence[Sequence[str]]) -> list[Overrides]:
 
 
 def _without_seed(run: Sequence[str]) -> Overrides:
-    return [word for word in run if not word.startswith("seed=")]
+    return [word for word in run if override_key(word) != "seed"]
 
 
 def _default_seed() -> str:
@@ -122,4 +122,5 @@ def _default_seed() -> str:
 
 
 def _value_of(run: Sequence[str], key: str) -> str:
-    return next((word.partition("=")[2] for word in run if word.startswith(f"{key}=")), "")
+    """Return the value that a run has for a key; of several, as in Hydra, the last."""
+    return next((word.partition("=")[2] for word in reversed(run) if override_key(word) == key), "")
