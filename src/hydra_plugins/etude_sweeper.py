@@ -43,7 +43,8 @@ class SweepFileSweeper(Sweeper):
         """Launch every run; with `tuned`, the trials of each arm first.
 
         Raises:
-            UserError: the sweep file cannot be sampled, or the study does not declare what to tune.
+            UserError: the sweep file cannot be sampled, or the study does not declare what to tune; or an arm has no
+                best value, and all other runs are finished.
             SweepFailed: some runs failed; the others are finished.
         """
         from etude.search.sweep_file import sweep_runs
@@ -62,12 +63,11 @@ class SweepFileSweeper(Sweeper):
         if not all(run.finished for run in found.values()):  # a launcher may only submit them and not wait
             logger.warning("the trials are not finished: typed again when they are, this runs each arm at its best")
             return [first, self._launch(runs, len(tried))]
-        try:
-            best = at_their_best(study, runs, found)
-        except UserError:  # told after the runs that need no best value
-            self._launch(runs, len(tried))
-            raise
-        return [first, self._launch([*runs, *best], len(tried))]
+        best, without = at_their_best(study, runs, found)
+        judged = self._launch([*runs, *best], len(tried))
+        if without:  # told after the runs that can be made
+            raise UserError("; ".join(without))
+        return [first, judged]
 
     def _launch(self, runs: Sequence[Sequence[str]], first: int) -> Sequence[JobReturn]:
         """Launch some runs, numbered from `first`, and raise the error of the first that failed."""

@@ -57,22 +57,36 @@ def grid(study: Study) -> list[Values]:
     return [*product(*columns)]
 
 
-def at_their_best(study: Study, runs: Sequence[Sequence[str]], places: Mapping[Values, RunDir]) -> list[Overrides]:
-    """Return the overrides of the runs, each with the best values of its arm.
+def at_their_best(
+    study: Study, runs: Sequence[Sequence[str]], places: Mapping[Values, RunDir]
+) -> tuple[list[Overrides], list[str]]:
+    """Return the overrides of the runs, each with the best values of its arm, and why an arm has no best values.
 
     Args:
         study: the study of the runs.
         runs: their overrides.
         places: overrides of each trial -> its run directory.
 
-    Raises:
-        UserError: for an arm, no combination of values has a finite result on every pilot seed.
+    Returns:
+        The runs of the arms that have best values, and a phrase for each of the others.
     """
-    best = {tuple(arm): _best_values(study, arm, places) for arm in _arms(study, runs)}
-    return [[*run, *best[tuple(_without_seed(run))]] for run in runs]
+    best: dict[Values, Values] = {}
+    without = []
+    for arm in _arms(study, runs):
+        try:
+            best[tuple(arm)] = _best_values(study, arm, places)
+        except UserError as error:
+            without.append(str(error))
+    arms = [(run, tuple(_without_seed(run))) for run in runs]
+    return [[*run, *best[arm]] for run, arm in arms if arm in best], without
 
 
 def _best_values(study: Study, arm: Sequence[str], places: Mapping[Values, RunDir]) -> Values:
+    """Find the best values of an arm.
+
+    Raises:
+        UserError: no combination of values has a finite result on every pilot seed, or several are the same run.
+    """
     if len(found := grid(study)) > len({places[(*arm, *values, f"seed={study.pilots[0]}")].path for values in found}):
         raise UserError(
             f"{_value_of(arm, 'experiment')}: values of {', '.join(study.tune)} make the same run, so that there is "
