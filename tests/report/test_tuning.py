@@ -251,3 +251,31 @@ def test_a_tuned_reading_without_its_baseline_says_that_it_compares_nothing(runs
     tried("A1", 11, 0.5)
     told = "Tuned: base has no run at its best value, so that nothing is compared."
     assert told in report("heads", runs_dir, {}).rows.notes
+
+
+def test_the_best_value_is_the_one_that_a_sweep_runs_whatever_else_was_tried(runs_dir: Path, tried: Make) -> None:
+    """`etude sweep heads tuned=true` chooses among the values of study.yaml; in a draw, the first that stands there."""
+    for arm in ("base", "A1"):
+        for rate, valid in {2.0: 1.5, 1.0: 3.0, 0.5: 3.0}.items():
+            tried(arm, 101, rate, valid=valid)
+        tried(arm, 11, 1.0)
+        tried(arm, 11, 0.5)
+    compared = results("heads", runs_dir).compare()
+    assert (compared.readings.values, compared.readings.trials) == (
+        {"base": (0.5,), "A1": (0.5,)},
+        {"base": 2, "A1": 2},
+    )
+    assert compared.tuned is not None
+
+
+@pytest.mark.parametrize("written", ["[5e-1, 1]", "['0.5', 1.0]", "['${budget.scale}', 1]"])
+def test_a_value_was_tried_however_the_study_writes_it(written: str, runs_dir: Path, tried: Make) -> None:
+    study = runs_dir.parent / "experiments" / "heads" / "study.yaml"
+    study.write_text(
+        study.read_text().replace("- 0.5", "").replace("- 1.0", "").replace("lr_factor:", f"lr_factor: {written}")
+    )
+    tried("base", 101, 0.5, valid=2.0)
+    tried("base", 101, 1.0, valid=3.0)
+    tried("base", 11, 1.0)
+    readings = results("heads", runs_dir).compare().readings
+    assert (readings.values, readings.trials) == ({"base": (0.5,)}, {"base": 2})

@@ -1,12 +1,13 @@
 """Separate the runs of a study that tunes its arms: all arms with one shared value, and each arm with its own best.
 
-Runs on the study's pilot seeds are trials. They enter no table; they decide by validation loss which value is best for
-an arm. The shared value is the one that most arms were run with on other seeds.
+Runs on the study's pilot seeds are trials. They enter no table; they decide by validation loss which of its values is
+best for an arm. The shared value is the one that most arms were run with on other seeds.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from etude.report.versions import choose_config
@@ -14,6 +15,7 @@ from etude.report.wording import format_count
 from etude.runs.records import Run
 from etude.studies.criteria import best_value
 from etude.studies.study import Study, value_at
+from etude.terminal import format_value
 
 Values = tuple[Any, ...]  # the values of the keys that a study tunes, in the order of the study
 
@@ -61,14 +63,27 @@ def separate_trials(study: Study, runs: Sequence[Run], asked: Mapping[str, str])
 def _perplexities(study: Study, trials: Sequence[Run]) -> dict[str, dict[Values, dict[int, Any]]]:
     """Return the validation perplexity of each trial: arm -> values -> seed -> perplexity, None if it diverged.
 
-    Of trials of several configs, such as before and after an edit of `conf/`, those count that a table would show.
+    Only values of the study count, in its order, because a sweep chooses among these. Of trials of several configs,
+    such as before and after an edit of `conf/`, those count that a table would show.
     """
     tried: dict[str, dict[Values, dict[int, Any]]] = {}
-    for values in dict.fromkeys(tuned_values(study, run) for run in trials):
+    there = dict.fromkeys(tuned_values(study, run) for run in trials)
+    listed = (values for one in product(*study.tune.values()) for values in there if all(map(_is_same, one, values)))
+    for values in dict.fromkeys(listed):
         for run in choose_config(study, [run for run in trials if tuned_values(study, run) == values])[0]:
             perplexity = None if run.divergence else value_at(run.result, "valid.perplexity")
             tried.setdefault(run.arm, {}).setdefault(values, {})[run.seed] = perplexity
     return tried
+
+
+def _is_same(written: str | float, value: Any) -> bool:
+    """Return whether a value of study.yaml is that of a config; an interpolation may stand for any value."""
+    if written == value or str(written) == format_value(value):
+        return True
+    try:
+        return bool(float(written) == value)  # YAML takes 1e-5 for text
+    except ValueError:
+        return "${" in str(written)
 
 
 def tuned_values(study: Study, run: Run) -> Values:
