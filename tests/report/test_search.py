@@ -90,6 +90,16 @@ def test_what_was_drawn_twice_counts_twice(tried: Callable[..., Planned], runs_d
     assert f"1: 4.00 ± {math.sqrt(2):.2f}, 2:" in found.notes[-1]
 
 
+def test_each_seed_that_was_drawn_is_a_draw_and_each_that_was_listed_is_not(
+    tried: Callable[..., Planned], runs_dir: Path
+) -> None:
+    runs = [tried(0.1, valid=3, seed=1), tried(0.1, valid=3, seed=2), tried(0.2, valid=6)]
+    found = search("my.yaml", runs, drawn={"budget.lr_factor", "seed"})
+    assert f"1: 4.00 ± {math.sqrt(2):.2f}, 2:" in found.notes[-1]
+    found = search("my.yaml", runs, drawn={"budget.lr_factor"})
+    assert "1: 4.50 ± 1.50, 2:" in found.notes[-1]
+
+
 def test_what_was_not_drawn_has_no_luck_to_be_reckoned(tried: Callable[..., Planned], runs_dir: Path) -> None:
     runs = [tried(0.1, valid=3), tried(0.2, valid=6)]
     assert "Expected" not in " ".join(search("my.yaml", runs, drawn={"model.heads"}).notes)

@@ -69,8 +69,9 @@ def search(name: str, planned: Sequence[tuple[Sequence[str], RunDir]], drawn: Co
     grouped: dict[tuple[str, ...], list[RunDir]] = {}
     for run in there:
         grouped.setdefault(tuple(words[run].get(key, "") for key in varied), []).append(run)
+    draws = sum if "seed" in drawn else max  # a draw has one run, unless all seeds of a list are run for it
     trials = [
-        Trial(dict(zip(varied, values, strict=True)), [there[run] for run in runs], max(wanted[run] for run in runs))
+        Trial(dict(zip(varied, values, strict=True)), [there[run] for run in runs], draws(wanted[run] for run in runs))
         for values, runs in grouped.items()
     ]
     trials.sort(key=lambda trial: trial.perplexity if isfinite(trial.perplexity) else inf)
