@@ -26,11 +26,18 @@ def tried(runs_dir: Path, make_run: Make) -> Make:
     study.write_text(study.read_text() + yaml.safe_dump({"tune": {"budget.lr_factor": [0.5, 1.0]}, "pilots": [101]}))
 
     def make(
-        arm: str, seed: int, rate: float, *, valid: float = 3.0, ppl: float = 3.0, scale: str = "pocket"
+        arm: str,
+        seed: int,
+        rate: float,
+        *,
+        valid: float = 3.0,
+        ppl: float = 3.0,
+        scale: str = "pocket",
+        store: str = "s0",
     ) -> RunDir:
         budget = {"lr_factor": rate, "steps": 0.1, "max_steps": 100, "target_tokens": 2000}
         typed = (f"budget.lr_factor={rate}",) if rate != 1.0 else ()
-        run = make_run(arm, seed, ppl=ppl, typed=typed, changed={"budget": budget}, scale=scale)
+        run = make_run(arm, seed, ppl=ppl, typed=typed, changed={"budget": budget}, scale=scale, store=store)
         result = run.result() | {"valid": {"perplexity": valid}}
         run.result_file.write_text(json.dumps(result))
         return run
@@ -279,3 +286,13 @@ def test_a_value_was_tried_however_the_study_writes_it(written: str, runs_dir: P
     tried("base", 11, 1.0)
     readings = results("heads", runs_dir).compare().readings
     assert (readings.values, readings.trials) == ({"base": (0.5,)}, {"base": 2})
+
+
+def test_perplexities_over_other_subwords_choose_no_value(runs_dir: Path, tried: Make) -> None:
+    for arm, store in (("base", "s0"), ("A1", "s1")):
+        tried(arm, 101, 0.5, valid=2.0, store=store)
+        tried(arm, 101, 1.0, valid=3.0)
+        tried(arm, 11, 1.0)
+    compared = results("heads", runs_dir).compare()
+    assert compared.readings.values == {"base": (0.5,)}
+    assert any(note.startswith("Not tuned: A1: with other values of budget.lr_factor") for note in compared.left_out)

@@ -51,7 +51,9 @@ class Launcher:
         self.launched.append([list(run) for run in job_overrides])
         for overrides, run in zip(job_overrides, places(job_overrides, compose), strict=True):
             run.path.mkdir(parents=True, exist_ok=True)
-            run.result_file.write_text(json.dumps({"valid": {"perplexity": self.score(overrides)}}))
+            store = next((word for word in overrides if word.startswith("data.")), "")
+            result = {"valid": {"perplexity": self.score(overrides)}, "store": store}
+            run.result_file.write_text(json.dumps(result))
         return [JobReturn(working_dir=str(run.path)) for run in places(job_overrides, compose)]
 
 
@@ -109,6 +111,14 @@ def test_an_arm_without_a_best_value_does_not_keep_the_others_from_theirs(folder
 
     _, judged = swept(["tuned=true", "seed=11"], score, error=r"^mine/one_head: none of the 3 values that were tried")
     assert [(run[0], rate(run)) for run in judged if not math.isnan(rate(run))] == [("experiment=mine/base", 0.5)]
+
+
+def test_values_with_other_subwords_are_not_ranked_by_perplexity(folder: Path) -> None:
+    tuned = STUDY | {"tune": {"data.vocab_size": [300, 600]}}
+    (folder / "experiments" / "mine" / "study.yaml").write_text(yaml.safe_dump(tuned))
+    told = r"mine/base: with other values of data\.vocab_size the text or the subwords are others"
+    _, judged = swept(["tuned=true", "seed=11"], lambda run: 2.0 + ("data.vocab_size=600" in run), error=told)
+    assert all("data." not in "".join(run) for run in judged)
 
 
 def test_a_run_without_a_seed_has_that_of_the_config_which_may_be_a_pilot(folder: Path) -> None:

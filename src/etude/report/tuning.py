@@ -13,7 +13,7 @@ from typing import Any
 from etude.report.versions import choose_config
 from etude.report.wording import format_count
 from etude.runs.records import Run
-from etude.studies.criteria import best_value
+from etude.studies.criteria import OTHER_TEXTS, best_value
 from etude.studies.study import Study, value_at
 from etude.terminal import format_value
 
@@ -47,33 +47,39 @@ def separate_trials(study: Study, runs: Sequence[Run], asked: Mapping[str, str])
     trials = [run for run in runs if run.seed in pilots]
     fitting = [run for run in judged if all(run.chosen(key) == value for key, value in asked.items())]
     shared = _shared_value(study, fitting)
-    tried = _perplexities(study, trials) if study.tune else {}
+    tried, others = _perplexities(study, trials) if study.tune else ({}, [])
     found = {arm: best_value(losses, study.pilots) for arm, losses in tried.items()}
     values = {arm: value for arm in study.arms if (value := found.get(arm)) is not None}
     of_all = [run for run in fitting if tuned_values(study, run) == shared]
     best = [run for run in judged if run.arm in values and tuned_values(study, run) == values[run.arm]]
     read = {id(run) for run in (*of_all, *best)}
-    others = sum(id(run) not in read for run in judged)
+    left = sum(id(run) not in read for run in judged)
     keys = ", ".join(study.tune)
-    notes = [f"Left out: {format_count(others)} with another {keys}: say which to see them."] if others else []
+    notes = [f"Left out: {format_count(left)} with another {keys}: say which to see them."] if left else []
+    notes += [f"Not tuned: {', '.join(others)}: {OTHER_TEXTS.format(keys)}."] if others else []
     notes += [f"Left out: {format_count(len(trials))} on pilot seeds."] if trials else []
     return Readings(of_all, best, values, {arm: len(losses) for arm, losses in tried.items()}, pilots, notes)
 
 
-def _perplexities(study: Study, trials: Sequence[Run]) -> dict[str, dict[Values, dict[int, Any]]]:
+def _perplexities(study: Study, trials: Sequence[Run]) -> tuple[dict[str, dict[Values, dict[int, Any]]], list[str]]:
     """Return the validation perplexity of each trial: arm -> values -> seed -> perplexity, None if it diverged.
+
+    Also returned are the arms whose trials on one seed met different texts; these have no perplexities to compare.
 
     Only values of the study count, in its order, because a sweep chooses among these. Of trials of several configs,
     such as before and after an edit of `conf/`, those count that a table would show.
     """
     tried: dict[str, dict[Values, dict[int, Any]]] = {}
+    texts: dict[str, set[tuple[int, Any]]] = {}
     there = dict.fromkeys(tuned_values(study, run) for run in trials)
     listed = (values for one in product(*study.tune.values()) for values in there if all(map(_is_same, one, values)))
     for values in dict.fromkeys(listed):
         for run in choose_config(study, [run for run in trials if tuned_values(study, run) == values])[0]:
             perplexity = None if run.divergence else value_at(run.result, "valid.perplexity")
             tried.setdefault(run.arm, {}).setdefault(values, {})[run.seed] = perplexity
-    return tried
+            texts.setdefault(run.arm, set()).add((run.seed, run.result.get("store")))
+    others = [arm for arm, met in texts.items() if len(met) > len({seed for seed, _ in met})]
+    return {arm: found for arm, found in tried.items() if arm not in others}, others
 
 
 def _is_same(written: str | float, value: Any) -> bool:

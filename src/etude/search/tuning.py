@@ -14,7 +14,7 @@ from etude.paths import find_file
 from etude.runs.divergence import divergence
 from etude.runs.run_dir import RunDir
 from etude.studies.arms import override_key
-from etude.studies.criteria import best_value
+from etude.studies.criteria import OTHER_TEXTS, best_value
 from etude.studies.study import Study, load_study, value_at
 from etude.yaml_file import read_yaml
 
@@ -85,16 +85,23 @@ def _best_values(study: Study, arm: Sequence[str], places: Mapping[Values, RunDi
     """Find the best values of an arm.
 
     Raises:
-        UserError: no combination of values has a finite result on every pilot seed, or several are the same run.
+        UserError: no combination of values has a finite result on every pilot seed, several are the same run, or their
+            texts differ.
     """
     if len(found := grid(study)) > len({places[(*arm, *values, f"seed={study.pilots[0]}")].path for values in found}):
         raise UserError(
             f"{_value_of(arm, 'experiment')}: values of {', '.join(study.tune)} make the same run, so that there is "
             "nothing to choose: does the arm make use of it?"
         )
-    perplexities = {
-        values: {seed: _perplexity(places[(*arm, *values, f"seed={seed}")]) for seed in study.pilots}
+    results = {
+        values: {seed: _result(places[(*arm, *values, f"seed={seed}")]) for seed in study.pilots}
         for values in grid(study)
+    }
+    texts = {(seed, result.get("store")) for of_seeds in results.values() for seed, result in of_seeds.items()}
+    if len(texts) > len(study.pilots):
+        raise UserError(f"{_value_of(arm, 'experiment')}: {OTHER_TEXTS.format(', '.join(study.tune))}")
+    perplexities = {
+        values: {seed: _perplexity(result) for seed, result in of_seeds.items()} for values, of_seeds in results.items()
     }
     best = best_value(perplexities, study.pilots)
     if best is None:
@@ -105,8 +112,11 @@ def _best_values(study: Study, arm: Sequence[str], places: Mapping[Values, RunDi
     return best
 
 
-def _perplexity(run: RunDir) -> Any:
-    result = run.result() if run.finished else {}
+def _result(run: RunDir) -> Mapping[str, Any]:
+    return run.result() if run.finished else {}
+
+
+def _perplexity(result: Mapping[str, Any]) -> Any:
     return None if divergence(result) else value_at(result, "valid.perplexity")
 
 

@@ -16,6 +16,12 @@ from etude.errors import UserError, did_you_mean
 
 Value = TypeVar("Value", bound=Hashable)
 
+OTHER_TEXTS = (
+    "with other values of {} the text or the subwords are others, and perplexities of these cannot be ranked: tune "
+    "what leaves the text as it is"
+)
+"""Why no value is the best, for an arm whose trials on one seed met different texts; the tuned keys are put in."""
+
 
 @dataclass(frozen=True)
 class Criteria:
