@@ -68,17 +68,18 @@ def at_their_best(
         places: overrides of each trial -> its run directory.
 
     Returns:
-        The runs of the arms that have best values, and a phrase for each of the others.
+        The runs of the arms that have best values, and a phrase on the others for each reason.
     """
     best: dict[Values, Values] = {}
-    without = []
+    without: dict[str, list[str]] = {}  # why -> arms
     for arm in _arms(study, runs):
         try:
             best[tuple(arm)] = _best_values(study, arm, places)
         except UserError as error:
-            without.append(str(error))
+            without.setdefault(str(error), []).append(_value_of(arm, "experiment"))
     arms = [(run, tuple(_without_seed(run))) for run in runs]
-    return [[*run, *best[arm]] for run, arm in arms if arm in best], without
+    phrases = [f"{', '.join(names)}: {why}" for why, names in without.items()]
+    return [[*run, *best[arm]] for run, arm in arms if arm in best], phrases
 
 
 def _best_values(study: Study, arm: Sequence[str], places: Mapping[Values, RunDir]) -> Values:
@@ -90,8 +91,8 @@ def _best_values(study: Study, arm: Sequence[str], places: Mapping[Values, RunDi
     """
     if len(found := grid(study)) > len({places[(*arm, *values, f"seed={study.pilots[0]}")].path for values in found}):
         raise UserError(
-            f"{_value_of(arm, 'experiment')}: values of {', '.join(study.tune)} make the same run, so that there is "
-            "nothing to choose: does the arm make use of it?"
+            f"values of {', '.join(study.tune)} make the same run, so that there is nothing to choose: does the arm "
+            "make use of it?"
         )
     results = {
         values: {seed: _result(places[(*arm, *values, f"seed={seed}")]) for seed in study.pilots}
@@ -99,15 +100,15 @@ def _best_values(study: Study, arm: Sequence[str], places: Mapping[Values, RunDi
     }
     texts = {(seed, result.get("store")) for of_seeds in results.values() for seed, result in of_seeds.items()}
     if len(texts) > len(study.pilots):
-        raise UserError(f"{_value_of(arm, 'experiment')}: {OTHER_TEXTS.format(', '.join(study.tune))}")
+        raise UserError(OTHER_TEXTS.format(", ".join(study.tune)))
     perplexities = {
         values: {seed: _perplexity(result) for seed, result in of_seeds.items()} for values, of_seeds in results.items()
     }
     best = best_value(perplexities, study.pilots)
     if best is None:
         raise UserError(
-            f"{_value_of(arm, 'experiment')}: none of the {len(perplexities)} values that were tried came to a finite "
-            "end on every pilot seed, so that no best of them can be run"
+            f"none of the {len(perplexities)} values that were tried came to a finite end on every pilot seed, so that "
+            "no best of them can be run"
         )
     return best
 
