@@ -6,7 +6,7 @@ import yaml
 
 from etude.config.compose import compose
 from etude.errors import UserError
-from etude.search.sweep_file import find_file
+from etude.search.sweep_file import find_file, names_file
 from etude.studies.arm_names import arm_names
 from etude.studies.criteria import Criteria
 from etude.studies.study import load_study, study_names, value_at
@@ -104,6 +104,17 @@ def test_a_sweep_that_is_taken_for_a_study_is_told_from_it(
     monkeypatch.chdir(folder)
     with pytest.raises(UserError, match=f"{name} is a sweep, not a study: `etude report {name}`"):
         load_study(name)
+
+
+def test_a_sweep_outside_the_folder_of_sweeps_is_told_as_a_report_takes_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "mine.yaml").touch()
+    monkeypatch.chdir(folder)
+    assert not names_file("mine")
+    assert names_file("mine.yaml")
+    with pytest.raises(UserError, match=r"mine is a sweep, not a study: `etude report mine\.yaml` shows its runs"):
+        load_study("mine")
 
 
 @pytest.mark.parametrize(

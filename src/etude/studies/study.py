@@ -82,9 +82,11 @@ def study_names() -> list[str]:
 def no_such_study(name: str, known: Iterable[str]) -> UserError:
     """Make the error for an unknown name of a study; it may be the name of a sweep."""
     sweep = f"{name.removesuffix('.yaml')}.yaml"
-    if Path(sweep).is_file() or any((folder / sweep).is_file() for folder in folders_of("sweeps")):
+    is_here = Path(sweep).is_file()  # a file that is in no folder `sweeps` is named with its ending
+    if is_here or any((folder / sweep).is_file() for folder in folders_of("sweeps")):
         return UserError(
-            f"{name} is a sweep, not a study: `etude report {name}` shows its runs; here, name their study"
+            f"{name} is a sweep, not a study: `etude report {sweep if is_here else name}` shows its runs; here, name "
+            "their study"
         )
     missing = note_on_missing("experiments", f"{name}/study.yaml")
     return UserError(f"there is no study {name!r}: {did_you_mean(name, known)}{missing}")
