@@ -156,6 +156,11 @@ def test_what_was_typed_behind_the_sweep_is_typed_behind_its_report(
         report(["my.yaml", "--html", "page.html"])
 
 
+def test_trials_and_judged_runs_of_a_tuned_study_are_no_search() -> None:
+    with pytest.raises(UserError, match=r"tuned=true is for `etude sweep`: `etude report STUDY` shows each arm"):
+        report(["sweeps/table3.yaml", "tuned=true", "seed=11"])
+
+
 def test_a_search_without_a_score_on_the_test_set_says_nothing_of_it(
     tried: Callable[..., Planned], runs_dir: Path
 ) -> None:

@@ -106,6 +106,8 @@ def _search(args: Arguments) -> Rows:
     for option in ("--html", "--serve", "--wandb", "--baseline"):
         if option in args.options:
             raise UserError(f"{option} is for a study; of a sweep file there are {', '.join(_DRAWINGS)}")
+    if args.where.get("tuned", "false") != "false":  # its runs are trials, judged runs, and some that are not known yet
+        raise UserError("tuned=true is for `etude sweep`: `etude report STUDY` shows each arm of the study at its best")
     name, typed = args.words[0], [f"{key}={value}" for key, value in args.where.items()]
     typed += [f"runs_dir={args.options['runs_dir']}"] if "runs_dir" in args.options else []
     return search(shlex.join([name, *typed]), sweep_file.runs_of(name, typed), sweep_file.drawn_keys(name, typed))
