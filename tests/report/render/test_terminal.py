@@ -33,3 +33,21 @@ def test_no_digit_is_cut_off_however_narrow_the_terminal(width: int) -> None:
     console.print(RenderedTable(Rows("own", "Mine", columns, [Row("", cells, True)])), crop=False)
     assert isinstance(console.file, io.StringIO)
     assert all(cell in console.file.getvalue() for cell in cells)
+
+
+@pytest.mark.parametrize("width", [10, 40, 58, 64, 80, 100, 120])
+def test_no_column_is_left_out_however_narrow_the_terminal(width: int) -> None:
+    columns = [
+        Column("arm", words=True),
+        Column("h", about_arm=True),
+        Column("d_model", about_arm=True),
+        *(Column("PPL", whose) for whose in ("ours", "paper")),
+        *(Column("Δ ln PPL", whose, starred=True) for whose in ("ours", "paper")),
+        *(Column("BLEU", whose, breaks=whose == "ours") for whose in ("ours", "Δ", "paper")),
+    ]
+    cells = ["position-sinusoidal", "16", "1024", "206.41 ± 4.85", "4.92", "−0.123*", "−0.456"]
+    cells += ["41.25 ± 0.57", "+1.7", "25.8"]
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(RenderedTable(Rows("own", "Mine", columns, [Row("", cells, True)])), crop=False)
+    assert isinstance(console.file, io.StringIO)
+    assert [cell for cell in cells if cell not in console.file.getvalue()] == []

@@ -30,7 +30,9 @@ class RenderedTable:
             if part.title:
                 yield Text(part.title, "bold")  # rich would wrap the table's own title at the width of the table
             table = _table(part)
-            needed_width(console, table)  # keeps every number whole, also where the terminal is narrower
+            needed = needed_width(console, table)
+            if needed > options.max_width:
+                table.width = needed  # rich would leave out whole columns; a line that is wrapped can be read
             yield table
             yield Text()
         yield from (Text(note) for note in (*self.rows.notes, *self.rows.left_out))
@@ -40,7 +42,7 @@ class RenderedTable:
         narrower, room = narrow(self.rows), options.update(width=10_000)
         if Measurement.get(console, room, _table(self.rows)).maximum <= options.max_width:
             return [self.rows]
-        if Measurement.get(console, room, _table(narrower)).minimum <= options.max_width:
+        if needed_width(console, _table(narrower)) <= options.max_width:
             return [narrower]
         return split_by_metric(narrower)
 
