@@ -16,6 +16,7 @@ from etude.report.compare import compare
 from etude.report.comparison import Compared
 from etude.report.render.html.document import write_page
 from etude.report.selection import Selection
+from etude.report.statistics import Mean
 from etude.studies.metrics import Metric
 
 pytestmark = pytest.mark.slow
@@ -319,6 +320,23 @@ def test_two_arms_are_compared_as_chosen(tab: Any) -> None:
     )
     assert len(scores) > 2
     assert all(second > first for first, second in zip(scores[::2], scores[1::2], strict=True))
+
+
+def test_a_number_is_rounded_as_in_the_table(browser: Any, fabricate: Fabricate, tmp_path: Path) -> None:
+    """Means halfway between two last digits, exactly or as the shortest decimal that stands for them."""
+    compared = fabricate(4, 1, 5)
+    means = [(87.25, 3.125), (20.15, 1.005), (20.25, 2.675), (20.35, 1234.575)]
+    arms = [
+        replace(arm, means={"bleu": Mean(bleu, None), "ppl": Mean(ppl, None)})
+        for arm, (bleu, ppl) in zip(compared.arms, means, strict=True)
+    ]
+    write_page(replace(compared, arms=arms), tmp_path / "p.html")
+    tab = browser.open((tmp_path / "p.html").as_uri())
+    told = []
+    for arm in arms:
+        tab.choose("#arms-a", arm.arm)
+        told.append([row[1] for row in cells(tab, "#card") if row[0].startswith(("BLEU", "PPL"))])
+    assert told == [list(pair) for pair in zip(column(tab, "BLEU"), column(tab, "PPL"), strict=True)]
 
 
 def test_the_theme_turns_and_follows_the_system(browser: Any, file: Path) -> None:

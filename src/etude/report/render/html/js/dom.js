@@ -30,14 +30,18 @@ function h(tag, attributes = {}, ...children) {
 
 const isKnown = (value) => value !== null && value !== undefined;
 
-/** A number with so many digits behind the point, a real minus, and commas; a dash where there is none. */
+/**
+ * A number with so many digits behind the point, a real minus, and commas; a dash where there is none. It is rounded as Python
+ * does it, so that it is the table's: by the number's exact value, which the short one that a browser takes for it is not.
+ */
 function format(value, digits = 0) {
   if (!isKnown(value)) return NOTHING;
-  return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replace("-", "−");
+  const form = { minimumFractionDigits: digits, maximumFractionDigits: digits, roundingMode: "halfEven" };
+  return new Intl.NumberFormat("en", form).format(value.toFixed(20)).replace("-", "−");
 }
 
 /** A difference, which always has a sign. */
-const formatSigned = (value, digits) => (isKnown(value) ? (value > 0 ? "+" : "") + format(value, digits) : NOTHING);
+const formatSigned = (value, digits) => (isKnown(value) ? (value >= 0 ? "+" : "") + format(value, digits) : NOTHING);
 
 const range = (interval, digits) => (interval ? `${format(interval[0], digits)} to ${format(interval[1], digits)}` : NOTHING);
 
