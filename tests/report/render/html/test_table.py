@@ -68,6 +68,11 @@ def test_text_is_escaped_and_symbols_are_set_as_symbols() -> None:
     assert "<i>d</i><sub>model</sub>" in table(ROWS)
 
 
+@pytest.mark.parametrize("header", ["exact_match", "warmup_steps", "bits_per_byte"])
+def test_a_word_with_an_underscore_is_no_symbol(header: str) -> None:
+    assert f">{header}</button>" in table(Rows("made-up", "Made up", [Column("arm", words=True), Column(header)]))
+
+
 def test_rules_separate_the_groups() -> None:
     assert [("begins" in row) for row in re.findall(r"<tr[^>]*>", table(ROWS).split("<tbody>")[1])] == [
         True,

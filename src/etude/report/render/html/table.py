@@ -7,7 +7,7 @@ from etude.report.comparison import Compared
 from etude.report.render.rows import STAR, Column, Row, Rows
 
 _NUMBER = re.compile(r"([−+-]?[\d,.]+(?:e[−+-]?\d+)?)(K?)")
-_SYMBOL = re.compile(r"(\w)_(\w+)")  # d_model, ε_ls: a letter with an index
+_SYMBOL = re.compile(r"\b(\w)_(\w+)")  # d_model, ε_ls: a letter with an index
 
 
 def table(rows: Rows) -> str:
