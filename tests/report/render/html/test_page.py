@@ -1,6 +1,7 @@
 """The page in a real browser."""
 
 import http.server
+import itertools
 import math
 import os
 import threading
@@ -16,7 +17,7 @@ from etude.report.compare import compare
 from etude.report.comparison import Compared
 from etude.report.render.html.document import write_page
 from etude.report.selection import Selection
-from etude.report.statistics import Mean
+from etude.report.statistics import Interval, Mean
 from etude.studies.metrics import Metric
 
 pytestmark = pytest.mark.slow
@@ -298,11 +299,55 @@ def test_the_forest_shows_differences_with_their_intervals(tab: Any) -> None:
     assert all(up > 0 for _, up in found.values())
 
 
+def test_an_arm_without_an_interval_has_no_bar_and_the_zero_lies_within_the_forest(
+    browser: Any, fabricate: Fabricate, tmp_path: Path
+) -> None:
+    write_page(fabricate(4, 1, 5), tmp_path / "p.html")
+    tab = browser.open((tmp_path / "p.html").as_uri())
+    see(tab, "#forest")
+    tab.choose("#forest-y", "ppl")
+    assert tab.run("document.querySelectorAll('#forest .scatterlayer .points path').length") == 3
+    assert tab.run("document.querySelectorAll('#forest .errorbar path').length") == 0
+    least, most = plotted(tab, "#forest", "layout.xaxis.range")
+    assert least < 0 < math.log(3.31 / 3.01) < most, "a mark on the edge is cut in two"
+
+
 def test_the_front_holds_what_nothing_cheaper_beats(tab: Any) -> None:
     see(tab, "#cost")
     tab.choose("#cost-x", "parameters")
     assert plotted(tab, "#cost", "data[2].customdata") == ["base"]  # best and cheapest
     assert plotted(tab, "#cost", "data[1].customdata.length") == 5
+
+
+def test_a_cost_that_all_arms_share_has_an_axis_in_its_own_size(tab: Any) -> None:
+    see(tab, "#cost")
+    tab.choose("#cost-x", "tokens")
+    assert plotted(tab, "#cost", "layout.xaxis.range") == [2500, 7500]
+
+
+def test_names_beside_points_do_not_overlap(browser: Any, fabricate: Fabricate, tmp_path: Path) -> None:
+    """Five arms of almost the same cost and score: the axis has room for their intervals."""
+    compared = fabricate(6, 1, 5)
+    arms = [
+        replace(
+            arm,
+            costs=arm.costs | {"parameters": 5000.0 + 10 * k if k else 1000.0},
+            means=arm.means | {"bleu": Mean(20 + k / 2, Interval(-80.0, 120.0))},
+        )
+        for k, arm in enumerate(compared.arms)
+    ]
+    write_page(replace(compared, arms=arms), tmp_path / "p.html")
+    tab = browser.open((tmp_path / "p.html").as_uri())
+    see(tab, "#cost")
+    tab.choose("#cost-x", "parameters")
+    boxes = tab.run(
+        "[...document.querySelectorAll('#cost .textpoint text')].map(t => t.getBoundingClientRect().toJSON())"
+    )
+    seen = [box for box in boxes if box["width"]]
+    assert len(seen) > 1
+    for one, other in itertools.combinations(seen, 2):
+        apart = one["right"] <= other["left"] or other["right"] <= one["left"]
+        assert apart or one["bottom"] <= other["top"] or other["bottom"] <= one["top"]
 
 
 def test_two_arms_are_compared_as_chosen(tab: Any) -> None:

@@ -33,11 +33,13 @@
       const { value, interval } = arm.means[y.value];
       return { name: arm.name, x: arm[x.value], y: value, interval, first: best.includes(arm.name) };
     });
-    const positions = place(points, width);
+    const across = axis(X[x.value], arms.map((arm) => arm[x.value]), { exponentformat: "SI" });
+    const ends = points.flatMap(({ x, interval }) => (interval ?? []).map((y) => ({ name: "", x, y }))); // of the whole figure
+    const positions = place([...points, ...ends], width, across.type === "log");
     const trace = (some, symbol) => ({
       ...marks(some, symbol, positions),
       error_y: bars(some, "y", "interval", { color: `${ONE}66` }),
-      hovertemplate: `%{customdata}: %{y:.${digits}f}, %{x:,.4~s}<extra></extra>`,
+      hovertemplate: `%{customdata}: %{y:.${digits}f}, %{x:,.4~${x.value === "hours" ? "r" : "s"}}<extra></extra>`,
     });
     const on = best.map((name) => points.find((point) => point.name === name));
     const steps = {
@@ -49,7 +51,7 @@
       traces: [steps, trace(points.filter(({ first }) => !first), "circle-open"), trace(on, "circle")],
       layout: {
         height: 460,
-        xaxis: axis(X[x.value], arms.map((arm) => arm[x.value]), { exponentformat: "SI" }),
+        xaxis: across,
         yaxis: axis(Y[y.value]),
       },
       label: `${Y[y.value]} over ${X[x.value]}; on the Pareto front: ${best.join(", ")}`,

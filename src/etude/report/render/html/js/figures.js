@@ -70,13 +70,21 @@ function axis(title, values = [], extra = {}) {
   const finite = values.filter((value) => isKnown(value) && value > 0);
   const [least, most] = [Math.min(...finite), Math.max(...finite)];
   const shared = { automargin: true, ticks: "outside", ticklen: 4, zeroline: false, title: { text: title, standoff: 8 }, ...extra };
-  if (finite.length < 2 || most < 12 * least) return { type: "linear", ...shared };
+  const alone = least === most ? { range: [least / 2, 1.5 * least] } : {}; // of one value, plotly would tell the last digits
+  if (finite.length < 2 || most < 12 * least) return { type: "linear", ...alone, ...shared };
   const ticks = [];
   for (let power = Math.floor(Math.log10(least)); power <= Math.log10(most); power++) {
     ticks.push(...(most < 1e4 * least ? [1, 2, 5] : [1]).map((digit) => digit * 10 ** power));
   }
-  const ticktext = ticks.map((tick) => tick.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 3 }));
-  return { ...shared, type: "log", tickvals: ticks, ticktext, title: { ...shared.title, text: `${title} (log scale)` } };
+  const told = (tick) => tick.toLocaleString("en", { notation: tick < 1e15 ? "compact" : "scientific", maximumSignificantDigits: 3 });
+  return { ...shared, type: "log", tickvals: ticks, ticktext: ticks.map(told), title: { ...shared.title, text: `${title} (log scale)` } };
+}
+
+/** The range of an axis that leaves air beside the least and the most of values. */
+function extent(values) {
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const air = 0.08 * (most - least) || 1;
+  return [least - air, most + air];
 }
 
 const redrawAll = () => figures.forEach(({ redraw }) => redraw());
@@ -92,20 +100,23 @@ addEventListener("afterprint", redrawAll);
 const PLACES = { "top center": [0, -1], "middle right": [1, 0], "middle left": [-1, 0], "bottom center": [0, 1] };
 const [LETTER, LINE, GAP] = [8, 14, 8]; // px: a letter's width, a line's height, a mark's half width and air
 
-/** Where each name goes: {name: a textposition of plotly's}, for points {name, x, y, first: names that go before}. */
-function place(points, figureWidth) {
+/**
+ * Where each name goes: {name: a textposition of plotly's}, for points {name, x, y, first: names that go before}. `log` says
+ * whether the axis of x is logarithmic; that of y is linear.
+ */
+function place(points, figureWidth, log = false) {
   const [width, height] = [figureWidth - 110, 380]; // what the margins leave
 
   const scale = (values, size) => {
     const [least, most] = [Math.min(...values), Math.max(...values)];
-    const log = least > 0 && most > 12 * least ? Math.log : (value) => value;
-    return (value) => (most > least ? (size * (log(value) - log(least))) / (log(most) - log(least)) : 0);
+    return (value) => (most > least ? (size * (value - least)) / (most - least) : 0);
   };
-  const across = scale(points.map(({ x }) => x), width);
+  const onAxis = log ? Math.log : (x) => x;
+  const across = scale(points.map(({ x }) => onAxis(x)), width);
   const up = scale(points.map(({ y }) => y), height);
   const box = (x, y, halfWidth, halfHeight) => [x - halfWidth, x + halfWidth, y - halfHeight, y + halfHeight];
   const apart = (a, b) => a[1] < b[0] || b[1] < a[0] || a[3] < b[2] || b[3] < a[2];
-  const at = points.map((point) => ({ ...point, left: across(point.x), top: height - up(point.y) }));
+  const at = points.map((point) => ({ ...point, left: across(onAxis(point.x)), top: height - up(point.y) }));
   const taken = at.map(({ left, top }) => box(left, top, 5, 5));
   const positions = {};
   for (const { name, left, top } of at.sort((a, b) => (b.first ?? false) - (a.first ?? false))) {
@@ -135,8 +146,8 @@ const marks = (points, symbol, positions) => ({
   marker: { symbol, size: 9, color: ONE, line: { width: 1.5, color: ONE } },
 });
 
-/** Error bars from a value of each point to the ends of its interval, where it has one. */
+/** Error bars from a value of each point to the ends of its interval; none, which NaN is to plotly, where it has none. */
 const bars = (points, value, interval, look = {}) => {
-  const reach = (end) => points.map((point) => (point[interval] ? Math.abs(point[interval][end] - point[value]) : 0));
+  const reach = (end) => points.map((point) => (point[interval] ? Math.abs(point[interval][end] - point[value]) : NaN));
   return { type: "data", symmetric: false, array: reach(1), arrayminus: reach(0), color: ONE, thickness: 1, width: 0, ...look };
 };

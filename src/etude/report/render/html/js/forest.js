@@ -35,6 +35,7 @@
         hovertemplate: `%{y}: %{x:+.${digits}f} (%{customdata[0]})%{customdata[1]}<extra></extra>`,
       };
     };
+    const ends = told.flatMap(({ difference, interval }) => [difference, ...(interval ?? [])]);
     const lesser = told.some((one) => one.lesser);
     const tested = told.some((one) => isKnown(one.holm));
     const untested = [...new Set(told.filter((one) => one.why_not).map((one) => one.why_not))].slice(0, REASONS);
@@ -50,7 +51,7 @@
       ],
       layout: {
         height: 90 + 24 * told.length,
-        xaxis: axis(`difference of ${Y[y.value]}, arm − ${reference}`, [], { zeroline: true, zerolinewidth: 2, rangemode: "tozero" }),
+        xaxis: axis(`difference of ${Y[y.value]}, arm − ${reference}`, [], { zeroline: true, zerolinewidth: 2, range: extent([0, ...ends]) }),
         yaxis: axis("", [], {
           type: "category", categoryorder: "array", categoryarray: told.map((one) => one.arm.name).reverse(),
           range: [-0.7, told.length - 0.3], fixedrange: true, dtick: 1,

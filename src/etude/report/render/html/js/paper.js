@@ -62,10 +62,6 @@ function describeAgreement(width) {
   const points = Object.values(DATA.agreement.points).map((point) => ({ ...point, name: point.arm, x: point.paper, y: point.ours }));
   const xs = points.flatMap(({ paper, rounding }) => [paper, ...rounding]);
   const ys = points.flatMap(({ ours, interval }) => [ours, ...(interval ?? [])]);
-  const extent = (values) => {
-    const [least, most] = [Math.min(...values), Math.max(...values)];
-    return [least - 0.08 * (most - least), most + 0.08 * (most - least)];
-  };
   const [across, up] = [extent(xs), extent([...ys, -margin, margin])];
   const corners = [0, 1].map((end) => ({ name: "", x: across[end], y: up[end] })); // the names know the whole figure
   const positions = place([...points, ...corners], width);
