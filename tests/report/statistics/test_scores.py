@@ -34,6 +34,13 @@ def test_one_seed_has_a_mean_and_no_interval_and_says_why() -> None:
     assert "A1 has one seed" in found.why_not
 
 
+def test_the_spread_of_enormous_perplexities_is_known_though_its_square_is_no_float() -> None:
+    found = mean_interval(Scores("A1", [1e160, 2e160, 3e160]))
+    assert found.interval == pytest.approx(
+        ((2 - 4.302653 / math.sqrt(3)) * 1e160, (2 + 4.302653 / math.sqrt(3)) * 1e160)
+    )
+
+
 def test_seeds_that_agree_to_the_last_digit_do_not_make_a_certainty() -> None:
     found = mean_interval(Scores("A1", [0.0, 0.0, 0.0]))
     assert found.interval is None

@@ -80,6 +80,8 @@ def mean_interval(scores: Scores, level: float = 0.95) -> Mean:
     """
     if unknown := scores.unknown_spread():
         return Mean(scores.mean, None, unknown)
-    error = math.sqrt(scores.variance / scores.seeds)
+    error = statistics.stdev(scores.values) / math.sqrt(
+        scores.seeds
+    )  # the square of 1e160 is no float, but its root is
     reach = float(special.stdtrit(scores.seeds - 1, (1 + level) / 2)) * error
     return Mean(scores.mean, Interval(scores.mean - reach, scores.mean + reach))
