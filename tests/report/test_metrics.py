@@ -125,6 +125,22 @@ def test_scores_of_another_signature_are_not_compared(
     assert [told for told in arm.why_not if "tested on another text" not in told] == why
 
 
+def test_a_score_that_is_not_finite_and_not_of_the_test_set_leaves_the_other_scores(
+    runs_dir: Path, make_run: Make
+) -> None:
+    """Such a run did not diverge, so that its other scores count."""
+    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
+    told = {"valid": {"key": "valid.perplexity", "scale": "log", "label": "valid PPL"}, "bleu": {"sentences": ""}}
+    file.write_text(file.read_text() + yaml.safe_dump({"metrics": told}, sort_keys=False))
+    for arm, seed in (("base", 1), ("base", 2), ("A1", 1), ("A1", 2)):
+        make_run(arm, seed, valid={"perplexity": math.inf if (arm, seed) == ("A1", 2) else 3.0 + seed})
+    found = compared(runs_dir)
+    assert {arm.arm: [*arm.means] for arm in found.arms if arm.runs} == {"base": ["valid", "bleu"], "A1": ["bleu"]}
+    assert "Not compared: A1: its valid PPL is inf (seed 2)." in found.notes
+    [shown] = [arm for arm in data(found)["arms"] if arm["name"] == "A1"]
+    assert [run["score"] for run in shown["runs"]] == [4.0, None]
+
+
 def test_the_frame_has_a_column_for_each_metric(measured: Path) -> None:
     row = results("heads", measured).rows[0]
     assert (row["test_chrf"], row["test_ter"], row["test_exact"]) == (60.0, 40.0, 0.06)

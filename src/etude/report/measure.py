@@ -89,8 +89,8 @@ def measure_arm(
 
 
 def scores(runs: Sequence[Run], metric: Metric) -> list[float] | None:
-    """Return one metric of each run, on its own scale; None if a run lacks it."""
-    found = [score for run in runs if (score := run.score(metric.key)) is not None]
+    """Return one metric of each run, on its own scale; None if a run lacks it, or has a value that is not finite."""
+    found = [score for run in runs if (score := run.score(metric.key)) is not None and math.isfinite(score)]
     return found if len(found) == len(runs) else None
 
 
@@ -106,6 +106,8 @@ def _why_not(run: Run, base: TestSet, metric: Metric) -> str:
     score = run.score(metric.key)
     if score is None:
         return f"{metric.label} was not measured"
+    if not math.isfinite(score):
+        return f"its {metric.label} is {score:g}"
     if metric.is_log and score <= 0:
         return f"its {metric.label} is {score:g}, which has no logarithm"
     same_store = _store(run) == _store(base.run)

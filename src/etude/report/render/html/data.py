@@ -9,7 +9,7 @@ from typing import Any
 
 from etude.config.difference import difference
 from etude.report.comparison import ALPHA, BUDGET, TOLERANCE, ArmResult, Compared
-from etude.report.measure import translations
+from etude.report.measure import scores, translations
 from etude.report.render.html.run_files import analyses, curves
 from etude.report.render.html.sentences import bucket_bleu, buckets, samples
 from etude.report.render.rows import state_of
@@ -68,7 +68,8 @@ def _arm(arm: ArmResult, headline: Metric) -> dict[str, Any]:
         "seeds": arm.seeds,
         "state": "" if arm.runs else state_of(arm),
         "runs": [
-            {"seed": run.seed, "path": str(run.run_dir.path), "score": run.score(headline.key)} for run in arm.runs
+            {"seed": run.seed, "path": str(run.run_dir.path), "score": next(iter(scores([run], headline) or ()), None)}
+            for run in arm.runs
         ],
         "means": arm.means,
         "variances": arm.variances,
