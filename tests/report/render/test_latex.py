@@ -231,6 +231,7 @@ def test_one_column_compiles(tmp_path: Path, runs_dir: Path, make_run: Make) -> 
 @compiles
 def test_every_character_that_is_escaped_compiles(tmp_path: Path) -> None:
     every = "&%$#_{}~^\\|<> ±×−–§†‡¶¹²³αβγδεηλρστΔ äöüßé"
+    every += "ζθικμνξπυφχψωΓΘΛΞΠΣΥΦΨΩ≤≥≈≠→←∞√·[]"
     rows = Rows("own", every, [Column("arm", words=True), Column("ε_ls"), Column("PPL", "ours")])
     rows.rows.append(Row("base", [every, every, "3.0*"], True))
     rows.notes.append(every)
@@ -238,3 +239,13 @@ def test_every_character_that_is_escaped_compiles(tmp_path: Path) -> None:
     page = normalize("NFC", "".join(printed(tmp_path, latex(rows)).split()))
     assert "&%$#{}˜ˆ\\|<>±×−–§†‡¶123αβγδ" in page, "an underscore is drawn, not set"
     assert "äöüßé" in page
+
+
+@compiles
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_row_that_begins_with_a_list_compiles(columns: int, tmp_path: Path) -> None:
+    rows = Rows("own", "Mine", [Column("optimizer.betas", words=True), Column("PPL")])
+    rows.rows += [Row("", ["[0.9,0.98]", "3.0"], True), Row("", ["[0.9,0.999]", "4.0"], True)]
+    page = printed(tmp_path, latex(rows, columns=columns))
+    assert "[0.9,0.98]" in page
+    assert "[0.9,0.999]" in page

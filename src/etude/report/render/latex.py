@@ -20,7 +20,11 @@ _HEAD = """\
 % Written by étude; it is to be read with \\input and needs, in the preamble:
 %   \\usepackage{booktabs,graphicx}
 """
-_GREEK = ("alpha", "beta", "gamma", "delta", "epsilon", "eta", "lambda", "rho", "sigma", "tau", "Delta")
+_GREEK = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi "
+    "omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
+)
+_SIGNS = "le ge approx neq rightarrow leftarrow infty surd cdot"
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -28,6 +32,7 @@ _SPECIAL = {
     "|": r"\textbar{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    "[": "{[}",  # after the end of a row, or a rule, it would open an option
     **{char: f"\\{char}" for char in "&%$#_{}"},
     "±": r"$\pm$",
     "×": r"$\times$",
@@ -40,7 +45,8 @@ _SPECIAL = {
     "‡": r"$\ddagger$",
     "¶": r"$\P$",
     **{char: f"$^{{{digit}}}$" for digit, char in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
-    **{char: f"$\\{name}$" for char, name in zip("αβγδεηλρστΔ", _GREEK, strict=True)},
+    **{char: f"$\\{name}$" for char, name in zip("αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ", _GREEK.split(), strict=True)},
+    **{char: f"$\\{name}$" for char, name in zip("≤≥≈≠→←∞√·", _SIGNS.split(), strict=True)},
 }
 _MARKS = tuple("⁰¹²³⁴⁵⁶⁷⁸⁹§†‡¶")  # a note that starts with one of these explains a mark
 
