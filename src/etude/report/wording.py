@@ -10,8 +10,12 @@ SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def format_fixed(value: float, digits: int, sign: bool = False) -> str:
-    """Format a number with fixed digits: 1,234.50 or, with `sign`, +0.50; a minus sign instead of a hyphen."""
-    return f"{value:{'+' if sign else ''},.{digits}f}".replace("-", "−")
+    """Format a number with fixed digits: 1,234.50 or, with `sign`, +0.50; a minus sign instead of a hyphen.
+
+    A fraction has no meaning beside a billion: from there on the digits are those of 2.48e+30.
+    """
+    form = f".{digits}e" if digits and 1e9 <= abs(value) < math.inf else f",.{digits}f"
+    return f"{value:{'+' if sign else ''}{form}}".replace("-", "−")
 
 
 def format_interval(interval: Interval, digits: int) -> str:

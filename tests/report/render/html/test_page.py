@@ -370,7 +370,7 @@ def test_two_arms_are_compared_as_chosen(tab: Any) -> None:
 def test_a_number_is_rounded_as_in_the_table(browser: Any, fabricate: Fabricate, tmp_path: Path) -> None:
     """Means halfway between two last digits, exactly or as the shortest decimal that stands for them."""
     compared = fabricate(4, 1, 5)
-    means = [(87.25, 3.125), (20.15, 1.005), (20.25, 2.675), (20.35, 1234.575)]
+    means = [(87.25, 3.125), (20.15, 1.005), (20.25, 2.675), (20.35, 1.25e30)]
     arms = [
         replace(arm, means={"bleu": Mean(bleu, None), "ppl": Mean(ppl, None)})
         for arm, (bleu, ppl) in zip(compared.arms, means, strict=True)

@@ -36,6 +36,7 @@ const isKnown = (value) => value !== null && value !== undefined;
  */
 function format(value, digits = 0) {
   if (!isKnown(value)) return NOTHING;
+  if (digits && Math.abs(value) >= 1e9) return value.toExponential(digits).replace("-", "−");
   const form = { minimumFractionDigits: digits, maximumFractionDigits: digits, roundingMode: "halfEven" };
   return new Intl.NumberFormat("en", form).format(value.toFixed(20)).replace("-", "−");
 }
