@@ -220,6 +220,19 @@ def test_another_text_than_the_baselines_is_footnoted(runs_dir: Path, make_run: 
     assert "store new (baseline: old)" in notes(runs_dir)
 
 
+@pytest.mark.parametrize(("values", "words"), [((True, False), True), (([1, 2], [2]), True), ((1, 0.5), False)])
+def test_what_is_no_number_sorts_as_a_word(
+    values: tuple[object, object], words: bool, runs_dir: Path, make_run: Make
+) -> None:
+    study = runs_dir.parent / "experiments" / "heads" / "study.yaml"
+    study.write_text(study.read_text().replace("columns: {", "columns: {extra: extra, "))
+    for arm, value in zip(("base", "A1"), values, strict=True):
+        make_run(arm, changed={"extra": value})
+    rows = report("heads", runs_dir, {}).rows
+    [place] = [index for index, column in enumerate(rows.columns) if column.header == "extra"]
+    assert rows.columns[place].words is words
+
+
 def test_a_column_that_no_run_has_a_value_for_is_named(runs_dir: Path, make_run: Make) -> None:
     make_run("base")
     assert "No run has a value" not in notes(runs_dir)

@@ -80,7 +80,7 @@ def _columns(compared: Compared) -> Iterator[tuple[Column, Cell]]:
     yield Column("arm", words=True), lambda arm: arm.arm + marked[arm.arm]
     configs = [run.config for arm in compared.arms for run in arm.runs]
     for header, key in study.columns.items():
-        words = any(isinstance(value_at(config, key), str) for config in configs)
+        words = any(isinstance(value_at(config, key), str | bool | list) for config in configs)
         yield Column(header, about_arm=True, words=words), _describe(key, compared)
     paper, ours = bool(study.paper.arms), "ours" if study.paper.arms else ""
     for place, metric in enumerate(study.metrics.values()):
