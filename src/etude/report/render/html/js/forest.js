@@ -19,7 +19,7 @@
     return { arm, ...test, ...more, bootstrap, holm, interval, lesser, star };
   }
 
-  function describe() {
+  function describe(width) {
     const told = others.filter((arm) => arm.against.differences[y.value]).map(find);
     const metric = METRICS[y.value];
     const digits = metric.log ? 3 : metric.digits + 1;
@@ -42,6 +42,8 @@
     const elsewhere = told.filter((one) => one.arm.against.reference !== DATA.baseline);
     const reference = elsewhere.length ? "the arm it is held against" : DATA.baseline;
     const over = metric.sentences ? "seeds and sentences" : "seeds";
+    const title = `difference of ${Y[y.value]}, arm − ${reference}`;
+    const stacked = width < 640; // beside the names, a phone has no room for it in one line
     const better = metric.better === "higher" ? "right" : "left";
     return {
       traces: [
@@ -50,8 +52,8 @@
         trace((one) => one.lesser, "diamond-open", true),
       ],
       layout: {
-        height: 90 + 24 * told.length,
-        xaxis: axis(`difference of ${Y[y.value]}, arm − ${reference}`, [], { zeroline: true, zerolinewidth: 2, range: extent([0, ...ends]) }),
+        height: 90 + 24 * told.length + (stacked ? 36 : 0),
+        xaxis: axis(stacked ? title.replaceAll(", ", ",<br>") : title, [], { zeroline: true, zerolinewidth: 2, range: extent([0, ...ends]) }),
         yaxis: axis("", [], {
           type: "category", categoryorder: "array", categoryarray: told.map((one) => one.arm.name).reverse(),
           range: [-0.7, told.length - 0.3], fixedrange: true, dtick: 1,
