@@ -471,6 +471,23 @@ def test_heads_and_maps_are_drawn_where_a_run_was_analysed(tab: Any) -> None:
     assert "7.90 to 11.60" in tab.run("document.querySelector('#probes').innerText")
 
 
+def test_a_map_names_every_piece_however_long(browser: Any, fabricate: Fabricate, tmp_path: Path) -> None:
+    pieces = ["▁Die", "▁Donau", "dampfschifffahrts", "▁gesellschaftlich", "</s>"]
+    long = {"source": pieces, "target": [], "encoder": [[[[20] * 5] * 5]], "decoder": [], "cross": []}
+    write_page(fabricate(2, 1, 5, analysis=ANALYSIS | {"maps": [long]}), tmp_path / "p.html")
+    tab = browser.open((tmp_path / "p.html").as_uri())
+    see(tab, "#maps")
+    left, top, _, _ = tab.box("#maps .plot")
+    for axis in ("x", "y"):
+        texts = tab.run(
+            f"[...document.querySelectorAll('#maps .{axis}tick text')]"
+            ".filter(t => getComputedStyle(t).display !== 'none')"
+            ".map(t => [t.textContent, t.getBoundingClientRect().left, t.getBoundingClientRect().top])"
+        )
+        assert [text for text, _, _ in texts] == ["Die", "Donau", "·dampfschifffahrts", "gesellschaftlich", "</s>"]
+        assert all(x >= left and y >= top for _, x, y in texts)
+
+
 def test_what_there_is_not_takes_no_room(browser: Any, fabricate: Fabricate, tmp_path: Path) -> None:
     write_page(fabricate(1, 1, 5), tmp_path / "page.html")
     tab = browser.open((tmp_path / "page.html").as_uri())

@@ -5,7 +5,7 @@ const showMaps = (() => {
   let maps = [];
   let redraw = null;
   const CELL = 26; // px
-  const MARGIN = 110; // px: as long as the longest pieces are
+  const MARGIN = 110; // px, at least; plotly leaves out a piece that has no room in it
   const line = (pieces) => pieces.filter((piece) => !piece.startsWith("<")).join("").replaceAll("▁", " ").trim();
   const sentence = ({ source, target }) => line(source) || line(target); // a language model has no source
 
@@ -20,6 +20,7 @@ const showMaps = (() => {
     const kind = chosen.kind.value;
     const weights = map[kind][chosen.layer.value][chosen.head.value];
     const [queries, keys] = [kind === "encoder" ? map.source : map.target, kind === "decoder" ? map.target : map.source];
+    const margin = Math.max(MARGIN, 24 + LETTER * Math.max(...[...queries, ...keys].map((piece) => piece.length)));
     const pieces = (side) => ({
       tickvals: side.map((_, index) => index), ticktext: shown(side), showgrid: false, automargin: false, ticks: "",
     });
@@ -32,9 +33,9 @@ const showMaps = (() => {
         },
       ],
       layout: {
-        width: Math.min(width, MARGIN + CELL * keys.length + 16),
-        height: MARGIN + CELL * queries.length + 16,
-        margin: { l: MARGIN, t: MARGIN, r: 16, b: 16 },
+        width: Math.min(width, 1.5 * margin + CELL * keys.length),
+        height: margin + CELL * queries.length + 16,
+        margin: { l: margin, t: margin, r: margin / 2, b: 16 }, // the pieces above lean to the right
         xaxis: axis("", [], { ...pieces(keys), side: "top", tickangle: -60 }),
         yaxis: axis("", [], { ...pieces(queries), autorange: "reversed" }),
       },
