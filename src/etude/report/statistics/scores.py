@@ -80,8 +80,7 @@ def mean_interval(scores: Scores, level: float = 0.95) -> Mean:
     """
     if unknown := scores.unknown_spread():
         return Mean(scores.mean, None, unknown)
-    error = statistics.stdev(scores.values) / math.sqrt(
-        scores.seeds
-    )  # the square of 1e160 is no float, but its root is
+    deviation = statistics.stdev(scores.values)  # the variance of 1e160 and 2e160 is no float
+    error = deviation / math.sqrt(scores.seeds)
     reach = float(special.stdtrit(scores.seeds - 1, (1 + level) / 2)) * error
     return Mean(scores.mean, Interval(scores.mean - reach, scores.mean + reach))
