@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import hashlib
 import io
 import json
 import re
@@ -124,6 +125,15 @@ def test_the_example_page_loads_nothing_and_names_no_path_of_a_machine():
     page = GALLERY.read_text(encoding="utf-8")
     plotly = re.compile(r'(<script type="text/plain" id="plotly">).*?</script>')
     assert not OF_A_MACHINE.search(plotly.sub("", page) + unpacked(page, "data"))
+
+
+def test_the_example_page_has_todays_scripts_and_its_policy_lets_them_run():
+    page = GALLERY.read_text(encoding="utf-8")
+    [script] = re.findall(r'<script type="module">(.*?)</script>', page, re.DOTALL)
+    for text in (script, unpacked(page, "plotly")):
+        assert f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" in page
+    for file in (ROOT / "src" / "etude" / "report" / "render" / "html" / "js").glob("*.js"):
+        assert file.read_text(encoding="utf-8").strip() in script, file.name
 
 
 @pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.stem)
