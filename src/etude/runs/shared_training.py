@@ -30,7 +30,7 @@ def take_over(run: RunDir, config: dict[str, Any], *, result: bool = True) -> Ru
     Returns:
         The run that was taken over from; None if there is none ahead of this one, or if the training is to be profiled.
     """
-    if config["trainer"].get("profiler"):  # it reports on a training, so there must be one
+    if config.get("trainer", {}).get("profiler"):  # it reports on a training, so there must be one
         return None
     others = siblings(run)
     code = {"code": code_fingerprint(config)}  # only runs of today's code hand over, so theirs is the same

@@ -14,6 +14,8 @@ from etude.terminal import needed_width
 WHAT = "what it is"
 """The header of the column that holds all changed config values of an arm in a narrow table."""
 
+_NARROWEST = 12  # letters of that column, such as d_model=1024; longer words are broken where there is no room
+
 
 @dataclass
 class RenderedTable:
@@ -92,6 +94,7 @@ def _table(rows: Rows) -> Table:
             justify=justify,
             no_wrap=not (column.words and column.about_arm),
             overflow="fold",
+            min_width=_NARROWEST if column.header == WHAT else None,
             style="dim" if column.whose == "paper" else "",
         )
     for row, following in zip(rows.rows, [*rows.rows[1:], None], strict=True):
