@@ -70,6 +70,7 @@ MISTAKES = {
     "a number for checksums": (["data=multi30k_en_de", "data.sums=3"], r"data.sums must be a dict, not 3"),
     "a word for sources": (["data=wmt14_en_de", "data.sources=un"], r"data.sources must be a dict, not 'un'"),
     "an unknown choice": (["precision=bf16"], r"precision must be one of auto, 32-true, bf16-mixed"),
+    "an unknown way to split lines": (["+metrics.bleu.tokenize=cn"], r"metrics.bleu.tokenize must be one of 13a, intl"),
     "a dot for a slash": (["model.position=learned"], r"to choose a variation write model/position=learned"),
     "nothing for a part": (["model.norm=null"], r"model.norm must be one of .*, not None; .* write model/norm=NAME"),
     "a section for a value": (

@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from etude.errors import UserError
 
-Tokenization = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores200", "none"]
-
 
 def bleu(
-    hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False, tokenize: Tokenization = "13a"
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    lowercase: bool = False,
+    tokenize: Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores200", "none"] = "13a",
 ) -> dict[str, Any]:
     """Compute corpus BLEU of plain, detokenised text, with one reference per line.
 
@@ -28,11 +29,12 @@ def bleu(
     return score("BLEU", BLEU(lowercase=lowercase, tokenize=tokenize), hypotheses, references)
 
 
-def tokenization(signature: str | None) -> Tokenization:
+def tokenization(signature: str | None) -> str:
     """Return how the lines were split for a score with this signature."""
-    found = re.search(r"\btok:([^|]+)", signature or "")
-    names: tuple[Tokenization, ...] = get_args(Tokenization)
-    return next((name for name in names if found and found[1].startswith(name)), "13a")
+    from sacrebleu import BLEU
+
+    found = re.search(r"\btok:([^|]+)", signature or "")  # ja-mecab-0.996-IPA: the version stands behind some
+    return next((name for name in BLEU.TOKENIZERS if found and found[1].startswith(name)), "13a")
 
 
 def score(name: str, metric: Any, hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]:

@@ -12,14 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from etude.tasks.bleu import Tokenization
-
 _MAX_ORDER = 4  # words of the longest n-grams
 
 
-def sums(
-    runs: Sequence[Sequence[str]], references: Sequence[str], tokenize: Tokenization = "13a"
-) -> NDArray[np.float64]:
+def sums(runs: Sequence[Sequence[str]], references: Sequence[str], tokenize: str = "13a") -> NDArray[np.float64]:
     """Count the statistics of each sentence as sacreBLEU does: cased, with one reference per sentence.
 
     Args:

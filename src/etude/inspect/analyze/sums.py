@@ -13,7 +13,6 @@ from torch.nn import functional as F
 from etude.data.batching import Batch
 from etude.data.tokenizer import PAD
 from etude.tasks import bleu_sums
-from etude.tasks.bleu import Tokenization
 from etude.tasks.bracket_f1 import count_brackets
 
 _SAMPLES = 1000
@@ -90,7 +89,7 @@ def perplexity(sums: np.ndarray) -> np.ndarray:
     return perplexities
 
 
-def sum_bleu(lines: Sequence[str], references: Sequence[str], tokenize: Tokenization = "13a") -> Sums:
+def sum_bleu(lines: Sequence[str], references: Sequence[str], tokenize: str = "13a") -> Sums:
     """Compute the BLEU statistics of translations (see `etude.tasks.bleu_sums`)."""
     return Sums(bleu_sums.sums([lines], references, tokenize)[0], bleu_sums.corpus_bleu)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from etude.errors import UserError
 from etude.report.statistics.difference import Comparison
 from etude.report.statistics.scores import Interval, Scores
-from etude.tasks.bleu import Tokenization, refuse_unequal
+from etude.tasks.bleu import refuse_unequal
 from etude.tasks.bleu_sums import corpus_bleu, sums
 
 SEED = 12345  # the default of sacreBLEU, so that both draw the same sentences
@@ -54,7 +54,7 @@ class Counts:
         return Scores(self.arm, self.bleu.tolist())
 
 
-def count(arm: str, runs: Sequence[Sequence[str]], references: Sequence[str], tokenize: Tokenization = "13a") -> Counts:
+def count(arm: str, runs: Sequence[Sequence[str]], references: Sequence[str], tokenize: str = "13a") -> Counts:
     """Count n-grams as sacreBLEU does: cased, with one reference per sentence.
 
     Args:
