@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from etude.errors import UserError
+
 _MAX_ORDER = 4  # words of the longest n-grams
 
 
@@ -29,12 +31,16 @@ def sums(runs: Sequence[Sequence[str]], references: Sequence[str], tokenize: str
 
     Raises:
         ValueError: there are not as many translations as references.
+        UserError: sacreBLEU lacks what it needs to split lines so.
     """
     if any(len(translations) != len(references) for translations in runs):
         raise ValueError("there are not as many translations as references")
     from sacrebleu import BLEU
 
-    split = BLEU(tokenize=tokenize).tokenizer
+    try:
+        split = BLEU(tokenize=tokenize).tokenizer
+    except (RuntimeError, OSError) as error:  # a package is not installed, or a model not downloaded
+        raise UserError(f"sacreBLEU cannot split lines by {tokenize} here: {' '.join(str(error).split())}") from error
     known: dict[str, int] = {}
     ours = _Words.tokenize(references, split, lambda word: known.setdefault(word, len(known)))
     orders = _ngrams(ours, len(known) + 1)
