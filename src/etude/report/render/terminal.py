@@ -32,9 +32,10 @@ class RenderedTable:
             if part.title:
                 yield Text(part.title, "bold")  # rich would wrap the table's own title at the width of the table
             table = _table(part)
-            needed = needed_width(console, table)
-            if needed > options.max_width:
-                table.width = needed  # rich would leave out whole columns; a line that is wrapped can be read
+            if needed_width(console, table) > options.max_width:
+                table = _table(part, narrowest=_NARROWEST)
+                if (needed := needed_width(console, table)) > options.max_width:
+                    table.width = needed  # rich would leave out whole columns; a line that is wrapped can be read
             yield table
             yield Text()
         yield from (Text(note) for note in (*self.rows.notes, *self.rows.left_out))
@@ -84,8 +85,11 @@ def markdown(rows: Rows) -> str:
     return "\n".join([*lines, "", *(f"{note}\n" for note in (*rows.notes, *rows.left_out))])
 
 
-def _table(rows: Rows) -> Table:
-    """Make a rich table with rules between groups of arms; only config values in words may wrap."""
+def _table(rows: Rows, narrowest: int | None = None) -> Table:
+    """Make a rich table with rules between groups of arms; only config values in words may wrap.
+
+    Given `narrowest`, words that are longer may be broken in the column `WHAT`.
+    """
     table = Table(box=box.HORIZONTALS, show_edge=False, padding=0)
     for column in rows.columns:
         justify: JustifyMethod = "left" if column.words else "right"
@@ -94,7 +98,7 @@ def _table(rows: Rows) -> Table:
             justify=justify,
             no_wrap=not (column.words and column.about_arm),
             overflow="fold",
-            min_width=_NARROWEST if column.header == WHAT else None,
+            min_width=narrowest if column.header == WHAT else None,
             style="dim" if column.whose == "paper" else "",
         )
     for row, following in zip(rows.rows, [*rows.rows[1:], None], strict=True):
