@@ -44,7 +44,7 @@ def allowed(logits: list[float], temperature: float, top_k: int | None, top_p: f
     for token in ranked:
         kept.append(token)
         mass += weights[token] / total
-        if mass >= top_p - 1e-12:
+        if mass >= top_p and top_p < 1:
             break
     return {token: weights[token] / sum(weights[one] for one in kept) for token in kept}
 
@@ -64,7 +64,9 @@ def test_the_shares_are_those_of_the_definitions(
     found = {token: share for token, share in zip(tokens[0].tolist(), shares[0].tolist(), strict=True) if share}
     ranked = sorted(allowed(logits, temperature, top_k, 1.0).values(), reverse=True)
     assume(all(abs(mass - top_p) > 1e-9 for mass in accumulate(ranked)) or top_p == 1)  # rounding decides there
-    assert found == pytest.approx(allowed(logits, temperature, top_k, top_p))
+    expected = allowed(logits, temperature, top_k, top_p)
+    one, other = ([side.get(token, 0.0) for token in range(VOCABULARY)] for side in (found, expected))
+    assert one == pytest.approx(other, abs=1e-12)  # below that a share may be lost to rounding
 
 
 @pytest.mark.parametrize(
