@@ -75,8 +75,8 @@ def test_whatever_is_typed_is_the_same_config_and_keeps_what_was_typed(configs, 
 @pytest.mark.parametrize("arm", ARMS)
 def test_seeds_of_every_arm_of_every_study_are_what_each_would_be_alone(configs, arm):
     for seed in (1, 2, 31):
-        shared = together(configs, [f"experiment={arm}", "scale=full", f"seed={seed}"])
-    assert shared == alone([f"experiment={arm}", "scale=full", "seed=31"])
+        shared = together(configs, [f"experiment={arm}", f"seed={seed}"])
+    assert shared == alone([f"experiment={arm}", "seed=31"])
 
 
 def numbers(node: dict, path: str = "") -> dict[str, int | float]:

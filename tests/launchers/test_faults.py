@@ -40,10 +40,10 @@ MISHAPS = {  # what the run does, why it is said to have failed, and what of its
         "exit status 1",
         "No space left on device",
     ),
-    "hangs": ("import time; print('waiting', flush=True); time.sleep(600)", "took longer than 4 s", "waiting"),
+    "hangs": ("import time; print('waiting', flush=True); time.sleep(600)", "took longer than 2 s", "waiting"),
     "hangs_for_ever": (
         "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)",
-        "took longer than 4 s",
+        "took longer than 2 s",
         "deaf",
     ),
 }
@@ -60,7 +60,7 @@ def test_a_run_that_fails_takes_no_other_along_and_is_told_with_its_last_lines(
     command = programs({"A1": finish, mishap: program, "A2": finish})
     with pytest.raises(SweepFailed) as failure:
         run_side_by_side(
-            runs, Slots(workers=1), timeout=4 if mishap in HANGS else None, grace=0.2, cost=in_order, command=command
+            runs, Slots(workers=1), timeout=2 if mishap in HANGS else None, grace=0.2, cost=in_order, command=command
         )
     message = str(failure.value)
     assert message.startswith("1 of 3 runs failed")
@@ -199,7 +199,7 @@ def test_a_hang_is_tried_again_with_all_its_time(make_run: Make, programs: Progr
         "import pathlib, sys, time; first = pathlib.Path(sys.argv[1], 'first'); old = first.exists(); first.touch();"
         f"time.sleep(0 if old else 600); {finish}"
     )
-    run_side_by_side([run], Slots(), retries=1, timeout=4, grace=0.5, command=programs({"A1": program}))
+    run_side_by_side([run], Slots(), retries=1, timeout=2, grace=0.5, command=programs({"A1": program}))
     assert run.finished
 
 
