@@ -149,6 +149,9 @@ def test_a_group_that_cannot_be_is_told_with_the_names_that_there_are(group, tol
         freeze_and_make()
 
 
+SMALL = [("matrix", torch.zeros(2, 2, requires_grad=True)), ("bias", torch.zeros(2, requires_grad=True))]
+
+
 class Idle:
     """It takes parameters, and is no optimizer."""
 
@@ -190,6 +193,12 @@ def test_muon_moves_hidden_matrices_as_torchs_muon_and_all_else_as_torchs_adamw(
             one.step()
     for name, weight in named.items():
         assert_close(weight, theirs[name], msg=name)
+
+
+@pytest.mark.parametrize("values", ["adjust_lr_fn=match_rms", "betas=[0.9]", "momentum=-0.95", "weight_decay=-0.01"])
+def test_muon_refuses_before_training_what_torchs_muon_and_adamw_refuse(values):
+    with pytest.raises(UserError, match=r"\(etude\.training\.optimizer\.Muon\)"):
+        make_optimizer(resolve(compose(["optimizer=muon", f"optimizer.{values}"]))["optimizer"], SMALL)
 
 
 def test_adafactor_is_the_papers_also_where_gradients_are_small():

@@ -89,21 +89,23 @@ class Muon(optim.Optimizer):
     ) -> None:
         first, *others = params = list(params)
         groups = params if isinstance(first, dict) else [{"params": [first, *others]}]
-        shared = {"lr": lr, "weight_decay": weight_decay}
+        beta1, beta2 = betas
+        shared: dict[str, Any] = {"lr": lr, "weight_decay": weight_decay}
         by_muon = shared | {
             "momentum": momentum,
             "nesterov": nesterov,
             "ns_steps": ns_steps,
             "adjust_lr_fn": adjust_lr_fn,
         }
-        by_adamw = shared | {"betas": tuple(betas), "eps": eps, "fused": True}
+        by_adamw = shared | {"betas": (beta1, beta2), "eps": eps, "fused": True}
 
         def is_matrix(name: str, parameter: Tensor) -> bool:
             return parameter.ndim == 2 and not re.search(adamw, name)
 
-        matrices = [*_part_of(groups, is_matrix, by_muon)]
-        rest = [*_part_of(groups, lambda *one: not is_matrix(*one), by_adamw)]
-        self._parts = [make(groups) for make, groups in ((optim.Muon, matrices), (optim.AdamW, rest)) if groups]
+        matrices = [*_part_of(groups, is_matrix)]
+        rest = [*_part_of(groups, lambda *one: not is_matrix(*one))]
+        parts = (optim.Muon, matrices, by_muon), (optim.AdamW, rest, by_adamw)
+        self._parts = [make(groups, **values) for make, groups, values in parts if groups]
         super().__init__([group for part in self._parts for group in part.param_groups], by_muon | by_adamw)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -117,10 +119,8 @@ class Muon(optim.Optimizer):
         return loss
 
 
-def _part_of(
-    groups: Iterable[dict[str, Any]], belongs: Callable[[str, Tensor], bool], values: dict[str, Any]
-) -> Iterator[dict[str, Any]]:
-    """Yield each group with the parameters that belong to one optimizer, and its values where the group sets none."""
+def _part_of(groups: Iterable[dict[str, Any]], belongs: Callable[[str, Tensor], bool]) -> Iterator[dict[str, Any]]:
+    """Yield each group with the parameters that belong to one optimizer."""
     for group in groups:
         if members := [one for one in group["params"] if belongs(*one)]:
-            yield values | group | {"params": members}
+            yield group | {"params": members}
