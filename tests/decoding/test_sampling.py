@@ -132,6 +132,7 @@ def test_without_temperature_the_most_probable_token_is_taken(model: LanguageTab
     ("changed", "told"),
     [
         ({"temperature": -1}, "sampling.temperature is -1; it must be at least 0"),
+        ({"temperature": math.inf}, "sampling.temperature is inf; it must be at least 0, and finite"),
         ({"top_k": 0}, "sampling.top_k is 0; it must be at least 1, or null"),
         ({"top_p": 0}, r"sampling.top_p is 0; it must be in \(0, 1\]"),
         ({"max_length": 0}, "sampling.max_length is 0"),

@@ -4,6 +4,7 @@ Every text has a random generator of its own, so that its tokens do not depend o
 """
 
 from collections.abc import Sequence
+from math import inf
 
 import torch
 from torch import Tensor, nn
@@ -33,7 +34,7 @@ class Sampling:
 
     def __init__(self, *, temperature: float, top_k: int | None, top_p: float, max_length: int, seed: int) -> None:
         for name, value, is_right, requirement in (
-            ("temperature", temperature, temperature >= 0, "at least 0"),
+            ("temperature", temperature, 0 <= temperature < inf, "at least 0, and finite"),
             ("top_k", top_k, top_k is None or top_k >= 1, "at least 1, or null"),
             ("top_p", top_p, 0 < top_p <= 1, "in (0, 1]"),
             ("max_length", max_length, max_length >= 1, "at least 1"),
