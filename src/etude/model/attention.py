@@ -142,7 +142,8 @@ class LinearAttention(MultiHeadAttention):
     follows from two sums over all earlier positions, and a decoding step costs the same however many there are (their
     equations 18-20). Where all positions are given at once, the products are computed and masked as in any other
     attention, so time is saved in decoding only. Nothing can be added to its scores: it works with the position schemes
-    that add to embeddings or rotate.
+    that add to embeddings or rotate. They rotate before phi, and not after it as in Su et al. 2021 (equation 19): so
+    weights stay positive and sum to one, but depend on both positions, and not on the offset alone.
 
     Raises:
         ValueError: the position scheme adds to scores.
