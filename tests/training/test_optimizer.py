@@ -195,6 +195,13 @@ def test_muon_moves_hidden_matrices_as_torchs_muon_and_all_else_as_torchs_adamw(
         assert_close(weight, theirs[name], msg=name)
 
 
+@pytest.mark.parametrize("name", ["adamw", "muon"])
+def test_the_logged_rate_is_that_of_parameters_without_a_group(name):
+    overrides = [f"optimizer={name}", "optimizer.groups=[{match: matrix, lr: 0.5}]"]
+    optimizer = make_optimizer(resolve(compose(overrides))["optimizer"], SMALL)
+    assert [group["lr"] for group in optimizer.param_groups] == [1.0, 0.5]
+
+
 @pytest.mark.parametrize("values", ["adjust_lr_fn=match_rms", "betas=[0.9]", "momentum=-0.95", "weight_decay=-0.01"])
 def test_muon_refuses_before_training_what_torchs_muon_and_adamw_refuse(values):
     with pytest.raises(UserError, match=r"\(etude\.training\.optimizer\.Muon\)"):

@@ -104,7 +104,9 @@ class Muon(optim.Optimizer):
 
         matrices = [*_part_of(groups, is_matrix)]
         rest = [*_part_of(groups, lambda *one: not is_matrix(*one))]
-        parts = (optim.Muon, matrices, by_muon), (optim.AdamW, rest, by_adamw)
+        parts = [(optim.Muon, matrices, by_muon), (optim.AdamW, rest, by_adamw)]
+        if not any(is_matrix(*one) for one in groups[0]["params"]):
+            parts.reverse()  # the learning rate of the first group is logged
         self._parts = [make(groups, **values) for make, groups, values in parts if groups]
         super().__init__([group for part in self._parts for group in part.param_groups], by_muon | by_adamw)
 
