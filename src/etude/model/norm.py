@@ -4,7 +4,7 @@ from torch import nn
 
 
 class LayerNorm(nn.LayerNorm):
-    """Layer normalisation (Ba et al. 2016), as in section 5.4: `gain * (x - mean) / sqrt(variance + eps) + bias`."""
+    """Layer normalisation (Ba et al. 2016), as in section 3.1: `gain * (x - mean) / sqrt(variance + eps) + bias`."""
 
     def __init__(self, *, d_model: int, eps: float) -> None:
         super().__init__(d_model, eps=eps)
