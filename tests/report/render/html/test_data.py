@@ -85,7 +85,7 @@ def test_what_is_no_number_is_not_known(fabricate: Fabricate) -> None:
     run.run_dir.write_result(run.result | {"seconds": float("nan"), "flops": "many"})
     study = compared.study
     found = data(compare(study, Selection([replace(run, result=run.run_dir.result()), *compared.arms[0].runs], [], [])))
-    assert (found["arms"][1]["hours"], found["arms"][1]["flops"]) == (None, None)
+    assert (found["arms"][1]["seconds"], found["arms"][1]["flops"]) == (None, None)
     assert "NaN" not in as_json(found)
 
 

@@ -335,6 +335,25 @@ def test_the_front_holds_what_nothing_cheaper_beats(tab: Any) -> None:
     assert plotted(tab, "#cost", "data[1].customdata.length") == 5
 
 
+def test_equals_are_both_on_the_front_and_times_are_told_in_the_unit_of_the_longest(
+    browser: Any, fabricate: Fabricate, tmp_path: Path
+) -> None:
+    compared = fabricate(3, 1, 5)
+    base, equal, dearer = compared.arms
+    times = [
+        replace(arm, costs=arm.costs | {"seconds": time}) for arm, time in ((base, 0.9), (equal, 0.9), (dearer, 9))
+    ]
+    arms = [replace(arm, means=base.means) for arm in times]
+    write_page(replace(compared, arms=arms), tmp_path / "p.html")
+    tab = browser.open((tmp_path / "p.html").as_uri())
+    see(tab, "#cost")
+    tab.choose("#cost-x", "seconds")
+    assert plotted(tab, "#cost", "data[2].customdata") == ["base", "A1"]
+    assert plotted(tab, "#cost", "data[2].x") == [0.9, 0.9]
+    assert plotted(tab, "#cost", "layout.xaxis.title.text") == "seconds of training"
+    assert ["seconds of training", "0.9", "0.9"] in cells(tab, "#card")
+
+
 def test_a_cost_that_all_arms_share_has_an_axis_in_its_own_size(tab: Any) -> None:
     see(tab, "#cost")
     tab.choose("#cost-x", "tokens")

@@ -61,7 +61,6 @@ def data(compared: Compared) -> dict[str, Any]:
 
 
 def _arm(arm: ArmResult, headline: Metric) -> dict[str, Any]:
-    seconds = arm.costs["seconds"]
     return {
         "name": arm.arm,
         "overrides": arm.overrides,
@@ -74,7 +73,6 @@ def _arm(arm: ArmResult, headline: Metric) -> dict[str, Any]:
         "means": arm.means,
         "variances": arm.variances,
         **arm.costs,
-        "hours": None if seconds is None else seconds / 3600,
         "paper": arm.paper,
         "comparable": sorted(arm.scores),
         "budget": arm.budget_differs,

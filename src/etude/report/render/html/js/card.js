@@ -27,7 +27,7 @@
     "steps": (arm) => format(arm.steps),
     "target tokens": (arm) => format(arm.tokens),
     "training FLOPs": (arm) => (isKnown(arm.flops) ? arm.flops.toExponential(2) : NOTHING),
-    "minutes of training": (arm) => (isKnown(arm.hours) ? format(60 * arm.hours, 1) : NOTHING),
+    [`${TIME} of training`]: (arm) => (isKnown(arm.seconds) ? format(arm.seconds / SECONDS, 1) : NOTHING),
     "budget beside the baseline’s": budget,
     [`seeds (${headline.label})`]: (arm) =>
       arm.runs.map((run) => `${run.seed} (${format(run.score, headline.digits)})`).join(", "),

@@ -6,7 +6,7 @@
     flops: "training FLOPs",
     tokens: "target tokens of training",
     parameters: "parameters",
-    hours: "hours of training",
+    seconds: `${TIME} of training`,
   };
   const offered = Object.fromEntries(Object.entries(X).filter(([key]) => ARMS.some((arm) => isKnown(arm[key]))));
   if (!Object.keys(offered).length) return;
@@ -17,12 +17,16 @@
   const telling = Object.keys(offered).find((key) => spread(key) > 2) ?? Object.keys(offered)[0];
   const x = chooser("cost-x", "over", offered, telling, () => redraw());
 
-  /** The arms that none beats at no higher cost, cheapest first. */
+  const isTime = () => x.value === "seconds";
+  const cost = (arm) => arm[x.value] / (isTime() ? SECONDS : 1);
+
+  /** The arms that none beats at no higher cost, cheapest first; of equals all. */
   function front(arms) {
     const sign = METRICS[y.value].better === "higher" ? 1 : -1;
-    const better = (arm) => sign * arm.means[y.value].value;
-    const sorted = [...arms].sort((a, b) => a[x.value] - b[x.value] || better(b) - better(a));
-    return sorted.filter((arm, index) => sorted.slice(0, index).every((cheaper) => better(cheaper) < better(arm)));
+    const quality = (arm) => sign * arm.means[y.value].value;
+    const beats = (a, b) =>
+      cost(a) <= cost(b) && quality(a) >= quality(b) && (cost(a) < cost(b) || quality(a) > quality(b));
+    return arms.filter((arm) => !arms.some((other) => beats(other, arm))).sort((a, b) => cost(a) - cost(b));
   }
 
   function describe(width) {
@@ -31,15 +35,15 @@
     const { digits } = METRICS[y.value];
     const points = arms.map((arm) => {
       const { value, interval } = arm.means[y.value];
-      return { name: arm.name, x: arm[x.value], y: value, interval, first: best.includes(arm.name) };
+      return { name: arm.name, x: cost(arm), y: value, interval, first: best.includes(arm.name) };
     });
-    const across = axis(X[x.value], arms.map((arm) => arm[x.value]), { exponentformat: "SI" });
+    const across = axis(X[x.value], arms.map(cost), { exponentformat: isTime() ? "none" : "SI" });
     const ends = points.flatMap(({ x, interval }) => (interval ?? []).map((y) => ({ name: "", x, y }))); // of the whole figure
     const positions = place([...points, ...ends], width, across.type === "log");
     const trace = (some, symbol) => ({
       ...marks(some, symbol, positions),
       error_y: bars(some, "y", "interval", { color: `${ONE}66` }),
-      hovertemplate: `%{customdata}: %{y:.${digits}f}, %{x:,.4~${x.value === "hours" ? "r" : "s"}}<extra></extra>`,
+      hovertemplate: `%{customdata}: %{y:.${digits}f}, %{x:,.4~${isTime() ? "r" : "s"}}<extra></extra>`,
     });
     const on = best.map((name) => points.find((point) => point.name === name));
     const steps = {
@@ -59,7 +63,7 @@
       head: ["arm", X[x.value], Y[y.value], "95 % interval", "on the front"],
       rows: points.toSorted((a, b) => a.x - b.x).map((point) => [
         point.name,
-        format(point.x, x.value === "hours" ? 3 : 0),
+        format(point.x, isTime() ? 3 : 0),
         format(point.y, digits),
         range(point.interval, digits),
         point.first ? "yes" : "",

@@ -17,6 +17,9 @@ const ARMS = DATA.arms.filter((arm) => arm.seeds.length);
 const METRICS = DATA.metrics; // by name
 const BY_NAME = new Map(ARMS.map((arm) => [arm.name, arm]));
 const NOTHING = "–";
+const LONGEST = Math.max(0, ...ARMS.map(({ seconds }) => seconds ?? 0));
+/** The unit in which times of training are told, by the longest of them, and its seconds. */
+const [TIME, SECONDS] = [["hours", 3600], ["minutes", 60]].find(([, unit]) => LONGEST >= unit) ?? ["seconds", 1];
 
 /** An element; text stays text, whatever it holds. */
 function h(tag, attributes = {}, ...children) {
