@@ -249,3 +249,10 @@ def test_a_row_that_begins_with_a_list_compiles(columns: int, tmp_path: Path) ->
     page = printed(tmp_path, latex(rows, columns=columns))
     assert "[0.9,0.98]" in page
     assert "[0.9,0.999]" in page
+
+
+@pytest.mark.parametrize("arms", [60, 61])
+def test_a_table_longer_than_a_page_and_letters_that_pdflatex_lacks_are_told_of(arms: int) -> None:
+    text = latex(Rows("own", "我的", [Column("arm", words=True)], [Row("", ["base"], True)] * arms))
+    assert ("% Its 61 rows do not fit one page" in text) == (arms == 61)
+    assert "such as Chinese ones, need lualatex or xelatex" in text.partition(r"\begin")[0]

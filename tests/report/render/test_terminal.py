@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from etude.report.render.rows import Column, Row, Rows
-from etude.report.render.terminal import RenderedTable
+from etude.report.render.terminal import RenderedTable, markdown
 
 
 @pytest.mark.parametrize("width", [40, 80])
@@ -51,3 +51,21 @@ def test_no_column_is_left_out_however_narrow_the_terminal(width: int) -> None:
     console.print(RenderedTable(Rows("own", "Mine", columns, [Row("", cells, True)])), crop=False)
     assert isinstance(console.file, io.StringIO)
     assert [cell for cell in cells if cell not in console.file.getvalue()] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("d_model", "d_model"),
+        ("_private_", r"\_private\_"),
+        ("__init__", r"\_\_init\_\_"),
+        ("a*b*", r"**a\*b**\*"),  # with a star of significance
+        ("<b>x</b>", r"\<b>x\</b>"),
+        ("3 ± <0.01", "3 ± <0.01"),
+        ("`x`|y", r"\`x\`\|y"),
+        (r"C:\_x", r"C:\\\_x"),
+    ],
+)
+def test_a_name_that_looks_like_markdown_stays_text(name: str, written: str) -> None:
+    lines = markdown(Rows("own", "a *b*", [Column("arm", words=True)], [Row("", [name], True)])).splitlines()
+    assert (lines[0], lines[4]) == (r"**a \*b\***", f"| {written} |")

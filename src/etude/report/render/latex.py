@@ -19,7 +19,9 @@ Notes = Literal["full", "short", "none"]
 _HEAD = """\
 % Written by étude; it is to be read with \\input and needs, in the preamble:
 %   \\usepackage{booktabs,graphicx}
+% Letters that pdflatex does not have, such as Chinese ones, need lualatex or xelatex, and a font that has them.
 """
+_PAGE = 60  # rows; what is longer does not fit, and LaTeX breaks no float
 _GREEK = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi "
     "omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
@@ -65,8 +67,9 @@ def latex(rows: Rows, notes: Notes = "full", columns: int = 2) -> str:
     below = [rf"{escape_latex(note)}\par" for note in _choose(rows, notes)]
     if below:
         below = [rf"\begin{{minipage}}{{{width}}}\footnotesize\raggedright", *below, r"\end{minipage}"]
+    too_long = f"Its {len(rows.rows)} rows do not fit one page, and LaTeX breaks no float: divide the tabular."
     lines = [
-        *(f"% {note}" for note in rows.left_out),
+        *(f"% {note}" for note in [*rows.left_out, *[too_long] * (len(rows.rows) > _PAGE)]),
         rf"\begin{{{environment}}}",
         r"\centering",
         rf"\caption{{{escape_latex(title[:1].upper() + title[1:])}}}",

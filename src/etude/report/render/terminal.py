@@ -1,5 +1,6 @@
 """Render a report for the terminal and in Markdown. Cells with a star are bold."""
 
+import re
 from dataclasses import dataclass, replace
 
 from rich import box
@@ -14,6 +15,7 @@ from etude.terminal import needed_width
 WHAT = "what it is"
 """The header of the column that holds all changed config values of an arm in a narrow table."""
 
+_MARKUP = re.compile(r"[|`*\\]|(?<![^\W_])_|_(?![^\W_])|<(?=[a-zA-Z/!?])")  # in Markdown; not the _ of d_model
 _NARROWEST = 12  # letters of that column, such as d_model=1024; longer words are broken where there is no room
 
 
@@ -79,7 +81,7 @@ def split_by_metric(rows: Rows) -> list[Rows]:
 def markdown(rows: Rows) -> str:
     """Render the table and its notes in Markdown."""
     headers = [f"{column.header} {column.whose}".strip() for column in rows.columns]
-    lines = [f"**{rows.title}**", "", _line(headers)]
+    lines = [f"**{_escape(rows.title)}**", "", _line(headers)]
     lines.append(_line([":--" if column.words else "--:" for column in rows.columns]))
     lines += [_line(row.cells) for row in rows.rows]
     return "\n".join([*lines, "", *(f"{note}\n" for note in (*rows.notes, *rows.left_out))])
@@ -116,6 +118,11 @@ def _cell(cell: str, column: Column) -> Text:
 
 
 def _line(cells: list[str]) -> str:
-    escaped = [cell.replace("|", "\\|") for cell in cells]
-    starred = [f"**{cell.removesuffix(STAR)}**\\{STAR}" if cell.endswith(STAR) else cell for cell in escaped]
+    starred = [
+        f"**{_escape(cell.removesuffix(STAR))}**\\{STAR}" if cell.endswith(STAR) else _escape(cell) for cell in cells
+    ]
     return f"| {' | '.join(starred)} |"
+
+
+def _escape(text: str) -> str:
+    return _MARKUP.sub(r"\\\g<0>", text)
