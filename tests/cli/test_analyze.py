@@ -72,8 +72,9 @@ def test_a_run_is_analysed_into_one_file_and_told_on_the_terminal(trained):
     ("setting", "sentence"),
     [
         ({"sentences": 0}, "sentences=0 must be at least 1"),
-        ({"beams": [1, 0]}, "beams=[1, 0] must be a list of whole numbers from 1 on"),
-        ({"beams": [1.5]}, "beams=[1.5] must be a list of whole numbers from 1 on"),
+        ({"beams": [1, 0]}, "beams=[1, 0] must be a list of whole numbers from 1 to 10,000"),
+        ({"beams": [4, 100_000]}, "beams=[4, 100000] must be a list of whole numbers from 1 to 10,000"),
+        ({"beams": [1.5]}, "beams=[1.5] must be a list of whole numbers from 1 to"),
         ({"alphas": [0, -1]}, "alphas=[0, -1] must be a list of numbers from 0 on"),
         ({"alphas": ["x"]}, "alphas=['x'] must be a list of numbers from 0 on"),
         ({}, "nowhere is not the directory of a run"),

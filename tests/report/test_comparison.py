@@ -272,6 +272,15 @@ def test_sentences_are_split_into_words_as_their_score_was(runs_dir: Path, make_
     assert found.against.differences["bleu"].holm is not None
 
 
+def test_sentences_are_compared_in_lower_case_where_their_score_was(runs_dir: Path, make_run: Make) -> None:
+    loud = [line.upper() for line in REFERENCES]
+    for arm, share in {"base": 0.9, "A1": 0.8}.items():
+        ours = translated(share, 1)
+        bleu = corpus_bleu(ours, [loud], lowercase=True).score
+        make_run(arm, bleu=bleu, translations=ours, references=loud, signature="nrefs:1|case:lc|tok:13a")
+    assert arms(runs_dir)["A1"].why_not == []
+
+
 def test_a_seed_that_was_scored_otherwise_than_the_others_is_named(runs_dir: Path, make_run: Make) -> None:
     make_run("base", 1)
     make_run("base", 2)

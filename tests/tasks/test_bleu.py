@@ -4,7 +4,7 @@ import pytest
 import sacrebleu
 
 from etude.errors import UserError
-from etude.tasks.bleu import bleu, tokenization
+from etude.tasks.bleu import bleu, options_of
 
 REFERENCES = ["Der Hund sieht die alte Frau.", "Zwei Männer warten vor dem Haus, es regnet.", "Guten Morgen!"]
 HYPOTHESES = ["Der Hund sieht eine alte Frau.", "Zwei Männer warten vor einem Haus, es regnet.", "Guten Tag!"]
@@ -30,6 +30,7 @@ def test_in_lower_case_case_does_not_count_and_the_signature_says_so() -> None:
     assert result["score"] == sacrebleu.corpus_bleu(shouted, [REFERENCES], lowercase=True).score
     assert result["score"] == bleu(HYPOTHESES, REFERENCES, lowercase=True)["score"] > bleu(shouted, REFERENCES)["score"]
     assert "|case:lc|" in result["signature"]
+    assert options_of(result["signature"]) == {"tokenize": "13a", "lowercase": True}
 
 
 @pytest.mark.parametrize("tokenize", ["13a", "intl", "zh", "char", "none"])
@@ -37,7 +38,7 @@ def test_words_are_those_of_the_tokenizer_that_is_asked_for_and_the_signature_te
     ours, theirs = ["我们昨天去了北京。", "他喜欢猫 cat。"], ["我们昨天去了上海。", "她喜欢猫 cat。"]
     result = bleu(ours, theirs, tokenize=tokenize)  # type: ignore[arg-type]
     assert result["score"] == sacrebleu.corpus_bleu(ours, [theirs], tokenize=tokenize).score
-    assert tokenization(result["signature"]) == tokenize
+    assert options_of(result["signature"]) == {"tokenize": tokenize, "lowercase": False}
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_words_are_those_of_the_tokenizer_that_is_asked_for_and_the_signature_te
     ],
 )
 def test_a_signature_names_its_tokenizer(signature: str | None, found: str) -> None:
-    assert tokenization(signature) == found
+    assert options_of(signature)["tokenize"] == found
 
 
 def test_different_line_counts_are_refused_and_both_are_named() -> None:

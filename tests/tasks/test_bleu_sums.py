@@ -32,11 +32,12 @@ def test_what_a_sentence_brings_is_what_sacrebleu_counts_whatever_stands_beside_
         assert found.tolist() == [[s.sys_len, s.ref_len, *s.counts, *s.totals] for s in scores]
 
 
+@pytest.mark.parametrize("lowercase", [False, True])
 @pytest.mark.parametrize("tokenize", ["zh", "char", "none"])
-def test_words_are_those_of_the_tokenizer_that_is_asked_for(tokenize: str) -> None:
-    ours, theirs = ["我们昨天去了北京。", "他喜欢猫 cat。"], ["我们昨天去了上海。", "她喜欢猫 cat。"]
-    expected = sacrebleu.corpus_bleu(ours, [theirs], tokenize=tokenize).score
-    found = corpus_bleu(sums([ours], theirs, tokenize).sum(axis=1))
+def test_words_are_those_of_the_tokenizer_and_the_case_that_are_asked_for(tokenize: str, lowercase: bool) -> None:
+    ours, theirs = ["我们昨天去了北京。", "他喜欢猫 cat。"], ["我们昨天去了上海。", "她喜欢猫 Cat。"]
+    expected = sacrebleu.corpus_bleu(ours, [theirs], tokenize=tokenize, lowercase=lowercase).score
+    found = corpus_bleu(sums([ours], theirs, tokenize, lowercase).sum(axis=1))
     assert found == pytest.approx([expected], rel=1e-13)
 
 

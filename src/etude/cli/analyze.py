@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from etude.cli.hydra_app import run_task_on_a_run
+from etude.config.ranges import WIDEST_BEAM
 from etude.errors import UserError
 from etude.files import write_text
 from etude.logs import logging_to
@@ -54,12 +55,12 @@ def _check(config: dict[str, Any]) -> None:
     for name, least in (("sentences", 1), ("maps", 0), ("seed", 0)):
         if config[name] < least:
             raise UserError(f"{name}={config[name]} must be at least {least}")
-    for name, kind, least, words in (
-        ("beams", int, 1, "whole numbers from 1 on, such as beams=[1,4]"),
-        ("alphas", int | float, 0, "numbers from 0 on, such as alphas=[0,0.6]"),
+    for name, kind, least, most, words in (
+        ("beams", int, 1, WIDEST_BEAM, f"whole numbers from 1 to {WIDEST_BEAM:,}, such as beams=[1,4]"),
+        ("alphas", int | float, 0, math.inf, "numbers from 0 on, such as alphas=[0,0.6]"),
     ):
         if not all(
-            isinstance(value, kind) and not isinstance(value, bool) and value >= least for value in config[name]
+            isinstance(value, kind) and not isinstance(value, bool) and least <= value <= most for value in config[name]
         ):
             raise UserError(f"{name}={config[name]} must be a list of {words}")
 

@@ -40,7 +40,7 @@ _SHARES = """
     model.dropout model.attention_dropout loss.smoothing budget.cooldown optimizer.beta1 optimizer.beta2
     data.silver_errors
 """
-_WIDEST_BEAM = 10_000  # whose scores of a few thousand subwords still fit into memory
+WIDEST_BEAM = 10_000  # whose scores of a few thousand subwords still fit into memory
 _LARGEST_SEED = 2**32 - 1  # the largest that every random number generator accepts
 _COVERAGE = "tokenizer.character_coverage"
 
@@ -55,7 +55,7 @@ def check_ranges(config: Config) -> None:
     for least, keys in _AT_LEAST.items():
         _require(config, keys, partial(le, least), f"be at least {least}")
         _require(config, keys, isfinite, "be finite")
-    _require(config, "decoding.beam", lambda beam: beam <= _WIDEST_BEAM, f"be at most {_WIDEST_BEAM:,}")
+    _require(config, "decoding.beam", lambda beam: beam <= WIDEST_BEAM, f"be at most {WIDEST_BEAM:,}")
     _require(config, "seed", lambda seed: seed <= _LARGEST_SEED, f"be at most {_LARGEST_SEED}")
     _require(config, _SHARES, lambda value: 0 <= value < 1, "lie in [0, 1)")
     _require(config, _COVERAGE, lambda value: 0.98 <= value <= 1, "lie in [0.98, 1], as SentencePiece has it")

@@ -12,7 +12,7 @@ from etude.report.statistics import Counts, Resampled, Scores, count, resample
 from etude.runs.records import Run
 from etude.studies.metrics import Metric
 from etude.studies.study import value_at
-from etude.tasks.bleu import tokenization
+from etude.tasks.bleu import options_of
 
 _AGREEMENT = 0.01  # BLEU points; scoring the same translations again gives the same, unless the versions differ
 
@@ -142,8 +142,8 @@ def _counts(arm: str, runs: Sequence[Run], base: TestSet, metric: Metric) -> Cou
     """
     if not base.references:
         raise UserError("no references lie beside the runs, so that nothing can be said of other sentences")
-    split = tokenization(value_at(base.run.result, metric.signature))
-    counts = count(arm, [translations(run, base) for run in runs], base.references, split)
+    options = options_of(value_at(base.run.result, metric.signature))
+    counts = count(arm, [translations(run, base) for run in runs], base.references, **options)
     for run, scored in zip(runs, counts.bleu, strict=True):
         kept = value_at(run.result, metric.key)
         if not math.isclose(scored, kept, abs_tol=_AGREEMENT):

@@ -29,12 +29,13 @@ def bleu(
     return score("BLEU", BLEU(lowercase=lowercase, tokenize=tokenize), hypotheses, references)
 
 
-def tokenization(signature: str | None) -> str:
-    """Return how the lines were split for a score with this signature."""
+def options_of(signature: str | None) -> dict[str, Any]:
+    """Return the options `lowercase` and `tokenize` of a score with this signature."""
     from sacrebleu import BLEU
 
     found = re.search(r"\btok:([^|]+)", signature or "")  # ja-mecab-0.996-IPA: the version stands behind some
-    return next((name for name in BLEU.TOKENIZERS if found and found[1].startswith(name)), "13a")
+    tokenize = next((name for name in BLEU.TOKENIZERS if found and found[1].startswith(name)), "13a")
+    return {"lowercase": "case:lc" in (signature or ""), "tokenize": tokenize}
 
 
 def score(name: str, metric: Any, hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]:

@@ -17,13 +17,15 @@ from etude.errors import UserError
 _MAX_ORDER = 4  # words of the longest n-grams
 
 
-def sums(runs: Sequence[Sequence[str]], references: Sequence[str], tokenize: str = "13a") -> NDArray[np.float64]:
-    """Count the statistics of each sentence as sacreBLEU does: cased, with one reference per sentence.
+def sums(
+    runs: Sequence[Sequence[str]], references: Sequence[str], tokenize: str = "13a", lowercase: bool = False
+) -> NDArray[np.float64]:
+    """Count the statistics of each sentence as sacreBLEU does, with one reference per sentence.
 
     Args:
         runs: the translations of the same N sentences by each of R runs, plain and detokenised.
         references: the references of these sentences.
-        tokenize: how lines are split into words; see `etude.tasks.bleu`.
+        tokenize, lowercase: how lines are compared; see `etude.tasks.bleu`.
 
     Returns:
         (R, N, 10), whole numbers: words of the translation, words of the reference, matching 1- to 4-grams, 1- to
@@ -41,6 +43,8 @@ def sums(runs: Sequence[Sequence[str]], references: Sequence[str], tokenize: str
         split = BLEU(tokenize=tokenize).tokenizer
     except (RuntimeError, OSError) as error:  # a package is not installed, or a model not downloaded
         raise UserError(f"sacreBLEU cannot split lines by {tokenize} here: {' '.join(str(error).split())}") from error
+    if lowercase:
+        runs, references = [[line.lower() for line in lines] for lines in runs], [line.lower() for line in references]
     known: dict[str, int] = {}
     ours = _Words.tokenize(references, split, lambda word: known.setdefault(word, len(known)))
     orders = _ngrams(ours, len(known) + 1)

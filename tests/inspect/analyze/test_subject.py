@@ -1,9 +1,12 @@
 """What is analysed: which sentences, and of which runs."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from etude.errors import UserError
+from etude.files import write_json
 from etude.inspect.analyze.analysis import analyze_run
 from etude.inspect.analyze.subject import Subject, longest_training_sentence, sample_text
 from etude.runs.run_dir import RunDir
@@ -57,6 +60,15 @@ def test_trees_are_scored_by_their_brackets_and_other_text_by_bleu(subject):
     found = subject("task=parsing", "decoding=greedy")
     trees = found.text([("it rains .", "(TOP (S (NP XX )NP (VP XX )VP . )S )TOP")])
     assert found.translations(trees).rows.shape == (1, 3)
+
+
+@pytest.mark.parametrize("key", ["signature", "bleu_lowercased_signature"])
+def test_bleu_is_of_lower_case_where_the_runs_own_is(analysed, key):
+    one, text = analysed()
+    loud = replace(text, references=[line.upper() for line in text.references])
+    assert not one.translations(loud, beam=1).score
+    write_json(one.run.result_file, {"test": {key: "nrefs:1|case:lc|eff:no|tok:13a"}})
+    assert one.translations(loud, beam=1).score == one.translations(text, beam=1).score > 0
 
 
 def test_a_model_gone_astray_is_refused(subject, pairs):

@@ -19,7 +19,7 @@ from etude.inspect.analyze.sums import Sums, sum_bleu, sum_brackets, sum_nll
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
-from etude.tasks.bleu import tokenization
+from etude.tasks.bleu import options_of
 from etude.trained.load import load_trained
 
 Pair = tuple[str, str]
@@ -115,7 +115,8 @@ class Subject:
         if self.metric == "bracket_f1":
             return sum_brackets(translations, text.references)
         scores = (read_json(self.run.result_file) or {}).get("test") or {}
-        return sum_bleu(translations, text.references, tokenization(scores.get("signature")))
+        signature = scores.get("signature") or scores.get("bleu_lowercased_signature")
+        return sum_bleu(translations, text.references, **options_of(signature))
 
 
 def sample_text(subject: Subject, sentences: int, seed: int) -> Text:

@@ -89,9 +89,9 @@ def perplexity(sums: np.ndarray) -> np.ndarray:
     return perplexities
 
 
-def sum_bleu(lines: Sequence[str], references: Sequence[str], tokenize: str = "13a") -> Sums:
-    """Compute the BLEU statistics of translations (see `etude.tasks.bleu_sums`)."""
-    return Sums(bleu_sums.sums([lines], references, tokenize)[0], bleu_sums.corpus_bleu)
+def sum_bleu(lines: Sequence[str], references: Sequence[str], **options: Any) -> Sums:
+    """Compute the BLEU statistics of translations; `options` are those of `etude.tasks.bleu_sums.sums`."""
+    return Sums(bleu_sums.sums([lines], references, **options)[0], bleu_sums.corpus_bleu)
 
 
 def sum_brackets(trees: Sequence[str], references: Sequence[str]) -> Sums:

@@ -7,6 +7,7 @@ between two seeds of the same arm significant. They should never decide a star a
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,14 +55,14 @@ class Counts:
         return Scores(self.arm, self.bleu.tolist())
 
 
-def count(arm: str, runs: Sequence[Sequence[str]], references: Sequence[str], tokenize: str = "13a") -> Counts:
-    """Count n-grams as sacreBLEU does: cased, with one reference per sentence.
+def count(arm: str, runs: Sequence[Sequence[str]], references: Sequence[str], **options: Any) -> Counts:
+    """Count n-grams as sacreBLEU does, with one reference per sentence.
 
     Args:
         arm: the name of the arm.
         runs: the detokenised translations of each run, as many lines as `references`.
         references: one line per sentence.
-        tokenize: how lines are split into words.
+        options: how lines are compared; see `etude.tasks.bleu_sums.sums`.
 
     Raises:
         UserError: there is no run or no line, or the line counts differ.
@@ -73,7 +74,7 @@ def count(arm: str, runs: Sequence[Sequence[str]], references: Sequence[str], to
             refuse_unequal("BLEU", hypotheses, references)
         except UserError as error:
             raise UserError(f"{arm}: {error}") from None
-    return Counts(arm, sums(runs, references, tokenize))
+    return Counts(arm, sums(runs, references, **options))
 
 
 def refuse_unpaired(arm: Counts, base: Counts) -> None:
