@@ -135,7 +135,9 @@ def test_a_run_is_shown_as_it_was_frozen(shown):
 
 def test_a_run_is_shown_with_the_subwords_that_it_has_learned_not_with_the_most_it_may(shown):
     run = freeze(compose(["tokenizer=char"]))
-    assert "vocabulary 2000" in shown(str(run.path))
+    text = shown(str(run.path))
+    assert "vocabulary ≤2000" in text
+    assert " parameters at most\n" in text
     characters = "ein kleiner hund sieht die alte frau"
     run.tokenizer_file.write_bytes(make(run.config()["tokenizer"]).train([characters] * 20))
     learned = 4 + len({*characters})  # the space among them, and four special tokens

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from etude.config.compose import compose
 from etude.config.compose_cache import expand
-from etude.config.quoting import make_readable
+from etude.config.quoting import make_readable, quote_text
 from etude.errors import UserError
 
 
@@ -25,6 +25,14 @@ def test_what_hydra_reads_or_may_be_several_values_is_left_as_it_was_typed(word:
 @given(st.text("é~&#;!^<>`日 ab/.", min_size=1).map(str.strip).filter(bool))
 def test_what_is_made_readable_is_read_as_it_was_typed(text: str) -> None:
     [override] = OverridesParser.create().parse_overrides(make_readable([f"key={text}"]))
+    assert override.value() == text
+
+
+@given(
+    st.sampled_from(["5", "1e3", "null", "true", "a, b", "[x", "it's \\"]) | st.text("a5 ,'\\\\\"[]{}()=").filter(bool)
+)
+def test_what_is_quoted_is_text_whatever_it_looks_like(text: str) -> None:
+    [override] = OverridesParser.create().parse_overrides([f"key={quote_text(text)}"])
     assert override.value() == text
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from etude.cli.hydra_app import run_task_on_a_run
 from etude.cli.translate import blocks, read_stdin
+from etude.config.quoting import quote_text
 from etude.logs import logging_to
 from etude.runs.run_dir import RunDir
 
@@ -16,7 +17,13 @@ _CHUNK = 64  # lines that are continued in one batch
 
 def main(words: list[str]) -> None:
     """Continue the lines of standard input, or `prompt`."""
-    run_task_on_a_run("generate", _generate, words)
+    run_task_on_a_run("generate", _generate, [_as_text(word) for word in words])
+
+
+def _as_text(word: str) -> str:
+    """Quote a prompt that Hydra would read as something else than a text, such as a number or several values."""
+    key, _, value = word.partition("=")
+    return f"{key}={quote_text(value)}" if key == "prompt" and value != "null" and value[:1] not in "'\"" else word
 
 
 def _generate(config: dict[str, Any], typed: list[str]) -> None:

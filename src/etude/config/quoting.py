@@ -42,8 +42,11 @@ def quote(value: Any) -> str:
     if isinstance(value, list):
         return f"[{','.join(quote(item) for item in value)}]"
     text = str(value)
-    if _PLAIN.fullmatch(text):
-        return text
+    return text if _PLAIN.fullmatch(text) else quote_text(text)
+
+
+def quote_text(text: str) -> str:
+    """Write a text in quotes, in which Hydra reads even 5 and null as text."""
     # Within quotes, Hydra reads a backslash literally unless it is followed by a quote.
     escaped = re.sub(r"(\\*)('|$)", lambda m: m[1] * 2 + ("\\'" if m[2] else ""), text)
     return f"'{escaped}'"

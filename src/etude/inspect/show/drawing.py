@@ -27,8 +27,13 @@ def render_tree(config: Config, root: Node, width: int, folders: Sequence[Traver
         width: terminal columns.
         folders: the config folders, whose files describe the choices.
     """
-    head = Text(f"{root.kind}: {root.parameters:,} parameters", style="bold")
-    sizes = Text("   ".join(f"{key} {format_value(value)}" for key, value in sizes_of(config).items()))
+    # Of a text with fewer characters or words than `tokenizer.vocab_size`, fewer subwords are learned.
+    at_most = config["model"]["vocabulary"] is None and not config["tokenizer"].get("hard_vocab_limit", True)
+    head = Text(f"{root.kind}: {root.parameters:,} parameters{' at most' * at_most}", style="bold")
+    bounds = {"vocabulary": "≤"} if at_most else {}
+    sizes = Text(
+        "   ".join(f"{key} {bounds.get(key, '')}{format_value(value)}" for key, value in sizes_of(config).items())
+    )
     return Group(head, Padding(sizes, (1, 0)), _choices(config, folders), Text(), _tree(root, choices=width >= _WIDE))
 
 

@@ -38,7 +38,8 @@ class NamedConfig:
         """The config of the model as it is built: `tokenizer.vocab_size` is often no more than the most subwords."""
         if self.vocabulary is None:
             return self.config
-        return self.config | {"tokenizer": self.config["tokenizer"] | {"vocab_size": self.vocabulary}}
+        learned = {"vocab_size": self.vocabulary, "hard_vocab_limit": True}
+        return self.config | {"tokenizer": self.config["tokenizer"] | learned}
 
 
 def find_config(words: Sequence[str]) -> NamedConfig:
