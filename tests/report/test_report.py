@@ -355,6 +355,22 @@ def test_what_is_no_part_of_a_runs_identity_is_no_other_setting(
     assert "Not an equal" not in notes(runs_dir)
 
 
+STOPPING = {"early_stopping": {"_target_": "lightning.pytorch.callbacks.EarlyStopping"}}
+
+
+def test_of_several_callbacks_one_that_observes_makes_no_other_setting(runs_dir: Path, make_run: Make) -> None:
+    """Hydra tells of a list no choice."""
+    norms = {"gradient_norms": OBSERVED["callbacks"]["norms"]}
+    choices = {"data": "grammar", "scale": "pocket"}
+    chosen = {"callbacks": STOPPING, "choices": choices | {"callbacks": "early_stopping"}}
+    make_run("base", 1, typed=("callbacks=early_stopping",), changed=chosen)
+    make_run("base", 2, typed=("callbacks=[early_stopping]",), changed={"callbacks": STOPPING, "choices": choices})
+    typed = ("callbacks=[early_stopping,gradient_norms]", "callbacks.gradient_norms.every=4")
+    make_run("A1", typed=typed, changed={"callbacks": STOPPING | norms, "choices": choices})
+    assert "Left out" not in notes(runs_dir)
+    assert sum(len(found.runs) for found in report("heads", runs_dir, {}).compared.arms) == 3
+
+
 def test_a_value_that_undoes_what_an_arm_is_there_to_change_is_another_setting(runs_dir: Path, make_run: Make) -> None:
     """The baseline has eight heads without being told, A1 only where it is told after its own."""
     undone = make_run("A1", 1, typed=("model.heads=8",))

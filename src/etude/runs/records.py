@@ -94,7 +94,11 @@ class Run:
     @cached_property
     def typed(self) -> dict[str, str]:
         """The overrides besides arm and seed that may change a result, as config group or key -> value."""
-        return {key: value for key, value in typed_settings(self.overrides).items() if not self.is_immaterial(key)}
+        found = {key: value for key, value in typed_settings(self.overrides).items() if not self.is_immaterial(key)}
+        if "callbacks" in found:  # of [early_stopping,gradient_norms] the second is no part of the run's identity
+            kept = [n for n in re.findall(r"\w+", found["callbacks"]) if not self.is_immaterial(f"callbacks.{n}")]
+            found["callbacks"] = kept[0] if len(kept) == 1 else f"[{','.join(kept)}]"
+        return found
 
     def score(self, key: str) -> float | None:
         """Return the number under a dotted key of the result; None if there is none."""
