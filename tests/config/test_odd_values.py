@@ -154,7 +154,11 @@ CONF_FILES = {
     "nothing": (b"", "names no _target_"),
     "a list": (b"[1]", r"conf/.*/mine\.yaml: it must hold keys with their values, and holds a list"),
     "a number for its defaults": (b"defaults: 3\n", "defaults must be a list"),
-    "half an interpolation": (b"a: ${\n", "a config group takes the name"),
+    "half an interpolation": (
+        b"a: 1\nb: ${a\n",
+        r"mine\.yaml, line 2: this is no value, for its \${ has no } behind it",
+    ),
+    "a misspelt list": (b"a: 1\ndefault: [none]\n", r"mine\.yaml, line 2: default is no key of .* under defaults:"),
 }
 
 

@@ -12,7 +12,7 @@ from omegaconf.errors import InterpolationKeyError, InterpolationResolutionError
 
 from etude.config.schema import GIVEN, Factory, Model, Optimizer, Part, Parts, Run, Trainer, flag_mistake
 from etude.config.signature import Signature, signature
-from etude.config.unknown import no_such_key
+from etude.config.unknown import no_such_key, no_target
 from etude.errors import UserError, chain
 
 _OWN_KEYS = {"_target_", "_partial_", "_convert_", "_recursive_", "_args_"}
@@ -159,7 +159,7 @@ def check_part(node: Any, path: str, given: tuple[str, ...] = (), *, called: boo
     """
     _require_section(node, path, "one of its variations")
     if not _has(node, "_target_"):
-        raise UserError(f"{path} names no _target_: its YAML file must say which class it configures")
+        raise no_target(path, node)
     if "_partial_" in node:
         _check_value(node, "_partial_", bool, f"{path}._partial_")
     if called and not node.get("_partial_"):

@@ -19,7 +19,7 @@ from yaml.reader import ReaderError
 
 from etude.config.quoting import quote
 from etude.config.signature import not_imported, signature
-from etude.config.unknown import group_names, missing_option, unknown_group, unknown_key
+from etude.config.unknown import find_line, group_names, missing_option, unknown_group, unknown_key
 from etude.errors import UserError, chain
 from etude.files import disk_mistake
 from etude.paths import folders_of
@@ -60,6 +60,8 @@ def explain(error: BaseException) -> UserError | None:
         if isinstance(cause, ValueError) and str(cause).startswith("Invalid defaults list"):
             return UserError(str(cause))
         if _is_no_name_of_a_file(cause):
+            if where := find_line(lambda line: line.count("${") > line.count("}")):
+                return UserError(f"{where}: this is no value, for its ${{ has no }} behind it")
             return UserError(
                 "a config group takes the name of one of its files, such as logger=none, or a list of such names, and "
                 f"no number, true, false, null or ${{...}} ({', '.join(group_names())})"

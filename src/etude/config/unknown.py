@@ -1,7 +1,7 @@
 """Errors for names of config groups, options and keys that do not exist, with the nearest names that do."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 
@@ -142,6 +142,13 @@ def _no_such_group(group: str) -> UserError:
     return UserError(f"{group} is not a config group; {hint}")
 
 
+def no_target(path: str, node: Container[str]) -> UserError:
+    """Make the error for a part that names no class, which may stand in a file that its own does not take up."""
+    if "default" in node:
+        return no_such_key(f"{path}.default", path, ())
+    return UserError(f"{path} names no _target_: its YAML file must say which class it configures")
+
+
 def no_such_key(key: str, section: str, known: Iterable[str], target: str = "") -> UserError:
     """Make the error for a key that its section, or the class `target` that it configures, does not have."""
     if "/" in key:  # in an arm of a study
@@ -153,8 +160,20 @@ def no_such_key(key: str, section: str, known: Iterable[str], target: str = "") 
         )
     if now := renamed(key):
         return UserError(f"{key} was renamed to {now}: write {now}=...")
+    group, _, name = key.rpartition(".")
+    if name == "default" and (where := find_line(re.compile("default *:").match, group.replace(".", "/"))):
+        return UserError(f"{where}: default is no key of {section}; files that this one adds to stand under defaults:")
     refused = f", for {target} does not take it" if target else ""
-    return UserError(f"{key} is not a key of {section}{refused}; {did_you_mean(key.rpartition('.')[2], known)}")
+    return UserError(f"{key} is not a key of {section}{refused}; {did_you_mean(name, known)}")
+
+
+def find_line(matches: Callable[[str], object], group: str = "") -> str:
+    """Find the first line that matches in the user's own files of a config group: "FILE, line 3"; "" if none does."""
+    for file in (file for folder in folders_of("conf")[:-1] for file in sorted((folder / group).rglob("*.yaml"))):
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        if found := next((number for number, line in enumerate(lines, start=1) if matches(line)), 0):
+            return f"{file}, line {found}"
+    return ""
 
 
 def unknown_group(error: HydraException) -> UserError:

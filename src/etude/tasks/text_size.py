@@ -28,6 +28,7 @@ class TextSize:
         tokens: target tokens of the training text, end tokens counted; None if not known.
         batches: training batches per epoch; None if they have not been counted.
         prepared: whether the figures were counted in prepared text; else they are assumed.
+        missing: why the text is not there; empty if it is.
     """
 
     fingerprint: str | None
@@ -39,6 +40,7 @@ class TextSize:
     tokens: float | None
     batches: int | None
     prepared: bool
+    missing: str = ""
 
 
 def measure_text(config: Config) -> TextSize:
@@ -47,8 +49,8 @@ def measure_text(config: Config) -> TextSize:
     assumed = columns(ASSUMED, ASSUMED)
     try:
         store, known = build.prepared_store(config), fingerprints(config)
-    except UserError:
-        return TextSize(None, None, *assumed, None, None, None, None, prepared=False)
+    except UserError as error:
+        return TextSize(None, None, *assumed, None, None, None, None, prepared=False, missing=str(error))
     if store is None:
         pairs, sentences = (config["data"].get(f"{split}_pairs") for split in ("train", "test"))
         tokens = pairs and assumed[1] * pairs

@@ -227,10 +227,11 @@ def test_the_papers_own_numbers_follow_from_what_it_prints():
 def test_a_plan_tells_them_of_every_run_and_not_what_nobody_has_counted(tmp_path):
     nowhere = ["data=files", "data.source=nowhere.en", "data.target=nowhere.de"]
     configs = [resolve(compose([f"cache_dir={tmp_path}", *text])) for text in ([], nowhere)]
-    grammar, unknown = (one.proportions for one in plan_runs(configs, SOMEWHERE))
-    assert grammar["epochs"] is not None
-    assert (unknown["epochs"], unknown["unique_tokens_per_parameter"]) == (None, None)
-    assert unknown["tokens_per_parameter"] > 0
+    grammar, unknown = plan_runs(configs, SOMEWHERE)
+    assert grammar.proportions["epochs"] is not None
+    assert unknown.proportions["epochs"] is unknown.proportions["unique_tokens_per_parameter"] is None
+    assert unknown.proportions["tokens_per_parameter"] > 0
+    assert "25 tokens long: there is no file nowhere.en; " in _lengths(unknown)
 
 
 def test_a_text_of_one_side_is_assumed_to_be_as_long_as_any(config_of):

@@ -132,10 +132,8 @@ def _lengths(plan: RunPlan) -> str:
     data, text = plan.config["choices"]["data"], plan.text
     if text.prepared:
         return f"Sentences of {data} have {text.source:.1f} tokens of source and {text.target:.1f} of target: counted."
-    return (
-        f"Sentences of {data} are taken to be {max(text.source, text.target):.0f} tokens long: it has not been "
-        "prepared (etude prepare, with the arm's overrides, does)."
-    )
+    why = text.missing or "it has not been prepared (etude prepare, with the arm's overrides, does)"
+    return f"Sentences of {data} are taken to be {max(text.source, text.target):.0f} tokens long: {why}."
 
 
 def as_json(
