@@ -3,7 +3,7 @@
 import pytest
 
 from etude.config.compose import compose
-from etude.config.wandb_rules import check_wandb
+from etude.config.wandb_rules import MAX_TAG, check_wandb, make_tag
 from etude.errors import UserError
 
 
@@ -32,3 +32,10 @@ def test_what_wandb_would_refuse_is_one_sentence(override: str, sentence: str) -
 )
 def test_what_wandb_takes_is_taken(override: str) -> None:
     check_wandb(compose([f"logger.wandb.{override}"]))
+
+
+def test_the_tags_of_studies_with_long_names_are_taken_and_differ() -> None:
+    assert make_tag("study", "table3") == "study=table3"
+    tags = [make_tag("study", f"{'x' * 58}{end}") for end in ("", "a", "b", "a" * 99)]
+    assert len(set(tags)) == len(tags)
+    assert {len(tag) for tag in tags} == {MAX_TAG}

@@ -1,5 +1,6 @@
 """Check `logger.wandb`: W&B itself refuses a name or tag only when the run begins, which would then go on unlogged."""
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,6 +10,12 @@ from etude.studies.study import value_at
 
 _ARTIFACTS = ("checkpoint", "hypotheses")
 MAX_NAME, MAX_TAG = 128, 64  # characters that W&B allows
+
+
+def make_tag(key: str, value: str) -> str:
+    """Return the tag "key=value"; in place of what W&B would refuse as too long stands a hash of it all."""
+    tag = f"{key}={value}"
+    return tag if len(tag) <= MAX_TAG else f"{tag[: MAX_TAG - 9]}-{hashlib.sha256(tag.encode()).hexdigest()[:8]}"
 
 
 def check_wandb(config: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lightning.pytorch.loggers import Logger
 
-from etude.config.wandb_rules import MAX_NAME, MAX_TAG
+from etude.config.wandb_rules import MAX_NAME, make_tag
 from etude.files import read_json
 from etude.runs.run_dir import RunDir
 from etude.runs.siblings import studies_of
@@ -167,7 +167,7 @@ def _start_wandb(run: RunDir, config: dict[str, Any], *, online: bool, tags: Seq
         name=_name(run, config, arm),
         group=study,
         job_type=arm,
-        tags=[*(f"{key}={value}"[:MAX_TAG] for key, value in [*chosen, *(("study", one) for one in studies)]), *tags],
+        tags=[*(make_tag(*one) for one in [*chosen, *(("study", name) for name in studies)]), *tags],
         resume="allow",
         settings=Settings(
             x_transaction_log_flush_interval=1,

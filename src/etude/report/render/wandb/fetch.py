@@ -5,6 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from etude.config.wandb_rules import make_tag
 from etude.errors import UserError
 from etude.report import Results
 from etude.report.render.wandb.connection import connect, project_of
@@ -39,7 +40,7 @@ def fetch(study: str, project: str, where: Mapping[str, str] | None = None) -> R
     with connect() as api:
         entity, name = project_of(api, project)
         try:
-            asks = {"$or": [{"group": study}, {"tags": {"$in": [f"study={study}"]}}]}
+            asks = {"$or": [{"group": study}, {"tags": {"$in": [make_tag("study", study)]}}]}
             theirs = list(api.runs(f"{entity}/{name}", filters=asks, lazy=False))
         except ValueError as error:
             raise UserError(f"W&B has no project {entity}/{name}, or does not show it to this key") from error
