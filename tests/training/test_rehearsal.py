@@ -317,6 +317,13 @@ def test_an_optimizer_that_could_not_train_is_refused(part: type[torch.optim.Opt
     rehearsed("~optimizer", "+optimizer._partial_=true", f"+{own('optimizer', Descent)}")
 
 
+def test_without_a_rate_nothing_trains_though_parts_are_not_checked() -> None:
+    words = ["~optimizer", "+optimizer._partial_=true", "trainer.check_parts=false"]
+    with pytest.raises(UserError, match="need `lr`"):
+        rehearsed(*words, f"+{own('optimizer', Rateless)}")
+    rehearsed(*words, f"+{own('optimizer', Deaf)}")
+
+
 def test_a_part_that_sets_what_is_filled_after_it_is_refused() -> None:
     with pytest.raises(UserError, match=r"FromZero.*reset_parameters of FromZero sets the linear layer outer, which"):
         rehearsed(own("model.feedforward", FromZero))

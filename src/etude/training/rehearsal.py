@@ -70,16 +70,18 @@ def rehearse(config: Config, vocab_size: int) -> None:
         vocab_size: V.
 
     Raises:
-        UserError: a part fails, or breaks one of these claims and `trainer.check_parts` is not false.
+        UserError: a part fails, or breaks one of these claims and `trainer.check_parts` is not false; the schedule has
+            no rate to set.
     """
-    if not config["trainer"].get("check_parts", True):  # runs that were begun earlier lack the key
-        return
+    tried = config["trainer"].get("check_parts", True)  # runs that were begun earlier lack the key
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
+        if own_targets({"optimizer": config["optimizer"]}):
+            _check_optimizer(config, tried)
+        if not tried:
+            return
         if own_targets({"loss": config["loss"]}):
             _check_loss(make(config["loss"], PAD), config, vocab_size)
-        if own_targets({"optimizer": config["optimizer"]}):
-            _check_optimizer(config)
         parts = {"model": config["model"], "decoding": config["decoding"]}
         if "step" in build.task(config).methods and own_targets(parts):
             _check_model(config, parts, vocab_size)
@@ -204,8 +206,8 @@ def _check_loss(loss: Any, config: Config, vocab_size: int) -> None:
         expect(padded, 1, "the same with padding; leave out targets that are `pad`")
 
 
-def _check_optimizer(config: Config) -> None:
-    """Check that the schedule can set the rate of an optimizer, and that its step has the gradients computed.
+def _check_optimizer(config: Config, tried: bool) -> None:
+    """Check that the schedule can set the rate of an optimizer and, if `tried`, that its step calls its closure.
 
     Raises:
         UserError: a parameter group has no rate, or `step` ends without having called its closure.
@@ -214,6 +216,8 @@ def _check_optimizer(config: Config) -> None:
     optimizer = make_optimizer(config["optimizer"], build.shapes(config).named_parameters())
     if any("lr" not in group for group in optimizer.param_groups):
         raise UserError(f"optimizer: {target}: its parameter groups need `lr`, which the schedule sets")
+    if not tried:
+        return
 
     def closure() -> float:
         raise RuntimeError("the step is ended before it changes anything")
