@@ -176,6 +176,17 @@ def test_a_config_file_of_ones_own_that_is_damaged_is_told(
         resolve_valid(compose([f"{group}=mine"]))
 
 
+def test_a_torn_file_is_told_where_a_group_is_chosen_that_it_would_bring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "conf" / "model" / "decoder" / "recurrent.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("defaults: [alignment: additive\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"recurrent\.yaml, line 2: this is not YAML"):
+        compose(["model/decoder/alignment=dot"])
+
+
 STUDIES = sorted(shipped("experiments").glob("*/paper.yaml"))
 
 

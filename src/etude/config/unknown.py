@@ -17,6 +17,7 @@ from etude.studies.arm_names import arm_names
 from etude.studies.axes import axes
 from etude.studies.renames import renamed
 from etude.studies.study import load_study, study_names
+from etude.yaml_file import read_yaml
 
 _NOT_IN_DEFAULTS = re.compile(r"Could not (?:override|delete) '([^']+)'")
 _SEVERAL = re.compile(r"Ambiguous value for argument '(.+)'")
@@ -182,6 +183,8 @@ def unknown_group(error: HydraException) -> UserError:
     match = _NOT_IN_DEFAULTS.search(first)
     if match and (needs := next((axis.needs for axis in axes() if axis.group == match[1]), "")):
         return UserError(f"{match[1]} belongs to {needs}: choose that too")
+    if match:
+        _refuse_torn(match[1].rpartition("/")[0])
     if match and (shipped("conf") / match[1]).is_dir():
         return UserError(f"{match[1]} cannot be chosen here, for a trained run has its own: leave it out")
     if match and "defaults list" in str(error):
@@ -197,6 +200,16 @@ def unknown_group(error: HydraException) -> UserError:
     if twice := _TWICE.match(first):
         return UserError(f"{twice[1]} is chosen already: write {twice[1]}=NAME, once and without a +")
     return UserError(first)
+
+
+def _refuse_torn(group: str) -> None:
+    """Refuse a torn file in a config group, whose defaults list cannot tell which groups belong to it.
+
+    Raises:
+        UserError: there is such a file of the user's.
+    """
+    for file in (file for folder in folders_of("conf")[:-1] for file in sorted((folder / group).glob("*.yaml"))):
+        read_yaml(file)
 
 
 def _find_longer_keys(name: str, config: object) -> list[str]:
