@@ -13,6 +13,7 @@ import torch
 from filelock import FileLock
 
 import etude.training.run
+from etude.cli.main import main
 from etude.config.compose import compose
 from etude.config.identity import freeze
 from etude.errors import UserError
@@ -140,7 +141,12 @@ def test_a_precision_that_is_for_gpus_is_not_replaced_by_another(runs: Freeze) -
     ],
 )
 def test_what_this_machine_cannot_train_is_refused_before_a_text_is_prepared(
-    typed: str, told: str, runs: Freeze, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    typed: str,
+    told: str,
+    runs: Freeze,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     run = runs("no_gpu", typed)
     monkeypatch.setattr(sys, "argv", ["run", str(run.path)])
@@ -148,6 +154,10 @@ def test_what_this_machine_cannot_train_is_refused_before_a_text_is_prepared(
     with pytest.raises(SystemExit) as stop:
         etude.training.run.main()
     assert (stop.value.code, told in capsys.readouterr().err) == (2, True)
+    with pytest.raises(SystemExit) as stop:
+        main(["train", typed, "budget=smoke", f"runs_dir={tmp_path / 'typed'}"])
+    assert (stop.value.code, told in capsys.readouterr().err) == (2, True)
+    assert not [*tmp_path.glob("typed/*/*/*")]
 
 
 def test_a_fast_dev_run_goes_through_everything_once_and_again_and_is_no_result_of_its_study(runs: Freeze) -> None:

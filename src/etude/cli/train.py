@@ -9,6 +9,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from etude.cli.hydra_app import run_task
+from etude.errors import UserError
 from etude.runs.divergence import EXIT_STATUS, divergence
 from etude.studies.measured import is_measured
 from etude.studies.study import study_names
@@ -126,14 +127,21 @@ def _train(run: "RunDir", config: "DictConfig") -> dict[str, Any]:
         logging_to(None)
         return train_on_several(run, OmegaConf.to_container(config.hydra.launcher))  # type: ignore[arg-type]
     from etude.config.explain import explain
+    from etude.config.identity import remove
     from etude.training.rehearsal import check_device
     from etude.training.run import train
     from etude.training.stopping import end_on_sigterm
 
     end_on_sigterm()
-    logging_to(run.log_file)
     try:
         check_device(run)
+    except UserError:
+        if not (run.log_file.exists() or run.environment_file.exists()):  # nothing has been done for it
+            with suppress(UserError):  # somebody is about to
+                remove(run)
+        raise
+    logging_to(run.log_file)
+    try:
         return train(run)
     except Exception as error:  # written to the log, where `etude status` reads it
         message = f"etude: {mistake}\n" if (mistake := explain(error)) else traceback.format_exc()

@@ -104,7 +104,7 @@ def fingerprints(config: dict[str, Any]) -> Fingerprints:
     return Fingerprints(made.fingerprint(), made.training_fingerprint())
 
 
-def _remove(directory: RunDir) -> None:
+def remove(directory: RunDir) -> None:
     """Delete the directory of a run, if there is one.
 
     Raises:
@@ -119,7 +119,7 @@ def _freeze(config: dict[str, Any], typed: Iterable[str], text: Fingerprints) ->
     """Return the run's directory; unless it is finished, write config, overrides and fingerprints to it."""
     directory = run_dir(config, text.all)
     if config["trainer"]["fast_dev_run"]:
-        _remove(directory)  # a debug run starts from scratch
+        remove(directory)  # a debug run starts from scratch
     if config["stale"] == "rerun":
         config = config | {"metrics": put_aside(directory) | config["metrics"]}
     if not directory.finished:  # immaterial keys may have changed since, such as the path of the data or the logger
