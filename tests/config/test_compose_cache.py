@@ -203,9 +203,13 @@ def test_arms_and_seeds_share_what_is_alike(monkeypatch):
         ("experiment=glob(multi30k/Q*)", r"matches nothing; there are multi30k/tiny"),
         ("model/norm=glob([rms],exclude=[rms])", r"model/norm=glob\(rms\) excludes all that it matches"),
         ("model/norm=glob(batch*)", r"model/norm=glob\(batch\*\) matches nothing; "),
+        ("model/positions=glob(*)", "model/positions is not a config group; did you mean model/position"),
+        ("model.heads=range(4,1)", r"model\.heads=range\(4,1\) lists no values: write them, as model\.heads=1,2"),
+        ("model.heads=range(1,4,0)", r"model\.heads=range\(1,4,0\) lists no values"),
+        ("model.dropout=interval(0,1)", r"interval\(0,1\) lists no values: .* is for hydra/sweeper=optuna"),
     ],
 )
-def test_a_glob_that_matches_nothing_is_a_mistake(typed: str, told: str) -> None:
+def test_what_lists_no_value_is_a_mistake(typed: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
         expand(["seed=1,2", typed])
 

@@ -68,6 +68,19 @@ def test_a_sweep_file_comes_before_a_study_of_its_name() -> None:
     assert "seed=1" in sweep_overrides("table3")
 
 
+def test_the_users_own_study_comes_before_a_sweep_file_of_etude_and_after_one_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("experiments/heads", "sweeps"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "experiments" / "heads" / "study.yaml").write_text("baseline: a\narms: {a: [], b: [model.heads=2]}\n")
+    assert sweep_overrides("heads") == ["experiment=heads/a,heads/b"]
+    assert "seed=1,2,3" in sweep_overrides("heads.yaml")
+    write(tmp_path / "sweeps" / "heads.yaml", {"seed": {"value": 7}})
+    assert sweep_overrides("heads") == ["seed=7"]
+
+
 @pytest.mark.parametrize("typed", ["seed=7,8", "++seed=7", "+seed=7", "~seed"])
 def test_what_the_user_types_wins_over_the_file(typed: str, tmp_path: Path) -> None:
     file = write(tmp_path / "s.yaml", {"seed": {"values": [1, 2]}, "experiment": {"value": "table3/base"}})

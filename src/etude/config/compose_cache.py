@@ -26,7 +26,7 @@ from etude.config.quoting import make_readable
 from etude.config.resolve import check_and_resolve, typed_overrides, without_hydra
 from etude.config.resolvers import RESOLVERS
 from etude.config.rules import check_rules
-from etude.config.unknown import options, refuse_number
+from etude.config.unknown import group_names, no_such_group, options, refuse_number
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of
 from etude.studies.arm_names import is_arm
@@ -177,11 +177,22 @@ def _alternatives(override: Override) -> list[str]:
         if not names:
             raise _no_match(override.key_or_group, value.include[0] if value.include else "")
         return [f"{override.key_or_group}={name}" for name in names]
-    return [f"{override.get_key_element()}={one}" for one in override.sweep_string_iterator()]
+    try:
+        values = [*override.sweep_string_iterator()]
+    except (HydraException, ValueError):  # an interval, or a range with a step of 0
+        values = []
+    if not values:
+        raise UserError(
+            f"{override.input_line} lists no values: write them, as {override.key_or_group}=1,2, or a range from less "
+            "to more; interval(...) is for hydra/sweeper=optuna"
+        )
+    return [f"{override.get_key_element()}={one}" for one in values]
 
 
 def _no_match(group: str, pattern: str) -> UserError:
     """Make the error for a glob that matches nothing."""
+    if group not in [*group_names(), "experiment"]:
+        return no_such_group(group)
     first = pattern.partition("/")[0]
     if group == "experiment" and first in study_names():
         load_study(first)  # says what is wrong with it, if anything is

@@ -94,7 +94,7 @@ def _no_such_option(group: str, name: str, known: Iterable[str]) -> UserError:
 def unknown_key(error: OmegaConfBaseException) -> UserError:
     """Make the error for a key that its section does not have, such as `model.heds=4`."""
     if "/" in str(error.full_key):
-        return _no_such_group(str(error.full_key))
+        return no_such_group(str(error.full_key))
     if str(error.full_key) in _ELSEWHERE:
         return _called_otherwise(str(error.full_key))
     parent = error.parent_node
@@ -134,7 +134,8 @@ def _keys_of_class(section: DictConfig) -> Collection[str]:
     return ()
 
 
-def _no_such_group(group: str) -> UserError:
+def no_such_group(group: str) -> UserError:
+    """Make the error for a config group that does not exist."""
     if now := renamed(group):
         return UserError(f"{group} was renamed to {now}: write {now}=...")
     groups = [known for known in group_names() if known != group]  # an unused folder of that name may exist
@@ -153,7 +154,7 @@ def no_target(path: str, node: Container[str]) -> UserError:
 def no_such_key(key: str, section: str, known: Iterable[str], target: str = "") -> UserError:
     """Make the error for a key that its section, or the class `target` that it configures, does not have."""
     if "/" in key:  # in an arm of a study
-        return _no_such_group(key)
+        return no_such_group(key)
     if section == "model.position" and "cross" in key:
         return UserError(
             f"{key} does not exist: source and target have no offset from each other, so that every position scheme "
@@ -188,7 +189,7 @@ def unknown_group(error: HydraException) -> UserError:
     if match and (shipped("conf") / match[1]).is_dir():
         return UserError(f"{match[1]} cannot be chosen here, for a trained run has its own: leave it out")
     if match and "defaults list" in str(error):
-        return _no_such_group(match[1])
+        return no_such_group(match[1])
     if several := _SEVERAL.search(first):
         key, _, words = several[1].partition("=")
         return UserError(

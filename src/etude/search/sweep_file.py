@@ -18,7 +18,7 @@ from etude.search.distributions import draw, share
 from etude.search.tuning import grid, trials, tuned_study
 from etude.studies.arm_names import is_arm
 from etude.studies.arms import override_key
-from etude.studies.study import load_study, study_names
+from etude.studies.study import find_study, load_study, study_names
 from etude.yaml_file import read_yaml
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,8 @@ def sweep_overrides(name: str, extra: Sequence[str] = ()) -> list[str]:
     """Return the Hydra overrides of the multirun for the sweep `name`, with the user's `extra` overrides.
 
     Args:
-        name: a path; the name of a file in a `sweeps` folder, with or without `.yaml`; or the name of a study.
+        name: a path; the name of a file in a `sweeps` folder, with or without `.yaml`; or the name of a study. The
+            user's own file or study comes before those of étude.
         extra: overrides typed after the name, which win over those of the file. `run_cap=N` ends the sweep after N
             runs, `search_seed=S` draws other values in a random search, and `tuned=true` also runs each arm of a study
             with its own best values (`tuning.py`).
@@ -208,12 +209,10 @@ def _check(file: Path, key: str, parameter: Any) -> None:
     where = f"{file}: parameters.{key}"
     if not isinstance(parameter, dict) or "parameters" in parameter or {"value", "values"} <= set(parameter):
         raise UserError(f"{where} needs values: [...] or value: ... (nested keys are written a.b.c)")
-    if any(isinstance(value, dict) for value in parameter.values()):
-        raise UserError(f"{where} holds a mapping; write each of its keys as {key}.name")
     values = parameter["values"] if "values" in parameter else [parameter.get("value")]
     if not isinstance(values, list) or not values:
         raise UserError(f"{where}.values must be a list of at least one value")
-    if any(isinstance(value, dict) for value in values):
+    if any(isinstance(value, dict) for value in (*values, *parameter.values())):
         raise UserError(f"{where} holds a mapping; write each of its keys as {key}.name")
 
 
@@ -225,6 +224,8 @@ def find_file(name: str) -> Path | None:
     """
     named = Path(name)
     folders = folders_of("sweeps") if named.parent in (Path(), Path("sweeps")) else []
+    if name in study_names() and find_study(name).parent != shipped("experiments"):
+        folders = folders[:-1]  # the user's own study comes before a sweep file of étude's
     in_folders = (folder / (named.name if named.suffix else f"{named.name}.yaml") for folder in folders)
     if file := next((path for path in (named, *in_folders) if path.is_file()), None):
         return file
