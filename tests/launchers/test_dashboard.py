@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -112,20 +113,28 @@ def test_a_failure_is_told_above_the_live_table_at_once(make_run: Make) -> None:
 
 
 def test_without_a_terminal_each_run_has_one_line_at_its_start_and_one_at_its_end(
-    make_run: Make, caplog: pytest.LogCaptureFixture
+    make_run: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of the metrics that the study had when the sweep began: its file may be edited meanwhile."""
     caplog.set_level(logging.INFO, logger="etude")
+    monkeypatch.chdir(tmp_path)
+    study = tmp_path / "experiments" / "table3" / "study.yaml"
+    study.parent.mkdir(parents=True)
+    study.write_text(
+        "baseline: base\narms: {base: []}\nmetrics: {ppl: {}, steps: {key: steps, digits: 0}, text: {key: test}}\n"
+    )
     job = running(make_run("A1"))
     with dashboard([job], Console(file=io.StringIO())) as show:
         show.started(job)
         show.refresh()
+        study.write_text("baseline: bas")
         job.run_dir.write_result(RESULT)
         job.state, job.ended = State.FINISHED, job.started + 62
         show.ended(job)
     assert caplog.messages == [
         "runs: 1, finished before: 0",
         "table3/A1 seed 1: started",
-        "table3/A1 seed 1: finished in 1:02, PPL 3.21, BLEU 45.6 (1 of 1)",
+        "table3/A1 seed 1: finished in 1:02, PPL 3.21, steps 100 (1 of 1)",
     ]
 
 

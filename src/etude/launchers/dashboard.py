@@ -13,7 +13,7 @@ from rich.text import Text
 from etude.launchers.job import Job
 from etude.runs.lock import is_locked, is_training_locked
 from etude.runs.run_state import DONE, STYLES, State
-from etude.studies.study import value_at
+from etude.studies.study import number_at, value_at
 from etude.terminal import console as make_console
 from etude.terminal import fit_table, format_duration, format_number
 
@@ -37,6 +37,8 @@ class Dashboard:
 
     def __init__(self, jobs: Sequence[Job], live: Live | None = None) -> None:
         self._jobs, self._live = jobs, live
+        for job in jobs:
+            _ = job.metrics  # kept from now on: an edit of study.yaml, half done, must not end the sweep
         self._tell(logging.INFO, f"runs: {len(jobs)}, finished before: {self._done()}")
 
     def started(self, job: Job) -> None:
@@ -169,7 +171,7 @@ def _figures(job: Job) -> dict[str, str]:
 
 def _scores(job: Job) -> dict[str, str]:
     """Return the scores of a finished run by the labels of its study's metrics; "" for a score it does not have."""
-    return {metric.label: format_number(value_at(job.result, metric.key), metric.digits) for metric in job.metrics}
+    return {metric.label: format_number(number_at(job.result, metric.key), metric.digits) for metric in job.metrics}
 
 
 def _gpus(job: Job) -> str:

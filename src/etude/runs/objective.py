@@ -8,7 +8,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from etude.errors import UserError, did_you_mean
 from etude.runs.divergence import divergence
-from etude.studies.study import value_at
+from etude.studies.study import number_at
 
 
 def objective(result: dict[str, Any], config: DictConfig) -> float:
@@ -22,16 +22,16 @@ def objective(result: dict[str, Any], config: DictConfig) -> float:
         UserError: the result holds no such number.
     """
     key = config.objective
-    value = value_at(result, key)
+    value = number_at(result, key)
     if divergence(result):
         highest = OmegaConf.select(config, "hydra.sweeper.direction") == "maximize"
         return -inf if highest or OmegaConf.select(config, "hydra.sweeper.optim.maximize") else inf
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if value is None:
         raise UserError(
             f"objective={key} is no number in the result of a run; {did_you_mean(key, _numbers(result))} "
             "(the run is finished: the same command with another objective computes nothing again)"
         )
-    return float(value)
+    return value
 
 
 def _numbers(node: Mapping[str, Any], path: str = "") -> Iterator[str]:

@@ -23,7 +23,7 @@ from etude.runs.run_state import NO_PROGRESS, Progress, State, state_of_unfinish
 from etude.runs.typed import ACTING, NOT_A_SETTING, typed_settings
 from etude.studies.axes import SAME_FUNCTION
 from etude.studies.renames import with_groups_of_today
-from etude.studies.study import value_at
+from etude.studies.study import number_at, value_at
 from etude.terminal import format_value
 
 _RUN = re.compile(r"seed(-?\d+)-[0-9a-f]+")
@@ -102,8 +102,7 @@ class Run:
 
     def score(self, key: str) -> float | None:
         """Return the number under a dotted key of the result; None if there is none."""
-        value = value_at(self.result, key)
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        return number_at(self.result, key)
 
     def chosen(self, key: str) -> str:
         """Return the choice for a config group or the value of a config key, written as in an override."""

@@ -192,6 +192,12 @@ def value_at(config: Mapping[str, Any], key: str) -> Any:
     return value
 
 
+def number_at(result: Mapping[str, Any], key: str) -> float | None:
+    """Return the number under a dotted key of `result`; None if there is none."""
+    value = value_at(result, key)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
 def _paper(file: Path, arms: dict[str, list[str]], numbers_of: set[str]) -> Paper:
     if not file.is_file():
         return Paper()
