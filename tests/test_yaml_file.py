@@ -22,6 +22,7 @@ from etude.yaml_file import read_yaml
         (b"a: &x\n  b: [1, *x]\n", ", line 1: this is not YAML: found unconstructable recursive node"),
         (b"&x [*x]\n", ", line 1: this is not YAML: found unconstructable recursive node"),
         (b"a: \xff\n", " is not UTF-8 text"),
+        (b"a: 2026-02-30\n", ": this is not YAML: day is out of range for month"),
     ],
 )
 def test_a_mistake_is_one_sentence(content: bytes, told: str, tmp_path: Path) -> None:

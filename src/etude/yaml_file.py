@@ -38,11 +38,11 @@ def read_yaml(file: Path) -> Any:
         raise UserError(f"cannot read {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{file} is not UTF-8 text") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # a ValueError: a date that does not exist
         raise not_yaml(error, file) from error
 
 
-def not_yaml(error: yaml.YAMLError, file: Path | str) -> UserError:
+def not_yaml(error: Exception, file: Path | str) -> UserError:
     """Make the error for a file that cannot be parsed as YAML."""
     mark = getattr(error, "problem_mark", None)
     line = f", line {mark.line + 1}" if mark else ""

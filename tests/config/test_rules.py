@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from etude.config.compose import compose
+from etude.config.resolve import resolve_valid
 from etude.config.rules import check_rules
 from etude.config.task_rules import class_name
 from etude.data.batch import make_batch
@@ -201,6 +202,21 @@ def test_an_impossible_combination_is_refused_and_the_way_out_is_one(overrides):
         check_rules(compose(overrides))
     (way_out,) = re.findall(r"say ([\w/.]+=\w+)", str(refusal.value))
     check_rules(compose([*overrides, way_out]))
+
+
+@pytest.mark.parametrize(
+    ("part", "own", "overrides"),
+    [
+        ("encoder", {"bidirectional": True, "width": 8}, []),
+        ("encoder", {"bidirectional": True, "d_model": 5}, []),  # its directions need not be halves
+        ("attention", {"kv_heads": 2, "n_heads": 3}, []),
+        ("attention", {"head_size": 16}, ["model/position=rope", "model.position.d_k=16"]),
+    ],
+)
+def test_a_part_of_ones_own_may_have_other_parameters_than_etudes(part, own, overrides):
+    config = resolve_valid(compose(overrides))
+    config["model"][part] = {"_target_": "mine.Part", "_partial_": True, **own}
+    check_rules(config)
 
 
 @pytest.mark.parametrize("tokens", [95, 96, 100, 103])

@@ -109,7 +109,7 @@ def _own_files_are_named(config: Config) -> None:
 
 def _positions_fit(config: Config) -> None:
     """Check that dimensions are even and buckets divide; a table must hold the longest source and its translation."""
-    d_k, d_model = value_at(config, "model.attention.d_k"), value_at(config, "model.position.d_model")
+    d_k, d_model = value_at(config, "model.position.d_k"), value_at(config, "model.position.d_model")
     if _is(config, "model.position", "Rotary") and d_k % 2:
         raise UserError(f"model/position=rope turns pairs of dimensions, and d_k={d_k} is odd: say model.d_k={d_k + 1}")
     if _is(config, "model.position", "Sinusoidal", "SinusoidalT2T") and d_model % 2:
@@ -147,7 +147,10 @@ def _stacks_fit(config: Config) -> None:
             f"model.encoder.kernel={kernel} is even, and its neighbourhood has no middle: "
             f"say model.encoder.kernel={kernel + 1}"
         )
-    if value_at(config, "model.encoder.bidirectional") and d_model % 2:
+    reads_both_ways = _is(config, "model.encoder", "RecurrentEncoder") and value_at(
+        config, "model.encoder.bidirectional"
+    )
+    if reads_both_ways and d_model % 2:
         raise UserError(
             f"half of the recurrent encoder reads backwards, and d_model={d_model} is odd: "
             f"say model.d_model={d_model + 1}"
@@ -181,7 +184,7 @@ def _stacks_fit(config: Config) -> None:
 
 def _key_heads_are_shared_evenly(config: Config) -> None:
     heads, kv_heads = value_at(config, "model.attention.heads"), value_at(config, "model.attention.kv_heads")
-    if kv_heads is not None and heads % kv_heads:
+    if isinstance(heads, int) and isinstance(kv_heads, int) and heads % kv_heads:
         nearest = max(number for number in range(1, min(heads, kv_heads) + 1) if heads % number == 0)
         raise UserError(
             f"model.attention.kv_heads={kv_heads} does not divide model.heads={heads}, so that each key head would "
