@@ -89,6 +89,19 @@ def test_the_text_counts_and_not_where_it_lies(corpus, tmp_path):
     assert identity(corpus) != before
 
 
+def test_a_dataset_of_ones_own_that_fails_is_named_with_its_line_in_a_sweep_too(tmp_path, monkeypatch):
+    lines = [
+        "class Broken:",
+        "    pairs = training_fingerprint = None.__eq__",
+        "    def fingerprint(self):",
+        "        return {}[3]",
+    ]
+    (tmp_path / "broken_text.py").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(UserError, match=r"fails in broken_text\.Broken \(.*broken_text\.py, line 4\): KeyError: 3"):
+        fingerprints({"data": {"_target_": "broken_text.Broken"}})
+
+
 def test_the_same_sizes_reached_by_another_way_are_the_same_run(corpus):
     assert identity([*corpus, "scale=pocket", "model.d_model=64"]) == identity([*corpus, "scale=pocket"])
 

@@ -34,7 +34,9 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
         Exception: the first that `task` raised.
     """
     import hydra
+    from omegaconf import OmegaConf
 
+    from etude.config.explain import explain_own_data
     from etude.config.quoting import make_readable
     from etude.config.resolvers import register
     from etude.paths import shipped
@@ -55,7 +57,7 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
         try:
             return task(_with_hydra_node(config))
         except Exception as error:  # Hydra would print a message of its own before raising it again
-            failed.append(_explain_own_data(error, config))
+            failed.append(explain_own_data(error, OmegaConf.to_container(config)) or error)  # type: ignore[arg-type]
 
     hydra.main(config_path=str(shipped("conf")), config_name=config_name, version_base="1.3")(job)()
     if failed:
@@ -110,21 +112,6 @@ def _help(verb: str) -> str:
     title, *lines = find_file("conf", f"{verb}.yaml").read_text(encoding="utf-8").splitlines()
     own = [line.removeprefix("  - ") for line in lines if not re.match(r"defaults|hydra|  - (_self_|override)", line)]
     return "\n".join([title.removeprefix("# "), "", *filter(None, own), ""])
-
-
-def _explain_own_data(error: Exception, config: "DictConfig") -> Exception:
-    """Return one sentence with class, file and line for an error in a dataset or task of the user's; else the error."""
-    from omegaconf import OmegaConf
-
-    from etude.config.explain import explain
-    from etude.runs.code import blame
-
-    node = OmegaConf.to_container(config)
-    assert isinstance(node, dict)
-    where = blame(error, {section: node.get(section) for section in ("data", "task")})
-    if explain(error) is None and where.startswith(" in "):
-        return UserError(f"the data or the task fails{where}: {type(error).__name__}: {' '.join(str(error).split())}")
-    return error
 
 
 def _with_hydra_node(config: "DictConfig") -> "DictConfig":

@@ -1,10 +1,11 @@
 """Convert errors of Hydra and OmegaConf to one sentence each; `unknown.py` does so for names that do not exist."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from traceback import extract_tb
+from typing import Any
 
 from hydra.errors import (
     ConfigCompositionException,
@@ -23,6 +24,7 @@ from etude.config.unknown import find_line, group_names, missing_option, unknown
 from etude.errors import UserError, chain
 from etude.files import disk_mistake
 from etude.paths import folders_of
+from etude.runs.code import blame
 from etude.studies.arm_names import is_arm
 from etude.studies.study import study_names
 from etude.yaml_file import not_yaml
@@ -85,6 +87,14 @@ def explained(*kinds: type[Exception]) -> Iterator[None]:
         if mistake := explain(error):
             raise mistake from error
         raise
+
+
+def explain_own_data(error: BaseException, config: Mapping[str, Any]) -> UserError | None:
+    """Name class, file and line of an error in a dataset or task of the user's; None if `explain` can or it is none."""
+    where = blame(error, {section: config.get(section) for section in ("data", "task")})
+    if explain(error) is None and where.startswith(" in "):
+        return UserError(f"the data or the task fails{where}: {type(error).__name__}: {' '.join(str(error).split())}")
+    return None
 
 
 def _not_text() -> Path | None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from omegaconf import DictConfig, OmegaConf
 
 from etude.config.compose_cache import Compose, ConfigCache, naming
+from etude.config.explain import explain_own_data
 from etude.config.parts import make
 from etude.config.resolve import resolve_valid, typed_overrides
 from etude.errors import UserError
@@ -96,8 +97,17 @@ def fingerprints(config: dict[str, Any]) -> Fingerprints:
     """Return the fingerprints of the text of a config.
 
     Raises:
-        UserError: the text is not available.
+        UserError: the text is not available, or a dataset of the user's fails.
     """
+    try:
+        return _fingerprints(config)
+    except Exception as error:
+        if mistake := explain_own_data(error, config):
+            raise mistake from error
+        raise
+
+
+def _fingerprints(config: dict[str, Any]) -> Fingerprints:
     made = make(config["data"])
     if not all(callable(getattr(made, name, None)) for name in ("fingerprint", "training_fingerprint", "pairs")):
         raise UserError(f"data: {config['data']['_target_']} is no dataset: derive it from etude.data.corpus.Corpus")

@@ -48,7 +48,7 @@ def measure_text(config: Config) -> TextSize:
     columns = build.task(config).columns
     assumed = columns(ASSUMED, ASSUMED)
     try:
-        store, known = build.prepared_store(config), fingerprints(config)
+        known, store = fingerprints(config), build.prepared_store(config)  # the first has a sentence for all that fails
     except UserError as error:
         return TextSize(None, None, *assumed, None, None, None, None, prepared=False, missing=str(error))
     if store is None:
