@@ -126,7 +126,10 @@ MISTAKES = {
     "a study for an arm": (["experiment=table3"], r"table3 is a study: .*experiment=table3/base.*etude sweep table3"),
     "an arm without its study": (["experiment=A1"], r"did you mean experiment=table3/A1\?"),
     "truth for a group": (["logger=false"], r"the name of one of its files, such as logger=none"),
-    "an interpolation to nowhere": (["model.d_ff=${model.width}"], r"model.d_ff cannot be worked out: .*model.width"),
+    "an interpolation to nowhere": (
+        ["model.d_ff=${model.width}"],
+        r"model.d_ff cannot be worked out: .*model.width.*; say model.d_ff=",
+    ),
 }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from etude.errors import UserError
+from etude.launchers.process import describe_exit
 from etude.launchers.resources import Slots
 from etude.launchers.slots import SweepFailed, run_side_by_side
 from etude.runs.run_dir import RunDir
@@ -67,6 +68,10 @@ def test_a_run_that_fails_takes_no_other_along_and_is_told_with_its_last_lines(
     assert f"table3/{mishap} seed 1 failed: {reason}" in message
     assert said in message
     assert [run.finished for run in runs] == [True, False, True]
+
+
+def test_a_signal_that_has_no_name_ends_a_run_and_no_sweep() -> None:
+    assert describe_exit(-40) == "killed by signal 40"
 
 
 def in_order(configs: Sequence[dict[str, Any]]) -> Sequence[float]:

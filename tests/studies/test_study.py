@@ -47,7 +47,7 @@ def test_an_arm_changes_what_its_row_of_the_table_shows_and_nothing_else() -> No
 
 
 def test_the_users_own_study_is_found_and_comes_before_a_shipped_one_of_the_same_name(folder: Path) -> None:
-    (folder / "study.yaml").write_text(STUDY)
+    (folder / "study.yaml").write_text(f"title:\n{STUDY[STUDY.index('baseline') :]}")
     assert {"mine", "table3"} <= set(study_names())
     assert load_study("mine").arms == {"base": [], "A1": ["model.heads=1"]}
     assert (load_study("mine").title, load_study("mine").paper.arms) == ("mine", {})

@@ -201,7 +201,7 @@ def _value(parent: Node, name: str, where: str) -> Any:
         if mistake := next((cause for cause in chain(error) if isinstance(cause, UserError)), None):
             raise mistake from error  # raised by one of étude's resolvers
         reason = str(error).splitlines()[0]
-        raise UserError(f"{where} cannot be worked out: {reason}") from error
+        raise UserError(f"{where} cannot be worked out: {reason}; say {where}=...") from error
 
 
 def _check_no_other_keys(node: Node, names: Any, path: str) -> None:

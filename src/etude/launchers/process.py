@@ -48,4 +48,5 @@ def describe_exit(code: int) -> str:
     if code >= 0:
         return f"exit status {code}, without a result"
     hint = " (the machine may be out of memory)" if code == -signal.SIGKILL else ""
-    return f"killed by {signal.Signals(-code).name}{hint}"
+    name = next((known.name for known in signal.Signals if known == -code), f"signal {-code}")  # some have no name
+    return f"killed by {name}{hint}"

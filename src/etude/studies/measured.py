@@ -127,7 +127,7 @@ def load_measured(name: str, typed: Sequence[str] = ()) -> MeasuredStudy:
     if len(repeats) != 1 or type(repeats[0]) is not int or repeats[0] < 1:
         where = "" if "repeats" in words else f"{file}: "
         raise UserError(f"{where}repeats is one whole number above 0, such as repeats=5")
-    return MeasuredStudy(name, str(content.get("title", name)), rows, sizes, repeats[0], model)
+    return MeasuredStudy(name, str(content.get("title") or name), rows, sizes, repeats[0], model)
 
 
 def outweighs(where: str) -> tuple[str, str] | None:

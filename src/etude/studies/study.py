@@ -160,7 +160,7 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
     against = {arm: other for arm, other in full.items() if other != baseline}
     return Study(
         name=folder.name,
-        title=str(content.get("title", folder.name)),
+        title=str(content.get("title") or folder.name),
         baseline=baseline,
         arms=arms,
         columns=columns,
