@@ -168,6 +168,8 @@ def test_of_many_the_one_that_is_refused_is_told_by_what_the_others_do_not_say(c
         freeze_all([[*arms[0], "model.colour=3"]], compose)
     with pytest.raises(UserError, match=r"^data\.tsv=nowhere\.tsv: there is no file nowhere\.tsv"):
         freeze_all([arms[1], ["data=files", "data.tsv=nowhere.tsv"]], compose)
+    with pytest.raises(UserError, match=r"^experiment=table3/Q: there is no 'table3/Q'"):
+        freeze_all([["experiment=table3/Q"], ["experiment=table3/A1"]], compose)
 
 
 def test_freezing_many_leaves_finished_runs_untouched_and_needs_the_text_once(corpus, monkeypatch):

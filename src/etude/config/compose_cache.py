@@ -57,10 +57,10 @@ def naming(run: Sequence[str], runs: Sequence[Sequence[str]]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        sentence, own = explain(error), [word for word in run if not all(word in other for other in runs)]
-        if sentence is None or not own:
+        sentence, own = explain(error), " ".join(word for word in run if not all(word in other for other in runs))
+        if sentence is None or str(sentence).startswith(own):
             raise
-        raise UserError(f"{' '.join(own)}: {sentence}") from error
+        raise UserError(f"{own}: {sentence}") from error
 
 
 class ConfigCache:
