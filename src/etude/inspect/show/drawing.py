@@ -28,7 +28,7 @@ def render_tree(config: Config, root: Node, width: int, folders: Sequence[Traver
         folders: the config folders, whose files describe the choices.
     """
     # Of a text with fewer characters or words than `tokenizer.vocab_size`, fewer subwords are learned.
-    at_most = config["model"]["vocabulary"] is None and not config["tokenizer"].get("hard_vocab_limit", True)
+    at_most = value_at(config, "model.vocabulary") is None and value_at(config, "tokenizer.hard_vocab_limit") is False
     head = Text(f"{root.kind}: {root.parameters:,} parameters{' at most' * at_most}", style="bold")
     bounds = {"vocabulary": "≤"} if at_most else {}
     sizes = Text(
