@@ -58,6 +58,7 @@ def test_every_choice_is_drawn_where_it_is_used_and_the_weights_add_up(variation
     console.print(render_tree(config, tree, console.width))
     head, _, drawing = console.export_text().partition("\nmodule ")
     assert head.startswith(f"EncoderDecoder: {total:,} parameters")
+    assert "_target_" not in head
     used = {type(module) for module in built.modules()}
     for group, value in config["choices"].items():
         if group.startswith("model/"):

@@ -41,7 +41,7 @@ def sizes_of(config: Config) -> dict[str, object]:
     """Return the plain values of the model; a null is replaced by the value that it stands for."""
     model = config["model"]
     defaults = model["attention"] | {"vocabulary": config["tokenizer"]["vocab_size"]}
-    parts = {group.rpartition("/")[2] for group in config["choices"]}  # a part may be null, and is no size
+    parts = {*_HYDRA_KEYS, *(group.rpartition("/")[2] for group in config["choices"])}  # a part may be null, is no size
     plain = {key: value for key, value in model.items() if not isinstance(value, dict) and key not in parts}
     return {key: defaults.get(key) if value is None else value for key, value in plain.items()}
 
