@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
+from pathlib import Path
 
 from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig
@@ -171,7 +172,7 @@ def no_such_key(key: str, section: str, known: Iterable[str], target: str = "") 
 
 def find_line(matches: Callable[[str], object], group: str = "") -> str:
     """Find the first line that matches in the user's own files of a config group: "FILE, line 3"; "" if none does."""
-    for file in (file for folder in folders_of("conf")[:-1] for file in sorted((folder / group).rglob("*.yaml"))):
+    for file in _own_files(group):
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
         if found := next((number for number, line in enumerate(lines, start=1) if matches(line)), 0):
             return f"{file}, line {found}"
@@ -204,13 +205,15 @@ def unknown_group(error: HydraException) -> UserError:
 
 
 def _refuse_torn(group: str) -> None:
-    """Refuse a torn file in a config group, whose defaults list cannot tell which groups belong to it.
-
-    Raises:
-        UserError: there is such a file of the user's.
-    """
-    for file in (file for folder in folders_of("conf")[:-1] for file in sorted((folder / group).glob("*.yaml"))):
+    """Raise a UserError for a torn file of the user's: the defaults list cannot tell which groups belong to it."""
+    for file in _own_files(group):
         read_yaml(file)
+
+
+def _own_files(group: str) -> Iterator[Path]:
+    """Yield the user's own files of a config group and of those below it."""
+    for folder in folders_of("conf")[:-1]:
+        yield from sorted((folder / group).rglob("*.yaml"))
 
 
 def _find_longer_keys(name: str, config: object) -> list[str]:
