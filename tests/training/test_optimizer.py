@@ -208,6 +208,12 @@ def test_muon_refuses_before_training_what_torchs_muon_and_adamw_refuse(values):
         make_optimizer(resolve(compose(["optimizer=muon", f"optimizer.{values}"]))["optimizer"], SMALL)
 
 
+def test_a_pytorch_without_muon_is_told_the_version_that_has_it(monkeypatch):
+    monkeypatch.delattr(torch.optim, "Muon")
+    with pytest.raises(UserError, match=r"needs PyTorch 2\.9 or newer, and this is "):
+        make_optimizer(resolve(compose(["optimizer=muon"]))["optimizer"], SMALL)
+
+
 def test_adafactor_is_the_papers_also_where_gradients_are_small():
     """Algorithms 4 and 5 of Shazeer and Stern 2018, with their floor of 1e-30 on squared gradients."""
     drawn = torch.Generator().manual_seed(3)

@@ -44,7 +44,7 @@ class Dropout(nn.Module):
             return None, 1.0
         if device.type != "cpu":
             return torch.rand(shape, device=device) >= self.p, 1 / (1 - self.p)
-        draw = _compiled_draw if torch.compiler.is_compiling() else _draw
+        draw = torch.ops.etude.draw if torch.compiler.is_compiling() else _draw
         return draw(shape, self._kept), _LEVELS / self._kept
 
     def extra_repr(self) -> str:
@@ -61,5 +61,6 @@ def _draw(shape: Sequence[int], kept: int) -> Tensor:
 
 # An opaque operation, so that compiled code draws the same numbers as eager code. The tag forbids the compiler to draw
 # again in the backward pass.
-_compiled_draw = torch.library.custom_op("etude::draw", _draw, mutates_args=(), tags=torch.Tag.nondeterministic_seeded)
-_compiled_draw.register_fake(lambda shape, kept: torch.empty(shape, dtype=torch.bool))
+torch.library.define("etude::draw", "(SymInt[] shape, int kept) -> Tensor", tags=torch.Tag.nondeterministic_seeded)
+torch.library.impl("etude::draw", "default", _draw)
+torch.library.register_fake("etude::draw", lambda shape, kept: torch.empty(shape, dtype=torch.bool))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from inspect import signature
 from typing import Any
 
+import torch
 from torch import Tensor, optim
 
 from etude.config.parts import make
@@ -71,6 +72,9 @@ class Muon(optim.Optimizer):
         momentum, nesterov, ns_steps, adjust_lr_fn: see `torch.optim.Muon`.
         betas, eps: see `torch.optim.AdamW`.
         adamw: a regular expression for the names of matrices that AdamW updates.
+
+    Raises:
+        UserError: this PyTorch has no Muon.
     """
 
     def __init__(
@@ -87,6 +91,8 @@ class Muon(optim.Optimizer):
         eps: float,
         adamw: str,
     ) -> None:
+        if not hasattr(optim, "Muon"):
+            raise UserError(f"optimizer=muon needs PyTorch 2.9 or newer, and this is {torch.__version__}")
         first, *others = params = list(params)
         groups = params if isinstance(first, dict) else [{"params": [first, *others]}]
         beta1, beta2 = betas
