@@ -47,6 +47,16 @@ def poll(monkeypatch: pytest.MonkeyPatch) -> Poll:
     return Poll(seconds=1.0)
 
 
+@pytest.mark.parametrize(("gpus", "sent_by"), [(False, {"cpu": "gloo"}), (True, {"cpu": "gloo", "cuda": "nccl"})])
+def test_what_is_on_the_processor_is_sent_where_there_are_gpus_too(
+    gpus: bool, sent_by: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus)
+    monkeypatch.setattr(torch.distributed, "is_nccl_available", lambda: True)
+    understood = torch.distributed.distributed_c10d.BackendConfig(torch.distributed.Backend(processes._backends()))
+    assert sent_by.items() <= understood.get_device_backend_map().items()
+
+
 def test_a_process_alone_is_told_at_once_and_asks_nobody(poll: Poll) -> None:
     assert [poll(flag, CPU) for flag in (False, True, False)] == [False, True, False]
 

@@ -15,10 +15,15 @@ def broadcast_from_rank0(value: Value) -> Value:
     if not TorchElasticEnvironment.detect():
         return value
     if not distributed.is_initialized():
-        distributed.init_process_group()  # Lightning reuses it
+        distributed.init_process_group(_backends())  # Lightning reuses it
     box = [value]
     distributed.broadcast_object_list(box, src=0, device=torch.device("cpu"))
     return box[0]
+
+
+def _backends() -> str:
+    """Return what processes talk through. NCCL sends only what is on a GPU, and a flag or a path is not."""
+    return "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and distributed.is_nccl_available() else "gloo"
 
 
 def all_gather_floats(value: Tensor | float, device: torch.device) -> list[float]:
