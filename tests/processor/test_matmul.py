@@ -138,9 +138,10 @@ def test_a_gpu_multiplies_in_tf32_if_told_to_or_if_the_rest_is_in_half_precision
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
     for accelerator in ("auto", "gpu", "cuda"):
-        torch.backends.cuda.matmul.allow_tf32 = chosen != TF32
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = chosen != TF32
         assert choose_matmul(asked, MODEL, begun_with, accelerator=accelerator, precision=precision) == chosen
         assert torch.backends.cuda.matmul.allow_tf32 == (chosen == TF32)
+        assert torch.backends.cudnn.allow_tf32 == (chosen == TF32)
         torch.get_float32_matmul_precision()  # as Lightning does: fails if two settings disagree
 
 

@@ -70,6 +70,7 @@ def _choose_on_gpu(wanted: str, precision: str) -> str:
     chosen = TF32 if asked_for and torch.cuda.get_device_capability() >= _AMPERE else DEFAULT
     # PyTorch's old switch: Lightning reads the precision through the old ones, which fails once a new one has been set.
     torch.backends.cuda.matmul.allow_tf32 = chosen == TF32
+    torch.backends.cudnn.allow_tf32 = chosen == TF32  # recurrent layers and convolutions, where it is PyTorch's default
     return chosen
 
 
