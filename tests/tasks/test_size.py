@@ -66,11 +66,10 @@ def test_the_pieces_are_those_that_the_tokenizer_gets_whatever_suits_the_text():
 class Recurrent(torch.nn.Module):
     """A model that étude does not know."""
 
-    def __init__(self, vocab_size: int, *, d_model: int) -> None:
+    def __init__(self, vocab_size: int, *, d_model: int, layer: str = "GRU") -> None:
         super().__init__()
         self.table = torch.nn.Embedding(vocab_size, d_model)
-        self.encoder = torch.nn.GRU(d_model, d_model, batch_first=True)
-        self.decoder = torch.nn.GRU(d_model, d_model, batch_first=True)
+        self.encoder, self.decoder = (getattr(torch.nn, layer)(d_model, d_model, batch_first=True) for _ in range(2))
         self.output = torch.nn.Linear(d_model, vocab_size, bias=False)
 
     def forward(self, source, source_mask, target_in):
@@ -99,8 +98,8 @@ def test_what_a_model_of_anybodys_costs_is_counted():
 class Looking(Recurrent):
     """One that looks at what it is given, and has an even number of layers."""
 
-    def __init__(self, vocab_size: int, *, d_model: int, n_layers: int) -> None:
-        super().__init__(vocab_size, d_model=d_model)
+    def __init__(self, vocab_size: int, *, d_model: int, layer: str, n_layers: int) -> None:
+        super().__init__(vocab_size, d_model=d_model, layer=layer)
         if n_layers % 2:
             raise ValueError("n_layers must be even")
 
@@ -117,10 +116,12 @@ class Failing(Recurrent):
         raise ValueError("what a pity")
 
 
-def test_a_model_that_looks_at_what_it_is_given_is_counted_with_numbers():
-    asked = ["tokenizer.vocab_size=60", "model.n_layers=4"]
+@pytest.mark.parametrize("layer", ["GRU", "LSTM"])
+def test_a_model_that_looks_at_what_it_is_given_is_counted_with_numbers(layer):
+    asked = ["tokenizer.vocab_size=60", "model.n_layers=4", f"+model.layer={layer}"]
     plain, looking = (config_of(f"model._target_={__name__}.{name}", *asked) for name in ("Recurrent", "Looking"))
     assert measure_size(looking).training_flops(5, 3) == measure_size(plain).training_flops(5, 3)
+    assert torch.backends.mkldnn.enabled
 
 
 def test_a_model_that_fails_is_told_by_name_before_anything_is_trained():

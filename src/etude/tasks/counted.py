@@ -1,6 +1,7 @@
 """The cost of any model, counted by PyTorch in one call with tensors on the meta device, which have no memory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -77,7 +78,7 @@ class CountedSize:
         except Exception:  # for example, the model reads a value, which tensors on the meta device do not have
             model = self.build().train()
             try:
-                with checked_shapes(model):
+                with checked_shapes(model), _without_onednn():
                     counted = count(model)
             except BrokenClaim as broken:
                 raise UserError(f"model{self.blame(broken)}: {broken}") from broken
@@ -92,6 +93,17 @@ class CountedSize:
                 "make it in the constructor"
             )
         return counted
+
+
+@contextmanager
+def _without_onednn() -> Iterator[None]:
+    """Keep oneDNN from computing a recurrent layer as one operation, whose cost PyTorch does not count."""
+    before = torch.backends.mkldnn.enabled
+    torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        torch.backends.mkldnn.enabled = before
 
 
 def _count_convolution(
