@@ -29,7 +29,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "    return sum(map(str.__eq__, hypotheses, references)) / len(references)\n"
         "def no_number(hypotheses, references):\n    return float('nan')\n"
         "def nameless(hypotheses, references):\n    return {'f1': 3.0}\n"
-        "def broken(hypotheses, references):\n    raise RuntimeError('no such luck')\n"
+        "def broken(hypotheses, references):\n    raise RuntimeError('\\nno such luck')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
 

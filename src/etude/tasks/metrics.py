@@ -49,7 +49,7 @@ def score_translations(
             metric = instantiate(node | {"_partial_": True}, _convert_="all")
             score, signature = _parse_result(metric(list(hypotheses), list(references)))
         except Exception as error:  # it may be the user's own code: whatever it raises, the run is not lost
-            why = next(iter(str(error).splitlines()), "") or "it says no more"
+            why = next(filter(str.strip, str(error).splitlines()), "it says no more")
             log.warning("metrics.%s failed, so that the run has no such score: %s: %s", name, type(error).__name__, why)
             continue
         if not isfinite(score):
