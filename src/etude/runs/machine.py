@@ -47,8 +47,9 @@ def torch_version() -> str:
     if spec is None or spec.origin is None:
         return "no torch"
     source = (Path(spec.origin).parent / "version.py").read_text(encoding="utf-8")
-    cuda = re.search(r"^cuda\b.*?= *'([\d.]+)'", source, re.MULTILINE)
-    return f"torch {installed_version('torch')} ({f'CUDA {cuda[1]}' if cuda else 'without CUDA'})"
+    cuda, itself = (re.search(rf"^{name}\b.*?= *'(.+?)'", source, re.MULTILINE) for name in ("cuda", "__version__"))
+    version = itself[1] if itself else installed_version("torch")  # a package may leave out its build: 2.11.0+cu130
+    return f"torch {version} ({f'CUDA {cuda[1]}' if cuda else 'without CUDA'})"
 
 
 def look_around(runs_dir: Path, cache_dir: Path, cores: int) -> Iterator[Finding]:
