@@ -26,6 +26,7 @@ from etude.config.resolve import resolve
 from etude.data.tokenizer import EOS, UNK
 from etude.decoding.beam import BeamSearch
 from etude.inspect.plan.device import Device
+from etude.inspect.plan.memory import estimate_peak_memory
 from etude.inspect.plan.runs import plan_runs
 from etude.model.encoder_decoder import EncoderDecoder, State
 from etude.studies.study import load_study
@@ -78,9 +79,15 @@ def peak(device: str, n: int) -> float:
 def training(name: str, config: dict[str, Any], tokens: int, device: str, rounds: int, best: float) -> float:
     """Operations a second that training reaches, of those that the model asks for."""
     took = seconds(training_step(config, VOCABULARY, tokens, device), device, rounds)
-    rows = tokens // LENGTH
-    rate = rows * measure_size(config).training_flops(LENGTH, LENGTH) / took
+    rows, size = tokens // LENGTH, measure_size(config)
+    rate = rows * size.training_flops(LENGTH, LENGTH) / took
     print(f"{name}: {rows * LENGTH / took:,.0f} target tokens/s in training, {rate / best:.0%} of the peak", flush=True)
+    if device == "cuda":
+        most = torch.cuda.max_memory_allocated()
+        planned = estimate_peak_memory(config, size, rows, LENGTH, LENGTH, gpu=True)
+        print(f"{name}: {most / 1e9:.2f} GB allocated at the peak; etude plan: {planned / 1e9:.2f} GB", flush=True)
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
     return rate
 
 
@@ -167,7 +174,8 @@ def main() -> None:
         config = configured(name, asked.scale, f"trainer.compile={asked.compile}")
         rates[name] = training(name, config, asked.tokens, asked.device, asked.rounds, best)
         decoding(name, asked.scale, asked.sentences, asked.device, max(1, asked.rounds // 4))
-    project(rates, asked.scale)
+    if rates:
+        project(rates, asked.scale)
     for count in asked.together:
         rate = together(count, asked.device, asked.window, asked.compile)
         print(f"{count} pocket runs at once: {rate:,.0f} steps/s in all", flush=True)
