@@ -82,10 +82,21 @@ def test_the_rows_that_are_added_change_no_gradient() -> None:
     torch.testing.assert_close(weight.grad, expected)
 
 
-def test_what_cannot_be_compiled_is_told_in_a_sentence(runs: Freeze, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("no compiler is found here"),
+        RuntimeError(
+            "it happened in a subprocess:\n\nTraceback (most recent call last):\nOSError: no compiler is found here\n"
+        ),
+    ],
+)
+def test_what_cannot_be_compiled_is_told_in_a_sentence(
+    error: RuntimeError, runs: Freeze, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*args: object, **options: object) -> None:
-        raise torch._dynamo.exc.BackendCompilerFailed(print, RuntimeError("no compiler is found here"), None)
+        raise torch._dynamo.exc.BackendCompilerFailed(print, error, None)
 
     monkeypatch.setattr(torch, "compile", lambda function, **options: refuse)
-    with pytest.raises(UserError, match=r"no compiler is found here.*trainer\.compile=false"):
+    with pytest.raises(UserError, match=r"^this.* RuntimeError: .*no compiler is found here; trainer\.compile=false"):
         train(runs("not compiled", "trainer.compile=true", searched=False))

@@ -7,12 +7,15 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from tests import warm
 
+from etude.errors import UserError
 from etude.runs.metrics_file import read_metrics
 from etude.runs.run_dir import RunDir
 from etude.trained.checkpoint import read_checkpoint
 from etude.training.run import train
+from etude.training.sharded import shard
 
 from .conftest import Freeze, cluster, distance, found, in_processes, update, with_plain_descent
 
@@ -173,6 +176,14 @@ def test_a_model_that_cannot_be_shared_out_is_refused_with_the_way_out(
     done = in_processes(runs(name, *BUDGET, *FSDP, *part))
     assert done.returncode == 2
     assert re.search(rf"etude: trainer\.strategy=fsdp {why}: say trainer\.strategy=ddp", done.stderr)
+
+
+def test_a_pytorch_that_cannot_share_a_checkpoint_out_is_refused_with_the_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.distributed.tensor, "distribute_tensor", lambda tensor, device_mesh, placements: tensor)
+    with pytest.raises(UserError, match=r"needs a newer PyTorch than .*: say trainer\.strategy=ddp"):
+        shard(torch.nn.Linear(2, 2), mesh=None)
 
 
 @pytest.mark.slow

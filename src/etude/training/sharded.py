@@ -5,8 +5,10 @@ layer are gathered for its forward pass and again for its backward pass, and fre
 """
 
 from collections.abc import Iterator, Mapping
+from inspect import signature
 from typing import Any
 
+import torch
 from lightning.pytorch.callbacks import WeightAveraging
 from lightning.pytorch.strategies import DDPStrategy
 from lightning_utilities import apply_to_collection
@@ -87,10 +89,15 @@ def shard(model: nn.Module, mesh: Any) -> None:
     """Shard the weights of a model over the processes of `mesh`, in place, layer by layer.
 
     Raises:
-        UserError: a weight is a scalar.
+        UserError: a weight is a scalar, or this PyTorch cannot shard checkpoints.
     """
     from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor import distribute_tensor
 
+    if "src_data_rank" not in signature(distribute_tensor).parameters:  # of PyTorch 2.6, which fails on CPUs besides
+        raise UserError(
+            f"trainer.strategy=fsdp needs a newer PyTorch than {torch.__version__}: say trainer.strategy=ddp"
+        )
     for name, weight in model.named_parameters():
         if not weight.dim():
             raise UserError(f"trainer.strategy=fsdp cannot shard {name}, which is a scalar: say trainer.strategy=ddp")

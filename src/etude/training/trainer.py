@@ -35,6 +35,8 @@ from etude.training.stopping import StopWhenAsked
 
 log = logging.getLogger(__name__)
 
+_ERROR = re.compile(r"[\w.]*(Error|Exception): ")
+
 _NOT_LIGHTNINGS = {  # keys of `trainer` that are not handed on as they are
     *("strategy", "micro_batches", "matmul", "compile", "stop_when_diverged", "check_parts"),
     *("limit_train_batches", "fast_dev_run"),
@@ -143,13 +145,19 @@ def fit(
         raise UserError(f"Lightning does not train this: {error}") from error
     except torch._dynamo.exc.TorchDynamoException as error:
         raise UserError(
-            f"this cannot be compiled: {' '.join(str(error).splitlines()[:2])}; trainer.compile=false trains without"
+            f"this cannot be compiled: {_why_not_compiled(str(error))}; trainer.compile=false trains without"
         ) from error
     except SystemExit as stop:  # how Lightning ends on an impatient Ctrl-C
         raise KeyboardInterrupt from stop
     if where["stop_when_diverged"] and not all_finite(module):  # in the last update, after which no loss is computed
         raise Diverged("a weight is no finite number", step=trainer.global_step, seconds=records.seconds)
     return records.seconds, trainer.global_step, trainer.strategy.root_device
+
+
+def _why_not_compiled(message: str) -> str:
+    """Return how the message of a compiler begins, and the last error in it, which caused those above."""
+    lines = message.splitlines()
+    return " ".join(dict.fromkeys([*lines[:2], *[line for line in lines if _ERROR.match(line)][-1:]]))
 
 
 def _gpus_answer(accelerator: str) -> None:
