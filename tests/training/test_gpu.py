@@ -11,7 +11,7 @@ from .conftest import Freeze, cluster, distance, update, with_plain_descent
 if not torch.cuda.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
 
-ON_GPU = ["trainer=gpu", "model.dropout=0"]
+ON_GPU = ["trainer=gpu", "precision=32-true", "model.dropout=0"]
 ONE = [*ON_GPU, "budget.max_steps=1", "budget.val_every=1"]
 
 
