@@ -11,6 +11,7 @@ from etude.config import parts
 from etude.data.tokenizer import PAD
 from etude.model import chunks
 from etude.model.chunks import sum_cost
+from etude.model.recurrent import CELLS, recurrent_layers
 from etude.processor.matmul import choose_matmul
 
 from .test_claims_on_backends import logits_and_gradients
@@ -65,6 +66,14 @@ def test_its_kernels_of_single_and_half_precision_stay_near(model, longer_senten
             half, stepwise = model(*inputs), decode(model, *inputs)
         assert_close(half.float().cpu(), expected, atol=apart, rtol=apart / 4)
         assert_close(stepwise.float().cpu(), expected, atol=apart, rtol=apart / 4)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_recurrent_layers_compute_in_single_precision_whatever_is_asked_for(cell):
+    layers, x = recurrent_layers(cell, 4, 4).to(GPU), torch.randn(2, 3, 4, device=GPU)
+    with torch.autocast("cuda", torch.bfloat16):
+        out, hidden = layers(x)
+        assert layers(x.bfloat16(), hidden)[0].dtype == out.dtype == torch.float32
 
 
 @torch.no_grad()

@@ -1,6 +1,8 @@
 """Recurrent encoder and decoder of GRU or LSTM layers, the architecture before the Transformer."""
 
-from typing import Literal
+import functools
+from collections.abc import Callable
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +14,23 @@ from etude.model.state import SourceRows
 from etude.model.watched import Watched
 
 Hidden = tuple[Tensor, ...]  # (L, B, D) each: one tensor for a GRU, two for an LSTM
+Layers = Callable[[Any, Tensor, Hidden | None], tuple[Tensor, Hidden]]
+
+
+def in_single_precision_on_gpus(forward: Layers) -> Layers:
+    """Keep layers out of autocast on a GPU: cuDNN's would compute in float16 even where bfloat16 is asked for.
+
+    Small gradients would then be zero, as nothing scales the loss for bfloat16.
+    """
+
+    @functools.wraps(forward)
+    def computed(self: Any, x: Tensor, hidden: Hidden | None = None) -> tuple[Tensor, Hidden]:
+        if not (x.is_cuda and torch.is_autocast_enabled("cuda")):
+            return forward(self, x, hidden)
+        with torch.autocast("cuda", enabled=False):
+            return forward(self, x.float(), hidden and tuple(state.float() for state in hidden))
+
+    return computed
 
 
 class Gru(nn.GRU):
@@ -19,6 +38,7 @@ class Gru(nn.GRU):
 
     states = 1
 
+    @in_single_precision_on_gpus
     def forward(self, x: Tensor, hidden: Hidden | None = None) -> tuple[Tensor, Hidden]:  # type: ignore[override]
         """Map (B, T, D) and the hidden state before it (None: zeros) to (B, T, D) and the hidden state after it."""
         out, after = super().forward(x, hidden[0] if hidden else None)
@@ -29,6 +49,12 @@ class Lstm(nn.LSTM):
     """Layers of long short-term memory (Hochreiter and Schmidhuber 1997), by PyTorch's kernel."""
 
     states = 2
+
+    @in_single_precision_on_gpus
+    def forward(self, x: Tensor, hidden: Hidden | None = None) -> tuple[Tensor, Hidden]:  # type: ignore[override]
+        """Map (B, T, D) and the two hidden states before it (None: zeros) to (B, T, D) and those after it."""
+        out, after = super().forward(x, hidden)  # type: ignore[arg-type]
+        return out, after
 
 
 CELLS = {"gru": Gru, "lstm": Lstm}
