@@ -10,8 +10,13 @@ from torch import Tensor, nn
 
 log = logging.getLogger(__name__)
 
-# What mode="reduce-overhead" sets, with a warning at 1,000 shapes in place of 8.
-_CUDA_GRAPHS: dict[str, Any] = {"triton.cudagraphs": True, "triton.cudagraph_dynamic_shape_warn_limit": 1000}
+# What mode="reduce-overhead" sets, with a warning at 1,000 shapes in place of 8, and without graphs of parts of the
+# code, which are younger than graphs of all of it and fail more often (pytorch/pytorch#169050).
+_CUDA_GRAPHS: dict[str, Any] = {
+    "triton.cudagraphs": True,
+    "triton.cudagraph_dynamic_shape_warn_limit": 1000,
+    "graph_partition": False,
+}
 
 
 def compile_step(model: nn.Module, mode: Literal[True, "reduce-overhead"]) -> None:
@@ -29,7 +34,9 @@ def compile_step(model: nn.Module, mode: Literal[True, "reduce-overhead"]) -> No
     log.info("compiling: the first step and the first validation take minutes")
     step = getattr(model, name)
     if mode == "reduce-overhead":
-        compiled = in_few_shapes(torch.compile(step, dynamic=True, options=_CUDA_GRAPHS))
+        known = torch._inductor.list_options()
+        options = {name: value for name, value in _CUDA_GRAPHS.items() if name in known}
+        compiled = in_few_shapes(torch.compile(step, dynamic=True, options=options))
     else:
         compiled = torch.compile(step, dynamic=True)
     setattr(model, name, compiled)
@@ -50,7 +57,8 @@ def in_few_shapes(step: Callable[..., Tensor]) -> Callable[..., Tensor]:
             return step(source, source_mask, target_in, **more)
         rows = len(source)
         index = torch.arange(round_up_rows(rows), device=source.device).clamp_(max=rows - 1)
-        return step(source[index], source_mask[index], target_in[index])[:rows]
+        # A copy, because the next graph overwrites what this one returned.
+        return step(source[index], source_mask[index], target_in[index])[:rows].clone()
 
     return padded
 

@@ -98,8 +98,9 @@ class TrainingModule(LightningModule):
         return nats / batch.step_tokens * (micro_batches * self.trainer.world_size)
 
     def on_validation_epoch_start(self) -> None:
-        """Reset the sums."""
+        """Reset the sums; drop the gradients, as CUDA graphs may use their memory for the validation."""
         self._nats, self._counted = [], 0
+        self.zero_grad()
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         """Add the unsmoothed negative log-likelihood of a batch."""
