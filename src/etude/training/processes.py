@@ -21,6 +21,12 @@ def broadcast_from_rank0(value: Value) -> Value:
     return box[0]
 
 
+def leave_processes() -> None:
+    """End the communication; call it in all processes."""
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
+
+
 def _backends() -> str:
     """Return what processes talk through. NCCL sends only what is on a GPU, and a flag or a path is not."""
     return "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and distributed.is_nccl_available() else "gloo"

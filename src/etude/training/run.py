@@ -18,7 +18,6 @@ import torch
 from lightning import Callback
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.plugins.environments import TorchElasticEnvironment
-from torch import distributed
 
 from etude.config import parts
 from etude.config.check import check
@@ -47,6 +46,7 @@ from etude.training.loggers import finish, record
 from etude.training.metrics_writers import ProgressFile
 from etude.training.module import TrainingModule
 from etude.training.optimizer import make_optimizer
+from etude.training.processes import leave_processes
 from etude.training.rehearsal import check_device, rehearse
 from etude.training.schedule import check_schedule
 from etude.training.score import evaluate
@@ -200,8 +200,10 @@ def _fit_and_score(
         seconds, steps, device = fit(run, config, module, store, loggers, progress, averaged, callbacks)
     except Diverged as end:
         seconds, diverged = end.seconds, end
-    if distributed.is_initialized():
-        distributed.destroy_process_group()
+    except Stopped:  # all processes are, at the same step
+        leave_processes()
+        raise
+    leave_processes()
     if not first:
         return {}
     cost = {"tokens": module.tokens, "seconds": round(seconds, 1)}
