@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from etude.processor import matmul
-from etude.processor.matmul import DEFAULT, ONEDNN, TF32, choose_matmul
+from etude.processor.matmul import DEFAULT, ONEDNN, TF32, choose_matmul, without_tf32
 
 needs_setting = pytest.mark.skipif(
     not hasattr(getattr(torch.backends.mkldnn, "matmul", None), "fp32_precision")
@@ -18,12 +18,17 @@ needs_setting = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    """PyTorch multiplies as it did, and what was tried out is forgotten."""
+    """PyTorch multiplies as it did, and what was tried out, here or in a test before, is forgotten."""
+
+    def forget() -> None:
+        for remembered in (matmul._is_exact, matmul._is_faster):
+            remembered.cache_clear()
+
+    forget()
     yield
     matmul._use(DEFAULT)
-    torch.backends.cuda.matmul.allow_tf32 = False
-    for remembered in (matmul._is_exact, matmul._is_faster):
-        remembered.cache_clear()
+    torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = False, True
+    forget()
 
 
 MODEL = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.Linear(256, 64), torch.nn.Linear(64, 256))
@@ -143,6 +148,17 @@ def test_a_gpu_multiplies_in_tf32_if_told_to_or_if_the_rest_is_in_half_precision
         assert torch.backends.cuda.matmul.allow_tf32 == (chosen == TF32)
         assert torch.backends.cudnn.allow_tf32 == (chosen == TF32)
         torch.get_float32_matmul_precision()  # as Lightning does: fails if two settings disagree
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_what_is_compared_on_a_gpu_is_computed_without_tf32(allowed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    settings = torch.backends.cuda.matmul, torch.backends.cudnn
+    for one in settings:
+        one.allow_tf32 = allowed
+    with without_tf32():
+        assert [one.allow_tf32 for one in settings] == [False, False]
+    assert [one.allow_tf32 for one in settings] == [allowed, allowed]
 
 
 def test_a_run_on_the_cpu_has_no_tf32_and_says_so_if_asked_for_it(caplog: pytest.LogCaptureFixture) -> None:

@@ -56,6 +56,23 @@ def choose_matmul(
     return chosen
 
 
+@contextmanager
+def without_tf32() -> Iterator[None]:
+    """Compute in full single precision inside the context, on a GPU too."""
+    if not torch.cuda.is_available():
+        yield
+        return
+    settings: list[Any] = [torch.backends.cuda.matmul, torch.backends.cudnn]
+    before = [one.allow_tf32 for one in settings]
+    try:
+        for one in settings:
+            one.allow_tf32 = False
+        yield
+    finally:
+        for one, allowed in zip(settings, before, strict=True):
+            one.allow_tf32 = allowed
+
+
 def _choose_on_cpu(wanted: str, model: nn.Module) -> str:
     if wanted in (DEFAULT, TF32) or not _is_exact():
         chosen = DEFAULT

@@ -15,6 +15,7 @@ from etude.data.tokenizer import BOS, EOS, PAD
 from etude.decoding.beam import Hypothesis
 from etude.errors import UserError
 from etude.model.position import Position
+from etude.processor.matmul import without_tf32
 from etude.runs.code import blame, own_targets
 from etude.runs.run_dir import RunDir
 from etude.runs.siblings import hands_over, same_runs
@@ -74,7 +75,7 @@ def rehearse(config: Config, vocab_size: int) -> None:
             no rate to set.
     """
     tried = config["trainer"].get("check_parts", True)  # runs that were begun earlier lack the key
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), without_tf32():
         torch.manual_seed(0)
         if own_targets({"optimizer": config["optimizer"]}):
             _check_optimizer(config, tried)
