@@ -74,6 +74,13 @@ class Looking(nn.Module):
         return logits
 
 
+class Near(Looking):
+    """Prefers by so little that both logits are one number in bfloat16."""
+
+    def forward(self, *batch: torch.Tensor) -> torch.Tensor:
+        return (8 + super().forward(*batch) / 100) @ torch.eye(len(self.size))
+
+
 def scores(store: TokenStore, model: nn.Module, least: int, most: int | None) -> float:
     found = TASK.answer(CONFIG, model, store, "test")
     assert found["sources"] == [line for line, _ in LINES]
@@ -87,6 +94,11 @@ def test_a_model_that_sees_the_last_words_is_right_as_far_as_it_sees_and_then_ha
     for distance in range(1, 10):
         assert scores(store, model, distance, distance) == (100 if distance <= reach else 50)
     assert model.training
+
+
+def test_a_small_preference_counts_in_half_precision_too(store):
+    with torch.autocast("cpu", torch.bfloat16):
+        assert scores(store, Near(store, 9, otherwise=0.5), 1, 9) == 100
 
 
 def test_a_verb_behind_words_that_are_unknown_is_found_in_its_place(tmp_path):
