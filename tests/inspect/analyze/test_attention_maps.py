@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
+from etude.data.batch import Batch
 from etude.inspect.analyze.attention_maps import collect_maps, distance, entropy, measure_spreads
 from etude.inspect.analyze.heads import watch_heads
 
@@ -77,6 +78,13 @@ def test_a_map_has_a_row_for_each_piece_that_looks_and_a_column_for_each_that_is
         assert shapes["encoder"] == (2, 4, source, source)
         assert shapes["decoder"] == (2, 4, target, target)
         assert shapes["cross"] == (2, 4, target, source)
+
+
+def test_a_map_has_no_padding_that_a_gpu_is_given(analysed, monkeypatch):
+    subject, text = analysed()
+    expected = [*collect_maps(subject, text, 3)]
+    monkeypatch.setattr(Batch, "to", lambda batch, device: batch.pad_columns(8))
+    assert [*collect_maps(subject, text, 3)] == expected
 
 
 def test_a_map_names_the_pieces_of_its_sentence(analysed, pairs):

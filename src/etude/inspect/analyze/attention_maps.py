@@ -75,12 +75,17 @@ def collect_maps(subject: Subject, text: Text, count: int) -> Iterator[dict[str,
 
         with watch_heads(subject.model, see):
             subject.model(batch.source, batch.source_mask, batch.target_in)
+        n, m = int(batch.source_mask[0].sum()), int((batch.target_out[0] != PAD).sum())
+        sizes = {"encoder": (n, n), "decoder": (m, m), "cross": (m, n)}  # without the padding that a GPU is given
+        seen = {
+            kind: [weights[:, :rows, :columns] for weights in seen[kind]] for kind, (rows, columns) in sizes.items()
+        }
         cells = sum(weights.numel() for layers in seen.values() for weights in layers)
         if cells > room:
             continue
         room -= cells
-        reads = batch.target_in[0].tolist() if seen["decoder"] or seen["cross"] else []
-        sides = {"source": batch.source[0].tolist(), "target": reads}
+        reads = batch.target_in[0, :m].tolist() if seen["decoder"] or seen["cross"] else []
+        sides = {"source": batch.source[0, :n].tolist(), "target": reads}
         yield {
             **{side: subject.tokenizer.subwords(tokens) for side, tokens in sides.items()},
             **{kind: [_per_cent(weights) for weights in layers] for kind, layers in seen.items()},
