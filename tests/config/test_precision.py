@@ -20,9 +20,8 @@ def gpus(tmp_path, monkeypatch):
     def found(*capabilities: str, status: int = 0) -> None:
         program = tmp_path / "nvidia-smi"
         first, every = capabilities[:1], "\n".join(capabilities)
-        program.write_text(
-            f'#!/bin/sh\ncase "$*" in *"-i 0") echo "{"".join(first)}";; *) echo "{every}";; esac\nexit {status}\n'
-        )
+        asked = f'*"-i 0") echo "{"".join(first)}";; *"-i MIG"*) exit 6;; *) echo "{every}"'
+        program.write_text(f'#!/bin/sh\ncase "$*" in {asked};; esac\nexit {status}\n')
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin")
         precision._gpus_have_bf16.cache_clear()
@@ -61,7 +60,9 @@ def test_nobody_who_says_nothing_is_named_for_the_machine(gpus):
     assert resolve(compose())["precision"] == "32-true"
 
 
-@pytest.mark.parametrize(("visible", "expected"), [("0", "bf16-mixed"), ("", "32-true"), ("0,1", "32-true")])
+@pytest.mark.parametrize(
+    ("visible", "expected"), [("0", "bf16-mixed"), ("", "32-true"), ("0,1", "32-true"), ("MIG-5c8a", "32-true")]
+)
 def test_only_the_gpus_that_a_run_sees_count(gpus, visible, expected, monkeypatch):
     gpus("9.0", "7.0")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)

@@ -32,7 +32,8 @@ def _gpus_have_bf16(visible: str | None) -> bool:
     """Return whether the `visible` GPUs (None: all) support bfloat16, without PyTorch, whose import takes seconds."""
     if visible is not None and not re.match(r"\s*(\d|GPU-|MIG-)", visible):  # such as "", -1 or NoDevFiles
         return False
-    command = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader", *(["-i", visible] if visible else [])]
+    chosen = ["-i", visible] if visible and "MIG-" not in visible else []  # nvidia-smi knows whole GPUs by their names
+    command = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader", *chosen]
     try:
         found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_PATIENCE).stdout.split()
         return bool(found) and all(float(capability) >= _AMPERE for capability in found)
