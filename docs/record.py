@@ -114,7 +114,8 @@ def photograph(page: Path) -> None:
             part = Path(folder, "part.html")
             part.write_text(page.read_text(encoding="utf-8").replace("</style>", alone, 1), encoding="utf-8")
             options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-            options += ["--virtual-time-budget=15000"]  # milliseconds of the page's own clock: its plots are drawn
+            # Its plots are drawn: milliseconds of the page's own clock, and every frame of them, on busy machines too.
+            options += ["--virtual-time-budget=15000", "--run-all-compositor-stages-before-draw"]
             options += [f"--blink-settings=preferredColorScheme={THEMES.index(theme)}", f"--window-size=1280,{height}"]
             options += [f"--screenshot={PICTURES / f'page-{name}-{theme}.png'}", part.as_uri()]
             subprocess.run([chromium, *options], check=True, capture_output=True, timeout=120)

@@ -25,10 +25,10 @@ pytestmark = pytest.mark.slow
 Fabricate = Callable[..., Compared]
 HOSTILE = ("It's <b>5 & 6</b>.", "Das ist fünf.", "</script><img src=x onerror=alert(1)> ${x} <!-- ü")
 HEADS = [
-    {"attention": kind, "layer": 1, "head": head, "perplexity": 3.1, "change": head / 10, "interval": [0.0, 0.5]}
+    {"attention": kind, "layer": 1, "head": head, "perplexity": 3.1, "change": change, "interval": [0.0, 0.5]}
     | {"bleu": None, "entropy": 1.2, "distance": 2.5}
-    for kind in ("encoder", "decoder", "cross")
-    for head in (1, 2)
+    for kind, changes in {"encoder": (0.1, 0.2), "decoder": (0.3, 0.1), "cross": (0.1, 0.4)}.items()
+    for head, change in enumerate(changes, start=1)
 ]
 MAP = {
     "source": ["▁Ja", "</s>"],
@@ -482,8 +482,11 @@ def test_everything_that_can_be_reached_has_a_name(tab: Any) -> None:
 
 def test_heads_and_maps_are_drawn_where_a_run_was_analysed(tab: Any) -> None:
     see(tab, "#maps")
+    chosen = "['kind', 'layer', 'head'].map(key => document.getElementById(`maps-${key}`).value)"
+    assert tab.run(chosen) == ["cross", "0", "1"]  # the head that would be missed most
+    tab.choose("#maps-kind", "decoder")
+    assert tab.run(chosen) == ["decoder", "0", "0"]
     tab.choose("#maps-kind", "cross")
-    tab.choose("#maps-head", "1")
     plot = plotted(tab, "#maps", "[data[0].z, layout.xaxis.ticktext, layout.yaxis.ticktext]")
     assert plot == [MAP["cross"][0][1], ["Ja", "&lt;/s>"], ["&lt;s>", "Yes", "·s"]]
     assert "Seed 1; an interval is over sentences" in tab.run("document.querySelector('#heads figcaption').innerText")

@@ -100,7 +100,7 @@ const analysed = ARMS.filter((arm) => arm.name in DATA.analysis);
     const found = DATA.analysis[arm.value];
     document.getElementById("heads").hidden = !found.heads.length; // a model of another kind has none
     redraw();
-    showMaps(found.maps ?? []);
+    showMaps(found.maps ?? [], found.heads);
     document.getElementById("probes").replaceChildren(...Object.keys(PROBES).flatMap((question) => probe(question, found[question])));
   }
   change();

@@ -2,7 +2,7 @@
 
 const showMaps = (() => {
   const section = document.getElementById("maps");
-  let maps = [];
+  let [maps, heads] = [[], []];
   let redraw = null;
   const CELL = 26; // px
   const MARGIN = 110; // px, at least; plotly leaves out a piece that has no room in it
@@ -46,13 +46,23 @@ const showMaps = (() => {
     };
   }
 
-  /** Offers the layers and heads of the attention that is chosen. */
-  function offerHeads(layers, changed) {
-    chosen.layer = chooser("maps-layer", "Layer", number(layers.length), "0", changed);
-    chosen.head = chooser("maps-head", "Head", number(layers[0].length), "0", changed);
+  /** The head with a map, of some kinds of attention, that the model would miss most; the first where none was removed. */
+  function findMissed(kinds) {
+    const drawn = ({ attention, layer, head }) => kinds.includes(attention) && maps[0][attention][layer - 1]?.[head - 1];
+    const removed = heads.filter((head) => isKnown(head.change) && drawn(head));
+    const first = removed[0] ?? { attention: kinds[0], layer: 1, head: 1 };
+    return removed.reduce((most, head) => (head.change > most.change ? head : most), first);
   }
 
-  return (given) => {
+  /** Offers the layers and heads of the attention that is chosen. */
+  function offerHeads(layers, changed) {
+    const { layer, head } = findMissed([chosen.kind.value]);
+    chosen.layer = chooser("maps-layer", "Layer", number(layers.length), String(layer - 1), changed);
+    chosen.head = chooser("maps-head", "Head", number(layers[0].length), String(head - 1), changed);
+  }
+
+  return (given, worth) => {
+    heads = worth;
     maps = given.filter((map) => Object.keys(KINDS).some((name) => map[name].length));
     section.hidden = !maps.length;
     if (!maps.length) return;
@@ -60,7 +70,7 @@ const showMaps = (() => {
     const [first] = maps;
     const kinds = Object.fromEntries(Object.entries(KINDS).filter(([name]) => first[name].length));
     chosen.sentence = chooser("maps-sentence", "Sentence", Object.fromEntries(maps.map((map, i) => [i, sentence(map)])), "0", changed);
-    chosen.kind = chooser("maps-kind", "Attention", kinds, Object.keys(kinds)[0], () => {
+    chosen.kind = chooser("maps-kind", "Attention", kinds, findMissed(Object.keys(kinds)).attention, () => {
       offerHeads(first[chosen.kind.value], changed);
       redraw();
     });
