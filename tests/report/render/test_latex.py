@@ -232,8 +232,8 @@ def test_one_column_compiles(tmp_path: Path, runs_dir: Path, make_run: Make) -> 
 def test_every_character_that_is_escaped_compiles(tmp_path: Path) -> None:
     every = "&%$#_{}~^\\|<> ±×−–§†‡¶¹²³αβγδεηλρστΔ äöüßé"
     every += "ζθικμνξπυφχψωΓΘΛΞΠΣΥΦΨΩ≤≥≈≠→←∞√·[]"
-    rows = Rows("own", every, [Column("arm", words=True), Column("ε_ls"), Column("PPL", "ours")])
-    rows.rows.append(Row("base", [every, every, "3.0*"], True))
+    rows = Rows("own", every, [Column("arm", words=True), Column("ε_αls"), Column("PPL", "ours", starred=True)])
+    rows.rows.append(Row("base", [every, f"{every}*", "3.0*"], True))
     rows.notes.append(every)
     rows.left_out.append(every)
     page = normalize("NFC", "".join(printed(tmp_path, latex(rows)).split()))

@@ -105,10 +105,12 @@ def _choose(rows: Rows, notes: Notes) -> list[str]:
     """Choose the notes to show. Short ones explain the marks and signs of the table."""
     if notes != "short":
         return rows.notes if notes == "full" else []
-    cells = [cell for row in rows.rows for cell in row.cells]
+    cells = [(column, cell) for row in rows.rows for column, cell in zip(rows.columns, row.cells, strict=True)]
     footnotes = [note for note in rows.notes if note[:1] in _MARKS]
-    footnotes += ["±: half the 95 % interval over seeds."] * any("±" in cell for cell in cells)
-    footnotes += [f"{STAR} p < {ALPHA} after Holm's correction for all arms."] * any(c.endswith(STAR) for c in cells)
+    footnotes += ["±: half the 95 % interval over seeds."] * any("±" in cell for _, cell in cells)
+    footnotes += [f"{STAR} p < {ALPHA} after Holm's correction for all arms."] * any(
+        c.has_star(cell) for c, cell in cells
+    )
     return footnotes
 
 
@@ -157,7 +159,7 @@ def _cell(cell: str, column: Column) -> str:
     """Render a cell: bold with a raised star if it has one; ragged right in the column `WHAT`."""
     if column.header == WHAT:
         return rf"\raggedright {escape_latex(cell)}"
-    if cell.endswith(STAR):
+    if column.has_star(cell):
         return rf"\textbf{{{escape_latex(cell.removesuffix(STAR))}}}\rlap{{$^*$}}"
     return escape_latex(cell)
 
@@ -167,8 +169,8 @@ def _symbol(header: str) -> str:
     match = re.fullmatch(r"(\w)(?:_(\w+))?", header)
     if not match:
         return escape_latex(header)
-    letter = escape_latex(match[1]).strip("$")
-    return f"${letter}_{{\\mathrm{{{escape_latex(match[2])}}}}}$" if match[2] else f"${letter}$"
+    letter, index = (re.sub(r"\$(.+?)\$", r"{\1}", escape_latex(part or "")) for part in match.groups())
+    return f"${letter}_{{\\mathrm{{{index}}}}}$" if index else f"${letter}$"
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -31,6 +31,10 @@ class Column:
     starred: bool = False  # its numbers may have a star
     breaks: bool = False  # a table that is too wide is broken before this column
 
+    def has_star(self, cell: str) -> bool:
+        """Whether a cell has a star; a config value that ends with an asterisk has none."""
+        return self.starred and cell.endswith(STAR)
+
 
 @dataclass(frozen=True)
 class Row:

@@ -1,6 +1,7 @@
 """Render a report for the terminal and in Markdown. Cells with a star are bold."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from rich import box
@@ -81,10 +82,10 @@ def split_by_metric(rows: Rows) -> list[Rows]:
 def markdown(rows: Rows) -> str:
     """Render the table and its notes in Markdown."""
     headers = [f"{column.header} {column.whose}".strip() for column in rows.columns]
-    lines = [f"**{_escape(rows.title)}**", "", _line(headers)]
+    lines = [f"**{_escape(rows.title)}**", "", _line(map(_escape, headers))]
     lines.append(_line([":--" if column.words else "--:" for column in rows.columns]))
-    lines += [_line(row.cells) for row in rows.rows]
-    return "\n".join([*lines, "", *(f"{note}\n" for note in (*rows.notes, *rows.left_out))])
+    lines += [_line(map(_bold, row.cells, rows.columns)) for row in rows.rows]
+    return "\n".join([*lines, "", *(f"{_escape(note, besides='|`')}\n" for note in (*rows.notes, *rows.left_out))])
 
 
 def _table(rows: Rows, narrowest: int | None = None) -> Table:
@@ -112,17 +113,19 @@ def _table(rows: Rows, narrowest: int | None = None) -> Table:
 
 def _cell(cell: str, column: Column) -> Text:
     """Make a cell; in a column with stars, numbers without one get a space, so that digits stay aligned."""
-    if cell.endswith(STAR):
+    if column.has_star(cell):
         return Text(cell, style="bold")
     return Text(f"{cell} " if column.starred else cell)
 
 
-def _line(cells: list[str]) -> str:
-    starred = [
-        f"**{_escape(cell.removesuffix(STAR))}**\\{STAR}" if cell.endswith(STAR) else _escape(cell) for cell in cells
-    ]
-    return f"| {' | '.join(starred)} |"
+def _bold(cell: str, column: Column) -> str:
+    return f"**{_escape(cell.removesuffix(STAR))}**\\{STAR}" if column.has_star(cell) else _escape(cell)
 
 
-def _escape(text: str) -> str:
-    return _MARKUP.sub(r"\\\g<0>", text)
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _escape(text: str, besides: str = "") -> str:
+    """Escape what Markdown takes for markup, `besides` what is none here: a bar outside a table."""
+    return _MARKUP.sub(lambda found: found[0] if found[0] in besides else f"\\{found[0]}", text)

@@ -10,7 +10,7 @@ COLUMNS = [
     Column("d_model", about_arm=True),
     Column("positions", about_arm=True, words=True),
     Column("PPL", "ours"),
-    Column("PPL", "Δ"),
+    Column("PPL", "Δ", starred=True),
     Column("PPL", "paper"),
 ]
 ROWS = Rows(
@@ -21,6 +21,7 @@ ROWS = Rows(
         Row("base", ["base", "100K", "sinusoidal", "1,234.50 ± 0.02", "", "4.92"], True),
         Row("A", ["A1²", "", "<i>learned</i>", "2.00", "−0.50*", ""], True),
         Row("A", ["A2", "", "", "not run", "", "5.00"], False),
+        Row("B", ["B", "", "*.bias*", "2.00", "", ""], True),
     ],
 )
 
@@ -38,9 +39,10 @@ def rows() -> list[list[tuple[str, str | None]]]:
 
 
 def test_numbers_sort_as_numbers() -> None:
-    base, first, _ = rows()
+    base, first, _, last = rows()
     assert [value for _, value in base] == ["base", "100000", "sinusoidal", "1234.5", None, "4.92"]
     assert first[4] == ("<b>−0.50*</b>", "-0.5")
+    assert last[2] == ("*.bias*", "*.bias*"), "no star"
 
 
 @pytest.mark.parametrize(
@@ -78,4 +80,5 @@ def test_rules_separate_the_groups() -> None:
         True,
         True,
         False,
+        True,
     ]

@@ -4,7 +4,7 @@ import re
 from html import escape
 
 from etude.report.comparison import Compared
-from etude.report.render.rows import STAR, Column, Row, Rows
+from etude.report.render.rows import Column, Row, Rows
 
 _NUMBER = re.compile(r"([−+-]?[\d,.]+(?:e[−+-]?\d+)?)(K?)")
 _SYMBOL = re.compile(r"\b(\w)_(\w+)")  # d_model, ε_ls: a letter with an index
@@ -44,7 +44,7 @@ def _row(rows: Rows, row: Row, base: Row | None, begins: bool) -> str:
     for index, (cell, column) in enumerate(zip(row.cells, rows.columns, strict=True)):
         shown = base.cells[index] if base and row.run and column.about_arm and not cell else cell
         attributes = _classes(column) + _sort_key(shown, column.words)
-        text = f"<b>{escape(cell)}</b>" if cell.endswith(STAR) else escape(cell)
+        text = f"<b>{escape(cell)}</b>" if column.has_star(cell) else escape(cell)
         cells.append(f"<td{attributes}>{text}</td>" if index else f'<th scope="row"{attributes}>{text}{note}</th>')
     kinds = " ".join(filter(None, ("begins" * begins, "absent" * (not row.run))))
     opening = f'<tr class="{kinds}">' if kinds else "<tr>"
