@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from etude.report.statistics import Scores, hedges_g, holm, welch
+from etude.report.statistics import Scores, hedges_g, holm, paired_test, welch
 
 Check = Callable[[int, int, float], bool]
 TRIALS = 1500
@@ -137,3 +137,11 @@ def test_twelve_arms_without_a_difference_rarely_show_one(at_most: Callable[[int
         uncorrected += min(found.values()) < 0.05
     assert at_most(corrected, trials, 0.05)
     assert not at_most(uncorrected, trials, 0.05)
+
+
+def test_differences_that_are_equal_but_for_rounding_show_no_spread() -> None:
+    arm, base = Scores("greedy", [91.2, 88.4, 30.3]), Scores("base", [90.9, 88.1, 30.0])
+    found = paired_test(arm, base)
+    assert found.p is None
+    assert found.why_not == "the training is that of base, and the difference from it the same at each seed"
+    assert paired_test(Scores("greedy", [91.2, 88.4, 30.31]), base).p is not None
