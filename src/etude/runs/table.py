@@ -2,12 +2,16 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from etude.runs.records import Run, read_rows
 from etude.runs.typed import NOT_A_SETTING
 from etude.studies.study import Study, value_at
 from etude.terminal import format_value
+
+Choices = frozenset[tuple[str, str]]
 
 
 def read_runs(study: Study, runs_dir: Path) -> tuple[list[Run], list[str]]:
@@ -51,29 +55,45 @@ def with_settings(runs: Sequence[Run], changed: Collection[str], tuned: Collecti
     for run in runs:
         typed = {key: value for key, value in run.typed.items() if key not in tuned}
         found.append(replace(run, setting=typed | _free_choices(run, changed)))
+    alike: dict[Choices, list[Run]] = {}
+    for run in found:
+        alike.setdefault(_choices(run), []).append(run)
+
+    @cache
+    def defaults(key: str, choices: Choices, arm: str | None) -> list[Any]:
+        """The values of `key` where no override sets it, each once, in the runs of an arm, or of all."""
+        values: list[Any] = []
+        for other in alike[choices]:
+            if (
+                key not in other.typed
+                and arm in (None, other.arm)
+                and (its := value_at(other.config, key)) not in values
+            ):
+                values.append(its)
+        return values
+
+    def has_no_effect(key: str, run: Run) -> bool:
+        """Whether the runs without an override of `key` have the same value as this run with one.
+
+        Compared are runs of the same arm; if there are none and no arm changes the key, runs of all arms.
+        """
+        value = value_at(run.config, key)
+        if key not in run.typed or key in run.choices or (value is None and run.typed[key] != "null"):
+            return False
+        choices = _choices(run)
+        own = defaults(key, choices, run.arm)
+        others = own if own or _is_touched(changed, key) else defaults(key, choices, None)
+        return bool(others) and all(one == value for one in others)
+
     return [
-        replace(run, setting={k: v for k, v in run.setting.items() if not _has_no_effect(k, run, found, changed)})
+        replace(run, setting={key: value for key, value in run.setting.items() if not has_no_effect(key, run)})
         for run in found
     ]
 
 
-def _has_no_effect(key: str, run: Run, runs: Sequence[Run], changed: Collection[str]) -> bool:
-    """Return whether the runs without an override of `key` have the same value as this run with one.
-
-    Compared are runs of the same arm; if there are none and no arm changes the key, runs of all arms.
-    """
-    value = value_at(run.config, key)
-    if key not in run.typed or key in run.choices or (value is None and run.typed[key] != "null"):
-        return False
-    others = [other for other in runs if key not in other.typed and _choices(other) == _choices(run)]
-    own = [other for other in others if other.arm == run.arm]
-    others = own if own or _is_touched(changed, key) else others
-    return bool(others) and all(value_at(other.config, key) == value for other in others)
-
-
-def _choices(run: Run) -> dict[str, str]:
+def _choices(run: Run) -> Choices:
     """Return the choices of config groups in the setting."""
-    return {key: value for key, value in run.setting.items() if key in run.choices}
+    return frozenset((key, value) for key, value in run.setting.items() if key in run.choices)
 
 
 def _is_touched(changed: Collection[str], name: str) -> bool:
