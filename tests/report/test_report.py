@@ -417,6 +417,8 @@ def test_a_torn_run_and_one_of_a_forgotten_arm_are_left_out_and_named(runs_dir: 
     torn.result_file.write_text("{")
     headless = make_run("A2")
     headless.result_file.write_text('{"finished": true}')
+    untested = make_run("E1")
+    untested.result_file.write_text('{"parameters": 1, "steps": 1, "test": {"perplexity": 3.0}}')
     forgotten = runs_dir / "heads" / "Z9" / "seed1-0"
     forgotten.mkdir(parents=True)
     (forgotten / "config.yaml").write_text("{}")
@@ -426,6 +428,7 @@ def test_a_torn_run_and_one_of_a_forgotten_arm_are_left_out_and_named(runs_dir: 
         f"Left out: {torn.result_file} is incomplete: delete it, and the same command evaluates the run again." in told
     )
     assert f"Left out: {headless.path}, which cannot be read" in told
+    assert f"Left out: {untested.path}, which cannot be read (its result has no test.sentences)." in told
     assert "the study has no arm Z9" in told
 
 

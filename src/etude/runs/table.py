@@ -30,7 +30,8 @@ def runs_of(study: Study, rows: Iterable[Run], notes: Sequence[str]) -> tuple[li
     """
     kept, notes = [], [*notes]
     for run in rows:
-        lacks = [key for key in ("parameters", "steps") if run.finished and run.score(key) is None]
+        needed = ("parameters", "steps", *["test.sentences"] * (not run.divergence)) if run.finished else ()
+        lacks = [key for key in needed if run.score(key) is None]
         if run.config.get("arm", run.arm) != run.arm:
             notes.append(f"Left out: {run.run_dir.path}, which is a run of the arm {run.config['arm']}.")
         elif lacks:
