@@ -313,7 +313,7 @@ def test_an_arm_without_an_interval_has_no_bar_and_the_zero_lies_within_the_fore
 
 
 @pytest.mark.parametrize("metric", ["ppl", "bleu"])
-def test_the_title_of_the_forest_is_whole_on_a_phone(
+def test_the_titles_of_the_forest_and_of_the_paper_are_whole_on_a_phone(
     metric: str, browser: Any, fabricate: Fabricate, tmp_path: Path
 ) -> None:
     compared = fabricate(3, 1, 5)
@@ -321,11 +321,12 @@ def test_the_title_of_the_forest_is_whole_on_a_phone(
     arms = [base, *(replace(arm, arm=f"position-sinusoid-{arm.arm}") for arm in others)]
     write_page(replace(compared, arms=arms), tmp_path / "p.html")
     tab = browser.open((tmp_path / "p.html").as_uri(), width=390)
-    see(tab, "#forest")
     tab.choose("#forest-y", metric)
-    left, _, width, _ = tab.box("#forest .xtitle")
-    whole, _, room, _ = tab.box("#forest .plot")
-    assert whole <= left < left + width <= whole + room
+    for section in ("#forest", "#paper"):
+        see(tab, section)
+        left, _, width, _ = tab.box(f"{section} .xtitle")
+        whole, _, room, _ = tab.box(f"{section} .plot")
+        assert whole <= left < left + width <= whole + room
 
 
 def test_the_front_holds_what_nothing_cheaper_beats(tab: Any) -> None:

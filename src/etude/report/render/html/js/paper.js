@@ -89,7 +89,7 @@ function describeAgreement(width) {
       height: 480,
       showlegend: true,
       legend: { orientation: "h", y: 1.1 },
-      xaxis: axis("difference in ln PPL in the paper, nats a token", [], { zeroline: true, range: across }),
+      xaxis: axis(`difference in ln PPL in the paper,${width < 640 ? "<br>" : " "}nats a token`, [], { zeroline: true, range: across }),
       yaxis: axis("ours", [], { zeroline: true, range: up }),
       shapes: [
         { type: "rect", xref: "paper", x0: 0, x1: 1, y0: -margin, y1: margin, fillcolor: "rgba(128,128,128,0.16)", ...behind },
