@@ -9,6 +9,7 @@ from typing import Any
 from etude.config.signature import signature
 from etude.errors import UserError
 from etude.studies.arm_names import is_arm
+from etude.studies.arms import override_key
 from etude.studies.study import load_study
 
 _ENCODER_TASKS = {"MaskedLanguageModelling", "Classification"}
@@ -57,7 +58,7 @@ def check_choices(config: Mapping[str, Any], typed: Sequence[str]) -> None:
     arm = str(choices.get("experiment"))
     study, _, name = arm.partition("/")
     for override in [*(load_study(study).arms[name] if is_arm(arm) else ()), *typed]:
-        group = override.lstrip("+").partition("=")[0]
+        group = override_key(override)
         first, _, part = group.partition("/")
         key = part.partition("/")[0]
         if first != "model" or key not in model or choices.get(group) is None:

@@ -9,6 +9,7 @@ from etude.errors import UserError
 from etude.logs import logging_to
 from etude.runs.divergence import divergence
 from etude.runs.run_dir import RunDir
+from etude.studies.arms import override_key
 from etude.tasks import build
 from etude.tasks.metrics import format_scores, score_translations
 from etude.trained.checkpoint import read_checkpoint
@@ -47,7 +48,7 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
     with build.autocast(trained, transformer):
         scores = task.measure(transformer, build.evaluation_batches(trained, store.split(split)), store, split)
         text = task.answer(trained | {"decoding": search}, transformer, store, split)
-    overridden = {override.lstrip("+~").partition("=")[0].partition(".")[0] for override in typed}
+    overridden = {override_key(override).partition(".")[0] for override in typed}
     metrics = config["metrics"] if "metrics" in overridden else trained.get("metrics", config["metrics"])
     if text:
         scores |= score_translations(metrics, trained["data"], text["hypotheses"], text["references"])

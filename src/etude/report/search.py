@@ -20,6 +20,7 @@ from etude.report.wording import format_count, format_fixed
 from etude.runs.provenance import marks_on_code, notes_on_code, notes_on_libraries
 from etude.runs.records import Run, read_run
 from etude.runs.run_dir import RunDir
+from etude.studies.arms import split_override
 from etude.studies.study import metrics_of
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?(e[-+]?\d+)?")
@@ -55,8 +56,7 @@ def search(name: str, planned: Sequence[tuple[Sequence[str], RunDir]], drawn: Co
         UserError: none of its runs is finished, or their perplexities are not over the same subwords.
     """
     wanted = Counter(run for _, run in planned)
-    pairs = {run: (override.strip().lstrip("+").partition("=") for override in words) for words, run in planned}
-    words = {run: {key: value for key, _, value in typed} for run, typed in pairs.items()}
+    words = {run: dict(map(split_override, overrides)) for overrides, run in planned}
     there, unreadable = _read_finished(wanted)
     if not there:
         raise UserError(

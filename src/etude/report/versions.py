@@ -10,6 +10,7 @@ from etude.errors import UserError
 from etude.report.wording import format_count
 from etude.runs.records import Run
 from etude.runs.typed import distinguishing_overrides
+from etude.studies.arms import split_override
 from etude.studies.study import Study
 
 TODAY = "today"  # the version of runs whose corpus text is the one that their config gives now
@@ -18,8 +19,7 @@ _SHORT = 8  # digits of a fingerprint that a report shows
 
 def may_be_todays(study: Study, run: Run) -> bool:
     """Whether a run has exactly the values that study.yaml gives its arm. A quick check, without Hydra."""
-    pairs = (override.lstrip("+~").partition("=") for override in study.arms[run.arm])
-    return all(run.chosen(key) == value for key, _, value in pairs)
+    return all(run.chosen(key) == value for key, value in map(split_override, study.arms[run.arm]))
 
 
 def is_todays(run: Run) -> bool:

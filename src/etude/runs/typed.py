@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from itertools import accumulate
 
 from etude.runs.material import IMMATERIAL
+from etude.studies.arms import override_key, split_override
 from etude.studies.renames import override_of_today
 
 # Keys that name the run or cannot change its result are no setting. The keys in ACTING are immaterial in a resolved
@@ -16,7 +17,7 @@ NOT_A_SETTING = (IMMATERIAL - ACTING) | {"experiment", "seed", "hydra", "trainer
 def distinguishing_overrides(overrides: Iterable[str]) -> list[str]:
     """Return the overrides that distinguish a run from others of its study, arm and seed, in today's names."""
     today = map(override_of_today, overrides)
-    return [override for override in today if not _is_no_setting(override.lstrip("+~").partition("=")[0])]
+    return [override for override in today if not _is_no_setting(override_key(override))]
 
 
 def _is_no_setting(key: str) -> bool:
@@ -27,5 +28,5 @@ def _is_no_setting(key: str) -> bool:
 
 def typed_settings(overrides: Iterable[str]) -> dict[str, str]:
     """Return the distinguishing overrides as key -> value, without keys of the section `data`."""
-    pairs = (override.lstrip("+~").partition("=") for override in distinguishing_overrides(overrides))
-    return {key: value for key, _, value in pairs if not key.startswith("data.")}
+    pairs = map(split_override, distinguishing_overrides(overrides))
+    return {key: value for key, value in pairs if not key.startswith("data.")}

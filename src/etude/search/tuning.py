@@ -13,7 +13,7 @@ from etude.errors import UserError
 from etude.paths import find_file
 from etude.runs.divergence import divergence
 from etude.runs.run_dir import RunDir
-from etude.studies.arms import override_key
+from etude.studies.arms import override_key, split_override
 from etude.studies.criteria import OTHER_TEXTS, best_value
 from etude.studies.study import Study, load_study, value_at
 from etude.yaml_file import read_yaml
@@ -148,4 +148,4 @@ def _default_seed() -> str:
 
 def _value_of(run: Sequence[str], key: str) -> str:
     """Return the value that a run has for a key; of several, as in Hydra, the last."""
-    return next((word.partition("=")[2] for word in reversed(run) if override_key(word) == key), "")
+    return dict(map(split_override, run)).get(key, "")

@@ -67,10 +67,9 @@ def one_for_each(file: Path, groups: Any, written: Arms, base: Sequence[str] = (
             raise UserError(f"{file}: each: there are no axes under {group!r}; model has some")
         for axis in under:
             name, brought = axis.group.rpartition("/")[2], [axis.needs] if axis.needs else []
-            there = {override_key(override): override.partition("=")[2] for override in base}
             replaced = {axis.group, *map(override_key, brought)}
             kept = [override for override in base if override_key(override) not in replaced]
-            default = there.get(axis.group, axis.default)
+            default = dict(map(split_override, base)).get(axis.group, axis.default)
             others = (value for value in axis.values if value != default and axis.group not in SAME_FUNCTION)
             made = {f"{name}-{value}": [*kept, *brought, f"{axis.group}={value}"] for value in others}
             arms |= made
@@ -182,9 +181,15 @@ def _format(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+def split_override(override: str) -> tuple[str, str]:
+    """Split an override into its config group or key and its value: `model.heads` and `4` for `+model.heads=4`."""
+    key, _, value = override.partition("=")
+    return key.lstrip("+~"), value
+
+
 def override_key(override: str) -> str:
-    """Return the config group or key of an override: `model.heads` for `+model.heads=4`."""
-    return override.partition("=")[0].lstrip("+~")
+    """Return the config group or key of an override."""
+    return split_override(override)[0]
 
 
 def _last(key: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of, note_on_missing
-from etude.studies.arms import combine, override_key, read_arms
+from etude.studies.arms import combine, override_key, read_arms, split_override
 from etude.studies.criteria import Criteria, read_against, read_criteria, read_seeds, read_tuning
 from etude.studies.metrics import DEFAULT, Metric, default_metrics, read_metrics
 from etude.studies.renames import refuse_old_name
@@ -176,7 +176,7 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
 
 def _task_of(overrides: list[str]) -> str:
     """Return the task of an arm, by default translation."""
-    return next((one.partition("=")[2] for one in overrides if override_key(one) == "task"), "translation")
+    return dict(map(split_override, overrides)).get("task", "translation")
 
 
 def value_at(config: Mapping[str, Any], key: str) -> Any:
