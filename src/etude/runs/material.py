@@ -67,7 +67,7 @@ def identify(config: Mapping[str, Any], text: str) -> str:
         config: the resolved config.
         text: the fingerprint of the training and test text.
     """
-    return _digest(material(config) | {"text": text})
+    return digest(material(config) | {"text": text})
 
 
 def identify_training(config: Mapping[str, Any], text: str) -> str:
@@ -81,7 +81,7 @@ def identify_training(config: Mapping[str, Any], text: str) -> str:
     """
     sections = {key: value for key, value in material(config).items() if key not in _SCORE_ONLY}
     sections["budget"] = {key: v for key, v in sections.get("budget", {}).items() if f"budget.{key}" not in _SCORE_ONLY}
-    return _digest(sections | {"text": text})
+    return digest(sections | {"text": text})
 
 
 def find_copies(configs: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
@@ -96,7 +96,8 @@ def find_copies(configs: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]
     return {first: others for first, *others in same.values() if others}
 
 
-def _digest(value: Any) -> str:
+def digest(value: Any) -> str:
+    """Return ten hex digits that identify a value: equal values have equal ones, whatever the order of keys."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:10]
 
 

@@ -1,6 +1,5 @@
 """Store the measurements of a measured study, a file per layer: `runs/table1/recurrent/measured-0123456789.json`."""
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from filelock import Timeout
 from etude.files import read_json
 from etude.runs.file_lock import hold
 from etude.runs.lock import Busy
-from etude.runs.material import canonical
+from etude.runs.material import digest
 from etude.studies.measured import MeasuredStudy, Row
 
 MEASURED = "*/measured-*.json"  # below the folder of a study
@@ -21,8 +20,7 @@ Found = dict[str, Any]  # the measurement of one layer, made by `etude.inspect.c
 
 def place(study: MeasuredStudy, row: Row, runs_dir: Path) -> Path:
     """Return the file for the measurement of a layer; other settings of the same layer have other files."""
-    digest = hashlib.sha256(canonical(study.setting(row)).encode()).hexdigest()[:10]
-    return runs_dir / study.name / row.name / f"measured-{digest}.json"
+    return runs_dir / study.name / row.name / f"measured-{digest(study.setting(row))}.json"
 
 
 def read_measurements(study: MeasuredStudy, runs_dir: Path) -> dict[str, Found]:
