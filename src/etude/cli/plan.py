@@ -14,9 +14,9 @@ from etude.config.compose_cache import ConfigCache, ValidConfig, expand
 from etude.config.difference import Difference, difference
 from etude.errors import UserError
 from etude.search.sweep_file import planned_runs
-from etude.studies.arms import override_key
+from etude.studies.arms import override_key, split_override
 from etude.studies.measured import is_measured
-from etude.studies.study import Paper, load_study, study_names, value_at
+from etude.studies.study import Paper, Study, load_if_known, value_at
 from etude.terminal import console, fit_table, needed_width
 
 HELP = """usage: etude plan [FILE|STUDY] [key=value ...] [device=NAME] [--measure]
@@ -137,36 +137,37 @@ def _compose(runs: Sequence[Run], bases: Sequence[Run]) -> dict[Run, ValidConfig
 def _baseline_of(run: Run) -> Run:
     """Return the run's overrides with the arm replaced by the study's baseline; without a study, no overrides."""
     study, _ = _study_and_arm(run)
-    if study not in study_names():
+    if study is None:
         return ()
-    base = f"experiment={study}/{load_study(study).baseline}"
+    base = f"experiment={study.name}/{study.baseline}"
     return tuple(base if override.startswith("experiment=") else override for override in run)
 
 
 def _override_keys(run: Run) -> set[str]:
     """Return the keys of the overrides of a run and of its arm."""
     study, arm = _study_and_arm(run)
-    of_arm = load_study(study).arms[arm] if study in study_names() else []
+    of_arm = study.arms[arm] if study else []
     return {override_key(override) for override in [*run, *of_arm]}
 
 
 def _tuned(run: Run, config: dict[str, Any]) -> dict[str, Any]:
     """Return the values that a study tries for its arms, by which the trials of one arm differ."""
     study, _ = _study_and_arm(run)
-    keys = load_study(study).tune if study in study_names() else ()
+    keys = study.tune if study else ()
     return {key: value_at(config, key) for key in keys if any(override_key(word) == key for word in run)}
 
 
 def _without_draws(run: Run) -> Run:
     """Return the overrides of a run without its seed and the values that its study tries."""
-    keys = {"seed", *(load_study(study).tune if (study := _study_and_arm(run)[0]) in study_names() else ())}
+    study, _ = _study_and_arm(run)
+    keys = {"seed", *(study.tune if study else ())}
     return tuple(word for word in run if override_key(word) not in keys)
 
 
-def _study_and_arm(run: Run) -> tuple[str, str]:
-    name = next((override.partition("=")[2] for override in run if override.startswith("experiment=")), "")
-    study, _, arm = name.partition("/")
-    return study, arm
+def _study_and_arm(run: Run) -> tuple[Study | None, str]:
+    """Return the study and the arm that a run names; None if it names no study."""
+    study, _, arm = dict(map(split_override, run)).get("experiment", "").partition("/")
+    return load_if_known(study), arm
 
 
 def _differences(found: Difference, overridden: set[str], config: dict[str, Any]) -> dict[str, Any]:
@@ -183,4 +184,4 @@ def _differences(found: Difference, overridden: set[str], config: dict[str, Any]
 
 def _paper_of(study: str) -> Paper:
     """Load the numbers printed in the paper that a study reproduces; empty if it reproduces none."""
-    return load_study(study).paper if study in study_names() else Paper()
+    return known.paper if (known := load_if_known(study)) else Paper()

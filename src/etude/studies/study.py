@@ -120,9 +120,14 @@ def load_study(name: str) -> Study:
     return _read(folder, tuple(file.stat().st_mtime_ns for file in files if file.is_file()))
 
 
+def load_if_known(name: str) -> Study | None:
+    """Load the study called `name`; None if there is none, as for runs that were typed one by one."""
+    return load_study(name) if name in study_names() else None
+
+
 def metrics_of(study: str, task: str | None = None) -> dict[str, Metric]:
     """Return the metrics of a study; for runs outside a study, such as `single`, the default metrics of their task."""
-    return load_study(study).metrics if study in study_names() else default_metrics(task)
+    return known.metrics if (known := load_if_known(study)) else default_metrics(task)
 
 
 @cache
@@ -146,7 +151,8 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
     columns = content.get("columns") or {}
     if not isinstance(columns, dict) or not all(isinstance(text, str) for item in columns.items() for text in item):
         raise UserError(f"{file}: columns must map each printed header to a config key, such as h: model.heads")
-    metrics = read_metrics(file, content.get("metrics"), _task_of(arms[baseline]))
+    task = dict(map(split_override, arms[baseline])).get("task", "translation")
+    metrics = read_metrics(file, content.get("metrics"), task)
     tune, pilots = read_tuning(file, content)
     for header, key in columns.items():
         refuse_old_name(file, f"columns.{header}", key.removeprefix("choices."))
@@ -172,11 +178,6 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
         pilots=pilots,
         metrics=metrics,
     )
-
-
-def _task_of(overrides: list[str]) -> str:
-    """Return the task of an arm, by default translation."""
-    return dict(map(split_override, overrides)).get("task", "translation")
 
 
 def value_at(config: Mapping[str, Any], key: str) -> Any:

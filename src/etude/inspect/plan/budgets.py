@@ -10,7 +10,7 @@ from etude.inspect.show.anatomy import choices_by_module
 from etude.runs.material import find_copies
 from etude.studies.arms import override_key
 from etude.studies.axes import axes
-from etude.studies.study import load_study, study_names
+from etude.studies.study import load_if_known
 from etude.tasks import build
 from etude.tasks.size import Config, is_ours, measure_size
 
@@ -101,8 +101,8 @@ def find_idle(runs: Sequence[RunPlan]) -> dict[str, list[str]]:
 
 def _unless_set(run: RunPlan, override: str | None) -> str | None:
     """Return the override; None if the arm itself sets its key, so that it would undo what the arm tests."""
-    study, arm = run.config["study"], run.config["arm"]
-    own = load_study(study).arms.get(arm, []) if study in study_names() else []
+    study = load_if_known(run.config["study"])
+    own = study.arms.get(run.config["arm"], []) if study else []
     return None if override and override_key(override) in map(override_key, own) else override
 
 
