@@ -81,9 +81,21 @@ def write_or_print(name: str, text: str) -> None:
         write_text(Path(name), text)
 
 
+def write_or_print_page(name: str, page: str) -> None:
+    """Write an HTML page to the file of that name and print its address, or to standard output if the name is -."""
+    write_or_print(name, page)
+    if name != "-":
+        sys.stdout.write(f"{Path(name).resolve().as_uri()}  open it in a browser\n")
+
+
+def format_json(value: Any) -> str:
+    """Format `value` as JSON for people and programs: indented, with letters such as é as they are."""
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write `value` to `path` as JSON, atomically."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    write_text(path, format_json(value))
 
 
 def read_json(path: Path) -> Any:

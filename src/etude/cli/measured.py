@@ -1,6 +1,5 @@
 """`etude sweep`, `plan` and `report` for a study that is measured, not trained."""
 
-import json
 import shlex
 import sys
 from collections.abc import Collection, Sequence
@@ -12,7 +11,7 @@ from rich.text import Text
 
 from etude.cli.arguments import Arguments
 from etude.errors import UserError
-from etude.files import write_or_print
+from etude.files import format_json, write_or_print, write_or_print_page
 from etude.runs.measurements import note_on_measurements, read_measurements
 from etude.studies.measured import MeasuredStudy, load_measured
 from etude.terminal import console, format_duration
@@ -38,7 +37,7 @@ def plan(args: Arguments) -> None:
     kept = read_measurements(study, runs_dir)
     if "--json" in args.options:
         layers = [study.setting(row) | {"layer": row.name, "measured": row.name in kept} for row in study.rows]
-        sys.stdout.write(json.dumps({"study": study.name, "layers": layers}, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(format_json({"study": study.name, "layers": layers}))
         return
     sizes = "; ".join(f"{symbol} = {', '.join(map(str, values))}" for symbol, values in study.sizes.items())
     note = note_on_measurements(study, runs_dir, shlex.join(args.words))
@@ -66,9 +65,7 @@ def report(args: Arguments) -> None:
     page, picture = args.options.get("--html"), args.options.get("--svg")
     if page:
         typed = shlex.join(["etude", "report", *args.words, "--html", Path(page).name])
-        write_or_print(page, document(study, kept, typed))
-        if page != "-":
-            sys.stdout.write(f"{Path(page).resolve().as_uri()}  open it in a browser\n")
+        write_or_print_page(page, document(study, kept, typed))
     if picture:
         write_or_print(picture, draw_layers(study, kept))
     if page or picture:

@@ -12,7 +12,7 @@ from typing import cast, get_args
 from etude.cli import measured
 from etude.cli.arguments import Arguments, parse
 from etude.errors import UserError
-from etude.files import write_or_print
+from etude.files import write_or_print, write_or_print_page
 from etude.report import report as make_report
 from etude.report.render.latex import Notes, latex
 from etude.report.render.rows import Rows
@@ -85,9 +85,7 @@ def main(words: Sequence[str]) -> None:
         from etude.report.render.html.document import document
 
         typed = shlex.join([word.replace(page, Path(page).name) for word in ("etude", "report", *words)])
-        write_or_print(page, document(made.compared, command=typed))
-        if page != "-":
-            sys.stdout.write(f"{Path(page).resolve().as_uri()}  open it in a browser\n")
+        write_or_print_page(page, document(made.compared, command=typed))
     if project:
         from etude.report.render.wandb.publish import publish
 

@@ -1,11 +1,11 @@
 """`etude show`: show the model of a config with shapes and parameter counts, without training anything."""
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
 from etude.cli.arguments import parse
+from etude.files import format_json
 from etude.inspect.show.find_config import find_config
 from etude.terminal import console
 
@@ -38,7 +38,7 @@ def main(words: Sequence[str]) -> None:
     root = describe_modules(build.shapes(config), choices_by_module(config))
     if "--json" in args.options:
         made = {"sizes": sizes_of(config), "choices": config["choices"], "model": asdict(root)}
-        sys.stdout.write(json.dumps(made, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(format_json(made))
     else:
         terminal = console()
         terminal.print(render_tree(config, root, terminal.width, named.folders))

@@ -1,6 +1,5 @@
 """`etude status`: show the state of every run of a study, whoever started it."""
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from rich.text import Text
 
 from etude.cli.arguments import parse
 from etude.errors import UserError
+from etude.files import format_json
 from etude.garbage import pause_garbage_collector
 from etude.runs.measurements import note_on_measurements
 from etude.runs.provenance import MARKS, notes_on_code
@@ -72,8 +72,7 @@ def main(words: Sequence[str]) -> None:
     metrics = {one.study: metrics_of(one.study).values() for one in studies if not is_measured(one.study)}
     notes = [*([] if names else notes), *(note for study in studies for note in study.notes)]
     if "--json" in args.options:
-        plain = _as_json(runs_dir, studies, runs, metrics, notes)
-        sys.stdout.write(json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(format_json(_as_json(runs_dir, studies, runs, metrics, notes)))
         return
     out = console()
     if runs:

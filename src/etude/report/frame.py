@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError
-from etude.files import replacing
+from etude.files import format_json, replacing
 from etude.runs.records import Run
 from etude.studies.study import Study, value_at
 
@@ -78,7 +78,7 @@ def as_json(rows: Frame) -> str:
         {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
         for row in rows
     ]
-    return json.dumps(finite, indent=2, ensure_ascii=False) + "\n"
+    return format_json(finite)
 
 
 def write_parquet(rows: Frame, file: Path) -> None:
