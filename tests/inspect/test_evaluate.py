@@ -152,6 +152,9 @@ def test_scores_on_another_text_than_the_runs_are_told_to_be_so(
     test = tmp_path / "test.tsv"
     test.write_text("".join(test.read_text().splitlines(keepends=True)[:3]))
     assert "its text has changed since it was trained: these are scores on the text of today" in evaluated(run, capsys)
+    with (tmp_path / "pairs.tsv").open("a") as pairs:
+        pairs.write("xyz xyz\txyz xyz\n" * 20)
+    assert f"the text has changed since {run.path} was trained: its subwords are" in evaluated(run, capsys)
     test.unlink()
     told = evaluated(run, capsys)
     assert f"the text of {run.path}, whose relative paths start from this folder: there is no file {test}" in told

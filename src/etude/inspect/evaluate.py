@@ -13,7 +13,7 @@ from etude.studies.arms import override_key
 from etude.tasks import build
 from etude.tasks.metrics import format_scores, score_translations
 from etude.trained.checkpoint import read_checkpoint
-from etude.trained.load import load_trained
+from etude.trained.load import load_trained, require_same_subwords
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +40,7 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
     device = build.device(config["device"])
     transformer.to(device)
     store, split = _token_store(run, trained), config["split"]
-    if store.tokenizer.model_file.read_bytes() != tokenizer.model_file.read_bytes():
-        raise UserError(f"the text has changed since {config['run']} was trained: its subwords are no longer the same")
+    require_same_subwords(run, store, tokenizer)
     if run.text() not in ("", store.meta["corpus"]):
         log.warning("%s: its text has changed since it was trained: these are scores on the text of today", run.path)
     task = build.task(trained)

@@ -3,6 +3,7 @@
 import logging
 from typing import Any
 
+from etude.data.store import TokenStore
 from etude.data.tokenizer import Tokenizer
 from etude.errors import UserError
 from etude.files import read_json
@@ -43,3 +44,13 @@ def load_trained(run: RunDir) -> tuple[Config, EncoderDecoder, Tokenizer]:
     for note in notes_on_code([(code_of(run.result(), config), config)] if run.finished else []):
         log.warning("%s: %s", run.path, note)  # its weights were made by other code than computes with them here
     return config, transformer.eval(), tokenizer
+
+
+def require_same_subwords(run: RunDir, store: TokenStore, tokenizer: Tokenizer) -> None:
+    """Check that prepared text has the subwords that a run was trained with.
+
+    Raises:
+        UserError: it has others.
+    """
+    if store.tokenizer.model_file.read_bytes() != tokenizer.model_file.read_bytes():
+        raise UserError(f"the text has changed since {run.path} was trained: its subwords are no longer the same")

@@ -20,7 +20,7 @@ from etude.model.encoder_decoder import EncoderDecoder
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.tasks.bleu import options_of
-from etude.trained.load import load_trained
+from etude.trained.load import load_trained, require_same_subwords
 
 Pair = tuple[str, str]
 
@@ -146,8 +146,5 @@ def _test_pairs(subject: Subject) -> list[Pair]:
         sources, references = (file.read_text(encoding="utf-8").split("\n")[:-1] for file in files)
         return list(zip(sources, references, strict=True))
     store = build.token_store(subject.config)
-    if store.tokenizer.model_file.read_bytes() != subject.tokenizer.model_file.read_bytes():
-        raise UserError(
-            f"the text has changed since {subject.run.path} was trained: its subwords are no longer the same"
-        )
+    require_same_subwords(subject.run, store, subject.tokenizer)
     return list(zip(*store.text("test"), strict=True))
