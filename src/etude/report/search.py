@@ -18,7 +18,7 @@ from etude.report.render.rows import Column, Row, Rows
 from etude.report.statistics import Scores, expected_best
 from etude.report.wording import format_count, format_fixed
 from etude.runs.provenance import marks_on_code, notes_on_code, notes_on_libraries
-from etude.runs.records import Run, read_run
+from etude.runs.records import Run, leaving_out, read_run
 from etude.runs.run_dir import RunDir
 from etude.studies.arms import split_override
 from etude.studies.study import metrics_of
@@ -82,18 +82,15 @@ def search(name: str, planned: Sequence[tuple[Sequence[str], RunDir]], drawn: Co
 
 def _read_finished(wanted: Iterable[RunDir]) -> tuple[dict[RunDir, Run], list[str]]:
     """Read the finished runs; return them, and a sentence for each that cannot be read."""
-    found, unreadable = {}, []
+    found: dict[RunDir, Run] = {}
+    unreadable: list[str] = []
     for run_dir in wanted:
         if run_dir.finished:
-            try:
-                found[run_dir] = read_run(run_dir)
-                if found[run_dir].score(_RANKED) is None:
+            with leaving_out(run_dir.path, unreadable):
+                run = read_run(run_dir)
+                if run.score(_RANKED) is None:
                     raise ValueError(f"its result has no {_RANKED}")
-            except UserError as error:
-                unreadable.append(f"Left out: {error}.")
-            except (OSError, ValueError, TypeError, AttributeError) as error:
-                found.pop(run_dir, None)
-                unreadable.append(f"Left out: {run_dir.path}, which cannot be read ({error}).")
+                found[run_dir] = run
     return found, unreadable
 
 

@@ -5,7 +5,8 @@ of its runs in the same way. Reading composes no config, writes no file and does
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -206,15 +207,22 @@ def read_rows(folder: Path, arms: Collection[str] | None = None) -> tuple[list[R
             notes.append(f"Left out: {arm}, for the study has no arm {arm.name}.")
             continue
         for path in _folders(arm):
-            try:
+            with leaving_out(path, notes):
                 runs.append(read_run(RunDir(path)))
-            except UserError as error:
-                notes.append(f"Left out: {error}.")
-            except NoRunError as error:
-                notes.append(f"Left out: {path}, which is {error}.")
-            except (OSError, ValueError, TypeError, AttributeError) as error:
-                notes.append(f"Left out: {path}, which cannot be read ({error}).")
     return runs, notes
+
+
+@contextmanager
+def leaving_out(run: Path, notes: list[str]) -> Iterator[None]:
+    """If a run cannot be read within the context, add a sentence that says why."""
+    try:
+        yield
+    except UserError as error:
+        notes.append(f"Left out: {error}.")
+    except NoRunError as error:
+        notes.append(f"Left out: {run}, which is {error}.")
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        notes.append(f"Left out: {run}, which cannot be read ({error}).")
 
 
 def studies_in(runs_dir: Path) -> tuple[list[str], list[str]]:

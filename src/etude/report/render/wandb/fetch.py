@@ -10,7 +10,7 @@ from etude.errors import UserError
 from etude.report import Results
 from etude.report.render.wandb.connection import connect, project_of
 from etude.report.selection import select
-from etude.runs.records import Run, finished_run
+from etude.runs.records import Run, finished_run, leaving_out
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
 from etude.runs.table import runs_of
@@ -50,10 +50,8 @@ def fetch(study: str, project: str, where: Mapping[str, str] | None = None) -> R
         if arm not in known.arms:
             strangers.append(f"Left out: {place}, for the study has no arm {arm}.")
             continue
-        try:
+        with leaving_out(place, strangers):
             rows.append(_row(known, run, RunDir(place), arm, asked))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            strangers.append(f"Left out: {place}, which cannot be read ({error}).")
     runs, notes = runs_of(known, rows, strangers)
     if not any(run.finished for run in runs):
         raise UserError(" ".join([f"W&B has no finished run of {study} in {entity}/{name}.", *notes]).rstrip("."))
