@@ -29,7 +29,7 @@ def max_path_length(layer: nn.Module, length: int, width: int) -> int | None:
     if isinstance(layer, RecurrentEncoder):
         lengths = _path_steps(layer, length, width)
     else:
-        lengths = _path_layers(layer, length, width)
+        lengths = np.maximum(shortest_path(dependent_outputs(layer, length, width), unweighted=True), 1.0)
     longest = np.minimum(lengths, lengths.T).max()  # a layer that reads in one direction connects both positions too
     return None if np.isinf(longest) else int(longest)
 
@@ -41,11 +41,6 @@ def dependent_outputs(layer: nn.Module, length: int, width: int) -> np.ndarray:
     weights = _noise(width)
     grads = [torch.autograd.grad(y[0, t] @ weights, x, retain_graph=True)[0][0] for t in range(length)]
     return (torch.stack(grads, dim=1) != 0).any(dim=-1).numpy()
-
-
-def _path_layers(layer: nn.Module, length: int, width: int) -> np.ndarray:
-    """Return (n, n): the number of layers from one position to another, at least one."""
-    return np.maximum(shortest_path(dependent_outputs(layer, length, width), unweighted=True), 1.0)
 
 
 def _path_steps(layer: RecurrentEncoder, length: int, width: int) -> np.ndarray:

@@ -88,7 +88,10 @@ def draw(panels: Sequence[Panel], columns: int = 3) -> str:
     names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
     looks = {name: _look(i) for i, name in enumerate(names)}
     places = [(_WIDTH * (i % columns), _HEIGHT * (i // columns) + _LEGEND) for i in range(len(panels))]
-    drawn = [_group(place, _panel(panel, looks)) for place, panel in zip(places, panels, strict=True)]
+    drawn = [
+        f'<g transform="translate({x} {y})">{"".join(_panel(panel, looks))}</g>'
+        for (x, y), panel in zip(places, panels, strict=True)
+    ]
     legend = [
         f'<line x1="{x}" x2="{x + 30}" y1="12" y2="12" {looks[name]}/>{_text(x + 38, 16, name)}'
         for name, x in zip(names, range(_LEFT, _LEFT + 160 * len(names), 160), strict=True)
@@ -137,10 +140,6 @@ def _look(place: int) -> str:
     """Return the style of a line; every other line is dashed, so that a line below it remains visible."""
     dashed = ' class="dashed"' * (place % 2)
     return f'stroke="{_COLOURS[place % len(_COLOURS)]}" stroke-width="2"{dashed}'
-
-
-def _group(place: tuple[int, int], parts: Iterable[str]) -> str:
-    return f'<g transform="translate({place[0]} {place[1]})">{"".join(parts)}</g>'
 
 
 def _text(x: float, y: float, text: str, style: str = "") -> str:
