@@ -308,35 +308,6 @@ def test_a_full_disk_is_one_sentence_and_the_run_goes_on_later(place, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_to_the_same_weights(place):
-    """Straight through against killed after a checkpoint and started again: the same numbers to the last bit."""
-    import torch
-
-    words = [*SMALL, "budget.max_steps=60", "budget.val_every=10", "logger=none", "model.dropout=0.1"]
-    straight = etude("train", *words, "seed=3", "runs_dir=straight", cwd=place)
-    assert straight.returncode == 0, straight.stderr
-    environment = os.environ | {"ETUDE_CACHE": str(place / "cache"), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "etude", "train", *words, "seed=3", "runs_dir=killed"]
-    process = subprocess.Popen(
-        command, cwd=place, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    while process.poll() is None and not list((place / "killed").rglob("last.ckpt")):
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
-    assert not list((place / "killed").rglob("result.json")), "it finished before it could be killed"
-    again = etude("train", *words, "seed=3", "runs_dir=killed", cwd=place)
-    assert again.returncode == 0, again.stderr
-    assert "going on from step" in again.stderr
-    one, other = (place / straight.stdout.splitlines()[0], place / again.stdout.splitlines()[0])
-    weights = [torch.load(run / "checkpoints/last.ckpt", weights_only=True)["state_dict"] for run in (one, other)]
-    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
-    results = [json.loads((run / "result.json").read_text()) for run in (one, other)]
-    assert results[0]["test"] == results[1]["test"]
-    assert results[0]["tokens"] == results[1]["tokens"]
-
-
-@pytest.mark.slow
 def test_ctrl_c_saves_the_step_and_says_how_to_go_on(place):
     words = [*SMALL, "seed=14", "logger=none", "budget.max_steps=100000", "budget.val_every=100000"]
     process = subprocess.Popen(
