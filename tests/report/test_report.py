@@ -456,11 +456,6 @@ def test_a_filter_that_nothing_meets_is_told_with_what_there_is(
         report("heads", runs_dir, where)
 
 
-def test_an_unknown_study_is_answered_with_its_neighbour(runs_dir: Path) -> None:
-    with pytest.raises(UserError, match="did you mean heads"):
-        report("head", runs_dir, {})
-
-
 @pytest.mark.parametrize("width", [72, 80, 100, 160])
 def test_no_cell_is_cut_off_however_narrow_the_terminal(width: int, runs_dir: Path, make_run: Make) -> None:
     for seed in (1, 2):
