@@ -25,15 +25,6 @@ PLAIN = st.integers(0, 99) | st.sampled_from(["a", "b", "none", "${width:512}"])
 VALUES = st.lists(PLAIN, min_size=1, max_size=4, unique_by=str)
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the study `mine`, in the `experiments` of the place where the user stands."""
-    monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "experiments" / "mine"
-    folder.mkdir(parents=True)
-    return folder
-
-
 def write(folder: Path, **content: Any) -> None:
     """Write the study down."""
     (folder / "study.yaml").write_text(yaml.safe_dump(content, sort_keys=False))

@@ -15,15 +15,6 @@ from etude.yaml_file import read_yaml
 STUDY = "baseline: base\narms:\n  base: []\n  A1: [model.heads=1]\n"
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the study `mine`, in the `experiments` of the place where the user stands."""
-    monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "experiments" / "mine"
-    folder.mkdir(parents=True)
-    return folder
-
-
 def test_table3_has_the_twenty_rows_of_the_paper_and_a_printed_number_for_each() -> None:
     study = load_study("table3")
     assert list(study.arms) == (
