@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etude.inspect.plan.table import format_hours, format_magnitude, format_price
+from etude.inspect.plan.device import Device
+from etude.inspect.plan.table import format_hours, format_magnitude, format_price, plan_notes
 
 UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 
@@ -31,3 +32,8 @@ def test_hours_have_minutes(number, text):
 @pytest.mark.parametrize(("number", "text"), [(0.0, "–"), (0.004, "0.00"), (7.5, "7.50"), (1234.5, "1,234")])
 def test_dollars_have_cents_where_there_are_few(number, text):
     assert format_price(number) == text
+
+
+def test_choices_that_change_nothing_are_named_with_their_arms():
+    notes = plan_notes([], [], {}, {"b": ["model/norm=rms"]}, 0.1, Device("cpu", 1.0, 1.0, 0.0))
+    assert "Choices that change nothing, as the model has no such part: b (model/norm=rms)." in notes
