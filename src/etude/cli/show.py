@@ -28,10 +28,8 @@ def main(words: Sequence[str]) -> None:
     args = parse("show", HELP, words)
     named = find_config(args.words)
     config = named.of_model
-    from etude.inspect.show.anatomy import (  # imports torch, so only after the config is validated
-        choices_by_module,
-        describe_modules,
-    )
+    # These import torch, so only after the config is validated.
+    from etude.inspect.show.anatomy import choices_by_module, describe_modules
     from etude.inspect.show.drawing import render_tree, sizes_of
     from etude.tasks import build
 

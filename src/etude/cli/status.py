@@ -211,13 +211,8 @@ def _as_json(
 
 def _plain(run: Run, metrics: Metrics) -> dict[str, Any]:
     """Convert a run for JSON; numbers that are not finite become None."""
-    fields = {
-        "study": run.study,
-        "arm": run.arm,
-        "seed": run.seed,
-        "run_dir": str(run.run_dir.path),
-        "state": run.state,
-    }
+    fields: dict[str, Any] = {key: getattr(run, key) for key in ("study", "arm", "seed")}
+    fields |= {"run_dir": str(run.run_dir.path), "state": run.state}
     fields |= asdict(run.progress) | {"step": _step(run), "seconds": _seconds(run)}
     fields |= dict.fromkeys(metric.column for others in metrics.values() for metric in others)
     fields |= {metric.column: _score(run, metric) for metric in metrics[run.study]}

@@ -149,9 +149,7 @@ class Job:
         environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = str(ceil(grace))  # seconds that torchrun gives its workers
         if gpus is not None:
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
-            if (
-                "CUDA_VISIBLE_DEVICES" not in os.environ
-            ):  # the numbers are nvidia-smi's; CUDA's own begin with the fastest
+            if "CUDA_VISIBLE_DEVICES" not in os.environ:  # nvidia-smi's numbers; CUDA's own begin with the fastest
                 environment.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
         log = self.run_dir.log_file
         try:

@@ -57,14 +57,8 @@ DEFAULT = {
 """The metrics of a translation study that declares none."""
 
 _ACCURACY = Metric("accuracy", "test.accuracy", "accuracy", signature="test.accuracy_signature")
-_BITS = Metric(
-    "bits_per_byte",
-    "test.bits_per_byte",
-    "bits/byte",
-    better="lower",
-    digits=3,
-    signature="test.bits_per_byte_signature",
-)
+_BITS_KEY = "test.bits_per_byte"
+_BITS = Metric("bits_per_byte", _BITS_KEY, "bits/byte", better="lower", digits=3, signature=f"{_BITS_KEY}_signature")
 _OF_TASKS = {
     "translation": DEFAULT,
     "language_modelling": {"ppl": DEFAULT["ppl"], "bits_per_byte": _BITS},

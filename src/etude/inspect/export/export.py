@@ -92,12 +92,9 @@ def convert(model: nn.Module, tokenizer: Tokenizer, *, positions: int = 0, quant
     tokens = vocabulary(tokenizer, len(specification.decoder.embeddings.weight))
     specification.register_source_vocabulary(tokens)
     specification.register_target_vocabulary(tokens)
-    specification.config.unk_token, specification.config.bos_token, specification.config.eos_token = (
-        tokens[UNK],
-        tokens[BOS],
-        tokens[EOS],
-    )
-    specification.config.decoder_start_token, specification.config.add_source_eos = tokens[BOS], True
+    config = specification.config
+    config.unk_token, config.bos_token, config.eos_token = (tokens[token] for token in (UNK, BOS, EOS))
+    config.decoder_start_token, config.add_source_eos = tokens[BOS], True
     specification.validate()
     specification.optimize(quantization=quantization)
     return specification

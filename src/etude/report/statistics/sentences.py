@@ -104,9 +104,7 @@ def resample(counts: Counts, samples: int = 1000, seed: int = SEED) -> Resampled
     sentences = counts.sentences
     drawn = np.random.default_rng(seed).integers(sentences, size=(samples, sentences))
     drawn += sentences * np.arange(samples)[:, None]
-    times = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(
-        drawn.shape
-    )  # (S, N) how often each sentence was drawn
+    times = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape)  # (S, N) how often each was drawn
     sums = np.tensordot(times.astype(np.float64), counts.counts, axes=(1, 1))  # (S, R, 10)
     return Resampled(counts, corpus_bleu(sums).T, seed)
 
