@@ -50,9 +50,10 @@ def test_groups_that_there_were_not_are_read_as_what_every_run_was_then(older: d
     assert "task" not in before
 
 
-def test_a_model_of_ones_own_gets_no_group_that_it_had_not() -> None:
-    own = {"task": {}, "model": {"_target_": "mine.models.Gru"}, "choices": {"model": "gru"}}
+def test_a_model_of_ones_own_gets_no_group_that_it_had_not_and_keeps_its_keys() -> None:
+    own = {"task": {}, "model": {"_target_": "mine.models.Conv", "kernel": 3}, "choices": {"model": "conv"}}
     assert with_groups_of_today(own) == own
+    assert override_of_today("model.kernel=5") == "model.kernel=5"
 
 
 def test_what_was_typed_is_read_under_the_names_of_today() -> None:

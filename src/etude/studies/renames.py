@@ -19,6 +19,7 @@ TARGETS = {
     "etude.model.kernel.Explicit": "etude.model.backend.Eager",
     "etude.model.kernel.Sdpa": "etude.model.backend.Sdpa",
 }
+_ALSO_OWN = "model.kernel"  # was a group, so never set to a value: such a one is a key of a model of the user's own
 _ONLY_MODEL = "etude.model.transformer.Transformer"  # the only model at first, when configs did not name it
 
 
@@ -36,7 +37,7 @@ def refuse_old_name(file: Path, where: str, key: str) -> None:
     Raises:
         UserError: `key` was renamed.
     """
-    if now := renamed(key):
+    if key != _ALSO_OWN and (now := renamed(key)):
         raise UserError(f"{file}: {where}: {key} was renamed to {now}: write {now} there")
 
 
@@ -45,7 +46,7 @@ def with_new_names(config: dict[str, Any]) -> dict[str, Any]:
     for old, new in KEYS.items():
         (section, key), (_, today) = old.split("."), new.split(".")
         held = config.get(section)
-        if isinstance(held, dict) and key in held:
+        if isinstance(held, dict) and key in held and str(held.get("_target_", "etude.")).startswith("etude."):
             config = config | {section: {today if name == key else name: value for name, value in held.items()}}
     config = _with_parts(config)
     choices = dict(config.get("choices", {}))
@@ -60,7 +61,8 @@ def override_of_today(override: str) -> str:
     """Convert an override from an old run to the present names."""
     key, equals, value = VALUES.get(override, override).partition("=")
     bare = key.lstrip("+~")
-    return f"{key.removesuffix(bare)}{renamed(bare) or bare}{equals}{value}"
+    now = renamed(bare) if bare != _ALSO_OWN else None
+    return f"{key.removesuffix(bare)}{now or bare}{equals}{value}"
 
 
 def with_groups_of_today(config: dict[str, Any]) -> dict[str, Any]:
