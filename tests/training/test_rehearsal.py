@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.tasks.conftest import company
@@ -144,6 +145,40 @@ class Unused(LayerNorm):
         self.spare = torch.nn.Parameter(torch.ones(1))
 
 
+class Growing(Position):
+    """A position scheme whose table grows with the text, and stands in the checkpoint."""
+
+    def __init__(self, causal: bool, **options: Any) -> None:
+        super().__init__(causal)
+        self.register_buffer("table", torch.zeros(0))
+
+    def add_to_embedding(self, x: Tensor, start: int) -> Tensor:
+        if len(self.table) < start + x.shape[1]:
+            self.table = torch.arange(start + x.shape[1]) / 10
+        return x + self.table[start : start + x.shape[1], None]
+
+
+class Extra(LayerNorm):
+    """A norm with a state that no checkpoint is read with."""
+
+    def get_extra_state(self) -> Any:
+        return np.float64(1)
+
+    def set_extra_state(self, state: Any) -> None:
+        raise AssertionError("nobody reads it")
+
+
+class Drawn(LayerNorm):
+    """A norm with random numbers that no checkpoint holds."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.factor = torch.rand(())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) * self.factor
+
+
 class Plain(LabelSmoothing):
     """A loss that is a number and no tensor."""
 
@@ -231,6 +266,35 @@ class Deaf(torch.optim.SGD):
         return super().step()
 
 
+class Forgetful(torch.optim.SGD):
+    """An optimizer that counts its steps in an attribute."""
+
+    steps = 0
+
+    def step(self, closure: Any = None) -> Any:
+        self.steps += 1
+        self.param_groups[0]["lr"] = 1 / self.steps
+        return super().step(closure)
+
+
+class Boxed(torch.optim.SGD):
+    """An optimizer with a state that no checkpoint is read with."""
+
+    def step(self, closure: Any = None) -> Any:
+        self.state[self.param_groups[0]["params"][0]]["losses"] = np.float64(1)
+        return super().step(closure)
+
+
+class Counting:
+    """A schedule that counts how often it is asked."""
+
+    asked = 0
+
+    def __call__(self, step: int) -> float:
+        self.asked += 1
+        return 0.001 / self.asked
+
+
 class Backwards(BeamSearch):
     """A search that fails."""
 
@@ -267,6 +331,15 @@ BROKEN = {
     own(
         "model.norm", Infinite
     ): r"model with .*Infinite.*: some logits are no finite numbers; a weight that `reset_par",
+}
+BROKEN |= {
+    f"model/position=none {own('model.position', Growing)}": r"model with .*Growing.*: .*a buffer that changes its "
+    r"shape needs register_buffer\(\.\.\., persistent=False\) \(.*position\.table",
+    own("model.norm", Extra): r"Extra.*: its state\['.*_extra_state'\] is a numpy\.float64, with which no checkpoint",
+    own(
+        "model.norm", Drawn
+    ): r"model with .*Drawn.*: built again, with the weights of a checkpoint, it answers otherwise",
+    f"~schedule +{own('schedule', Counting)}": r"Counting.*: the rate of step 1 is 0\.001, and .* when it is asked",
 }
 FAILING = {
     own(
@@ -309,6 +382,8 @@ def test_what_keeps_the_claims_or_cannot_be_held_to_them_may_train(overrides: st
     [
         (Rateless, r"optimizer: .*\.Rateless: its parameter groups need `lr`, which the schedule sets"),
         (Deaf, r"optimizer: `step` of .*\.Deaf must call its closure, which computes the gradients"),
+        (Forgetful, r"optimizer.*Forgetful.*: after a checkpoint its next update is another one; what it remembers"),
+        (Boxed, r"optimizer.*Boxed.*: its state\['state'\]\[0\]\['losses'\] is a numpy.float64, with which no check"),
     ],
 )
 def test_an_optimizer_that_could_not_train_is_refused(part: type[torch.optim.Optimizer], told: str) -> None:

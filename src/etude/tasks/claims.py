@@ -9,9 +9,11 @@ from torch import Tensor, nn
 
 from etude.data.tokenizer import BOS, EOS, PAD, UNK
 from etude.model.block import DecoderLayer, EncoderLayer
+from etude.model.position import Position
 
 _FIRST = 1 + max(PAD, BOS, EOS, UNK)  # the first token that is not a special one
 _KEEP_SHAPE = ("attention", "cross_attention", "feedforward")  # parts of a layer
+_HOOKS = ("add_to_embedding", "rotate", "score_bias", "for_layers", "at_layer")  # of a position scheme
 
 
 class BrokenClaim(AssertionError):  # noqa: N818
@@ -67,6 +69,34 @@ def is_deterministic(model: Any, vocab_size: int, length: int) -> bool:
     return torch.equal(once, model(*pairs))
 
 
+@torch.no_grad()
+def check_rebuilt(model: nn.Module, again: nn.Module, vocab_size: int, *, length: int, tolerance: float) -> None:
+    """Check that a model that is built again is the same with the weights of a checkpoint.
+
+    Args:
+        model: in evaluation mode, and called before.
+        again: the same, built anew.
+        vocab_size, length, tolerance: as of `check_left_to_right`.
+
+    Raises:
+        BrokenClaim: the weights do not fit, or it computes something else.
+    """
+    try:
+        again.load_state_dict(model.state_dict())
+    except RuntimeError as error:
+        raise BrokenClaim(
+            "once it has been called, its weights do not fit the same model built again: a buffer that changes its "
+            f"shape needs register_buffer(..., persistent=False) ({' '.join(str(error).split())})"
+        ) from error
+    pairs = random_pairs(model, vocab_size, length)
+    expected, found = model(*pairs), again(*pairs)
+    if not float((found - expected).abs().max()) <= tolerance * float(expected.abs().max()):
+        raise BrokenClaim(
+            "built again, with the weights of a checkpoint, it answers otherwise: what its constructor draws at random "
+            "must be a buffer (register_buffer), and nothing may be kept between two constructions"
+        )
+
+
 @contextmanager
 def checked_shapes(model: nn.Module) -> Iterator[None]:
     """Check within the context that the parts of a layer keep the shape of what they are given.
@@ -89,6 +119,19 @@ def checked_shapes(model: nn.Module) -> Iterator[None]:
         for part in parts:
             stack.enter_context(part.register_forward_hook(check))
         yield
+
+
+def check_positions(model: nn.Module) -> None:
+    """Check that each position scheme of the user's own overrides a method that has an effect.
+
+    Raises:
+        BrokenClaim: one does not, and the model would train without positions.
+    """
+    for kind in {type(part) for part in model.modules() if isinstance(part, Position)}:
+        own = not kind.__module__.startswith("etude.")
+        if own and all(getattr(kind, hook) is getattr(Position, hook) for hook in _HOOKS):
+            what = f"{kind.__name__} overrides none of {', '.join(_HOOKS)}"
+            raise BrokenClaim(f"{what}, and does nothing: is one misspelt? model/position=none has no positions")
 
 
 def weights_without_gradient(model: Any, vocab_size: int, length: int) -> list[str]:

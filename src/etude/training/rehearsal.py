@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -14,7 +15,6 @@ from etude.config.parts import make
 from etude.data.tokenizer import BOS, EOS, PAD
 from etude.decoding.beam import Hypothesis
 from etude.errors import UserError
-from etude.model.position import Position
 from etude.processor.matmul import without_tf32
 from etude.runs.code import blame, own_targets
 from etude.runs.run_dir import RunDir
@@ -24,19 +24,22 @@ from etude.tasks.claims import (
     BrokenClaim,
     add_noise,
     check_left_to_right,
+    check_positions,
+    check_rebuilt,
     checked_shapes,
     is_deterministic,
     random_pairs,
     weights_without_gradient,
 )
 from etude.training.optimizer import make_optimizer
+from etude.training.readable import check_readable
+from etude.training.update_claims import calls_closure, check_resumes, check_same_rates
 
 Config = dict[str, Any]
 
 _LENGTH = 9  # tokens of a sentence
 _NOISE = 0.05  # added to the weights
 _TOLERANCE = 1e-3  # in single precision; a share of the largest logit, or nats per token
-_HOOKS = ("add_to_embedding", "rotate", "score_bias", "for_layers", "at_layer")  # of a position scheme
 _WAY_OUT = "trainer.check_parts=false trains it all the same"
 
 log = logging.getLogger(__name__)
@@ -61,10 +64,11 @@ def check_device(run: RunDir) -> None:
 
 
 def rehearse(config: Config, vocab_size: int) -> None:
-    """Try the user's own parts of the model, the search, the loss and the optimizer, if there are any.
+    """Try the user's own parts of the model, the search, the loss, the schedule and the optimizer, if there are any.
 
     The model must not look at later tokens or at padding, must decode step by step as at once, and the search must give
-    its translations the probability that the model gives them. The loss must be a sum over the real tokens.
+    its translations the probability that the model gives them. The loss must be a sum over the real tokens. All must
+    go on from a checkpoint as they would have without.
 
     Args:
         config: of the run.
@@ -81,6 +85,10 @@ def rehearse(config: Config, vocab_size: int) -> None:
             _check_optimizer(config, tried)
         if not tried:
             return
+        schedule = config["schedule"]
+        if own_targets({"schedule": schedule}) and not schedule.get("_partial_"):
+            with _explained("schedule", {"schedule": schedule}):
+                check_same_rates(make(schedule), config["budget"]["max_steps"])
         if own_targets({"loss": config["loss"]}):
             _check_loss(make(config["loss"], PAD), config, vocab_size)
         parts = {"model": config["model"], "decoding": config["decoding"]}
@@ -97,7 +105,7 @@ def _check_model(config: Config, parts: Config, vocab_size: int) -> None:
         torch.set_deterministic_debug_mode(before)
     with _explained("model", parts):
         _check_initialisation(model)
-        _check_positions(model)
+        check_positions(model)
     add_noise(model, _NOISE)
     length = min(_LENGTH, config["budget"]["max_tokens"])
     with _explained("model", parts), checked_shapes(model):
@@ -109,6 +117,10 @@ def _check_model(config: Config, parts: Config, vocab_size: int) -> None:
             )
             return
         check_left_to_right(model, vocab_size, length=length, tolerance=_TOLERANCE)
+        again = build.model(config, vocab_size).to(build.device_of_training(config)).eval()
+        check_readable(model.state_dict(), "its state")
+        check_rebuilt(model, again, vocab_size, length=length, tolerance=_TOLERANCE)
+        del again
         if unused := weights_without_gradient(model, vocab_size, length):
             log.warning(
                 "the model with %s has weights that nothing is computed with, so that they are not trained: %s",
@@ -141,19 +153,6 @@ def _check_initialisation(model: nn.Module) -> None:
                     f"reset_parameters of {type(module).__name__} sets the linear layer {name}, which model/init fills "
                     "after it: make its matrix an nn.Parameter of the part"
                 )
-
-
-def _check_positions(model: nn.Module) -> None:
-    """Check that each position scheme of the user's own overrides a method that has an effect.
-
-    Raises:
-        BrokenClaim: one does not, and the model would train without positions.
-    """
-    for kind in {type(part) for part in model.modules() if isinstance(part, Position)}:
-        own = not kind.__module__.startswith("etude.")
-        if own and all(getattr(kind, hook) is getattr(Position, hook) for hook in _HOOKS):
-            what = f"{kind.__name__} overrides none of {', '.join(_HOOKS)}"
-            raise BrokenClaim(f"{what}, and does nothing: is one misspelt? model/position=none has no positions")
 
 
 @torch.no_grad()
@@ -208,26 +207,23 @@ def _check_loss(loss: Any, config: Config, vocab_size: int) -> None:
 
 
 def _check_optimizer(config: Config, tried: bool) -> None:
-    """Check that the schedule can set the rate of an optimizer and, if `tried`, that its step calls its closure.
+    """Check that the schedule can set the rate of an optimizer and, if `tried`, that its step keeps what it promises.
 
     Raises:
-        UserError: a parameter group has no rate, or `step` ends without having called its closure.
+        UserError: a group has no rate, `step` does not call its closure, or a checkpoint lacks what it remembers.
     """
     target = config["optimizer"]["_target_"]
-    optimizer = make_optimizer(config["optimizer"], build.shapes(config).named_parameters())
+    parameters = [*build.shapes(config).named_parameters()]
+    optimizer = make_optimizer(config["optimizer"], parameters)
     if any("lr" not in group for group in optimizer.param_groups):
         raise UserError(f"optimizer: {target}: its parameter groups need `lr`, which the schedule sets")
     if not tried:
         return
 
-    def closure() -> float:
-        raise RuntimeError("the step is ended before it changes anything")
-
-    try:
-        optimizer.step(closure)
-    except Exception:  # this one; or the optimizer's own, as there are no gradients, which training will tell
-        return
-    raise UserError(f"optimizer: `step` of {target} must call its closure, which computes the gradients")
+    if not calls_closure(optimizer):
+        raise UserError(f"optimizer: `step` of {target} must call its closure, which computes the gradients")
+    with _explained("optimizer", {"optimizer": config["optimizer"]}):
+        check_resumes(partial(make_optimizer, config["optimizer"]), parameters)
 
 
 @contextmanager

@@ -9,14 +9,18 @@ import logging
 import signal
 import time
 from types import FrameType
+from typing import Any
 
 from lightning import Trainer
 from lightning.pytorch.callbacks import Checkpoint
 
 from etude.data.batching import Batch
+from etude.errors import UserError
+from etude.tasks.claims import BrokenClaim
 from etude.training.checkpoints import Checkpoints
 from etude.training.module import TrainingModule
 from etude.training.processes import Poll
+from etude.training.readable import check_readable
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +66,17 @@ class StopWhenAsked(Checkpoint):
         """Stop after a complete step, unless a validation is due."""
         if module.step_completed_by(batch) and trainer.global_step % self.val_every:
             self._stop_if(self._poll(bool(self._requested_at), module.device), trainer)
+
+    def on_save_checkpoint(self, trainer: Trainer, module: TrainingModule, checkpoint: dict[str, Any]) -> None:  # type: ignore[override]
+        """Stop before a checkpoint is written that could not be read, from which no run goes on or ends.
+
+        Raises:
+            UserError: a callback put something into it that is not plain.
+        """
+        try:
+            check_readable(checkpoint.get("callbacks"), "callbacks")
+        except BrokenClaim as broken:
+            raise UserError(f"the state of {broken}") from broken
 
     def on_validation_end(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]
         """Stop after a validation."""
