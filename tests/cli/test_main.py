@@ -72,6 +72,15 @@ def test_a_terminal_without_our_letters_gets_their_numbers(place):
     assert done.stdout.startswith(rb"\xe9tude: study the Transformer")
 
 
+def test_closed_standard_streams_are_no_traceback(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)  # as after `>&-`
+    monkeypatch.setattr(sys, "stderr", None)
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+    with pytest.raises(SystemExit, match="2"):
+        main(["nonsense"])
+
+
 @pytest.mark.parametrize("words", [["--help"], ["train", "--help"], ["sweep", "--help"]], ids=" ".join)
 def test_help_imports_nothing_that_takes_long(words, place):
     """Seconds would depend on what else the machine does."""

@@ -23,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     that diverged has one.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _open_closed_streams()
     import_from_here()
     wait_briefly()
     for stream in (sys.stdout, sys.stderr):
@@ -40,6 +41,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:
         _exit_explaining(error)
     sys.exit(0)
+
+
+def _open_closed_streams() -> None:
+    """Discard what is written to a standard stream that is closed; no other file takes its number."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
 
 
 def _without_config_dir(words: list[str]) -> list[str]:
