@@ -5,6 +5,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from etude.errors import UserError
+
 CONFIG_DIR = "ETUDE_CONFIG_DIR"  # the value of the option -cd, for this process and its children
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -28,6 +30,13 @@ def find_file(name: str, file: str) -> Path:
     """Return the file in the first folder `name` that has it; if none has, its path in the shipped folder."""
     folders = folders_of(name)
     return next((path for folder in folders if (path := folder / file).is_file()), folders[-1] / file)
+
+
+def refuse_study_file(name: str) -> None:
+    """Raise if a study.yaml is named in place of its study, as the tab key completes it."""
+    file = Path(name).absolute()
+    if file.match("experiments/*/study.yaml"):
+        raise UserError(f"{name} is the file of a study, which is named by its folder: {file.parent.name}")
 
 
 def note_on_missing(name: str, file: str) -> str:

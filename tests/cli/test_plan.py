@@ -63,6 +63,10 @@ def test_table_3_is_planned_with_the_papers_column_beside_ours(printed):
     assert max(map(len, lines)) <= 120
 
 
+def test_a_run_that_is_typed_or_drawn_twice_counts_once(told):
+    assert [run["seed"] for run in told("seed=1,1,2")["runs"]] == [1, 2]
+
+
 def test_runs_that_are_finished_are_left_out_of_the_totals(told, printed):
     config = resolve(compose(["experiment=table3/A1", "seed=2"]))
     run_dir(config, fingerprints(config).all).write_result({})

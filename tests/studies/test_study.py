@@ -97,6 +97,18 @@ def test_a_sweep_that_is_taken_for_a_study_is_told_from_it(
         load_study(name)
 
 
+def test_the_file_of_a_study_is_answered_with_the_name_of_the_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = Path("experiments/mine/study.yaml")
+    file.parent.mkdir(parents=True)
+    file.touch()
+    for read in (load_study, find_file):
+        with pytest.raises(UserError, match=r"mine/study.yaml is the file of a study, .* its folder: mine"):
+            read(str(file))
+
+
 def test_a_sweep_outside_the_folder_of_sweeps_is_told_as_a_report_takes_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,7 +53,7 @@ def main(words: Sequence[str]) -> None:
     tolerance = _share(args.options.get("--tolerance", "0.1"))
     named = bool(args.words) and "=" not in args.words[0]
     overrides = planned_runs(args.words[0], args.words[1:]) if named else expand(args.words)
-    runs = [tuple(run) for run in overrides]
+    runs = [*dict.fromkeys(map(tuple, overrides))]  # a sweep trains what it draws twice once
     bases = [_baseline_of(run) for run in runs]
     valid = _compose_beside_torch(runs, bases)
     configs = {run: one.config for run, one in valid.items()}

@@ -12,7 +12,7 @@ from typing import Any
 
 from etude.config.quoting import quote
 from etude.errors import UserError, did_you_mean
-from etude.paths import folders_of, note_on_missing, shipped
+from etude.paths import folders_of, note_on_missing, refuse_study_file, shipped
 from etude.runs.run_dir import RunDir
 from etude.search.distributions import draw, share
 from etude.search.tuning import grid, trials, tuned_study
@@ -222,6 +222,7 @@ def find_file(name: str) -> Path | None:
     Raises:
         UserError: it is neither.
     """
+    refuse_study_file(name)
     named = Path(name)
     folders = folders_of("sweeps") if named.parent in (Path(), Path("sweeps")) else []
     if name in study_names() and find_study(name).parent != shipped("experiments"):
@@ -238,8 +239,7 @@ def find_file(name: str) -> Path | None:
         )
     if named.suffix and (ours := shipped("sweeps") / named.name).is_file():
         raise UserError(f"there is no {name}; the file of that name that comes with étude is {ours}")
-    files = [file for folder in folders_of("sweeps") for file in folder.glob("*.yaml")]
-    known = {file.name if named.suffix else file.stem for file in files}
+    known = {file.name if named.suffix else file.stem for dir in folders_of("sweeps") for file in dir.glob("*.yaml")}
     missing = note_on_missing("experiments", f"{name}/study.yaml")
     near = did_you_mean(named.name, {*known, *study_names()})
     raise UserError(f"{name} is neither a sweep file nor a study: {near}{missing}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError, did_you_mean
-from etude.paths import folders_of, note_on_missing
+from etude.paths import folders_of, note_on_missing, refuse_study_file
 from etude.studies.arms import combine, override_key, read_arms, split_override
 from etude.studies.criteria import Criteria, read_against, read_criteria, read_seeds, read_tuning
 from etude.studies.metrics import DEFAULT, Metric, default_metrics, read_metrics
@@ -81,6 +81,7 @@ def study_names() -> list[str]:
 
 def no_such_study(name: str, known: Iterable[str]) -> UserError:
     """Make the error for an unknown name of a study; it may be the name of a sweep."""
+    refuse_study_file(name)
     sweep = f"{name.removesuffix('.yaml')}.yaml"
     is_here = Path(sweep).is_file()  # a file that is in no folder `sweeps` is named with its ending
     if is_here or any((folder / sweep).is_file() for folder in folders_of("sweeps")):
