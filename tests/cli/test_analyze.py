@@ -123,9 +123,12 @@ def test_what_is_not_finite_is_told_as_a_dash():
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         terminal = Console(record=True, width=80, file=nowhere)
         terminal.print(render_summary(found))
-    told = terminal.export_text()
+        told = terminal.export_text()
+        terminal.print(render_summary(found | {"decoding": []}))
     assert "perplexity -, BLEU 0.0" in told
     assert "random order: perplexity -, - [-, -]" in told
+    assert "length ratio" in told
+    assert "length ratio" not in terminal.export_text()  # no searches, as of beams=[]: no empty table
 
 
 @pytest.mark.slow

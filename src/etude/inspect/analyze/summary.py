@@ -33,6 +33,9 @@ def render_summary(found: dict[str, Any]) -> RenderableType:
             f"{_format_signed(order['change'])} {_interval(order['interval'])}\n",
             _title(f"By source length{known}"),
             _lengths(found["lengths"], metric, label),
+        ]
+    if found["decoding"]:  # empty if beams=[] or alphas=[]
+        parts += [
             _title(f"\n{label} and length ratio"),
             _decoding_table(found["decoding"], metric),
             "* the 95 % interval of the change from the run's own search leaves out 0.",
