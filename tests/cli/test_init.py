@@ -33,7 +33,9 @@ def test_nothing_that_is_there_is_overwritten(tmp_path: Path, capsys: pytest.Cap
     assert "wrote" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [[], ["--force"], ["a", "b"], ["foo=1"], ["taken"], ["taken/below"], ["/proc/mine"]])
+@pytest.mark.parametrize(
+    "words", [[], [""], ["--force"], ["a", "b"], ["foo=1"], ["taken"], ["taken/below"], ["/proc/mine"]]
+)
 def test_what_is_no_folder_is_refused(words, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").write_text("")

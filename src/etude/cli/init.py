@@ -18,7 +18,7 @@ dataset, a test and a README. Existing files stay as they are.
 def main(words: list[str]) -> None:
     """Write the files that do not exist yet, and print what was written."""
     words = parse("init", HELP, words).words
-    if len(words) != 1:
+    if len(words) != 1 or not words[0]:  # "" is no folder, but a variable that is not set
         raise UserError("etude init takes one folder, such as: etude init mine")
     if "=" in words[0]:
         raise UserError(f"etude init takes a folder and no override, not {words[0]!r}")
