@@ -109,6 +109,7 @@ def test_an_arm_without_a_result_counts_among_the_papers_differences(printed: Pa
     notes = report("heads", printed, {}).rows.notes
     assert notes[0].startswith("Agreement with the paper in ln PPL: signs 1 of 2, ties 1 of 2 ")
     assert "No result, and so not as in the paper either: A2, E1." in notes
+    assert any(note.endswith("the others are ties. All intervals are of 95 %.") for note in notes)  # there is no line
 
 
 def test_without_criteria_or_a_paper_there_is_no_agreement(runs_dir: Path, make_run: Make) -> None:

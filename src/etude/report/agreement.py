@@ -22,11 +22,13 @@ def on_agreement(compared: Compared) -> list[str]:
     if (ranks := compared.ranks.get(lead.name)) and ranks.spearman.value is not None:
         sentences.append(f"ρ {_correlation(ranks.spearman.value, ranks.spearman.interval)}")
     line = found.line
+    over = "All"
     if line.r is not None and line.slope is not None:
         sentences += [
             f"r {_correlation(line.r, line.r_interval)}",
             f"slope {_correlation(line.slope, line.slope_interval)}",
         ]
+        over = f"r and slope: over {line.points} differences; all"
     wrong = [point for point in found.points.values() if not point.agrees]
     against_paper = ", ".join(point.arm for point in wrong if point.large)
     apart = ", ".join(point.arm for point in wrong if not point.large)
@@ -37,8 +39,7 @@ def on_agreement(compared: Compared) -> list[str]:
         *[f"Not as in the paper: {'; '.join(parts)}."] * bool(parts),
         *[missing] * bool(found.missing),
         f"Signs: of the arms whose {lead.compared_label} differs from {compared.baseline.arm}'s by more than "
-        f"{found.criteria.large:g} nats in the paper; the others are ties. r and slope: over {line.points} "
-        "differences; all intervals are of 95 %.",
+        f"{found.criteria.large:g} nats in the paper; the others are ties. {over} intervals are of 95 %.",
     ]
 
 

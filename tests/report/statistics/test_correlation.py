@@ -83,7 +83,8 @@ def test_the_very_order_has_a_value_and_no_interval(correlate: Correlate, sign: 
 def test_too_few_arms_have_no_correlation_and_it_says_how_many_there_are(correlate: Correlate) -> None:
     found = correlate({"A": 1.0, "B": 2.0, "C": 3.0}, {"A": 2.0, "B": 1.0, "C": 3.0})
     assert (found.value, found.interval, found.arms) == (None, None, 3)
-    assert "3 arms" in found.why_not
+    assert "3 arms have" in found.why_not
+    assert "1 arm has" in correlate({"A": 1.0}, {"A": 2.0}).why_not
 
 
 @BOTH

@@ -62,7 +62,8 @@ def _correlate(
         if mine is not None and (theirs := paper.get(arm)) is not None
     ]
     if len(pairs) < fewest:
-        return RankCorrelation(None, None, len(pairs), f"{len(pairs)} arms have both scores, and it takes {fewest}")
+        have = "1 arm has" if len(pairs) == 1 else f"{len(pairs)} arms have"
+        return RankCorrelation(None, None, len(pairs), f"{have} both scores, and it takes {fewest}")
     left, right = zip(*pairs, strict=True)
     if len(set(left)) == 1 or len(set(right)) == 1:
         return RankCorrelation(None, None, len(pairs), "all arms of a column score the same, so they have no order")
