@@ -65,12 +65,9 @@ def with_settings(runs: Sequence[Run], changed: Collection[str], tuned: Collecti
         """The values of `key` where no override sets it, each once, in the runs of an arm, or of all."""
         values: list[Any] = []
         for other in alike[choices]:
-            if (
-                key not in other.typed
-                and arm in (None, other.arm)
-                and (its := value_at(other.config, key)) not in values
-            ):
-                values.append(its)
+            if key not in other.typed and arm in (None, other.arm):
+                its = value_at(other.config, key)
+                values += [its] * (its not in values)
         return values
 
     def has_no_effect(key: str, run: Run) -> bool:
