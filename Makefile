@@ -44,15 +44,15 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "no virtual environment: install python3-venv, then make again"; exit 1; }
 
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet -c constraints.txt --editable .
 	@touch $@
 
 $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[$*]'
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-all: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev,bench,tensorboard]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[dev,bench,tensorboard]'
 	@touch $@ $(VENV)/.installed
 
 clean:
