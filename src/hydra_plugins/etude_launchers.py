@@ -7,7 +7,8 @@ Hydra imports this file at every start, so heavy modules are imported only when 
 
 import logging
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,6 +23,16 @@ if TYPE_CHECKING:
     from etude.runs.run_dir import RunDir
 
 logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def _hydra_config_kept() -> Iterator[None]:
+    """Restore Hydra's global config after the context."""
+    outside = HydraConfig.instance().cfg
+    try:
+        yield
+    finally:
+        HydraConfig.instance().cfg = outside
 
 
 class FrozenLauncher(Launcher):
@@ -64,6 +75,10 @@ class FrozenLauncher(Launcher):
         Raises:
             UserError: a config is not valid; nothing was started.
         """
+        with env_override(self.config.hydra.job.env_set):  # configs, too, read the environment
+            return self._launch(job_overrides)
+
+    def _launch(self, job_overrides: Sequence[Sequence[str]]) -> Sequence[JobReturn]:
         from etude.config.compose_cache import expand
         from etude.launchers.shared import notes_on_shared
         from etude.launchers.slots import SweepFailed
@@ -74,7 +89,7 @@ class FrozenLauncher(Launcher):
         callbacks = self.hydra_context.callbacks
         Path(self.config.hydra.sweep.dir).mkdir(parents=True, exist_ok=True)  # sweepers write their results there
         run_dirs = self._freeze(job_overrides)
-        for note in notes_on_shared(job_overrides, run_dirs):
+        for note in notes_on_shared(job_overrides, run_dirs, self._resolve):
             logger.info(note)
         begun = [run for run in run_dirs if run.environment_file.exists()]
         if other := [run.finished for run in begun if code_changed(run, run.config())]:
@@ -84,13 +99,12 @@ class FrozenLauncher(Launcher):
             )
         configs = [self._compose(overrides) for overrides in job_overrides] if callbacks.callbacks else []
         failure: SweepFailed | None = None
-        with env_override(self.config.hydra.job.env_set):
-            for config in configs:
-                callbacks.on_job_start(config=config, task_function=self.task_function)
-            try:
-                self.run(run_dirs)
-            except SweepFailed as failed:
-                failure = failed
+        for config in configs:
+            callbacks.on_job_start(config=config, task_function=self.task_function)
+        try:
+            self.run(run_dirs)
+        except SweepFailed as failed:
+            failure = failed
         returns = [self._make_return(*job, failure) for job in zip(job_overrides, run_dirs, strict=True)]
         for config, job_return in zip(configs, returns, strict=False):
             callbacks.on_job_end(config=config, job_return=job_return)
@@ -120,11 +134,15 @@ class FrozenLauncher(Launcher):
         from etude.config.identity import freeze_all
         from etude.tasks.metrics import add_missing_metrics
 
-        outside = HydraConfig.instance().cfg
-        try:
+        with _hydra_config_kept():
             return freeze_all(jobs, self._compose, add_missing_metrics)
-        finally:
-            HydraConfig.instance().cfg = outside
+
+    def _resolve(self, overrides: Sequence[str]) -> dict[str, Any]:
+        """Return the resolved config of one job."""
+        from etude.config.resolve import resolve
+
+        with _hydra_config_kept():
+            return resolve(self._compose(overrides))
 
     def _compose(self, overrides: Sequence[str]) -> DictConfig:
         """Compose the config of one job, with Hydra's own node."""
@@ -138,7 +156,7 @@ class FrozenLauncher(Launcher):
 class SlotsLauncher(FrozenLauncher):
     """Runs each run in a slot of this machine: a GPU, a share of one, several GPUs, or CPU cores."""
 
-    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+    def _launch(self, job_overrides: Sequence[Sequence[str]]) -> Sequence[JobReturn]:
         """Run all unfinished jobs.
 
         Raises:
@@ -150,7 +168,7 @@ class SlotsLauncher(FrozenLauncher):
         self._slots = self._checked.slots()
         devices = self._checked.devices_per_run
         for_all = [] if devices is None else [f"trainer.devices={devices}"]
-        return super().launch([[*overrides, *for_all] for overrides in job_overrides], initial_job_idx)
+        return super()._launch([[*overrides, *for_all] for overrides in job_overrides])
 
     def run(self, run_dirs: "Sequence[RunDir]") -> None:
         """Run all unfinished runs, as many at once as there are slots."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from etude.config.compose import compose
 from etude.config.compose_cache import expand
 from etude.config.quoting import make_readable, quote_text
+from etude.config.resolve import resolve_valid
 from etude.errors import UserError
 
 
@@ -41,3 +42,27 @@ def test_what_cannot_be_read_is_told_with_the_quotes_it_needs() -> None:
         compose(["runs_dir=/runs (rené)/x"])
     assert "twice, for the shell and for Hydra, such as  \"runs_dir='/runs (rené)/x'\"" in str(caught.value)
     assert compose(["runs_dir='/runs (rené)/x'"]).runs_dir == "/runs (rené)/x"
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        ("model.d_k=None", ["model.d_k=null"]),
+        ("callbacks=None", ["callbacks=none"]),
+        ("++model/position=None", ["++model/position=none"]),
+        ("data=None", ["data=None"]),  # a group without `none`, whose options are told
+        ("model={'heads': 1, 'd_k': None, 'a': {'b': 'x y'}}", ["model.heads=1", "model.d_k=null", "model.a.b=x y"]),
+        ("a='None'", ["a='None'"]),
+        ("a={'b}", ["a={'b}"]),
+    ],
+)
+def test_what_python_prints_of_nothing_and_of_a_dictionary_is_read_as_an_agent_means_it(
+    typed: str, read: list[str]
+) -> None:
+    assert make_readable([typed]) == read
+
+
+@pytest.mark.parametrize("word", ["arm=None", "seed=None", "data=None"])
+def test_nothing_for_a_key_that_takes_no_null_is_refused_with_the_key(word: str) -> None:
+    with pytest.raises(UserError, match=rf"^{word.partition('=')[0]}.* (must be .*, not None|no 'None' in the group)"):
+        resolve_valid(compose([word]))

@@ -17,6 +17,7 @@ from etude.cli.train import main
 from etude.config.resolvers import register
 from etude.errors import UserError
 from etude.launchers.slots import SweepFailed
+from etude.runs.run_dir import RunDir
 
 CALLBACK = """
 from hydra.experimental.callback import Callback
@@ -123,8 +124,10 @@ def test_callbacks_are_told_of_a_failed_job_too(sweep):
 
 
 def test_the_environment_of_a_job_is_that_of_the_processes_and_of_no_other(sweep):
-    assert sweep("seed=1", *NOTED)["environment"]["COLOUR"] == "red"
+    assert sweep("seed=1", *NOTED, "+hydra.job.env_set.ETUDE_CACHE=there")["environment"]["COLOUR"] == "red"
     assert "COLOUR" not in os.environ
+    [run] = Path("runs").glob("single/base/seed1-*")
+    assert RunDir(run).config()["cache_dir"] == "there"
 
 
 def test_a_sweeper_of_hydra_s_gets_the_objective_of_each_run_and_what_ended_the_others(sweep):

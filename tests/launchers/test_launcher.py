@@ -93,6 +93,11 @@ def test_what_a_sweep_does_with_its_runs_is_set_from_the_command_line(launch: La
     assert launch("seed=1", *words).how == {"retries": 2, "timeout": 3600, "grace": 5.5, "fail_fast": True}
 
 
+def test_gpus_are_those_that_the_environment_of_the_runs_names(launch: Launch) -> None:
+    slots = launch("seed=1", "++hydra.job.env_set.CUDA_VISIBLE_DEVICES='3,5'").slots
+    assert [slot.gpus for slot in slots.admit([Need(1)] * 3).values()] == [("3",), ("5",)]
+
+
 def test_slots_are_set_from_the_command_line(launch: Launch) -> None:
     words = [f"hydra.launcher.{word}" for word in ("workers=3", "threads=2", "gpus=[1,GPU-4]", "runs_per_gpu=2")]
     slots = launch("seed=1", *words).slots

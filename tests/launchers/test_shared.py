@@ -4,12 +4,15 @@ import csv
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests import warm
 
+from etude.config.compose import compose
+from etude.config.resolve import resolve
 from etude.launchers.dashboard import Dashboard
 from etude.launchers.job import Job
 from etude.launchers.shared import notes_on_shared
@@ -27,22 +30,45 @@ def run_dirs(tmp_path: Path) -> dict[str, RunDir]:
     return {name: RunDir(tmp_path / name) for name in ("one", "two", "old")}
 
 
+def config_of(job: Sequence[str]) -> dict[str, Any]:
+    return resolve(compose(job))
+
+
 def test_jobs_that_are_one_run_are_told_with_the_keys_that_change_nothing(run_dirs: dict[str, RunDir]) -> None:
     jobs = [["seed=1", "trainer.micro_batches=1"], ["seed=1", "trainer.micro_batches=2"], ["seed=2"]]
-    notes = [*notes_on_shared(jobs, [run_dirs["one"], run_dirs["one"], run_dirs["old"]])]
+    notes = [*notes_on_shared(jobs, [run_dirs["one"], run_dirs["one"], run_dirs["old"]], config_of)]
     assert notes == ["3 jobs are 2 runs, because trainer.micro_batches does not change a run"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "reason"),
+    [
+        (["model.heads=1", "model.heads=4"], ["model.heads=2", "model.heads=4"], "model.heads {}, 4"),
+        (["model.dropout=0.1"], ["++model.dropout=1e-1"], "model.dropout {}, 0.1"),
+        (["model/norm=rms", "model/norm=layer"], ["model/norm=layer", "model/norm=layer"], "model/norm {}, layer"),
+    ],
+)
+def test_a_key_that_has_one_value_in_the_configs_is_not_said_to_change_nothing(
+    one: list[str], other: list[str], reason: str, run_dirs: dict[str, RunDir]
+) -> None:
+    reason = f"several values typed for {reason.format('come to the same')}"
+    [note] = notes_on_shared([one, other], [run_dirs["one"]] * 2, config_of)
+    assert note == f"2 jobs are 1 run, because {reason}"
+    both = [[*one, "trainer.micro_batches=1"], [*other, "trainer.micro_batches=2"]]
+    [note] = notes_on_shared(both, [run_dirs["one"]] * 2, config_of)
+    assert note == f"2 jobs are 1 run, because {reason}, and trainer.micro_batches does not change a run"
 
 
 def test_runs_that_share_a_training_are_told_with_the_keys_that_change_no_weight(run_dirs: dict[str, RunDir]) -> None:
     jobs = [["decoding.beam=1"], ["decoding.beam=4"], ["seed=2"]]
-    assert [*notes_on_shared(jobs, [*run_dirs.values()])] == [
+    assert [*notes_on_shared(jobs, [*run_dirs.values()], config_of)] == [
         "3 runs share 2 trainings, for decoding.beam changes no weight"
     ]
 
 
 def test_arms_that_came_out_alike_are_named(run_dirs: dict[str, RunDir]) -> None:
     jobs = [["experiment=mine/post", "seed=1"], ["experiment=mine/none", "seed=1"], ["experiment=mine/pre", "seed=1"]]
-    assert [*notes_on_shared(jobs, [*run_dirs.values()])] == [
+    assert [*notes_on_shared(jobs, [*run_dirs.values()], config_of)] == [
         "3 runs share 2 trainings, for the choice between mine/none and mine/post changes no weight"
     ]
 
@@ -53,7 +79,7 @@ def test_two_pairs_of_arms_that_came_out_alike_are_two_choices(run_dirs: dict[st
         (tmp_path / name / "training.txt").write_text("t2")
     runs = [run_dirs["one"], run_dirs["two"], RunDir(tmp_path / "three"), RunDir(tmp_path / "four")]
     jobs = [[f"experiment=mine/{arm}"] for arm in ("post", "post_none", "pre", "pre_none")]
-    assert [*notes_on_shared(jobs, runs)] == [
+    assert [*notes_on_shared(jobs, runs, config_of)] == [
         "4 runs share 2 trainings, for the choice between mine/post and mine/post_none, or between mine/pre and "
         "mine/pre_none changes no weight"
     ]
@@ -67,14 +93,14 @@ def test_of_many_arms_some_are_named(run_dirs: dict[str, RunDir], tmp_path: Path
             run.training_file.write_text(arm)
             jobs.append([f"experiment=mine/{arm}{number}"])
             runs.append(run)
-    assert [*notes_on_shared(jobs, runs)] == [
+    assert [*notes_on_shared(jobs, runs, config_of)] == [
         "6 runs share 3 trainings, for the choice between mine/a0 and mine/a1, or between mine/b0 and mine/b1, and so "
         "on changes no weight"
     ]
 
 
 def test_nothing_is_said_of_runs_that_share_nothing(run_dirs: dict[str, RunDir]) -> None:
-    assert not [*notes_on_shared([["seed=1"], ["seed=2"]], [run_dirs["one"], run_dirs["old"]])]
+    assert not [*notes_on_shared([["seed=1"], ["seed=2"]], [run_dirs["one"], run_dirs["old"]], config_of)]
 
 
 def test_a_run_that_waits_for_the_training_of_another_says_so(

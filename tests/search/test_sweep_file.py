@@ -146,7 +146,22 @@ def test_what_is_not_yaml_is_told_with_its_line(tmp_path: Path) -> None:
         ("method: grid\nparameters: {seed: {min: 1, max: 3}}", r"parameters\.seed needs values"),
         ("method: grid\nparameters: {seed: {values: []}}", r"parameters\.seed\.values must be a list"),
         ("method: grid\nparameters: {seed: {values: 3}}", r"parameters\.seed\.values must be a list"),
-        ("method: grid\nparameters: {model: {parameters: {heads: {value: 1}}}}", r"nested keys are written a\.b\.c"),
+        (
+            "method: grid\nparameters: {model: {parameters: {heads: {value: 1}}}, model.heads: {value: 2}}",
+            r"model\.heads is there twice",
+        ),
+        ("method: grid\nparameters: {model: {parameters: {}}}", r"parameters\.model holds a mapping"),
+        ("method: grid\nparameters: {seed: {value: 1, min: 2}}", r"parameters\.seed: min does not go with value"),
+        (
+            "method: random\nrun_cap: 1\nparameters: {seed: {values: [1], probabilites: [1]}}",
+            r"probabilites does not go with values; did you mean probabilities\?",
+        ),
+        ("method: grid\nsearch_sed: 9\nparameters: {seed: {value: 1}}", "search_sed .* did you mean search_seed"),
+        ("method: grid\nearly_terminat: {}\nparameters: {seed: {value: 1}}", "did you mean early_terminate"),
+        ("method: grid\n7: {}\nparameters: {seed: {value: 1}}", "7 is no key of a sweep file"),
+        ("method: grid\nmetric: loss\nparameters: {seed: {value: 1}}", "metric needs a name"),
+        ("method: grid\nmetric: {name: a, gaol: b}\nparameters: {seed: {value: 1}}", r"metric\.gaol .* mean goal"),
+        ("method: grid\nmetric: {name: a, goal: max}\nparameters: {seed: {value: 1}}", r"metric\.goal is 'max'"),
         ("method: grid\nparameters: {model: {value: {heads: 1}}}", r"write each of its keys as model\.name"),
         (
             "method: random\nrun_cap: 2\nparameters: {budget: {lr_factor: {min: 0.1, max: 1.0}}}",
@@ -162,9 +177,103 @@ def test_a_file_that_is_no_sweep_is_refused_with_the_key(content: str, told: str
         sweep_overrides(str(tmp_path / "s.yaml"))
 
 
-def test_what_only_wandb_can_do_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    sweep_overrides(write(tmp_path / "s.yaml", {"seed": {"value": 1}}, early_terminate={"type": "hyperband"}))
-    assert "early_terminate needs W&B's agents" in caplog.text
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"early_terminate": {"type": "hyperband"}}, "early_terminate needs W&B's agents"),
+        ({"metric": {"name": "test.bleu", "goal": "maximize", "target": 60}}, "metric.target needs W&B's agents"),
+        ({"image_uri": "etude:1"}, "image_uri needs W&B Launch"),
+        ({"command": ["etude", "train", "budget=smoke"]}, "W&B's agents pass a run no parameter"),
+    ],
+)
+def test_what_only_wandb_can_do_is_said(
+    more: dict[str, Any], told: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sweep_overrides(write(tmp_path / "s.yaml", {"seed": {"value": 1}}, **more))
+    assert told in caplog.text
+
+
+def test_keys_of_wandb_that_change_no_run_are_accepted_in_silence(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    more = dict.fromkeys(("name", "description", "project", "entity", "apiVersion"), "x") | {"kind": "sweep"}
+    metric = {"name": "test.bleu", "goal": "maximize", "impute": "worst"}
+    file = write(tmp_path / "s.yaml", {"seed": {"value": 1}}, metric=metric, controller={"type": "cloud"}, **more)
+    assert sweep_overrides(file) == ["seed=1"]
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("method", ["grid", "random"])
+def test_a_default_of_the_command_leaves_a_swept_key_to_the_file(method: str, tmp_path: Path) -> None:
+    parameters = {"model.dropout": {"values": [0.1, 0.2]}, "model/norm": {"values": ["layer", "rms"]}}
+    command = ["etude", "train", "++model.dropout=0.3", "model/norm=rms", "seed=4", "${args_no_hyphens}"]
+    whole = write(tmp_path / "s.yaml", parameters, method=method, run_cap=20, command=command)
+    plain = write(tmp_path / "t.yaml", parameters, method=method, run_cap=20, command=[*command[:2], *command[-2:]])
+    assert drawn_keys(whole) == (set() if method == "grid" else {*parameters})
+    assert planned_runs(whole) == planned_runs(plain)
+    assert {frozenset(run) for run in planned_runs(whole)} == {
+        frozenset({"seed=4", f"model.dropout={dropout}", f"model/norm={norm}"})
+        for dropout in (0.1, 0.2)
+        for norm in ("layer", "rms")
+    }
+
+
+@pytest.mark.parametrize("parameter", [{"value": 0.1}, {"values": [0.1, 0.2]}, {"min": 0.1, "max": 0.2}])
+def test_what_stands_after_the_parameters_wins_over_them_and_is_told_unless_the_user_types_another(
+    parameter: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    method = "random" if "min" in parameter else "grid"
+    command = ["etude", "train", "${args_no_hyphens}", "model.dropout=0.3"]
+    file = write(tmp_path / "s.yaml", {"model.dropout": parameter}, method=method, run_cap=3, command=command)
+    assert planned_runs(file) == [["model.dropout=0.3"]]
+    assert sweep_overrides(file, ["model.dropout=0.5"])[-1] == "model.dropout=0.5"
+    assert not caplog.text
+    assert "model.dropout=0.3" in sweep_overrides(file)
+    assert "model.dropout=0.3 stands after ${args...} in command and wins over parameters.model.dropout" in caplog.text
+
+
+def test_what_a_command_sets_in_the_environment_is_set_for_the_runs_unless_the_user_types_another(
+    tmp_path: Path,
+) -> None:
+    command = ["${env}", "CUDA_VISIBLE_DEVICES=0", "NAME=a b", "etude", "train", "${args_no_hyphens}"]
+    file = write(tmp_path / "s.yaml", {"seed": {"value": 1}}, command=command)
+    words = sweep_overrides(file, ["+hydra.job.env_set.NAME=c"])
+    assert compose(words).hydra.job.env_set == {"CUDA_VISIBLE_DEVICES": "0", "NAME": "c"}
+    assert compose(sweep_overrides(file)).hydra.job.env_set.NAME == "a b"
+
+
+def test_nested_parameters_are_those_with_dotted_keys(tmp_path: Path) -> None:
+    nested = {
+        "model": {
+            "parameters": {"heads": {"values": [1, 2]}, "attention": {"parameters": {"x": {"min": 0.0, "max": 1.0}}}}
+        }
+    }
+    dotted = {"model.heads": {"values": [1, 2]}, "model.attention.x": {"min": 0.0, "max": 1.0}}
+    one, other = (
+        write(tmp_path / name, parameters, method="random", run_cap=5)
+        for name, parameters in (("nested.yaml", nested), ("dotted.yaml", dotted))
+    )
+    assert drawn_keys(one) == {*dotted}
+    assert planned_runs(one) == planned_runs(other)
+
+
+def test_null_is_no_value_or_the_option_none_of_a_group(tmp_path: Path) -> None:
+    parameters = {"model.d_k": {"values": [None, 8]}, "callbacks": {"values": [None, "ema"]}}
+    file = write(tmp_path / "s.yaml", parameters)
+    assert sweep_overrides(file) == ["callbacks=none,ema", "model.d_k=null,8"]
+    drawn = {
+        word
+        for run in planned_runs(write(tmp_path / "s.yaml", parameters, method="random", run_cap=20))
+        for word in run
+    }
+    assert drawn == {"model.d_k=null", "model.d_k=8", "callbacks=none", "callbacks=ema"}
+
+
+def test_the_search_seed_may_stand_in_the_file(tmp_path: Path) -> None:
+    seven, typed = search(tmp_path, search_seed=7), ["search_seed=8"]
+    of_seven, of_eight = planned_runs(seven), planned_runs(seven, typed)
+    assert of_seven == planned_runs(search(tmp_path), ["search_seed=7"])
+    assert of_eight == planned_runs(search(tmp_path), typed)
 
 
 def test_each_shipped_sweep_is_one_that_wandb_takes() -> None:

@@ -1,8 +1,11 @@
 """Quote values for Hydra's override grammar."""
 
 import re
-from collections.abc import Iterable
+from ast import literal_eval
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+from etude.paths import folders_of
 
 _PLAIN = re.compile(r"[A-Za-z0-9_/.+-]([A-Za-z0-9_/.:+-]*[A-Za-z0-9_/.+-])?")  # needs no quotes in Hydra's grammar
 # Values that Hydra reads without quotes, and values that may be a list or already have quotes.
@@ -10,22 +13,48 @@ _AS_TYPED = re.compile(r"[A-Za-z0-9_ /:+.$%*@?|-]*|.*[][{}()'\",\\=].*", re.DOTA
 
 
 def make_readable(overrides: Iterable[str]) -> list[str]:
-    """Quote values with characters that Hydra's grammar does not have, such as a path with an accent.
+    """Write overrides that Hydra's grammar does not have in the form that it has.
 
-    Values with brackets, commas or quotes are left unchanged: they may be lists.
+    Values with characters that it lacks, such as a path with an accent, are quoted. Those with brackets, commas or
+    quotes are left unchanged: they may be lists. W&B's agents type the None and the dictionaries of Python.
 
     Example:
-        >>> make_readable(["data.root=/home/rené/x", "seed=1,2"])
-        ["data.root='/home/rené/x'", 'seed=1,2']
+        >>> make_readable(["data.root=/home/rené/x", "seed=1,2", "model.d_k=None", "budget={'steps': 0.5}"])
+        ["data.root='/home/rené/x'", 'seed=1,2', 'model.d_k=null', 'budget.steps=0.5']
     """
-    return [_readable(override) for override in overrides]
+    return [readable for override in overrides for readable in _readable(override)]
 
 
-def _readable(override: str) -> str:
+def _readable(override: str) -> Iterator[str]:
     key, equals, value = override.partition("=")
-    if not equals or key.startswith("-") or _AS_TYPED.fullmatch(value):
-        return override
-    return f"{key}={quote(value)}"
+    if not equals or key.startswith("-"):
+        yield override
+    elif value == "None":
+        yield f"{key}={quote_for(key, None)}"
+    elif value.startswith("{'") and (nested := _read_dictionary(value)):
+        for name, one in nested.items():
+            yield from _readable(f"{key}.{name}={one}")
+    elif _AS_TYPED.fullmatch(value):
+        yield override
+    else:
+        yield f"{key}={quote(value)}"
+
+
+def _read_dictionary(text: str) -> dict[str, Any]:
+    """Read what Python prints of a dictionary; empty if it is none."""
+    try:
+        return dict(literal_eval(text))
+    except (ValueError, SyntaxError):
+        return {}
+
+
+def quote_for(key: str, value: Any) -> str:
+    """Quote the value of a key. For null a config group has a file `none`, or else nothing that could be chosen."""
+    group = key.lstrip("+")
+    folders = [folder / group for folder in folders_of("conf")]
+    if value is not None or not (group == "experiment" or any(folder.is_dir() for folder in folders)):
+        return quote(value)
+    return "none" if any((folder / "none.yaml").is_file() for folder in folders) else "None"
 
 
 def quote(value: Any) -> str:

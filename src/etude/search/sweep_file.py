@@ -4,29 +4,25 @@ The name of a study means the sweep over all its arms.
 """
 
 import logging
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from etude.config.quoting import quote
+from etude.config.quoting import quote, quote_for, quote_text
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of, note_on_missing, refuse_study_file, shipped
 from etude.runs.run_dir import RunDir
 from etude.search.distributions import draw, share
 from etude.search.tuning import grid, trials, tuned_study
+from etude.search.wandb_sweep import Parameters, WandbSweep, read_sweep
 from etude.studies.arm_names import is_arm
 from etude.studies.arms import override_key
 from etude.studies.study import find_study, load_study, study_names
-from etude.yaml_file import read_yaml
 
 logger = logging.getLogger(__name__)
 
-_KEY = re.compile(r"(\+\+?|~)?[\w@./-]+")
 _SWEEP_KEYS = ("run_cap", "search_seed", "tuned")  # options of the sweep, not overrides of its runs
-
-Parameters = dict[str, dict[str, Any]]
 
 
 def sweep_overrides(name: str, extra: Sequence[str] = ()) -> list[str]:
@@ -46,11 +42,27 @@ def sweep_overrides(name: str, extra: Sequence[str] = ()) -> list[str]:
         UserError: there is no such file, it is not a sweep file, or it needs W&B's agents.
     """
     options, overrides = _read_sweep(name, extra)
-    file = find_file(name)
-    if file and "early_terminate" in _read_file(file):
-        logger.warning("%s: early_terminate needs W&B's agents; here every run is trained to its end", file)
+    keys = set(map(override_key, overrides))
+    environment: list[str] = []
+    if file := find_file(name):
+        sweep = read_sweep(file)
+        for note in _notes(sweep, overrides):
+            logger.warning("%s: %s", file, note)
+        settings = {f"hydra.job.env_set.{key}": value for key, value in sweep.command.environment.items()}
+        environment = [f"++{key}={quote_text(value)}" for key, value in settings.items() if key not in keys]
     sweeper = ["hydra/sweeper=sweepfile", *(f"hydra.sweeper.{key}={quote(value)}" for key, value in options.items())]
-    return [*sweeper, *overrides] if options else overrides
+    return [*(sweeper if options else []), *environment, *overrides]
+
+
+def _notes(sweep: WandbSweep, overrides: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence on each key of the file that has no effect, or another one with W&B's agents."""
+    yield from sweep.ignored
+    swept = set(map(override_key, sweep.parameters))
+    for word in sweep.command.fixed:
+        if word in overrides and (key := override_key(word)) in swept:
+            yield f"{word} stands after ${{args...}} in command and wins over parameters.{key}"
+    if not sweep.command.passes_parameters:
+        yield 'command has no "${args_no_hyphens}", without which W&B\'s agents pass a run no parameter'
 
 
 def planned_runs(name: str, extra: Sequence[str] = ()) -> list[list[str]]:
@@ -132,7 +144,7 @@ def sweep_runs(
 
     def draw_values(number: int) -> list[str]:
         shares = {key: share(search_seed, number, key) for key in random}
-        return [f"{k}={quote(draw(random[k], at, f'{file}: parameters.{k}'))}" for k, at in shares.items()]
+        return [f"{k}={quote_for(k, draw(random[k], at, f'{file}: parameters.{k}'))}" for k, at in shares.items()]
 
     runs = ([*combination, *values] for values in map(draw_values, count()) for combination in combinations)
     return list(islice(runs, run_cap))
@@ -147,11 +159,10 @@ def _read_sweep(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[s
     if file is None:
         written = [f"experiment={','.join(f'{name}/{arm}' for arm in load_study(name).arms)}"]
     else:
-        content = _read_file(file)
-        options = {key: content[key] for key in ("run_cap",) if key in content} | options
-        written = [_override(key, parameter) for key, parameter in _fixed_parameters(file, content).items()]
-        written += [part for part in content.get("command") or [] if "=" in str(part)]
-        if content["method"] == "random":
+        sweep = read_sweep(file)
+        options = sweep.options | options
+        written = _written_overrides(sweep)
+        if sweep.method == "random":
             options = {"file": str(file), **options}
             _require_run_cap(file, options.get("run_cap"))
     keys = {override_key(word) for word in typed}
@@ -174,46 +185,18 @@ def _require_run_cap(file: object, run_cap: Any) -> None:
         raise UserError(f"{file}: a random search needs a number of trials: say run_cap=20, in the file or here")
 
 
-def _read_file(file: Path) -> dict[str, Any]:
-    """Read a sweep file, and check that it can run without W&B."""
-    content = read_yaml(file)
-    if not isinstance(content, dict) or not isinstance(content.get("parameters"), dict) or not content["parameters"]:
-        raise UserError(f"{file}: a sweep file needs parameters, such as  parameters: {{seed: {{values: [1, 2, 3]}}}}")
-    if content.get("method") not in ("grid", "random"):
-        raise UserError(
-            f"{file}: method is {content.get('method')!r}; without W&B's agents only grid and random can run"
-        )
-    for key, parameter in content["parameters"].items():
-        if not isinstance(key, str) or not _KEY.fullmatch(key):
-            raise UserError(f"{file}: parameters: {key!r} is no config key")
-        _check(file, key, parameter)
-    return content
-
-
-def _fixed_parameters(file: Path, content: dict[str, Any]) -> Parameters:
-    """Return the parameters that are not drawn: all of a grid, the constant ones of a random search."""
-    parameters: Parameters = content["parameters"]
-    for key, parameter in parameters.items():
-        if content["method"] == "grid" and not {"value", "values"} & set(parameter):
-            raise UserError(f"{file}: parameters.{key} needs values: [...] or value: ...; only method: random draws")
-    return {key: node for key, node in parameters.items() if content["method"] == "grid" or "value" in node}
+def _written_overrides(sweep: WandbSweep) -> list[str]:
+    """Return the overrides that a sweep file gives every run, without what is drawn: one for each key, which wins."""
+    swept = set(map(override_key, sweep.parameters))
+    parameters = {override_key(key): _override(key, node) for key, node in sweep.fixed.items()}
+    defaults = {key: word for word in sweep.command.defaults if (key := override_key(word)) not in swept}
+    fixed = {override_key(word): word for word in sweep.command.fixed}
+    return [*(parameters | defaults | fixed).values()]
 
 
 def _random_parameters(file: Path, typed: set[str]) -> Parameters:
     """Return the parameters that are drawn, without those whose value was typed."""
-    parameters: Parameters = _read_file(file)["parameters"]
-    return {k: node for k, node in parameters.items() if "value" not in node and override_key(k) not in typed}
-
-
-def _check(file: Path, key: str, parameter: Any) -> None:
-    where = f"{file}: parameters.{key}"
-    if not isinstance(parameter, dict) or "parameters" in parameter or {"value", "values"} <= set(parameter):
-        raise UserError(f"{where} needs values: [...] or value: ... (nested keys are written a.b.c)")
-    values = parameter["values"] if "values" in parameter else [parameter.get("value")]
-    if not isinstance(values, list) or not values:
-        raise UserError(f"{where}.values must be a list of at least one value")
-    if any(isinstance(value, dict) for value in (*values, *parameter.values())):
-        raise UserError(f"{where} holds a mapping; write each of its keys as {key}.name")
+    return {key: node for key, node in read_sweep(file).drawn.items() if override_key(key) not in typed}
 
 
 def find_file(name: str) -> Path | None:
@@ -247,4 +230,4 @@ def find_file(name: str) -> Path | None:
 
 def _override(key: str, parameter: dict[str, Any]) -> str:
     values = parameter["values"] if "values" in parameter else [parameter["value"]]
-    return f"{key}={','.join(quote(value) for value in values)}"
+    return f"{key}={','.join(quote_for(key, value) for value in values)}"
