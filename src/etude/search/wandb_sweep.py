@@ -84,7 +84,7 @@ def read_sweep(file: Path) -> WandbSweep:
     ignored = [f"{key} {why}" for key, why in _IGNORED.items() if key in content]
     if "target" in metric:
         ignored.append("metric.target needs W&B's agents; here a run that reaches it does not end the sweep")
-    command = read_command(file, content["command"]) if content.get("command") is not None else Command()
+    command = read_command(file, content["command"]) if content.get("command") else Command()
     options = {key: content[key] for key in _OPTIONS if key in content}
     return WandbSweep(file, method, parameters, command, options, metric, ignored)
 
