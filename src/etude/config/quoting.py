@@ -1,9 +1,11 @@
 """Quote values for Hydra's override grammar."""
 
 import re
-from ast import literal_eval
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
+
+import yaml
 
 from etude.paths import folders_of
 
@@ -41,11 +43,11 @@ def _readable(override: str) -> Iterator[str]:
 
 
 def _read_dictionary(text: str) -> dict[str, Any]:
-    """Read what Python prints of a dictionary; empty if it is none."""
-    try:
-        return dict(literal_eval(text))
-    except (ValueError, SyntaxError):
-        return {}
+    """Read what Python prints of a dictionary, which is YAML too; empty if it is none."""
+    with suppress(yaml.YAMLError):
+        found = yaml.safe_load(text)
+        return found if isinstance(found, dict) else {}
+    return {}
 
 
 def quote_for(key: str, value: Any) -> str:
