@@ -49,7 +49,11 @@ def test_a_class_that_lacks_a_method_is_told_with_the_method() -> None:
         make({"_target_": f"{__name__}.Unfinished"})
 
 
-def test_a_module_that_cannot_take_what_it_is_given_is_told() -> None:
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_module_that_cannot_take_what_it_is_given_is_told(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if compiled:  # once something has been, torch.compile has wrapped the constructor of all modules
+        wrapped = nn.Module.__init__
+        monkeypatch.setattr(nn.Module, "__init__", lambda self, *args, **given: wrapped(self, *args, **given))
     with pytest.raises(
         UserError, match=r"\.Bare cannot be called with what the code gives .* has no __init__ of its own"
     ):

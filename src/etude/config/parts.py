@@ -15,7 +15,7 @@ from etude.errors import UserError
 
 Config = dict[str, Any]
 
-_TAKES_NOTHING = ("torch.nn.modules.module", "Module.__init__")  # whose signature promises to take anything
+_TAKES_NOTHING = ("torch.nn.modules.module", "Module")  # whose constructor's signature promises to take anything
 
 
 def make(node: Config, *positional: Any, **given: Any) -> Any:
@@ -79,10 +79,11 @@ def _bind(part: Callable[..., Any], target: str, *positional: Any) -> None:
     Raises:
         UserError: its parameters are different.
     """
-    constructor = getattr(getattr(part, "func", part), "__init__", None)
-    name = (getattr(constructor, "__module__", None), getattr(constructor, "__qualname__", None))
+    # The class is compared: torch.compile puts another function in the place of its constructor.
+    kinds = getattr(getattr(part, "func", part), "__mro__", ())
+    owner = next((kind for kind in kinds if "__init__" in vars(kind)), None)
     try:
-        if name == _TAKES_NOTHING:
+        if owner and (owner.__module__, owner.__qualname__) == _TAKES_NOTHING:
             raise TypeError("it has no __init__ of its own that takes it: write one")
         signature(part).bind(*positional)
     except TypeError as error:  # the arguments do not fit; the part itself is not called here
