@@ -47,6 +47,14 @@ def logs_end_with_their_test() -> Iterator[None]:
     root.setLevel(level)
 
 
+@pytest.fixture(params=[True, False], ids=["bf16", "no-bf16"])
+def has_bf16(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the processor has units for bfloat16: both, whatever this one has. In truth without, it is slow."""
+    has: bool = request.param
+    monkeypatch.setattr("etude.model.precision._processor_has_bf16", lambda: has)
+    return has
+
+
 @pytest.fixture(scope="session")
 def multi30k_root() -> Path:
     """A folder with the files of Multi30k: $ETUDE_MULTI30K, or `shared/data/multi30k` beside the checkout."""

@@ -44,6 +44,14 @@ def told(printed):
     return make
 
 
+def test_what_a_processor_computes_in_float32_is_planned_so(told, printed, has_bf16):
+    mixed, full = (told(f"precision={precision}") for precision in ("bf16-mixed", "32-true"))
+    assert (mixed["device"] == full["device"]) is not has_bf16
+    assert (mixed["runs"][0]["peak_memory_bytes"] == full["runs"][0]["peak_memory_bytes"]) is not has_bf16
+    why = "32-true (bf16-mixed: this processor has no units for bfloat16)."
+    assert (why in " ".join(printed("precision=bf16-mixed").split())) is not has_bf16
+
+
 def test_what_does_not_fit_is_told_with_the_way_out(printed):
     small = printed(
         "table3", "scale=full", "device=rtx4090", "budget.source_tokens=30000", "budget.target_tokens=30000"

@@ -8,18 +8,14 @@ from etude.model.precision import autocast
 PROCESSOR = torch.device("cpu")
 
 
-@pytest.fixture
-def has_bf16(monkeypatch):
-    """A processor with units for it, whatever this one has: it is slow then, and the same."""
-    monkeypatch.setattr("etude.model.precision._processor_has_bf16", lambda: True)
-
-
-@pytest.mark.parametrize(("precision", "rounded"), [("bf16-mixed", torch.bfloat16), ("32-true", torch.float32)])
-def test_products_are_rounded_as_the_precision_says(precision, rounded, has_bf16):
+@pytest.mark.parametrize("precision", ["bf16-mixed", "16-mixed", "32-true"])
+def test_products_are_rounded_as_the_precision_says_if_the_processor_has_units_for_it(precision, has_bf16):
+    rounded = torch.bfloat16 if precision == "bf16-mixed" and has_bf16 else torch.float32
     with autocast(precision, PROCESSOR):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == rounded
 
 
+@pytest.mark.parametrize("has_bf16", [True], indirect=True)
 def test_evaluation_in_mixed_precision_is_what_lightning_validates_with(tiny, sentences, has_bf16):
     from lightning.pytorch.plugins.precision import MixedPrecision
 
@@ -28,10 +24,3 @@ def test_evaluation_in_mixed_precision_is_what_lightning_validates_with(tiny, se
         ours = model(*sentences)
     with MixedPrecision("bf16-mixed", "cpu").val_step_context(), torch.no_grad():
         assert torch.equal(model(*sentences), ours)
-
-
-@pytest.mark.parametrize(("precision", "has_bf16"), [("bf16-mixed", False), ("16-mixed", True)])
-def test_a_processor_without_units_for_it_computes_as_the_weights_are(precision, has_bf16, monkeypatch):
-    monkeypatch.setattr("etude.model.precision._processor_has_bf16", lambda: has_bf16)
-    with autocast(precision, PROCESSOR):
-        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32

@@ -51,9 +51,10 @@ def _parameters(moved: dict[str, torch.Tensor], config: dict) -> dict[str, torch
     return {name: moved[name] for name, _ in build.shapes(config).named_parameters()}
 
 
+@pytest.mark.parametrize("has_bf16", [True], indirect=True)
 @pytest.mark.parametrize("optimizer", ["adam", "adamw"])
 def test_a_fused_optimizer_is_clipped_in_mixed_precision_too(
-    optimizer: str, runs: Freeze, monkeypatch: pytest.MonkeyPatch
+    optimizer: str, has_bf16: bool, runs: Freeze, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lengths, kind = [], {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[optimizer]
     real = kind.step
@@ -78,6 +79,17 @@ def test_a_fused_optimizer_is_clipped_in_mixed_precision_too(
         )
     )
     assert lengths == [pytest.approx(0.01, rel=1e-3)]
+
+
+def test_a_processor_without_units_for_bfloat16_trains_in_float32_and_says_so_once(
+    has_bf16: bool, runs: Freeze, caplog: pytest.LogCaptureFixture
+) -> None:
+    mixed, full = (runs(f"{precision}-{has_bf16}", f"precision={precision}") for precision in ("bf16-mixed", "32-true"))
+    train(mixed)
+    told = [text for text in caplog.messages if "bfloat16" in text]
+    assert told == ["precision=bf16-mixed: this processor has no units for bfloat16; computing in float32"][has_bf16:]
+    train(full)
+    assert (distance(update(mixed), update(full)) == 0) is not has_bf16
 
 
 def test_a_run_in_double_precision_keeps_doubles_and_moves_as_one_in_single(runs: Freeze) -> None:

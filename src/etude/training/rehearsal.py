@@ -53,7 +53,7 @@ def check_device(run: RunDir) -> None:
     """
     config = run.config()
     accelerator, precision = config["trainer"]["accelerator"], config["precision"]
-    if torch.cuda.is_available() or torch.backends.mps.is_available():
+    if not build.trains_on_cpu(config):
         return
     if run.finished or any(hands_over(other, result=True) for other in same_runs(run)):
         return

@@ -20,7 +20,9 @@ from etude.config.parts import make
 from etude.data.store import TokenStore
 from etude.errors import UserError
 from etude.files import is_whole_archive
+from etude.model.precision import NO_UNITS, computed_precision
 from etude.runs.run_dir import RunDir
+from etude.tasks import build
 from etude.trained.checkpoint import newest_checkpoint
 from etude.training.averaging import KeepWeights
 from etude.training.build import training_data
@@ -80,6 +82,7 @@ def fit(
             cannot be written; the checkpoint belongs to another run.
     """
     budget, where = config["budget"], config["trainer"]
+    precision: Any = computed_precision(config["precision"], "cpu" if build.trains_on_cpu(config) else "gpu")
     _gpus_answer(where["accelerator"])
     steps, micro_batches = budget["max_steps"], where["micro_batches"]
     start, ended, checkpoint = broadcast_from_rank0(_start(run, averaged) if rank() == 0 else (0, False, None))
@@ -88,6 +91,8 @@ def fit(
     every = min(50, max(1, steps // 50))  # steps between two rows of metrics
     sinks: list[Sink] = []
     if rank() == 0:
+        if precision != config["precision"]:
+            log.warning("precision=%s: %s; computing in float32", config["precision"], NO_UNITS)
         if lost := missing_steps(run.metrics_file, start, every=every):
             log.warning(
                 "%s has lost rows of %d steps, from %d to %d, which its curves will lack: training goes on",
@@ -108,7 +113,7 @@ def fit(
         trainer = Trainer(
             **flags,
             strategy=_shared_among(cluster, where) if isinstance(cluster, TorchElasticEnvironment) else "auto",
-            precision=config["precision"],
+            precision=precision,
             max_steps=start if ended else steps,
             max_epochs=-1,
             accumulate_grad_batches=micro_batches,
@@ -132,7 +137,7 @@ def fit(
     except (MisconfigurationException, TypeError, ValueError) as error:
         way_out = "; trainer=cpu always does" if where["accelerator"] == "gpu" or torch.cuda.is_available() else ""
         raise UserError(f"trainer or precision does not fit this machine: {error}{way_out}") from error
-    if trainer.precision != config["precision"]:  # Lightning takes another one where there is no GPU
+    if trainer.precision != precision:  # Lightning takes another one where there is no GPU
         raise UserError(f"precision={config['precision']} needs a GPU: here, say precision={trainer.precision}")
     # Lightning would broadcast at every step whether rank 0 got SIGTERM, and wait; `StopWhenAsked` handles signals.
     trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None  # type: ignore[method-assign]

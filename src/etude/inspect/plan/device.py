@@ -8,7 +8,7 @@ import torch
 
 from etude.errors import UserError, did_you_mean
 from etude.model.chunks import sum_cost
-from etude.model.precision import autocast
+from etude.model.precision import autocast, computed_precision
 from etude.paths import folders_of
 from etude.processor.matmul import choose_matmul
 from etude.tasks import build
@@ -45,7 +45,11 @@ class Device:
 
     def flops(self, precision: str) -> float:
         """Return the operations per second in the `precision` of a config: 32-true, 64-true, 16-mixed, bf16-mixed."""
-        return {"32-true": self.full, "64-true": self.full / 2}.get(precision, self.half)
+        return {"32-true": self.full, "64-true": self.full / 2}.get(self.computed(precision), self.half)
+
+    def computed(self, precision: str) -> str:
+        """Return the precision in which the device computes that of a config; a CPU is taken to be this one."""
+        return computed_precision(precision, "cuda" if self.is_gpu else "cpu")
 
 
 def load_device(name: str) -> Device:

@@ -1,6 +1,7 @@
 """Estimate the peak memory of training by formula."""
 
 from etude.model.chunks import sentences_per_chunk
+from etude.model.precision import computed_precision
 from etude.tasks.size import HALF, NUMBER, Config, Size
 
 PROCESS = 0.40e9
@@ -29,12 +30,13 @@ def estimate_peak_memory(
         sentences: B, per batch.
         source: S, tokens of each source.
         target: T, tokens of each target.
-        gpu: if true, the memory that PyTorch allocates on a GPU, in the precision of the config; else the memory of the
-            whole process on a CPU, where mixed precision counts as float32.
+        gpu: if true, the memory that PyTorch allocates on a GPU; else the memory of the whole process on this CPU. It
+            is that of the precision in which the device computes.
     """
     vocab_size = config["model"]["vocabulary"] or config["tokenizer"]["vocab_size"]
-    half = gpu and config["precision"].endswith("-mixed")
-    at_once = sentences_per_chunk("cuda" if gpu else "cpu", target, vocab_size) if size.takes_cost else sentences
+    device = "cuda" if gpu else "cpu"
+    half = computed_precision(config["precision"], device).endswith("-mixed")
+    at_once = sentences_per_chunk(device, target, vocab_size) if size.takes_cost else sentences
     logits = NUMBER * min(sentences, at_once) * target * vocab_size
     states = (NUMBER * STATES + HALF * half) * size.parameters  # autocast keeps a 16-bit copy of the weights
     activations = sentences * size.saved_bytes(source, target, half=half) + _LOGIT_COPIES * logits

@@ -12,6 +12,7 @@ from rich.text import Text
 from etude.inspect.plan.budgets import BASELINE, Gap
 from etude.inspect.plan.device import Device
 from etude.inspect.plan.runs import PROPORTIONS, Proportions, RunPlan
+from etude.model.precision import NO_UNITS
 
 _SECTION = re.compile(r"^(model[./]|budget\.)")  # prefixes that a reader does not need
 _SHORTEST_DIFFERENCE = 14  # columns for what differs: heads=16, a name such as max_steps=12000 is folded
@@ -111,9 +112,11 @@ def plan_notes(
 
 def _memory(plans: Sequence[RunPlan], device: Device) -> str:
     """Describe what the memory column counts."""
+    asked = dict.fromkeys(plan.config["precision"] for plan in plans)
+    precisions = ", ".join(dict.fromkeys(map(device.computed, asked)))
     if not device.is_gpu:
-        return "GB: at the peak of training on a processor with Adam, in float32."
-    precisions = ", ".join(dict.fromkeys(plan.config["precision"] for plan in plans))
+        why = "".join(f" ({one}: {NO_UNITS})" for one in asked if device.computed(one) != one)
+        return f"GB: at the peak of training on a processor with Adam, {precisions}{why}."
     return f"GB: of each {device.name}'s own, at the peak of training with Adam, {precisions}; CUDA's own not counted."
 
 
