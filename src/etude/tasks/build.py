@@ -236,12 +236,6 @@ def device_of_training(config: Config) -> torch.device:
     return device("cpu" if config["trainer"]["accelerator"] == "cpu" else "auto")
 
 
-def trains_on_cpu(config: Config) -> bool:
-    """Return whether a run will train on the CPU: it is told to, or PyTorch finds no GPU."""
-    found = torch.cuda.is_available() or torch.backends.mps.is_available()
-    return config["trainer"]["accelerator"] == "cpu" or not found
-
-
 def device(name: str) -> torch.device:
     """Return the device of this name; "auto" is a GPU if there is one, else the CPU.
 

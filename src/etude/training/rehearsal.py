@@ -53,7 +53,7 @@ def check_device(run: RunDir) -> None:
     """
     config = run.config()
     accelerator, precision = config["trainer"]["accelerator"], config["precision"]
-    if not build.trains_on_cpu(config):
+    if not trains_on_cpu(config):
         return
     if run.finished or any(hands_over(other, result=True) for other in same_runs(run)):
         return
@@ -61,6 +61,12 @@ def check_device(run: RunDir) -> None:
         raise UserError(f"trainer.accelerator={accelerator}: PyTorch finds no GPU here; trainer=cpu needs none")
     if precision == "16-mixed":
         raise UserError("precision=16-mixed needs a GPU: here, say precision=bf16-mixed")
+
+
+def trains_on_cpu(config: Config) -> bool:
+    """Return whether a run will train on the CPU: it is told to, or PyTorch finds no GPU."""
+    found = torch.cuda.is_available() or torch.backends.mps.is_available()
+    return config["trainer"]["accelerator"] == "cpu" or not found
 
 
 def rehearse(config: Config, vocab_size: int) -> None:

@@ -22,7 +22,6 @@ from etude.errors import UserError
 from etude.files import is_whole_archive
 from etude.model.precision import NO_UNITS, computed_precision
 from etude.runs.run_dir import RunDir
-from etude.tasks import build
 from etude.trained.checkpoint import newest_checkpoint
 from etude.training.averaging import KeepWeights
 from etude.training.build import training_data
@@ -32,6 +31,7 @@ from etude.training.metrics_callback import Records
 from etude.training.metrics_writers import Bar, LoggerSink, LogSink, MetricsFile, ProgressFile, Sink, missing_steps
 from etude.training.module import TrainingModule
 from etude.training.processes import broadcast_from_rank0
+from etude.training.rehearsal import trains_on_cpu
 from etude.training.sharded import FullySharded
 from etude.training.stopping import StopWhenAsked
 
@@ -82,7 +82,7 @@ def fit(
             cannot be written; the checkpoint belongs to another run.
     """
     budget, where = config["budget"], config["trainer"]
-    precision: Any = computed_precision(config["precision"], "cpu" if build.trains_on_cpu(config) else "gpu")
+    precision: Any = computed_precision(config["precision"], "cpu" if trains_on_cpu(config) else "gpu")
     _gpus_answer(where["accelerator"])
     steps, micro_batches = budget["max_steps"], where["micro_batches"]
     start, ended, checkpoint = broadcast_from_rank0(_start(run, averaged) if rank() == 0 else (0, False, None))
