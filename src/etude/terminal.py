@@ -1,6 +1,7 @@
 """The console for commands that print tables, and the formats of values in them."""
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +10,9 @@ from rich.measure import Measurement
 from rich.table import Table
 
 _WIDEST = 10_000  # columns, in which any table fits
+_LONGEST_NUMBER = 8  # characters
+NUMBER = re.compile(r"[-+]?\d+(\.\d*)?(e[-+]?\d+)?")
+_SECTION = re.compile(r"^(model[./]|budget\.)")  # prefixes that a reader does not need
 PIPE_WIDTH = 120  # columns, if the output is no terminal and COLUMNS is not set
 
 
@@ -67,6 +71,17 @@ def needed_width(out: Console, table: Table) -> int:
 def format_value(value: Any) -> str:
     """Format a value of a config as it is typed in an override: null, true, 0.1."""
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def shorten_value(value: str) -> str:
+    """Round a long number in an override or a cell, such as one that was drawn, to four figures."""
+    return f"{float(value):.4g}" if NUMBER.fullmatch(value) and len(value) > _LONGEST_NUMBER else value
+
+
+def shorten_override(override: str) -> str:
+    """Shorten an override for a narrow column: dropout=0.08662 for model.dropout=0.08661795578691191."""
+    key, equals, value = override.partition("=")
+    return f"{_SECTION.sub('', key)}{equals}{shorten_value(value)}"
 
 
 def format_duration(seconds: float | None) -> str:

@@ -1,15 +1,22 @@
 import json
 import math
+import shlex
 from collections.abc import Callable, Sequence
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from etude.cli.report import main as report
 from etude.errors import UserError
+from etude.report.render.rows import is_command
+from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import search
 from etude.runs.run_dir import RunDir
 from etude.search import sweep_file
+from etude.search.ranking import Ranking
+from etude.terminal import console
 
 Make = Callable[..., RunDir]
 Planned = tuple[list[str], RunDir]
@@ -19,7 +26,7 @@ Planned = tuple[list[str], RunDir]
 def tried(make_run: Make) -> Callable[..., Planned]:
     """Fabricates a run of a search, with the overrides that it was planned with."""
 
-    def make(rate: float, valid: float, seed: int = 1, bleu: float = 40.0, ppl: float = 3.0, **more: str) -> Planned:
+    def make(rate: float, valid: float, seed: int = 1, bleu: float = 40.0, ppl: float = 3.0, **more: Any) -> Planned:
         run = make_run("base", seed, typed=(f"budget.lr_factor={rate}",), bleu=bleu, ppl=ppl, **more)
         run.result_file.write_text(json.dumps(run.result() | {"valid": {"perplexity": valid}}))
         return words(rate, seed), run
@@ -145,6 +152,7 @@ def test_what_was_typed_behind_the_sweep_is_typed_behind_its_report(
     def drawn(name: str, words: Sequence[str]) -> set[str]:
         return {"budget.lr_factor"}
 
+    Path("my.yaml").write_text("metric: {name: valid/perplexity, goal: minimize}")
     monkeypatch.setattr(sweep_file, "runs_of", plans)
     monkeypatch.setattr(sweep_file, "drawn_keys", drawn)
     report(["my.yaml", "run_cap=2", "scale=pocket", "--markdown", "out.md"])
@@ -167,4 +175,92 @@ def test_a_search_without_a_score_on_the_test_set_says_nothing_of_it(
     planned = tried(0.1, valid=5)
     result = planned[1].result()
     planned[1].result_file.write_text(json.dumps(result | {"test": {"sentences": 1000}}))
-    assert search("my.yaml", [planned], drawn=()).notes[-1] == "Best by validation perplexity: the only trial."
+    assert "test set" not in " ".join(search("my.yaml", [planned], drawn=()).notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "maximize", "order", "shown"),
+    [
+        ("test/bleu", True, ["0.1", "0.3", "0.2"], ["61.5", "50.0", "44.4"]),
+        ("test.bleu", False, ["0.2", "0.3", "0.1"], ["44.4", "50.0", "61.5"]),
+        ("valid_perplexity", False, ["0.2", "0.3", "0.1"], ["3.00", "4.00", "5.00"]),
+        ("valid/perplexity", True, ["0.1", "0.3", "0.2"], ["5.00", "4.00", "3.00"]),
+        ("seconds", False, ["0.3", "0.1", "0.2"], ["1.000", "2.000", "3.000"]),
+        ("valid_loss", False, ["0.3", "0.2", "0.1"], ["0.500", "0.700", "0.900"]),
+    ],
+)
+def test_the_metric_and_the_goal_of_a_file_rank_its_trials(
+    name: str, maximize: bool, order: list[str], shown: list[str], tried: Callable[..., Planned], runs_dir: Path
+) -> None:
+    runs = [
+        tried(0.1, valid=5, bleu=61.5, seconds=2.0),
+        tried(0.2, valid=3, bleu=44.4, seconds=3.0),
+        tried(0.3, valid=4, bleu=50.0, seconds=1.0),
+    ]
+    for (_, run), loss in zip(runs, (0.9, 0.7, 0.5), strict=True):  # of a curve the last counts
+        run.metrics_file.write_text(f"step,loss,valid_loss\n1,9.0,{1 - loss}\n2,8.0,{loss}\n3,7.0,\n")
+    found = search("my.yaml", runs, drawn=(), ranking=Ranking(name, maximize))
+    assert [row.cells for row in found.rows] == [[rate, score] for rate, score in zip(order, shown, strict=True)]
+
+
+def test_a_metric_that_no_run_has_is_refused_and_one_that_some_have_ranks_those(
+    tried: Callable[..., Planned], runs_dir: Path
+) -> None:
+    runs = [tried(0.1, valid=5), tried(0.2, valid=3, chrf=40.0)]
+    with pytest.raises(UserError, match=r"^my\.yaml: metric\.name=test\.bluu: .*; did you mean test\.bleu\?"):
+        search("my.yaml run_cap=2", runs, drawn=(), ranking=Ranking("test.bluu"))
+    found = search("my.yaml", runs, drawn=(), ranking=Ranking("chrf", maximize=True))
+    assert [row.cells for row in found.rows] == [["0.2", "40.000"]]
+    assert str(runs[0][1].path) in found.left_out[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "maximize", "doubted"),
+    [
+        ("test.bleu", True, False),
+        ("test.bleu", False, True),
+        ("valid_perplexity", True, True),
+        ("valid_perplexity", False, False),
+        ("seconds", True, False),
+        ("seconds", False, False),
+    ],
+)
+def test_a_goal_that_asks_for_the_worst_is_doubted(
+    name: str, maximize: bool, doubted: bool, tried: Callable[..., Planned], runs_dir: Path
+) -> None:
+    found = search("my.yaml", [tried(0.1, valid=5, seconds=1.0)], drawn=(), ranking=Ranking(name, maximize))
+    assert ("the first trial is the worst" in " ".join(found.notes)) == doubted
+
+
+def test_scores_of_other_texts_are_not_ranked_and_of_other_subwords_if_they_count_none(
+    tried: Callable[..., Planned], runs_dir: Path
+) -> None:
+    by_bleu = Ranking("test.bleu", maximize=True)
+    runs = [tried(0.1, valid=3, store="a"), tried(0.2, valid=6, store="b")]
+    assert len(search("my.yaml", runs, drawn=(), ranking=by_bleu).rows) == 2
+    for other in ({"text": "another"}, {"signature": "nrefs:1|tok:zh"}):
+        with pytest.raises(UserError, match=r"^my\.yaml: its runs met different texts, or were scored differently"):
+            search("my.yaml", [*runs, tried(0.3, valid=4, **other)], drawn=(), ranking=by_bleu)
+
+
+def test_the_best_trial_is_a_command_with_all_that_it_was_run_with(
+    tried: Callable[..., Planned], runs_dir: Path
+) -> None:
+    runs = [tried(0.1, valid=4, seed=1), tried(0.1, valid=6, seed=2), tried(0.2, valid=9)]
+    typed = ["schedule=wsd", "model.d_k='a b'"]
+    runs = [([*words, *typed, "hydra.launcher.workers=2"], run) for words, run in runs]
+    arm = ["experiment=heads/base", "scale=pocket"]
+    rows = search("my.yaml", runs, drawn=())
+    [command] = filter(is_command, rows.notes)
+    assert shlex.split(command) == ["etude", "train", "-m", *arm, "budget.lr_factor=0.1", *typed, "seed=1,2"]
+    [command] = filter(is_command, search("my.yaml", runs[2:], drawn=()).notes)
+    assert shlex.split(command) == ["etude", "train", *arm, "budget.lr_factor=0.2", *typed, "seed=1"]
+    narrow = console(width=40, file=StringIO())
+    narrow.print(RenderedTable(rows), crop=False)
+    assert isinstance(narrow.file, StringIO)
+    assert any(line.startswith("etude train -m") and line.endswith("seed=1,2") for line in lines_of(narrow.file))
+    assert f"\n    {next(filter(is_command, rows.notes))}\n" in markdown(rows)
+
+
+def lines_of(file: StringIO) -> list[str]:
+    return [line.rstrip() for line in file.getvalue().splitlines()]

@@ -15,10 +15,11 @@ from etude.errors import UserError
 from etude.files import write_or_print, write_or_print_page
 from etude.report import report as make_report
 from etude.report.render.latex import Notes, latex
-from etude.report.render.rows import Rows
+from etude.report.render.rows import Rows, is_command
 from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import search
 from etude.search import sweep_file
+from etude.search.ranking import ranking_of
 from etude.studies.measured import is_measured
 from etude.studies.study import load_study, study_names
 from etude.terminal import PIPE_WIDTH, console
@@ -36,9 +37,9 @@ text=DIGITS selects others. Of several seeds it gives intervals and tests: a
 star says that an arm differs from the baseline by more than seeds do, and in
 BLEU also by more than test sentences do.
 
-Of a sweep file: what it tried, the best on the validation set first, and for a
-random search what so many trials can be expected to find. Type the words that
-you typed after `etude sweep`.
+Of a sweep file: what it tried, the best first, by the file's `metric` or else
+by validation perplexity, and for a random search what so many trials can be
+expected to find. Type the words that you typed after `etude sweep`.
 
 Of a study that is measured, such as table1: exponents, costs and paths; with
 --html or --svg, log-log plots.
@@ -104,11 +105,21 @@ def _search(args: Arguments) -> Rows:
     for option in ("--html", "--serve", "--wandb", "--baseline"):
         if option in args.options:
             raise UserError(f"{option} is for a study; of a sweep file there are {', '.join(_DRAWINGS)}")
+    name, typed = args.study, sweep_words(args)
+    runs, drawn = sweep_file.runs_of(name, typed), sweep_file.drawn_keys(name, typed)
+    return search(shlex.join([name, *typed]), runs, drawn, ranking_of(name))
+
+
+def sweep_words(args: Arguments) -> list[str]:
+    """Return the words behind the name of a sweep file, as they are typed after `etude sweep`.
+
+    Raises:
+        UserError: one is not key=value, or asks for `tuned`.
+    """
     if args.where.get("tuned", "false") != "false":  # its runs are trials, judged runs, and some that are not known yet
         raise UserError("tuned=true is for `etude sweep`: `etude report STUDY` shows each arm of the study at its best")
-    name, typed = args.words[0], [f"{key}={value}" for key, value in args.where.items()]
-    typed += [f"runs_dir={args.options['runs_dir']}"] if "runs_dir" in args.options else []
-    return search(shlex.join([name, *typed]), sweep_file.runs_of(name, typed), sweep_file.drawn_keys(name, typed))
+    folder = [f"runs_dir={args.options['runs_dir']}"] if "runs_dir" in args.options else []
+    return [*(f"{key}={value}" for key, value in args.where.items()), *folder]
 
 
 def _show(rows: Rows, files: Mapping[str, str], draw: Mapping[str, Callable[[Rows], str]]) -> None:
@@ -149,7 +160,8 @@ def _serve(args: Arguments, files: Mapping[str, str]) -> None:
 
 def _picture(rows: Rows) -> str:
     """Render as SVG what a terminal would show."""
-    recording = console(record=True, width=PIPE_WIDTH, file=StringIO())
+    width = max([PIPE_WIDTH, *(len(note) for note in rows.notes if is_command(note))])
+    recording = console(record=True, width=width, file=StringIO())
     recording.print(RenderedTable(rows))
     return WEB_FONT.sub("", recording.export_svg(title=f"etude report {rows.name}"))
 

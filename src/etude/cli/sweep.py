@@ -37,6 +37,7 @@ The sweep files of étude are in
 def main(words: list[str]) -> None:
     """Launch all runs of a study or a sweep file."""
     args = parse("sweep", HELP, words or ["--help"])
+    from etude.search.ranking import ranking_of
     from etude.search.sweep_file import find_file, sweep_overrides
 
     if "--path" in args.options:
@@ -48,4 +49,6 @@ def main(words: list[str]) -> None:
     if find_file(args.words[0]) is None and is_measured(args.words[0]):
         measured.sweep(args.words)
         return
-    train.main(["-m", *sweep_overrides(args.words[0], args.words[1:])])
+    overrides = sweep_overrides(args.words[0], args.words[1:])
+    ranking_of(args.words[0])  # a mistake in it is told before anything is trained
+    train.main(["-m", *overrides])

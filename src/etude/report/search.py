@@ -1,31 +1,35 @@
-"""The table of a hyperparameter search: its trials by validation perplexity, and the expected best of n trials.
+"""The table of a hyperparameter search: its trials, the best first, and the expected best of n trials.
 
-A trial is one combination of values, with one or more seeds. Trials are ranked by validation perplexity, because
-choosing by the test set means training on it. Only the best trial's test score is shown.
+A trial is one combination of values, with one or more seeds. Trials are ranked by validation perplexity unless the file
+names another metric, because choosing by the test set means training on it. Only the best trial's test score is shown.
 """
 
 import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isfinite, nan
 from pathlib import Path
 from statistics import fmean
 
-from etude.errors import UserError
+from etude.errors import UserError, did_you_mean
 from etude.report.render.rows import Column, Row, Rows
 from etude.report.statistics import Scores, expected_best
 from etude.report.wording import format_count, format_fixed
+from etude.runs.metrics_file import read_metrics
+from etude.runs.objective import numbers
 from etude.runs.provenance import marks_on_code, notes_on_code, notes_on_libraries
 from etude.runs.records import Run, leaving_out, read_run
 from etude.runs.run_dir import RunDir
-from etude.studies.arms import split_override
-from etude.studies.study import metrics_of
+from etude.search.ranking import Ranking
+from etude.studies.arms import override_key, split_override
+from etude.studies.metrics import Metric, default_metrics
+from etude.studies.study import metrics_of, value_at
+from etude.terminal import NUMBER, shorten_value
 
-_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?(e[-+]?\d+)?")
-_MAX_CHARACTERS = 8  # longer numbers are rounded
-_RANKED = "valid.perplexity"
+_LOSS = Metric("loss", "loss", "loss", better="lower", digits=3, over="tokens")
+_TEXTS = {"valid": "validation", "test": "test"}
 _TRIAL_COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # for which the expected best is reported
 
 
@@ -35,15 +39,17 @@ class Trial:
 
     words: dict[str, str]  # key -> value, as in the overrides; without the seed and what all trials share
     runs: list[Run]  # its finished runs, one per seed
+    command: str  # trains it
+    score: float  # ranks it: the mean over runs, not finite if one diverged
     drawn: int  # how often the search drew this combination
 
-    @property
-    def perplexity(self) -> float:
-        """The validation perplexity, the mean over runs; not finite if one diverged."""
-        return fmean(nan if run.divergence else run.score(_RANKED) or nan for run in self.runs)
 
-
-def search(name: str, planned: Sequence[tuple[Sequence[str], RunDir]], drawn: Collection[str]) -> Rows:
+def search(
+    name: str,
+    planned: Sequence[tuple[Sequence[str], RunDir]],
+    drawn: Collection[str],
+    ranking: Ranking | None = None,
+) -> Rows:
     """Make the table of a search.
 
     Args:
@@ -51,101 +57,173 @@ def search(name: str, planned: Sequence[tuple[Sequence[str], RunDir]], drawn: Co
         planned: the overrides and the directory of each run.
         drawn: the keys whose values were drawn at random. The expected best of n trials is reported only if nothing
             else varies.
+        ranking: the metric that ranks the trials; None: validation perplexity.
 
     Raises:
-        UserError: none of its runs is finished, or their perplexities are not over the same subwords.
+        UserError: none of its runs is finished, none has the metric, or their scores cannot be compared.
     """
     wanted = Counter(run for _, run in planned)
-    words = {run: dict(map(split_override, overrides)) for overrides, run in planned}
-    there, unreadable = _read_finished(wanted)
+    typed = {run: overrides for overrides, run in planned}
+    words = {run: dict(map(split_override, overrides)) for run, overrides in typed.items()}
+    ranked = ranking or Ranking()
+    found, unreadable = read_finished(wanted)
+    scores = {run: score for run, row in found.items() if (score := _score(row, ranked.name)) is not None}
+    there = {run: found[run] for run in scores}
+    if found and not there and ranking:
+        raise UserError(_explain_no_metric(shlex.split(name)[0], ranking.name, next(iter(found.values()))))
+    lacks = f"which cannot be read (its result has no {ranked.name})"
+    unreadable += [f"Left out: {run.path}, {lacks}." for run in found if run not in there]
     if not there:
         raise UserError(
             " ".join([f"no run of this search is finished; this makes them: etude sweep {name}", *unreadable])
         )
-    if len({run.result.get("store", "") for run in there.values()}) > 1:
-        raise UserError(f"{name}: its runs met different texts or subwords, and perplexities of these cannot be ranked")
-    keys = sorted({key for typed in words.values() for key in typed} - {"seed"})
-    varied = [key for key in keys if len({typed.get(key, "") for typed in words.values()}) > 1]
+    metric = _find_metric(ranked.name, next(iter(there.values())))
+    _refuse_incomparable(name, metric, [*there.values()])
+    keys = sorted({key for its in words.values() for key in its} - {"seed"})
+    varied = [key for key in keys if len({its.get(key, "") for its in words.values()}) > 1]
     grouped: dict[tuple[str, ...], list[RunDir]] = {}
     for run in there:
         grouped.setdefault(tuple(words[run].get(key, "") for key in varied), []).append(run)
     draws = sum if "seed" in drawn else max  # a draw has one run, unless all seeds of a list are run for it
     trials = [
-        Trial(dict(zip(varied, values, strict=True)), [there[run] for run in runs], draws(wanted[run] for run in runs))
+        Trial(
+            dict(zip(varied, values, strict=True)),
+            [there[run] for run in runs],
+            _command([typed[run] for run in runs]),
+            fmean(nan if there[run].divergence else scores[run] for run in runs),
+            draws(wanted[run] for run in runs),
+        )
         for values, runs in grouped.items()
     ]
-    trials.sort(key=lambda trial: trial.perplexity if isfinite(trial.perplexity) else inf)
+    sign = -1 if ranked.maximize else 1
+    trials.sort(key=lambda trial: sign * trial.score if isfinite(trial.score) else inf)
     missing = sum(not run.finished for run in wanted)
     left_out = [*unreadable, *([f"Not finished: {format_count(missing)} of the search."] if missing else [])]
-    return _rows(name, trials, left_out, at_random=bool(varied) and set(varied) <= set(drawn))
+    at_random = bool(varied) and set(varied) <= set(drawn)
+    notes = [f"The runs of: etude sweep {name}", *_notes(trials, metric, ranked.maximize, at_random)]
+    return _rows(shlex.split(name)[0], trials, metric, notes, left_out)
 
 
-def _read_finished(wanted: Iterable[RunDir]) -> tuple[dict[RunDir, Run], list[str]]:
+def read_finished(wanted: Iterable[RunDir]) -> tuple[dict[RunDir, Run], list[str]]:
     """Read the finished runs; return them, and a sentence for each that cannot be read."""
     found: dict[RunDir, Run] = {}
     unreadable: list[str] = []
     for run_dir in wanted:
         if run_dir.finished:
             with leaving_out(run_dir.path, unreadable):
-                run = read_run(run_dir)
-                if run.score(_RANKED) is None:
-                    raise ValueError(f"its result has no {_RANKED}")
-                found[run_dir] = run
+                found[run_dir] = read_run(run_dir)
     return found, unreadable
 
 
-def _rows(name: str, trials: Sequence[Trial], left_out: list[str], at_random: bool) -> Rows:
+def _flat(name: str) -> str:
+    """Return one form of the name of a metric: test_bleu for W&B's test/bleu and the result's test.bleu."""
+    return re.sub("[./]", "_", name)
+
+
+def _score(run: Run, name: str) -> float | None:
+    """Return the number of a finished run by its key in the result or at W&B; of a curve, the last."""
+    if key := next((key for key in numbers(run.result) if _flat(key) == _flat(name)), ""):
+        return run.score(key)
+    curve = [row[name] for row in read_metrics(run.run_dir.metrics_file) if row.get(name)]
+    return float(curve[-1]) if curve else None
+
+
+def _explain_no_metric(file: str, name: str, run: Run) -> str:
+    curves = read_metrics(run.run_dir.metrics_file)[:1]
+    known = [*numbers(run.result), *(column for row in curves for column in row)]
+    return f"{file}: metric.name={name}: no finished run has this number; {did_you_mean(name, known)}"
+
+
+def _find_metric(name: str, run: Run) -> Metric:
+    """Return what is known of the metric `name`: how it is shown, which way it is better ("" if unknown), over what."""
+    flat = _flat(name)
+    for metric in (*metrics_of(run.study).values(), *default_metrics(None).values(), _LOSS):
+        if f"_{flat}".endswith(f"_{metric.column}"):
+            text = flat.removesuffix(f"_{metric.column}")
+            return replace(metric, key=flat, label=metric.label if text in _TEXTS else name)
+    return Metric(name, flat, name, better="", digits=3)
+
+
+def _text(metric: Metric) -> str:
+    """Return which text the metric is of: "validation", "test", or "" for neither."""
+    return _TEXTS.get(metric.key.partition("_")[0], "")
+
+
+def _refuse_incomparable(name: str, metric: Metric, runs: Sequence[Run]) -> None:
+    """Raise a UserError if scores of the runs are over different texts or subwords, or were computed differently."""
+    if metric.over == "tokens" and len({run.result.get("store", "") for run in runs}) > 1:
+        raise UserError(f"{name}: its runs met different texts or subwords, and perplexities of these cannot be ranked")
+    if (
+        metric.over == "text"
+        and _text(metric)
+        and len({(run.text, value_at(run.result, metric.signature)) for run in runs}) > 1
+    ):
+        raise UserError(f"{name}: its runs met different texts, or were scored differently, and cannot be ranked")
+
+
+def _command(runs: Sequence[Sequence[str]]) -> str:
+    """Return the command that trains runs which differ only in their seeds."""
+    words = [word for word in runs[0] if not override_key(word).startswith(("seed", "hydra"))]
+    seeds = ",".join(value for run in runs for key, value in map(split_override, run) if key == "seed")
+    return shlex.join(["etude", "train", *["-m"] * (len(runs) > 1), *words, *[f"seed={seeds}"] * bool(seeds)])
+
+
+def _rows(file: str, trials: Sequence[Trial], metric: Metric, notes: list[str], left_out: list[str]) -> Rows:
     several = any(len(trial.runs) > 1 for trial in trials)
-    numbers = {key: all(_NUMBER.fullmatch(trial.words[key]) for trial in trials) for key in trials[0].words}
-    columns = [*(Column(key, words=not number) for key, number in numbers.items()), Column("PPL", "validation")]
+    plain = {key: all(NUMBER.fullmatch(trial.words[key]) for trial in trials) for key in trials[0].words}
+    columns = [*(Column(key, words=not number) for key, number in plain.items()), Column(metric.label, _text(metric))]
     rows = []
     for trial in trials:
-        score = format_fixed(trial.perplexity, 2) + marks_on_code(run.code for run in trial.runs)
-        rows.append([*map(_short, trial.words.values()), score, *([str(len(trial.runs))] * several)])
-    file = shlex.split(name)[0]
+        score = format_fixed(trial.score, metric.digits) + marks_on_code(run.code for run in trial.runs)
+        rows.append([*map(shorten_value, trial.words.values()), score, *([str(len(trial.runs))] * several)])
     return Rows(
         file,
         Path(file).stem,
         [*columns, *([Column("seeds")] * several)],
         [Row("", cells, run=True) for cells in rows],
-        notes=[f"The runs of: etude sweep {name}", *_notes(trials, at_random)],
+        notes=notes,
         left_out=left_out,
     )
 
 
-def _short(value: str) -> str:
-    """Round a long number to four figures; the note on the best trial has it in full."""
-    return f"{float(value):.4g}" if _NUMBER.fullmatch(value) and len(value) > _MAX_CHARACTERS else value
-
-
-def _notes(trials: Sequence[Trial], at_random: bool) -> list[str]:
-    best, finite = trials[0], [trial for trial in trials if isfinite(trial.perplexity)]
+def _notes(trials: Sequence[Trial], metric: Metric, maximize: bool, at_random: bool) -> list[str]:
+    best, finite = trials[0], [trial for trial in trials if isfinite(trial.score)]
     runs = [run for trial in trials for run in trial.runs]
     sentences = notes_on_code((run.code, run.config) for run in runs) + notes_on_libraries(run.result for run in runs)
+    if metric.better == ("lower" if maximize else "higher"):
+        goals = ("maximize", "minimize") if maximize else ("minimize", "maximize")
+        sentences.append(
+            f"metric.goal is {goals[0]}, and {metric.label} is better {metric.better}: the first trial is the worst; "
+            f"with goal: {goals[1]} in the file it is the best."
+        )
     if finite:
-        what = " ".join(f"{key}={value}" for key, value in best.words.items()) or "the only trial"
+        sentences += [f"First by {f'{_text(metric)} {metric.label}'.strip()}:", best.command]
         metrics = metrics_of(best.runs[0].study).values()
         scored = [(m, [score for run in best.runs if (score := run.score(m.key)) is not None]) for m in metrics]
         scores = " and ".join(f"{format_fixed(fmean(values), m.digits)} {m.label}" for m, values in scored if values)
-        sentences.append(f"Best by validation perplexity: {what}.")
-        if scores:
-            sentences[-1] += (
-                f" On the test set it has {scores}; the others' are not shown, because a test set by which "
-                "one chooses can no longer judge."
+        if _text(metric) == "test":
+            sentences.append(
+                "The test set by which one chooses can no longer judge: on other text the best is less good."
+            )
+        elif scores:
+            sentences.append(
+                f"On the test set it has {scores}; the others' are not shown, because a test set by which one "
+                "chooses can no longer judge."
             )
     if len(finite) < len(trials):
         sentences.append(f"{len(trials) - len(finite)} of {len(trials)} diverged.")
     if at_random and len(finite) > 1:
-        sentences.append(_expected_best(finite, among=len(trials)))
+        sentences.append(_expected_best(finite, metric.digits, maximize, among=len(trials)))
     return sentences
 
 
-def _expected_best(trials: Sequence[Trial], among: int) -> str:
-    perplexities = [trial.perplexity for trial in trials for _ in range(trial.drawn)]
-    found = expected_best(Scores("the search", perplexities), lower_is_better=True)
-    kept = [n for n in _TRIAL_COUNTS if n < len(perplexities)] + [len(perplexities)]
+def _expected_best(trials: Sequence[Trial], digits: int, maximize: bool, among: int) -> str:
+    scores = [trial.score for trial in trials for _ in range(trial.drawn)]
+    found = expected_best(Scores("the search", scores), lower_is_better=not maximize)
+    kept = [n for n in _TRIAL_COUNTS if n < len(scores)] + [len(scores)]
     curve = ", ".join(
-        f"{n}: {format_fixed(found.expected[n - 1], 2)} ± {format_fixed(found.deviation[n - 1], 2)}" for n in kept
+        f"{n}: {format_fixed(found.expected[n - 1], digits)} ± {format_fixed(found.deviation[n - 1], digits)}"
+        for n in kept
     )
     which = " that do not diverge" if len(trials) < among else ""
     return (

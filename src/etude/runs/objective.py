@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from math import inf
-from typing import Any
-
-from omegaconf import DictConfig, OmegaConf
+from typing import TYPE_CHECKING, Any
 
 from etude.errors import UserError, did_you_mean
 from etude.runs.divergence import divergence
 from etude.studies.study import number_at
 
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
-def objective(result: dict[str, Any], config: DictConfig) -> float:
+
+def objective(result: dict[str, Any], config: "DictConfig") -> float:
     """Return the value in `result.json` that the key `objective` names; the worst possible value if the run diverged.
 
     Args:
@@ -21,6 +22,8 @@ def objective(result: dict[str, Any], config: DictConfig) -> float:
     Raises:
         UserError: the result holds no such number.
     """
+    from omegaconf import OmegaConf  # late, as a report reads `numbers` without it
+
     key = config.objective
     value = number_at(result, key)
     if divergence(result):
@@ -28,15 +31,16 @@ def objective(result: dict[str, Any], config: DictConfig) -> float:
         return -inf if highest or OmegaConf.select(config, "hydra.sweeper.optim.maximize") else inf
     if value is None:
         raise UserError(
-            f"objective={key} is no number in the result of a run; {did_you_mean(key, _numbers(result))} "
+            f"objective={key} is no number in the result of a run; {did_you_mean(key, numbers(result))} "
             "(the run is finished: the same command with another objective computes nothing again)"
         )
     return value
 
 
-def _numbers(node: Mapping[str, Any], path: str = "") -> Iterator[str]:
+def numbers(node: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """Yield the dotted key of every number in a result."""
     for key, value in node.items():
         if isinstance(value, dict):
-            yield from _numbers(value, f"{path}{key}.")
+            yield from numbers(value, f"{path}{key}.")
         elif isinstance(value, int | float) and not isinstance(value, bool):
             yield f"{path}{key}"

@@ -57,6 +57,11 @@ class Rows:
     left_out: list[str] = field(default_factory=list)  # which runs were not selected, and why
 
 
+def is_command(note: str) -> bool:
+    """Whether a note is a command to be pasted, which must not be wrapped or escaped."""
+    return note.startswith("etude ")
+
+
 def make_rows(compared: Compared) -> Rows:
     """Make the study's table, in the layout of the paper, from the comparison of its arms."""
     study = compared.study
@@ -66,8 +71,8 @@ def make_rows(compared: Compared) -> Rows:
         row = [cell(arm) for cell in cells]
         if not arm.runs:  # its state replaces its first score
             row[1 + len(study.columns)] = state_of(arm)
-        match = re.fullmatch(r"([A-Za-z]+)\d+|([A-Za-z]+)-.+", arm.arm)  # A1; position-rope
-        group = match[1] or match[2] if match else arm.arm
+        match = re.fullmatch(r"([A-Za-z]+)\d+|([A-Za-z]+)-.+|([^ =]+)=.*", arm.arm)  # A1; position-rope; model.heads=2
+        group = next(filter(None, match.groups())) if match else arm.arm
         rows.append(Row(group, row, bool(arm.runs)))
     return Rows(study.name, study.title, list(columns), rows, notes(compared), compared.left_out)
 

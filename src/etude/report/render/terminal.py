@@ -10,7 +10,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from etude.report.render.rows import STAR, Column, Row, Rows
+from etude.report.render.rows import STAR, Column, Row, Rows, is_command
 from etude.terminal import needed_width
 
 WHAT = "what it is"
@@ -41,7 +41,8 @@ class RenderedTable:
                     table.width = needed  # rich would leave out whole columns; a line that is wrapped can be read
             yield table
             yield Text()
-        yield from (Text(note) for note in (*self.rows.notes, *self.rows.left_out))
+        for note in (*self.rows.notes, *self.rows.left_out):
+            yield Text(note, no_wrap=True, overflow="ignore") if is_command(note) else Text(note)
 
     def _layout(self, console: Console, options: ConsoleOptions) -> list[Rows]:
         """Return the first layout that fits; in the narrow one, the column `WHAT` may wrap."""
@@ -85,7 +86,8 @@ def markdown(rows: Rows) -> str:
     lines = [f"**{_escape(rows.title)}**", "", _line(map(_escape, headers))]
     lines.append(_line([":--" if column.words else "--:" for column in rows.columns]))
     lines += [_line(map(_bold, row.cells, rows.columns)) for row in rows.rows]
-    return "\n".join([*lines, "", *(f"{_escape(note, besides='|`')}\n" for note in (*rows.notes, *rows.left_out))])
+    notes = (f"    {n}\n" if is_command(n) else f"{_escape(n, besides='|`')}\n" for n in (*rows.notes, *rows.left_out))
+    return "\n".join([*lines, "", *notes])
 
 
 def _table(rows: Rows, narrowest: int | None = None) -> Table:
