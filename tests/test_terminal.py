@@ -90,7 +90,7 @@ def of_plan(words: str) -> str:
 
 
 def of_proportions(words: str) -> str:
-    return shown(plan_table.render_proportions([(words, dict.fromkeys(PROPORTIONS, 1.0))], {}))
+    return shown(plan_table.render_proportions([(words, [dict.fromkeys(PROPORTIONS, 1.0)])], {}))
 
 
 def of_show(words: str) -> str:

@@ -12,6 +12,7 @@ from etude.config.compose import compose
 from etude.config.identity import fingerprints, run_dir
 from etude.config.resolve import resolve
 from etude.errors import UserError
+from etude.inspect.plan.runs import PROPORTIONS
 from etude.studies.study import load_study
 
 TABLE3 = ",".join(f"table3/{arm}" for arm in load_study("table3").arms)
@@ -239,3 +240,27 @@ def test_the_numbers_of_a_baseline_are_shown_once_whatever_the_seeds_and_trials(
     )
     head = printed("own", *words).partition("Dimensionless numbers")[2].strip().splitlines()[0]
     assert head.split() == ["own/a"]
+
+
+def _without_units(out: str) -> dict[str, str]:
+    lines = [re.split(r"  +", line.strip()) for line in out.partition("Dimensionless numbers")[2].splitlines()]
+    return {line[0]: line[1] for line in lines if len(line) == 2}
+
+
+def test_the_numbers_without_units_of_a_sweep_file_are_of_its_runs_with_their_range(tmp_path, printed, told):
+    (tmp_path / "mine.yaml").write_text(
+        "method: grid\nparameters: {budget: {value: smoke}, model.heads: {value: 1}, model.d_k: {values: [16, 64, 32]}}"
+    )
+    keys = ("tokens_per_parameter", "warmup_share", "d_k_over_length")
+    of_runs = [[run["without_units"][key] for run in told("mine.yaml")["runs"]] for key in keys]
+    found = _without_units(printed("mine.yaml"))
+    shown = [found[name] for name in (PROPORTIONS[key] for key in keys)]
+    ends = [dict.fromkeys(f"{end:.3g}" for end in (min(numbers), max(numbers))) for numbers in of_runs]
+    assert shown == [" to ".join(both) for both in ends]
+    assert [len(both) for both in ends] == [2, 1, 2]
+
+
+def test_the_numbers_without_units_of_arms_are_of_the_baseline_only_where_it_is_among_them(printed):
+    for words, name in (("table3/A1,table3/base", "table3/base"), ("table3/A1,table3/B1", "2 runs")):
+        numbers = printed(f"experiment={words}").partition("Dimensionless numbers")[2]
+        assert re.split(r"  +", numbers.strip().splitlines()[0].strip()) == [name, "paper"]

@@ -6,18 +6,22 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from etude.cli import measured
 from etude.cli.arguments import parse
 from etude.config.compose_cache import ConfigCache, ValidConfig, expand
 from etude.config.difference import Difference, difference
 from etude.errors import UserError
+from etude.report.wording import format_count
 from etude.search.sweep_file import planned_runs
 from etude.studies.arms import override_key, split_override
 from etude.studies.measured import is_measured
 from etude.studies.study import Paper, Study, load_if_known, value_at
 from etude.terminal import console, fit_table, needed_width
+
+if TYPE_CHECKING:
+    from etude.inspect.plan.runs import RunPlan
 
 HELP = """usage: etude plan [FILE|STUDY] [key=value ...] [device=NAME] [--measure]
                   [--tolerance SHARE] [--json]
@@ -92,10 +96,13 @@ def main(words: Sequence[str]) -> None:
     table, left_out = fit_table(out, partial(render_plan, ours, differs, paper, where), [*OMISSIBLE])
     out.width = max(out.width, needed_width(out, table))  # a line that is wrapped can be read, a number cut off cannot
     out.print(table)
-    several = {_without_draws(base): plans[base] for base in reversed(arms_of)}  # once for all seeds and trials
-    shown = [*reversed(several.values())] if len(runs) > 1 else ours
-    printed = {key: value for one in shown for key, value in _paper_of(one.config["study"]).proportions.items()}
-    out.print(render_proportions([(one.name, one.proportions) for one in shown], printed))
+    alike: dict[Run, list[Run]] = {}  # the runs of one baseline, whatever their seeds and the values tried
+    for run, base in zip(runs, bases, strict=True):
+        alike.setdefault(_without_draws(base), []).append(run)
+    of_baseline = [[run for run in some if run in bases] or some for some in alike.values()]
+    shown = [[plans[run] for run in some] for some in of_baseline]
+    printed = {key: value for one in ours for key, value in _paper_of(one.config["study"]).proportions.items()}
+    out.print(render_proportions([(_name(some), [one.proportions for one in some]) for some in shown], printed))
     lines = plan_notes(ours, unequal, same, idle, tolerance, where)
     counted = {(one.config["choices"]["model/conventions"], one.config["choices"]["scale"]) for one in ours}
     if any(paper) and counted != {("t2t_2017", "full")}:
@@ -162,6 +169,11 @@ def _without_draws(run: Run) -> Run:
     study, _ = _study_and_arm(run)
     keys = {"seed", *(study.tune if study else ())}
     return tuple(word for word in run if override_key(word) not in keys)
+
+
+def _name(plans: Sequence["RunPlan"]) -> str:
+    """Return the name that the plans share, or else their number."""
+    return plans[0].name if len({one.name for one in plans}) == 1 else format_count(len(plans))
 
 
 def _study_and_arm(run: Run) -> tuple[Study | None, str]:

@@ -1,6 +1,5 @@
 """Render a plan for the terminal, and convert it to JSON."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -13,8 +12,8 @@ from etude.inspect.plan.budgets import BASELINE, Gap
 from etude.inspect.plan.device import Device
 from etude.inspect.plan.runs import PROPORTIONS, Proportions, RunPlan
 from etude.model.precision import NO_UNITS
+from etude.terminal import shorten_override
 
-_SECTION = re.compile(r"^(model[./]|budget\.)")  # prefixes that a reader does not need
 _SHORTEST_DIFFERENCE = 14  # columns for what differs: heads=16, a name such as max_steps=12000 is folded
 _UNITS = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
@@ -62,8 +61,11 @@ def _sum(plans: Sequence[RunPlan], key: str) -> float | None:
     return sum(getattr(plan, key) or 0 for plan in plans if not (once and plan.state == "shared"))
 
 
-def render_proportions(runs: Sequence[tuple[str, Proportions]], paper: Mapping[str, float]) -> Table:
-    """Render a table of the dimensionless ratios of some runs, beside the paper's, if it gives any."""
+def render_proportions(runs: Sequence[tuple[str, Sequence[Proportions]]], paper: Mapping[str, float]) -> Table:
+    """Render a table of the dimensionless ratios of named groups of runs, beside the paper's, if it gives any.
+
+    Where the runs of a group differ, their range is shown.
+    """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Dimensionless numbers")
     table.add_column("")
     for name, _ in runs:
@@ -71,9 +73,15 @@ def render_proportions(runs: Sequence[tuple[str, Proportions]], paper: Mapping[s
     if paper:
         table.add_column("paper", justify="right", style="dim")
     for key, name in PROPORTIONS.items():
-        cells = [_three_digits(found[key]) for _, found in runs]
+        cells = [_range(one[key] for one in found) for _, found in runs]
         table.add_row(name, *cells, *([_three_digits(paper.get(key))] if paper else []))
     return table
+
+
+def _range(numbers: Iterable[float | None]) -> str:
+    """Format numbers as their range: "0.32 to 1.2", "0.32" if they are alike, "?" if none is known."""
+    known = sorted(number for number in numbers if number is not None)
+    return " to ".join(dict.fromkeys(map(_three_digits, (known[0], known[-1])))) if known else _three_digits(None)
 
 
 def _three_digits(number: float | None) -> str:
@@ -204,7 +212,7 @@ def format_price(number: float) -> str:
 
 def _format_difference(difference: dict[str, Any]) -> str:
     """Format overrides as `position=learned, heads=1`."""
-    return ", ".join(f"{_SECTION.sub('', key)}={value}" for key, value in difference.items())
+    return ", ".join(shorten_override(f"{key}={value}") for key, value in difference.items())
 
 
 def _name(plan: RunPlan, plans: Sequence[RunPlan]) -> str:
