@@ -12,6 +12,7 @@ from rich.console import Console
 from etude.files import write_json
 from etude.launchers.dashboard import dashboard, sweep_table
 from etude.launchers.job import Job
+from etude.launchers.slots import jobs_of
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
 from etude.terminal import format_duration
@@ -99,6 +100,30 @@ def test_a_narrow_terminal_cuts_no_figure_off(make_run: Make, width: int, told: 
     assert any(line.endswith(told) for line in lines)
     assert any(line.startswith("table3/base seed 1 finished 100 3.21 45.6") for line in lines)
     assert not any("…" in line for line in lines)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_runs_of_a_search_have_short_names_beside_their_state_and_step(tmp_path: Path, width: int) -> None:
+    runs = []
+    for number in range(3):
+        run = RunDir(tmp_path / "runs" / "single" / "base" / f"seed1-0123abc{number}")
+        run.path.mkdir(parents=True)
+        run.config_file.write_text('{"budget": {"max_steps": 12000}, "choices": {}}\n')
+        drawn = [f"model.heads={number}", f"budget.lr_factor=1.879370119505945{number}", "schedule=wsd", "seed=1"]
+        drawn += [f"loss.smoothing=0.0866179557869{number}", f"optimizer.weight_decay=0.0012345678901234{number}"]
+        run.overrides_file.write_text("\n".join(drawn))
+        runs.append(run)
+    jobs = jobs_of(runs)
+    jobs[0].state, jobs[0].attempts = State.RUNNING, 1
+    console = terminal(width=width)
+    with dashboard(jobs, console):
+        pass
+    assert isinstance(console.file, io.StringIO)
+    lines = [line.split() for line in console.file.getvalue().splitlines()]
+    first = next(line for line in lines if line[0] == "heads=0")
+    assert first[1] == "lr_factor=1.879"
+    assert first[-2:] == ["starting", "0/12,000"]
+    assert jobs[0].name.startswith("single/base seed 1 model.heads=0 budget.lr_factor=1.8793701195059450")
 
 
 def test_a_failure_is_told_above_the_live_table_at_once(make_run: Make) -> None:

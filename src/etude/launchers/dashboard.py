@@ -15,12 +15,13 @@ from etude.runs.lock import is_locked, is_training_locked
 from etude.runs.run_state import DONE, STYLES, State
 from etude.studies.study import number_at, value_at
 from etude.terminal import console as make_console
-from etude.terminal import fit_table, format_duration, format_number
+from etude.terminal import fit_table, format_duration, format_number, shorten_override
 
 logger = logging.getLogger(__name__)
 
 _FIGURES = ("step", "loss", "tokens/s", "left")
 _OMISSIBLE = ("params", "tokens/s", "loss")  # columns that a narrow terminal goes without, the first before the others
+_SHORTEST_NAME = 32  # columns to which the name of a run is cut, if there is no room
 _EXTRA_LINES = 3  # lines of the table besides its rows
 
 
@@ -121,7 +122,8 @@ def sweep_table(jobs: Sequence[Job], room: int, omitted: Sequence[str] = ()) -> 
     The columns `omitted` are left out.
     """
     table = Table(box=None, header_style="bold", caption_justify="left", pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("run", no_wrap=True)
+    names = _names(jobs)
+    table.add_column("run", min_width=min(_SHORTEST_NAME, max(map(len, names.values()), default=0)))
     table.add_column("state", no_wrap=True)
     labels = dict.fromkeys(metric.label for job in jobs for metric in job.metrics)
     headers = [*(["GPU"] if any(job.gpus for job in jobs) else []), *_FIGURES, *labels, "params"]
@@ -134,10 +136,18 @@ def sweep_table(jobs: Sequence[Job], room: int, omitted: Sequence[str] = ()) -> 
     for job in jobs:
         if job in shown:
             figures = _figures(job)
-            table.add_row(job.name, _state(job), *(figures.get(header, "") for header in headers))
+            name = Text(names[job], no_wrap=True, overflow="ellipsis")
+            table.add_row(name, _state(job), *(figures.get(header, "") for header in headers))
     counts = {state: sum(job.state is state for job in jobs) for state in states}
     table.caption = Text(", ".join(f"{count} {state}" for state, count in counts.items() if count), "dim")
     return table
+
+
+def _names(jobs: Sequence[Job]) -> dict[Job, str]:
+    """Return the names of the jobs in the table, without study, arm and seed if all have the same, as in a search."""
+    words = {job: " ".join(map(shorten_override, job.name_suffix.split())) for job in jobs}
+    alike = all(words.values()) and len({job.stem for job in jobs}) == 1
+    return words if alike else {job: f"{job.stem} {words[job]}".rstrip() for job in jobs}
 
 
 def _state(job: Job) -> Text:

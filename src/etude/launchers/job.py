@@ -67,8 +67,13 @@ class Job:
     @property
     def name(self) -> str:
         """Study, arm and seed, and the overrides that distinguish it from other runs of the sweep."""
+        return f"{self.stem} {self.name_suffix}".rstrip()
+
+    @property
+    def stem(self) -> str:
+        """Study, arm and seed."""
         study, arm, run = self.run_dir.path.parts[-3:]
-        return f"{study}/{arm} {run.split('-')[0].replace('seed', 'seed ')} {self.name_suffix}".rstrip()
+        return f"{study}/{arm} {run.split('-')[0].replace('seed', 'seed ')}"
 
     @cached_property
     def config(self) -> dict[str, Any]:
