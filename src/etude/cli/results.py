@@ -1,25 +1,29 @@
 """`etude results`: write the runs of a study as a tidy frame, and on stderr the runs that are missing."""
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from etude.cli.arguments import parse
+from etude.cli.report import sweep_words
 from etude.errors import UserError
 from etude.files import write_or_print
 from etude.garbage import pause_garbage_collector
-from etude.report import Results
+from etude.report import Results, results_of_sweep
 from etude.report import results as find_results
 from etude.report.frame import as_csv, as_json, write_parquet
 from etude.report.wording import format_count
+from etude.search import sweep_file
 from etude.studies.measured import trained_names
 
-HELP = """usage: etude results STUDY [key=value ...] [--csv FILE] [--json FILE]
-                           [--parquet FILE] [--wandb [ENTITY/]PROJECT]
+HELP = """usage: etude results STUDY|SWEEP.yaml [key=value ...] [--csv FILE]
+                           [--json FILE] [--parquet FILE]
+                           [--wandb [ENTITY/]PROJECT]
 
 One row per finished run, for notebooks and other tools: what the run is, its
 test set, its scores and its cost. It selects runs as `etude report` does; what
-is left out is printed to stderr.
+is left out is printed to stderr. STUDY may be single: runs typed one by one.
 
   runs_dir=DIR      the folder of runs
   --csv FILE        with a header; - is standard output, the default
@@ -39,6 +43,10 @@ def main(words: Sequence[str]) -> None:
         from etude.report.render.wandb.fetch import fetch
 
         found = fetch(args.study, project, args.where)
+    elif sweep_file.names_file(args.study):
+        typed = sweep_words(args)
+        planned = (run for _, run in sweep_file.runs_of(args.study, typed))
+        found = results_of_sweep(shlex.join([args.study, *typed]), planned)
     else:
         found = find_results(args.study, args.runs_dir, args.where)
     rows = found.rows

@@ -13,7 +13,8 @@ Needs neither torch nor W&B.
 be copied there from any machine.
 """
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,10 +26,14 @@ from etude.report.comparison import Compared
 from etude.report.render import latex
 from etude.report.render.rows import Rows, make_rows
 from etude.report.render.terminal import RenderedTable, markdown
+from etude.report.search import read_finished
 from etude.report.selection import Selection, select
-from etude.runs.records import Run
-from etude.runs.table import read_runs
-from etude.studies.study import Study, load_study
+from etude.report.typed_runs import make_study, only_arms
+from etude.report.wording import format_count
+from etude.runs.records import Run, read_rows
+from etude.runs.run_dir import RunDir
+from etude.runs.table import read_runs, runs_of
+from etude.studies.study import Study, load_study, study_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -109,21 +114,49 @@ def results(study: str, runs_dir: str | Path = "runs", where: Mapping[str, str] 
     """Read and select the runs of a study.
 
     Args:
-        study: its name, such as "table3".
+        study: its name, such as "table3"; or that of a folder of runs that belong to none, such as "single", whose
+            overrides then make the arms.
         runs_dir: the folder with the runs.
         where: which setting to select if there are several, such as {"scale": "pocket"}.
 
     Raises:
         UserError: there is no such study, or no finished run of it matches `where`.
     """
-    found = load_study(study)
-    runs, unreadable = read_runs(found, Path(runs_dir))
+    rows, notes = read_rows(Path(runs_dir) / study) if study not in study_names() else ([], [])
+    if rows:
+        found, rows = make_study(study, rows)
+        runs, unreadable = runs_of(found, rows, notes)
+    else:
+        found = load_study(study)
+        runs, unreadable = read_runs(found, Path(runs_dir))
     if not any(run.finished for run in runs):
         if not Path(runs_dir).is_dir():
             raise UserError(f"there is no folder {runs_dir}: name that of the runs with runs_dir=DIR, or train some")
         there = "" if str(runs_dir) == "runs" else f" runs_dir={runs_dir}"
-        raise UserError(f"{runs_dir} holds no finished run of {study}; this makes them: etude sweep {study}{there}")
-    return Results(found, select(found, runs, where or {}, unreadable))
+        way_out = f"etude status {study}" if rows else f"this makes them: etude sweep {study}"
+        raise UserError(f"{runs_dir} holds no finished run of {study}; {way_out}{there}")
+    selection = select(found, runs, where or {}, unreadable)
+    return Results(only_arms(found, selection.runs) if rows else found, selection)
+
+
+def results_of_sweep(name: str, planned: Iterable[RunDir]) -> Results:
+    """Read the runs of a sweep file, all of them in one table.
+
+    Args:
+        name: the arguments that started it, such as "sweeps/learning_rate.yaml run_cap=40".
+        planned: the directory of each run.
+
+    Raises:
+        UserError: none is finished.
+    """
+    wanted = dict.fromkeys(planned)
+    found, notes = read_finished(wanted)
+    if not found:
+        raise UserError(" ".join([f"no run of this sweep is finished; this makes them: etude sweep {name}", *notes]))
+    if missing := sum(not run.finished for run in wanted):
+        notes.append(f"Not finished: {format_count(missing)} of the sweep.")
+    study, runs = make_study(Path(shlex.split(name)[0]).stem, [*found.values()], settings=())
+    return Results(study, Selection(runs, [], notes))
 
 
 def report(study: str, runs_dir: Path, where: Mapping[str, str], baseline: str = "") -> Report:

@@ -43,7 +43,7 @@ def frame(study: Study, runs: Sequence[Run]) -> Frame:
     results = (*(metric.key for metric in metrics), *_FURTHER_SCORES, *signatures, *_COSTS)
     return [
         {
-            "study": study.name,
+            "study": run.study,
             "arm": run.arm,
             "seed": run.seed,
             "id": run.result.get("id", run.run_dir.path.name.rpartition("-")[2]),  # at W&B a run has another name

@@ -11,7 +11,7 @@ from etude.report.wording import format_count
 from etude.runs.records import Run
 from etude.runs.typed import distinguishing_overrides
 from etude.studies.arms import split_override
-from etude.studies.study import Study
+from etude.studies.study import Study, study_names
 
 TODAY = "today"  # the version of runs whose corpus text is the one that their config gives now
 _SHORT = 8  # digits of a fingerprint that a report shows
@@ -49,10 +49,11 @@ def choose_config(study: Study, runs: Sequence[Run]) -> tuple[list[Run], list[st
         groups = alike.setdefault(run.arm, [])
         group = next((group for group in groups if run.differs_only_in_seed(group[0])), None)
         group.append(run) if group else groups.append([run])
+    typed = study.name not in study_names()  # its arms are made from its runs, so that the newest count
     shown: dict[int, Run] = {}
     outdated = []
     for arm, groups in alike.items():
-        certain = len(groups) == 1 and may_be_todays(study, groups[0][0])
+        certain = typed or (len(groups) == 1 and may_be_todays(study, groups[0][0]))
         todays = groups if certain else [group for group in groups if is_todays(group[0])]
         shown |= {id(run): run for run in (todays or groups)[0]}
         outdated += [] if todays else [arm]
