@@ -115,6 +115,8 @@ MISTAKES = {
         r"hydra\.launcher\.gpus .*gpus_per_node",
     ),
     "the name that others have for it": (["lr=0.1"], r"lr is not a key of the config; here it is budget.lr_factor, by"),
+    "the device, as of other verbs": (["device=cpu"], r"device is not a key .*; here it is trainer, as in trainer=cpu"),
+    "some arms": (["arms=base"], r"arms is not a key of the config; here it is experiment=STUDY/ARM,STUDY/ARM"),
     "the same in a section": (["optimizer.lr=0.1"], r"optimizer.lr is not a key .*; here it is budget.lr_factor"),
     "a size that is two here": (["batch_size=64"], r"here it is budget.source_tokens and budget.target_tokens"),
     "the end of two keys": (["heads=4"], r"heads is not a key of the config; did you mean model.heads\?"),

@@ -109,10 +109,11 @@ def test_several_seeds_give_the_mean_half_its_interval_and_their_number(runs_dir
     assert "seed 1, 2, 3" in notes(runs_dir)
 
 
-def test_a_table_holds_every_arm(runs_dir: Path, make_run: Make) -> None:
+@pytest.mark.parametrize("key", ["arm", "arms"])
+def test_a_table_holds_every_arm(key: str, runs_dir: Path, make_run: Make) -> None:
     make_run("base")
-    with pytest.raises(UserError, match="arm=base: a table holds every arm"):
-        report("heads", runs_dir, {"arm": "base"})
+    with pytest.raises(UserError, match=f"{key}=base: a table holds every arm"):
+        report("heads", runs_dir, {key: "base"})
 
 
 def test_a_table_may_be_of_some_seeds_and_says_so(runs_dir: Path, make_run: Make) -> None:

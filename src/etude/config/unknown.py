@@ -41,6 +41,8 @@ _ELSEWHERE = {
     "num_heads": "model.heads",
     "num_layers": "model.n_layers",
     "gpus": "trainer.devices",
+    "device": "trainer, as in trainer=cpu or trainer=gpu",
+    "arms": "experiment=STUDY/ARM,STUDY/ARM, or 'experiment=glob(STUDY/A*)'",
     "group": "study, which groups runs at W&B",
     "job_type": "arm, which is the job type at W&B",
 }

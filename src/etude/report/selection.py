@@ -41,8 +41,8 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str], unreadab
     Raises:
         UserError: no finished run matches `where`.
     """
-    if "arm" in where:
-        raise UserError(f"arm={where['arm']}: a table holds every arm that there is; leave it out")
+    if key := next((key for key in ("arm", "arms") if key in where), ""):
+        raise UserError(f"{key}={where[key]}: a table holds every arm that there is; leave it out")
     seeds: set[int] = set()
     seeds_left_out: list[str] = []
     if "seed" in where:
