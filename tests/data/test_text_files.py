@@ -7,6 +7,7 @@ import pytest
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
+from etude.config.parts import make
 from etude.data.corpus import SPLITS, Pair
 from etude.data.text_files import FilesCorpus
 from etude.errors import UserError
@@ -16,7 +17,7 @@ from etude.paths import shipped
 def files_corpus(**given: object) -> FilesCorpus:
     """`data=files` with what is given set."""
     config = OmegaConf.load(shipped("conf") / "data" / "files.yaml")
-    return instantiate(OmegaConf.merge(config, given))
+    return make(OmegaConf.to_container(OmegaConf.merge(config, given)))
 
 
 def write_tsv(path: Path, pairs: list[Pair]) -> str:
@@ -203,3 +204,77 @@ def test_a_sentence_with_other_white_space_is_the_same_sentence(tmp_path: Path) 
     assert not words["train"] & words["test"]
     assert not words["train"] & words["valid"]
     assert not words["valid"] & words["test"]
+
+
+FOUR = [("id", "english", "score", "german"), *((str(n), f"sentence {n}", "0.5", f"Satz {n}") for n in range(60))]
+
+
+def write_columns(path: Path, rows: list[tuple[str, ...]]) -> str:
+    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "source", "target"),
+    [
+        (FOUR[1:], 2, 4),
+        (FOUR, "english", "german"),
+        (FOUR, "english", 4),
+        ([row[::-1] for row in FOUR], "english", "german"),
+    ],
+)
+def test_columns_are_chosen_by_number_or_by_name(
+    rows: list[tuple[str, ...]], source: int | str, target: int | str, tmp_path: Path
+) -> None:
+    file = write_columns(tmp_path / "four.tsv", rows)
+    splits = {split: {"tsv": file} for split in ("valid", "test")}
+    corpus = files_corpus(tsv=file, **splits, columns={"source": source, "target": target})
+    assert splits_of(corpus) == dict.fromkeys(SPLITS, numbered(60)), "the header is no pair"
+
+
+@pytest.mark.parametrize(
+    ("columns", "complaint"),
+    [
+        ({"source": 2}, r"must give source and target"),
+        ({"source": 0, "target": 1}, r"must give source and target, each by number from 1 on"),
+        ({"source": 2, "target": 1.5}, r"must give source and target"),
+        ({"source": 2, "target": 5}, r"four\.tsv, line 1: 4 columns where at least 5 are due"),
+        (
+            {"source": "english", "target": "germn"},
+            r"the first line of .*four\.tsv has no column germn; did you mean ger",
+        ),
+    ],
+)
+def test_columns_that_are_not_there_are_one_sentence(
+    columns: dict[str, object], complaint: str, tmp_path: Path
+) -> None:
+    file = write_columns(tmp_path / "four.tsv", FOUR)
+    with pytest.raises(UserError, match=complaint):
+        list(files_corpus(tsv=file, columns=columns, holdout=3).pairs("train"))
+
+
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize(("order", "side"), [((0, 1), "column 1, the source"), ((1, 2), "column 2, the target")])
+def test_numbers_alone_are_no_sentences_unless_they_are_asked_for(
+    order: tuple[int, int], side: str, header: bool, tmp_path: Path
+) -> None:
+    """A score or an id stands first, as in corpora mined from the web; or numbers are what is to be learned."""
+    file = write_columns(tmp_path / "a.tsv", [tuple(row[k] for k in order) for row in FOUR[not header :]])
+    with pytest.raises(
+        UserError, match=rf"a\.tsv: {side}, holds numbers alone, such as ([01]|0\.5): .*data\.columns\.source="
+    ):
+        files_corpus(tsv=file, holdout=3).fetch()
+    told = files_corpus(tsv=file, columns={"source": 1, "target": 2}, holdout=3)
+    told.fetch()
+    assert told.fingerprint() == files_corpus(tsv=file, holdout=3).fingerprint(), "it is the same text"
+
+
+def test_a_run_from_before_columns_could_be_chosen_keeps_its_text_and_its_identity(tmp_path: Path) -> None:
+    config = OmegaConf.load(shipped("conf") / "data" / "files.yaml")
+    given = {"tsv": write_tsv(tmp_path / "a.tsv", [(str(n), str(n + 1)) for n in range(50)]), "holdout": 5}
+    today = instantiate(OmegaConf.merge(config, given))
+    before = instantiate({key: value for key, value in OmegaConf.merge(config, given).items() if key != "columns"})
+    before.fetch()
+    other = files_corpus(**given, columns={"source": 2, "target": 1})
+    for hashed in (FilesCorpus.fingerprint, FilesCorpus.training_fingerprint):
+        assert hashed(before) == hashed(today) != hashed(other)

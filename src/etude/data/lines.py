@@ -3,7 +3,7 @@
 import gzip
 import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
@@ -54,25 +54,44 @@ def parallel_lines(source: Path, target: Path) -> Iterator[Pair]:
         yield left.strip(), right.strip()
 
 
-def tsv_lines(file: Path) -> Iterator[Pair]:
-    """Yield the pairs of a TSV file whose first two columns are source and target; an empty line is a blank pair.
+def tsv_lines(file: Path, columns: tuple[int | str, int | str] = (1, 2)) -> Iterator[Pair]:
+    """Yield the pairs of a TSV file; an empty line is a blank pair.
+
+    Args:
+        file: a TSV; if a column is given by name, its first line is a header and no pair.
+        columns: those of source and target, by number from 1 on or by name.
 
     Raises:
-        UserError: as `read_lines`; or a line has fewer than two columns, or not as many as the first line.
+        UserError: as `read_lines`; or a line has too few columns, or not as many as the first line; or no column has
+            the name.
     """
-    columns = 0
+    header, width, source, target = any(isinstance(column, str) for column in columns), 0, 0, 1
     for number, line in enumerate(read_lines(file), start=1):
         if not line.strip():
             yield "", ""
             continue
         cells = line.split("\t")
-        columns = columns or len(cells)
-        if len(cells) != columns or columns < 2:
+        if first := not width:
+            width = len(cells)
+            source, target = (_index(column, cells, file) for column in columns)
+        least = 1 + max(source, target)
+        if len(cells) != width or width < least:
             raise UserError(
                 f"{file}, line {number}: {len(cells)} column{'s' * (len(cells) != 1)} where "
-                f"{columns if columns > 1 else 'at least 2'} are due; write source, tab, target on each line"
+                f"{width if width >= least else f'at least {least}'} are due; write source, tab, target on each line"
             )
-        yield cells[0].strip(), cells[1].strip()
+        if not (first and header):
+            yield cells[source].strip(), cells[target].strip()
+
+
+def _index(column: int | str, cells: Sequence[str], file: Path) -> int:
+    """Return the index of a column that is given by its number or by its name in the header, `cells`."""
+    if isinstance(column, int):
+        return column - 1
+    names = [cell.strip() for cell in cells]
+    if column not in names:
+        raise UserError(f"data.columns: the first line of {file} has no column {column}; {did_you_mean(column, names)}")
+    return names.index(column)
 
 
 def content_sum(path: Path) -> str:

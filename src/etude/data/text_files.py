@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from heapq import nsmallest
+from itertools import islice
 from pathlib import Path
 
 from etude.data.corpus import Corpus, Pair, digest, two_languages, warn_of_repeated
@@ -24,7 +25,8 @@ logger = logging.getLogger(__name__)
 class FilesCorpus(Corpus):
     """The user's own text files, as `conf/data/files.yaml` explains.
 
-    If all three keys of `valid` or `test` are null, pairs are held out of the training text.
+    If all three keys of `valid` or `test` are null, pairs are held out of the training text. `columns` are those of
+    source and target in every TSV; null, as in older configs, are the first two, whatever they hold.
     """
 
     def __init__(
@@ -38,27 +40,38 @@ class FilesCorpus(Corpus):
         holdout: int,
         languages: list[str],
         vocab_size: int,
+        columns: dict[str, int | str | None] | None = None,
     ) -> None:
         train = {"source": source, "target": target, "tsv": tsv}
         self._files = {"train": train, "valid": dict(valid), "test": dict(test)}
         self.holdout = holdout
         self.languages = two_languages(languages)
         self.vocab_size = vocab_size
+        self._chosen = columns is None or any(column is not None for column in columns.values())
+        self._columns = _two_columns(columns) if columns and self._chosen else (1, 2)
+        self._key: list[list[int | str]] = [] if self._columns == (1, 2) else [list(self._columns)]
 
     def fingerprint(self) -> str:
         """Hash the content of the files, read as a stream, and the languages, which the paper's BLEU depends on."""
         sums = {split: [content_sum(path) for path in files] for split, files in self._split_files.items()}
-        return digest([sums, self.holdout if len(sums) < 3 else 0, list(self.languages)])
+        return digest([sums, self.holdout if len(sums) < 3 else 0, list(self.languages), *self._key])
 
     def training_fingerprint(self) -> str:
         """Hash the same without the test files; if there are none, the number of held-out pairs counts."""
         training = {split: files for split, files in self._split_files.items() if split != "test"}
         sums = {split: [content_sum(path) for path in files] for split, files in training.items()}
         lacking = [split for split in self._files if split not in self._split_files]
-        return digest([sums, lacking, self.holdout if lacking else 0, list(self.languages)])
+        return digest([sums, lacking, self.holdout if lacking else 0, list(self.languages), *self._key])
 
     def fetch(self) -> None:
-        """All is here; say how much of what a model shall not have seen stands in the training text too."""
+        """All is here; say how much of what a model shall not have seen stands in the training text too.
+
+        Raises:
+            UserError: a column of a TSV holds numbers alone, and `columns` does not say that it is text.
+        """
+        for split, files in self._split_files.items():
+            if len(files) == 1 and not self._chosen:
+                _refuse_numbers(files[0], [*islice(self._read(split), 1, 1000)])  # the first may be a header
         warn_of_repeated(self, [split for split in self._split_files if split != "train"])
 
     def pairs(self, split: str) -> Iterator[Pair]:
@@ -82,7 +95,7 @@ class FilesCorpus(Corpus):
 
     def _read(self, split: str) -> Iterator[Pair]:
         source, *target = self._split_files[split]
-        return parallel_lines(source, target[0]) if target else tsv_lines(source)
+        return parallel_lines(source, target[0]) if target else tsv_lines(source, self._columns)
 
     def _divide(self, split: str) -> Iterator[Pair]:
         """Yield the pairs of the training files that belong to `split` after the hold-out."""
@@ -116,6 +129,46 @@ class FilesCorpus(Corpus):
         left_out = f", and leaving out {repeats} that repeat their sources" if repeats else ""
         logger.info("holding out %d pairs of the training text for %s%s", wanted, " and ".join(lacking), left_out)
         return {key: lacking[rank // self.holdout] for rank, key in enumerate(chosen)}
+
+
+def _two_columns(columns: Mapping[str, int | str | None]) -> tuple[int | str, int | str]:
+    """Return the columns of source and target from `data.columns`.
+
+    Raises:
+        UserError: one of them is missing, or no column.
+    """
+    source, target = (columns.get(side) for side in ("source", "target"))
+    for column in (source, target):
+        if not (isinstance(column, str) or (type(column) is int and column > 0)):
+            raise UserError(
+                f"data.columns={dict(columns)} must give source and target, each by number from 1 on or by name in the "
+                "first line of the TSV: data.columns.source=2 data.columns.target=3"
+            )
+    return source, target  # type: ignore[return-value]
+
+
+def _refuse_numbers(file: Path, pairs: list[Pair]) -> None:
+    """Check that neither column holds numbers alone, which are rather scores or ids than sentences.
+
+    Raises:
+        UserError: one does.
+    """
+    for number, side in enumerate(("source", "target"), start=1):
+        cells = [pair[number - 1] for pair in pairs if all(pair)]
+        if cells and all(map(_is_number, cells)):
+            raise UserError(
+                f"{file}: column {number}, the {side}, holds numbers alone, such as {cells[0]}: say which columns are "
+                "text, by number or by name in the first line (data.columns.source=2 data.columns.target=3); "
+                "data.columns.source=1 data.columns.target=2 trains on it as it is"
+            )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _hash(sentence: str) -> int:
