@@ -4,7 +4,7 @@ import pytest
 import sacrebleu
 
 from etude.errors import UserError
-from etude.tasks.bleu import bleu, options_of
+from etude.tasks.bleu import bleu, options_of, splitter, tokenizer_of
 
 REFERENCES = ["Der Hund sieht die alte Frau.", "Zwei Männer warten vor dem Haus, es regnet.", "Guten Morgen!"]
 HYPOTHESES = ["Der Hund sieht eine alte Frau.", "Zwei Männer warten vor einem Haus, es regnet.", "Guten Tag!"]
@@ -62,3 +62,25 @@ def test_different_line_counts_are_refused_and_both_are_named() -> None:
 def test_nothing_to_compare_is_refused() -> None:
     with pytest.raises(UserError, match="no lines"):
         bleu([], [])
+
+
+@pytest.mark.parametrize("language", ["zh", "de", "en", "fr", "xx", ""])
+def test_the_tokenizer_of_a_language_is_sacrebleus_own_choice(language: str) -> None:
+    assert tokenizer_of(language) == sacrebleu.BLEU(trg_lang=language).tokenizer.signature()
+
+
+@pytest.mark.parametrize(
+    ("language", "tokenize"),
+    [
+        *(("ja", "ja-mecab"), ("ko", "ko-mecab"), ("th", "char"), ("zh-CN", "zh"), ("zh_TW", "zh"), ("ZH", "zh")),
+        *(("jpn_Jpan", "ja-mecab"), ("kor", "ko-mecab"), ("tha", "char"), ("target", "13a"), ("that", "13a")),
+    ],
+)
+def test_a_language_is_known_by_its_codes(language: str, tokenize: str) -> None:
+    assert tokenizer_of(language) == tokenize
+
+
+def test_a_package_that_sacrebleu_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_ja_mecab.MeCab", None)
+    with pytest.raises(UserError, match=r"cannot split lines by ja-mecab here: .*pip install sacrebleu\[ja\]"):
+        splitter("ja-mecab")

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 import sacrebleu
+import yaml
 
+from etude.data.corpus import digest
 from etude.errors import UserError
 from etude.files import write_json
 from etude.runs.run_dir import RunDir
 from etude.tasks.chrf_ter import chrf, ter
-from etude.tasks.metrics import add_missing_metrics, format_scores, score_translations
+from etude.tasks.metrics import add_missing_metrics, check_tokenizers, format_scores, score_translations
 
 HYPOTHESES = ["Der Hund läuft schnell.", "Eine Katze schläft."]
 REFERENCES = ["Der Hund läuft.", "Die Katze schläft hier."]
@@ -128,3 +130,49 @@ def test_the_terminal_shows_each_metric_with_its_signature() -> None:
     assert format_scores("valid", scores, sentences=1000).startswith(
         "valid perplexity 3.00  BLEU 31.50  (nrefs:1, 1,000 sentences)\n"
     )
+
+
+CHINESE = ["我们昨天去了北京。", "他喜欢猫。"], ["我们昨天去了上海。", "她喜欢猫。"]
+
+
+def text_in(language: str) -> dict[str, Any]:
+    """The `data` of a config."""
+    none = {"source": None, "target": None, "tsv": None}
+    options = none | {"valid": none, "test": none, "holdout": 1, "languages": ["en", language], "vocab_size": 9}
+    return {"_target_": "etude.data.text_files.FilesCorpus"} | options
+
+
+@pytest.mark.parametrize(
+    ("language", "given", "tokenize"),
+    [("zh", {}, "zh"), ("th", {}, "char"), ("de", {}, "13a"), ("zh", {"tokenize": "13a"}, "13a")],
+)
+def test_bleu_splits_lines_as_the_target_language_asks_for_unless_told_otherwise(
+    language: str, given: dict[str, str], tokenize: str
+) -> None:
+    found = score_translations({"bleu": BLEU | given}, text_in(language), *CHINESE)
+    assert found["bleu"] == sacrebleu.corpus_bleu(CHINESE[0], [CHINESE[1]], tokenize=tokenize).score
+    assert f"|tok:{tokenize}|" in found["signature"]
+
+
+@pytest.mark.parametrize("language", ["zh", "de"])
+def test_a_finished_run_is_scored_again_where_its_language_asks_for_another_bleu(language: str, tmp_path: Path) -> None:
+    run = finished(tmp_path)
+    run.config_file.write_text(yaml.safe_dump({"data": text_in(language), "choices": {}}))
+    for file, lines in zip((run.hypotheses_file, run.references_file), CHINESE, strict=True):
+        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    before = {"bleu": digest(BLEU)}  # whatever the language
+    write_json(run.result_file, run.result() | {"scored_by": before})
+    add_missing_metrics(run, {"metrics": {"bleu": BLEU}, "data": text_in(language)})
+    chinese = sacrebleu.corpus_bleu(CHINESE[0], [CHINESE[1]], tokenize="zh").score
+    assert run.result()["test"]["bleu"] == (chinese if language == "zh" else 12.5)
+    assert (run.result()["scored_by"] == before) == (language == "de")
+
+
+@pytest.mark.parametrize("options", [{}, {"tokenize": "ja-mecab"}])
+def test_a_package_that_bleu_lacks_is_named_before_training(
+    options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_ja_mecab.MeCab", None)
+    with pytest.raises(UserError, match=r"metrics\.mine: .*sacrebleu\[ja\]; or say \+metrics\.mine\.tokenize=char"):
+        check_tokenizers({"metrics": {"mine": BLEU | options}, "data": text_in("ja")})
+    check_tokenizers({"metrics": {"mine": BLEU | {"tokenize": "char"}}, "data": text_in("ja")})

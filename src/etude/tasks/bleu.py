@@ -1,10 +1,15 @@
 """BLEU as sacreBLEU computes it, with its signature (Post 2018)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from etude.errors import UserError
+
+_BY_LANGUAGE = {"zh": "zh", "zho": "zh", "cmn": "zh", "yue": "zh"}
+_BY_LANGUAGE |= {"ja": "ja-mecab", "jpn": "ja-mecab", "ko": "ko-mecab", "kor": "ko-mecab"}
+_BY_LANGUAGE |= dict.fromkeys(("th", "tha", "lo", "lao", "km", "khm", "my", "mya"), "char")
+"""sacreBLEU's own choices; and for languages without spaces of which it has none, what needs no download."""
 
 
 def bleu(
@@ -18,8 +23,8 @@ def bleu(
     Args:
         hypotheses, references: line by line.
         lowercase: compare both in lower case.
-        tokenize: how sacreBLEU splits lines into words. 13a, its default, splits at spaces and punctuation, which
-            does not suit languages without spaces; ja-mecab, ko-mecab and flores200 need its extras.
+        tokenize: how sacreBLEU splits lines into words; see `tokenizer_of`. 13a, its default, splits at spaces and
+            punctuation; ja-mecab, ko-mecab and flores200 need its extras.
 
     Raises:
         UserError: there is nothing to compare, or the line counts differ.
@@ -27,6 +32,29 @@ def bleu(
     from sacrebleu import BLEU
 
     return score("BLEU", BLEU(lowercase=lowercase, tokenize=tokenize), hypotheses, references)
+
+
+def tokenizer_of(language: str) -> str:
+    """Return the tokenizer of sacreBLEU that suits a language, given by its code such as "ja", "zh-CN" or "jpn_Jpan".
+
+    It is 13a, unless the language is written without spaces, or is Korean.
+    """
+    return _BY_LANGUAGE.get(re.split("[-_]", language.lower())[0], "13a")
+
+
+def splitter(tokenize: str) -> Callable[[str], str]:
+    """Return the function by which sacreBLEU splits a line into words.
+
+    Raises:
+        UserError: it lacks a package for this, or a model that it cannot download.
+    """
+    from sacrebleu import BLEU
+
+    try:
+        split: Callable[[str], str] = BLEU(tokenize=tokenize).tokenizer
+    except (RuntimeError, OSError) as error:
+        raise UserError(f"sacreBLEU cannot split lines by {tokenize} here: {' '.join(str(error).split())}") from error
+    return split
 
 
 def options_of(signature: str | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from etude.errors import UserError
+from etude.tasks.bleu import splitter
 
 _MAX_ORDER = 4  # words of the longest n-grams
 
@@ -37,12 +37,7 @@ def sums(
     """
     if any(len(translations) != len(references) for translations in runs):
         raise ValueError("there are not as many translations as references")
-    from sacrebleu import BLEU
-
-    try:
-        split = BLEU(tokenize=tokenize).tokenizer
-    except (RuntimeError, OSError) as error:  # a package is not installed, or a model not downloaded
-        raise UserError(f"sacreBLEU cannot split lines by {tokenize} here: {' '.join(str(error).split())}") from error
+    split = splitter(tokenize)
     if lowercase:
         runs, references = [[line.lower() for line in lines] for lines in runs], [line.lower() for line in references]
     known: dict[str, int] = {}

@@ -15,12 +15,16 @@ from hydra.utils import instantiate
 from etude.config import parts
 from etude.data.corpus import digest
 from etude.data.lines import read_lines
+from etude.errors import UserError
 from etude.runs.divergence import divergence
 from etude.runs.run_dir import RunDir
+from etude.tasks.bleu import splitter, tokenizer_of
 
 Config = dict[str, Any]
 
 log = logging.getLogger(__name__)
+
+BLEU = "etude.tasks.bleu.bleu"
 
 _SIGNATURES = {"bleu": "signature", "paper_bleu": "paper_signature"}  # the key of any other is NAME_signature
 _NOT_METRICS = {"perplexity", "tokens", "sentences", "pairs"}  # the other keys under `test`
@@ -35,7 +39,7 @@ def score_translations(
 
     Args:
         metrics: name -> config of the metric.
-        data: the `data` config; a metric whose `language` is "auto" gets its target language.
+        data: the `data` config; a metric whose `language` is "auto" gets its target language, BLEU its tokenizer.
         hypotheses, references: line by line.
 
     Returns:
@@ -44,6 +48,7 @@ def score_translations(
     found: dict[str, Any] = {}
     for name, node in metrics.items():
         try:
+            node = for_text(node, data)
             if node.get("language") == "auto":
                 node = node | {"language": parts.make(data).languages[1]}
             metric = instantiate(node | {"_partial_": True}, _convert_="all")
@@ -61,9 +66,35 @@ def score_translations(
     return found
 
 
+def for_text(metric: Config, data: Config) -> Config:
+    """Return the config of a metric for a text: BLEU without `tokenize` gets the tokenizer of the target language.
+
+    13a, the default of sacreBLEU, is left out, so that results keep the fingerprints of their metrics.
+    """
+    if metric.get("_target_") != BLEU or "tokenize" in metric or not data:
+        return metric
+    tokenize = tokenizer_of(getattr(parts.make(data), "languages", ("", ""))[1])  # a user's own corpus may have none
+    return metric if tokenize == "13a" else metric | {"tokenize": tokenize}
+
+
+def check_tokenizers(config: Config) -> None:
+    """Check that sacreBLEU can split lines here as the BLEU of a config asks for.
+
+    Raises:
+        UserError: it lacks a package, or a model that it cannot download.
+    """
+    for name, node in config["metrics"].items():
+        if node["_target_"] == BLEU and (tokenize := for_text(node, config["data"]).get("tokenize")):
+            try:
+                splitter(tokenize)
+            except UserError as error:
+                raise UserError(f"metrics.{name}: {error}; or say +metrics.{name}.tokenize=char") from error
+
+
 def scored_by(config: Config) -> dict[str, str]:
     """Return the fingerprint of each metric's class and options, by which a result says how it was scored."""
-    return {name: digest(node) for name, node in (config.get("metrics") or {}).items()}
+    data = config.get("data") or {}
+    return {name: digest(for_text(node, data)) for name, node in (config.get("metrics") or {}).items()}
 
 
 def add_missing_metrics(run: RunDir, config: Config) -> Config:

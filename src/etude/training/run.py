@@ -36,7 +36,7 @@ from etude.runs.lock import hold_lock, hold_training
 from etude.runs.provenance import code_changed
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
-from etude.tasks.metrics import scored_by
+from etude.tasks.metrics import check_tokenizers, scored_by
 from etude.tasks.text_size import flops_to_train
 from etude.trained.checkpoint import previous
 from etude.trained.weights import averaged_checkpoints, final_checkpoints, final_weights, load_weights
@@ -102,6 +102,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     check_schedule(config)
     if config["decoding"]:
         parts.try_out(config["decoding"])
+    check_tokenizers(config)
     store = build.token_store(config)
     _same_text(run, store)
     build.check_budget(config, store)
