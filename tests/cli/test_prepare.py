@@ -175,3 +175,35 @@ def test_a_dataset_of_ones_own_that_fails_is_one_sentence(
         main(["train", "data=own", "tokenizer.vocab_size=20", "budget=smoke", "trainer=cpu"])
     error = capsys.readouterr().err
     assert (end.value.code, bool(re.search(told, error)), "Traceback" in error) == (2, True, False), error
+
+
+def test_the_first_pair_and_what_no_model_can_write_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second time, too, when the text has been prepared."""
+    rows = [f"0.{k}\t{'abcdefgh'[k % 8]} {k}\t▁x ▁{k}\n" for k in range(200)]
+    (tmp_path / "pairs.tsv").write_text("score\ten\txx\n" + "".join(rows))
+    columns = ["data.columns.source=en", "data.columns.target=xx"]
+    text = ["data=files", f"data.tsv={tmp_path / 'pairs.tsv'}", "data.holdout=8", "tokenizer.vocab_size=40", *columns]
+    for _ in range(2):
+        with pytest.raises(SystemExit) as end:
+            main(["prepare", *text, f"cache_dir={tmp_path / 'cache'}"])
+        assert end.value.code == 0
+        printed = capsys.readouterr().out
+        assert re.search(r"^train begins with '[a-h] \d' -> '▁x ▁\d'$", printed, re.MULTILINE), printed
+        assert "100.0 % of the test references cannot be reproduced" in printed
+
+
+@pytest.mark.parametrize("verb", ["prepare", "train"])
+def test_a_package_that_bleu_lacks_is_told_before_anything_is_made(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_ko_mecab.MeCab", None)
+    (tmp_path / "pairs.tsv").write_text("".join(f"{'abcdefgh'[k % 8]} {k}\tx {k}\n" for k in range(200)))
+    text = ["data=files", f"data.tsv={tmp_path / 'pairs.tsv'}", "data.holdout=8", "data.languages=[en,ko]"]
+    own = [] if verb == "prepare" else ["budget=smoke", "trainer=cpu", "logger=none", f"runs_dir={tmp_path / 'runs'}"]
+    with pytest.raises(SystemExit) as end:
+        main([verb, *text, *own, f"cache_dir={tmp_path / 'cache'}"])
+    assert end.value.code == 2
+    assert "pip install sacrebleu[ko]; or say +metrics.bleu.tokenize=char" in capsys.readouterr().err
+    assert not (tmp_path / "cache").exists()

@@ -13,8 +13,9 @@ HELP = """usage: etude prepare [data=NAME] [key=value ...] [--verify]
 
 Downloads a corpus, learns its subwords and tokenises it, before a run needs it;
 `etude train` and `etude sweep` do the same when they begin. It prints where the
-tokens are kept (cache_dir), how many pairs were used and left out, and what share
-of the tokens is not in the vocabulary. Keys are those of `etude train`.
+tokens are kept (cache_dir), how many pairs were used and left out, what share of
+the tokens is not in the vocabulary, the first pair as it was read, and what makes
+BLEU impossible or not comparable. Keys are those of `etude train`.
 
   etude prepare data=multi30k_en_de
   etude prepare data=files data.source=my.en data.target=my.de
@@ -38,13 +39,19 @@ def main(words: list[str]) -> None:
 
         valid = resolve_valid(config)
         from etude.tasks import build
+        from etude.tasks.metrics import check_tokenizers
+        from etude.tasks.plain_text import describe_text
 
         logging_to(None)
+        check_tokenizers(valid)
         store = build.token_store(valid)
         lines = [f"{store.path}", f"{store.vocab_size:,} subwords"]
         lines += [f"{name:6} {describe_counts(counts)}" for name, counts in store.meta["splits"].items()]
         sources = store.meta.get("sources", {}).items()
         lines += [f"train is of {source}: {describe_source(counts)}" for source, counts in sources]
+        if first := store.meta.get("first_pair"):  # stores of earlier versions have none
+            lines.append(f"train begins with {first[0]!r} -> {first[1]!r}")
+        lines += describe_text(valid, store)
         if "--verify" in words:
             store.verify()
             lines.append(f"{len(store.meta['sums'])} files, each as it was written")

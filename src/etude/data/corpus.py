@@ -117,6 +117,11 @@ def read_pairs(corpus: Corpus, split: str) -> Iterator[Pair]:
         yield source, target
 
 
+def first_pair(corpus: Corpus) -> Pair:
+    """Return the first training pair without a blank side; raises as `read_pairs`."""
+    return next(filter(all, read_pairs(corpus, "train")))
+
+
 def warn_of_repeated(corpus: Corpus, splits: Iterable[str]) -> None:
     """Log how many pairs of some splits, "valid" or "test", are pairs of the training text too."""
     held_out = {split: list(filter(all, corpus.pairs(split))) for split in splits}

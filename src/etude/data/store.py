@@ -20,7 +20,7 @@ from typing import Any
 
 from filelock import AcquireReturnProxy, FileLock, Timeout
 
-from etude.data.corpus import SPLITS, TRAINING, Corpus, digest, read_pairs
+from etude.data.corpus import SPLITS, TRAINING, Corpus, digest, first_pair, read_pairs
 from etude.data.splits import Limits, TokenSplit, describe_counts, read_text, write_split
 from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.errors import UserError
@@ -175,8 +175,8 @@ def _build(path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits,
         sizes = {file.name: file.stat().st_size for file in files}
         sums = {file.name: checksum(file) for file in files}
         meta = {**key, "vocab_size": len(vocabulary), "splits": splits, "files": sizes, "sums": sums}
-        if sources := similar.meta.get("sources") if similar else corpus.source_counts():
-            meta["sources"] = sources
+        about = similar.meta if similar else {"sources": corpus.source_counts(), "first_pair": first_pair(corpus)}
+        meta |= {name: about[name] for name in ("sources", "first_pair") if about.get(name)}
         write_json(building / "meta.json", meta | {"sum": digest(meta)})
         if corpus.fingerprint() != key["corpus"]:
             raise UserError("the text was changed while it was being prepared: start again when it is complete")
