@@ -4,11 +4,13 @@ import io
 import sys
 from itertools import count
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 
-from etude.cli.translate import blocks, read_stdin
+from etude.cli.translate import blocks, read_stdin, tell_unknown
 from etude.data.lines import read_lines
+from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.errors import UserError
 
 
@@ -52,3 +54,39 @@ def test_lines_are_answered_before_their_input_ends_one_by_one_at_a_terminal(
 def test_no_line_is_lost_between_blocks() -> None:
     assert list(blocks("abcdefg", 3)) == [["a", "b", "c"], ["d", "e", "f"], ["g"]]
     assert list(blocks([], 3)) == []
+
+
+@pytest.fixture(scope="module")
+def german(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    """Subwords of German letters, as they are written today (NFC)."""
+    options = {"model_type": "bpe", "hard_vocab_limit": False, "vocab_size": 60, "character_coverage": 1.0}
+    model = tmp_path_factory.mktemp("german") / "tokenizer.model"
+    model.write_bytes(
+        SentencePiece(**options, normalization="identity").train(["der alte Bär läuft über den Fluss"] * 9)
+    )
+    return Tokenizer(model)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("über den Bär", None),
+        ("", None),
+        ("Привет, мир", "100 % of the characters of the first 3 lines are not in"),
+        (normalize("NFD", "der Bär läuft"), "COMBINING DIAERESIS (U+0308) above all"),
+    ],
+)
+def test_input_of_unknown_characters_is_told_once_and_at_once(
+    line: str, told: str | None, german: Tokenizer, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = [[line] * 3, [line]]
+    passed = tell_unknown(iter(given), german)
+    assert next(passed) == given[0]
+    assert [told in message for message in caplog.messages] == [True] * bool(told)
+    assert list(passed) == given[1:]
+    assert len(caplog.messages) == bool(told)
+
+
+def test_a_rare_character_is_not_worth_a_line(german: Tokenizer, caplog: pytest.LogCaptureFixture) -> None:
+    assert list(tell_unknown([["der Bär läuft"] * 50 + ["der Bär läuft!"]], german))
+    assert not caplog.messages

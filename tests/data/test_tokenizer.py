@@ -197,3 +197,9 @@ def test_a_line_with_the_character_that_sentencepiece_reserves_is_learned_from(t
     file = tmp_path / "reserved.model"
     file.write_bytes(bpe(20, hard_vocab_limit=False).train(lines))
     assert UNK not in Tokenizer(file).encode("z")
+
+
+def test_unknown_characters_are_those_that_become_unk(any_tokenizer: Tokenizer) -> None:
+    """Neighbours become one token, whose number says little."""
+    assert any_tokenizer.unknown("") == any_tokenizer.unknown("the cat saw the dog.") == ""
+    assert any_tokenizer.unknown("the  Привет dog. 日本") == "Привет日本"

@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 from etude.cli.hydra_app import run_task_on_a_run
-from etude.cli.translate import blocks, read_stdin
+from etude.cli.translate import blocks, read_stdin, tell_unknown
 from etude.config.quoting import quote_text
 from etude.logs import logging_to
 from etude.runs.run_dir import RunDir
@@ -47,7 +47,7 @@ def _generate(config: dict[str, Any], typed: list[str]) -> None:
     model.to(build.device(config["device"]))
     text = read_stdin() if config["prompt"] is None else None
     done = 0
-    for block in blocks(text or [config["prompt"]], _CHUNK):
+    for block in tell_unknown(blocks(text or [config["prompt"]], _CHUNK), tokenizer):
         prompts = [tokenizer.encode(line) for line in block]
         for number, prompt in enumerate(prompts, start=done + 1):
             if most is not None and len(prompt) >= most:

@@ -1,14 +1,22 @@
 """`etude translate`: translate lines of standard input to lines of standard output."""
 
+import logging
 import sys
+import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from etude.cli.hydra_app import run_task_on_a_run
 from etude.errors import UserError
 from etude.logs import logging_to
 from etude.runs.run_dir import RunDir
+
+if TYPE_CHECKING:
+    from etude.data.tokenizer import Tokenizer
+
+log = logging.getLogger(__name__)
 
 _CHUNK = 512  # lines that are sorted into batches together
 
@@ -36,7 +44,7 @@ def _translate(config: dict[str, Any], typed: list[str]) -> None:
     text = read_stdin()
     translator = build.translator(trained, transformer, tokenizer, search)
     with build.autocast(trained, transformer):
-        for block in blocks(text, _CHUNK):
+        for block in tell_unknown(blocks(text, _CHUNK), tokenizer):
             sys.stdout.writelines(f"{translation}\n" for translation in translator.translate(block))
             sys.stdout.flush()
     if text.failure:
@@ -69,6 +77,23 @@ def blocks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
     """Yield so many lines at a time, one at a terminal, so that endless input can be piped through."""
     rest, size = iter(lines), 1 if sys.stdin and sys.stdin.isatty() else size
     while block := list(islice(rest, size)):
+        yield block
+
+
+def tell_unknown(blocks: Iterable[list[str]], tokenizer: "Tokenizer") -> Iterator[list[str]]:
+    """Yield the blocks, and warn once if more than 1 % of the characters read so far are not in the vocabulary."""
+    unknown, read, lines, told = Counter[str](), 0, 0, False
+    for block in blocks:
+        if not told:
+            unknown.update("".join(map(tokenizer.unknown, block)))
+            read, lines = read + sum(len("".join(line.split())) for line in block), lines + len(block)
+            if told := 100 * unknown.total() > read:
+                [(first, _)] = unknown.most_common(1)
+                log.warning(
+                    "%.0f %% of the characters of the first %d lines are not in the vocabulary of the run, %s (U+%04X) "
+                    "above all: is this another script, or another Unicode form (NFC, NFD) than it was trained on?",
+                    *(100 * unknown.total() / read, lines, unicodedata.name(first, first), ord(first)),
+                )
         yield block
 
 

@@ -139,6 +139,11 @@ class Tokenizer:
         """Convert many lines to tokens, faster than one by one; -1 threads is one per core."""
         return self._processor.encode([_normalize_spaces(line) for line in lines], num_threads=threads)
 
+    def unknown(self, text: str) -> str:
+        """Return the characters of one line that became UNK."""
+        tokens, pieces = self.encode(text), self._processor.encode(_normalize_spaces(text), out_type=str)
+        return "".join(piece for token, piece in zip(tokens, pieces, strict=True) if token == UNK).replace("▁", "")
+
     def subwords(self, tokens: Sequence[int]) -> list[str]:
         """Convert tokens to their strings in the vocabulary, with `▁` for the space before a word."""
         return [self._processor.id_to_piece(token) for token in self._replace_unknown(tokens)]
