@@ -7,7 +7,7 @@ from etude.config.compose import compose
 from etude.config.identity import fingerprints, freeze, freeze_all, run_dir
 from etude.config.resolve import resolve
 from etude.errors import UserError
-from etude.runs.material import identify
+from etude.runs.material import identify, identify_training
 
 BASE = ["data=files", "data.holdout=2", "budget=smoke"]
 
@@ -38,6 +38,7 @@ def identity(overrides: list[str]) -> str:
         "schedule.factor=2.0",
         "data.languages=[en,fr]",
         "averaging.checkpoints=2",
+        "callbacks=best_checkpoint",
     ],
 )
 def test_what_may_change_the_result_changes_the_identity(corpus, change):
@@ -71,6 +72,26 @@ def test_what_may_change_the_result_changes_the_identity(corpus, change):
 )
 def test_names_places_devices_and_loggers_do_not(corpus, change):
     assert identity([*corpus, change]) == identity(corpus)
+
+
+KEEPING = [
+    f"+callbacks.mine.{one}" for one in ("_target_=lightning.pytorch.callbacks.ModelCheckpoint", "monitor=val_loss")
+]
+
+
+@pytest.mark.parametrize("setting", [[], ["callbacks=best_checkpoint"], ["averaging.checkpoints=2"]])
+def test_runs_from_before_weights_could_be_chosen_are_the_same_runs(corpus, setting):
+    config = resolve(compose([*corpus, *setting]))
+    now = identify(config, "text")
+    del config["weights"]
+    assert identify(config, "text") == now
+
+
+def test_which_weights_are_tested_is_part_of_a_run_and_not_of_its_training(corpus):
+    last, best, before = (resolve(compose([*corpus, *KEEPING, *typed])) for typed in (["weights=last"], [], []))
+    del before["weights"]  # when only the name of a callback counted, the last weights of this one were tested
+    assert identify(before, "text") == identify(last, "text") != identify(best, "text")
+    assert identify_training(before, "text") == identify_training(last, "text") == identify_training(best, "text")
 
 
 def test_runs_from_before_a_search_had_batches_of_its_own_are_the_same_runs(corpus):

@@ -14,28 +14,44 @@ from etude.data.batch import make_batch
 from etude.errors import UserError
 from etude.model.position.absolute import Learned
 
+KEEPING = [
+    "+callbacks.mine._target_=lightning.pytorch.callbacks.ModelCheckpoint",
+    "+callbacks.mine.monitor=val_loss",
+]
+
 
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
         (["seed=-1"], "seed must be at least 0, not -1"),
         (["+trainer.limit_val_batches=0"], "trainer.limit_val_batches would validate the shortest sentences alone"),
-        (
-            ["callbacks=best_checkpoint", "+callbacks.best_checkpoint.save_top_k=2"],
-            "callbacks.best_checkpoint.save_top_k: the run ends with the weights of best.ckpt",
-        ),
-        (
-            ["callbacks=best_checkpoint", "+callbacks.best_checkpoint.every_n_train_steps=100"],
-            "callbacks.best_checkpoint.every_n_train_steps: the run ends",
-        ),
-        (
-            ["callbacks=best_checkpoint", "callbacks.best_checkpoint.filename=mine"],
-            "callbacks.best_checkpoint.filename: the run ends",
+        *(
+            ([*typed, f"{plus}callbacks.{name}.{key}={value}"], f"callbacks.{name}.{key}: tested is the checkpoint of")
+            for name, typed in (("best_checkpoint", ["callbacks=best_checkpoint"]), ("mine", KEEPING))
+            for plus, key, value in (
+                ("+", "save_top_k", 0),
+                ("+", "every_n_train_steps", 100),
+                ("+", "save_on_train_epoch_end", "true"),
+                ("+", "save_last", "true"),
+                ("+", "dirpath", "elsewhere"),
+                ("++", "filename", "last"),
+            )
         ),
         (
             ["callbacks=best_checkpoint", "callbacks.best_checkpoint.monitor=null"],
-            "callbacks.best_checkpoint.monitor: the run ends",
+            "callbacks.best_checkpoint.monitor: tested is the checkpoint of",
         ),
+        ([*KEEPING, "budget.val_every=500", "budget.max_steps=10"], "callbacks.mine would see no validation"),
+        (
+            [*KEEPING, "+callbacks.two._target_=${callbacks.mine._target_}", "+callbacks.two.monitor=val_perplexity"],
+            "callbacks.mine and callbacks.two each keep a best checkpoint, and one can be tested",
+        ),
+        (
+            [*KEEPING, "averaging.checkpoints=2"],
+            "averaging.checkpoints and callbacks.mine both decide .* say weights=best or weights=average",
+        ),
+        (["weights=best"], "weights=best: no callback keeps the best checkpoint, as callbacks=best_checkpoint does"),
+        (["weights=average"], "weights=average: none are kept to be averaged, as averaging.checkpoints=5 does"),
         (["~decoding"], "Translation is scored by what a search finds, and there is none: say decoding=greedy"),
         (
             ["+metrics.tokens._target_=sacrebleu.corpus_chrf"],

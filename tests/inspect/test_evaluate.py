@@ -86,6 +86,21 @@ def test_by_default_it_says_what_the_result_says(run: RunDir, capsys: pytest.Cap
     assert "not finished" not in told.err
 
 
+def test_the_weights_that_are_asked_for_are_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = {"_target_": "lightning.pytorch.callbacks.ModelCheckpoint", "monitor": "val_loss", "mode": "max"}
+    keeping = ["budget.val_every=1", *(f"+callbacks.kept.{key}={value}" for key, value in kept.items())]
+    best = trained(tmp_path, *keeping)
+    last = trained(tmp_path, *keeping, "weights=last")
+    assert best.result()["test"]["perplexity"] != last.result()["test"]["perplexity"]
+    for words, expected in (([], best), (["weights=best"], best), (["weights=last"], last)):
+        with pytest.raises(SystemExit):
+            main(["evaluate", f"run={best.path}", "device=cpu", *words])
+        assert f"test perplexity {expected.result()['test']['perplexity']:.2f} " in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="2"):
+        main(["evaluate", f"run={best.path}", "device=cpu", "weights=average"])
+    assert "weights=average: none are kept to be averaged" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("precision", "has_bf16"), [("32-true", True), ("bf16-mixed", True), ("bf16-mixed", False)], indirect=["has_bf16"]
 )

@@ -22,6 +22,7 @@ Make = Callable[..., RunDir]
 ADAM = {"_target_": "adam", "beta1": 0.9, "beta2": 0.98}
 SINUSOIDAL = "etude.model.position.sinusoidal"
 EDITED = {"optimizer": ADAM | {"beta2": 0.999}}
+KEEPING = {"_target_": "lightning.pytorch.callbacks.ModelCheckpoint", "monitor": "val_loss"}
 ARMS = "arms:\n  base: []\n  A1: [model.heads=1, {}]\nbaseline: base\n"
 RESULT = {"parameters": 1, "steps": 1, "store": "s0", "test": {"perplexity": 3.0, "bleu": 40.0, "sentences": 1}}
 
@@ -63,6 +64,7 @@ def test_a_run_from_before_a_group_existed_stands_beside_those_of_today(runs_dir
         (EDITED, "optimizer.beta2 0.999 (baseline: 0.98)"),
         ({"precision": "bf16-mixed"}, "precision bf16-mixed (baseline: 32-true)"),
         ({"decoding": {"alpha": 1.0}}, "decoding.alpha 1.0 (baseline: 0.6)"),
+        ({"weights": "auto", "callbacks": {"mine": KEEPING}}, "tested weights best (baseline: last)"),
         ({"averaging": {"checkpoints": 5, "every": 10}}, "averaging.checkpoints 5 (baseline: 0)"),
     ],
 )
@@ -85,6 +87,16 @@ def test_an_arm_that_is_there_to_change_it_is_not_told(override: str, runs_dir: 
     assert footnotes(runs_dir)
     overriding(runs_dir, override)
     assert footnotes(runs_dir) == {}
+
+
+@pytest.mark.parametrize(("asked", "told"), [("auto", {"A1"}), ("last", set())])
+def test_that_an_arm_is_tested_with_its_best_weights_is_told_even_where_it_is_there_to_keep_them(
+    asked: str, told: set[str], runs_dir: Path, make_run: Make
+) -> None:
+    overriding(runs_dir, "callbacks=mine")
+    make_run("base", changed={"weights": asked})
+    make_run("A1", changed={"weights": asked, "callbacks": {"mine": KEEPING}})
+    assert {arm for arm, text in footnotes(runs_dir).items() if "tested weights best (baseline: last)" in text} == told
 
 
 def test_what_the_baseline_is_there_to_change_is_not_told_of_the_others(runs_dir: Path, make_run: Make) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from lightning import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import CSVLogger
 from tests import warm
@@ -159,6 +160,56 @@ def test_a_run_ends_with_the_weights_of_its_best_validation(runs: Freeze) -> Non
     assert sorted(file.name for file in run.checkpoint.parent.iterdir()) == ["best.ckpt", "last.ckpt"]
 
 
+KEEPING = [
+    f"+callbacks.kept.{key}={value}"
+    for key, value in {
+        "_target_": "lightning.pytorch.callbacks.ModelCheckpoint",
+        "monitor": "val_perplexity",
+        "mode": "max",
+    }.items()
+]  # of a falling perplexity the first is the best
+
+
+@pytest.mark.parametrize("more", [[], ["+callbacks.kept.save_top_k=2"], ["+callbacks.kept.filename=mine"]])
+def test_a_model_checkpoint_of_any_name_that_watches_a_metric_keeps_the_weights_that_are_tested(
+    more: list[str], runs: Freeze, caplog: pytest.LogCaptureFixture
+) -> None:
+    run, first = (
+        runs(f"any{len(more[0]) if more else 0}", *SETTING, *KEEPING, *more),
+        runs("of3", *SETTING, "budget.max_steps=3"),
+    )
+    with caplog.at_level("INFO"):
+        result = train(run)
+    train(first)
+    assert "tested are the best weights, kept by callbacks.kept; weights=last tests the last weights" in caplog.messages
+    assert same(final_weights(run, run.config()), weights(first))
+    assert (result["steps"], result["valid"], result["test"]) == (12, first.result()["valid"], first.result()["test"])
+
+
+@pytest.mark.parametrize("callbacks", [KEEPING, BEST], ids=["any name", "best_checkpoint"])
+def test_the_last_weights_are_tested_where_they_are_asked_for_and_trained_once(
+    callbacks: list[str], runs: Freeze, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = f"asked{len(callbacks)}"
+    best, last, plain = (runs(name, *SETTING, *typed) for typed in (callbacks, [*callbacks, "weights=last"], []))
+    for run in (best, plain):
+        train(run)
+    with caplog.at_level("INFO"):
+        result = train(last)
+    assert any(message.endswith("whose training is taken over") for message in caplog.messages)
+    assert (result["valid"], result["test"]) == (plain.result()["valid"], plain.result()["test"])
+    assert best.result()["valid"] != result["valid"]
+    assert same(final_weights(best, best.config()), final_weights(last, last.config() | {"weights": "best"}))
+
+
+def test_a_run_that_was_frozen_before_weights_could_be_chosen_tests_what_it_tested_then(runs: Freeze) -> None:
+    run, plain = runs("before", *SETTING, *KEEPING), runs("before-plain", *SETTING)
+    config = run.config()
+    del config["weights"]
+    run.config_file.write_text(yaml.safe_dump(config, sort_keys=False))
+    assert train(run)["test"] == train(plain)["test"]
+
+
 MOMENTS = [
     "in the middle of an epoch",
     "SIGTERM in a validation",
@@ -173,7 +224,11 @@ BOTH = [*EMA, *STOPPING[1:]]
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("callbacks", "moment"),  # those that BOTH contains meet two moments alone
-    [*product([BEST, BOTH], MOMENTS), *product([EMA, STOPPING], MOMENTS[:2])],
+    [
+        *product([BEST, KEEPING, BOTH], MOMENTS),
+        (KEEPING[:2], "in the middle of a checkpoint"),
+        *product([EMA, STOPPING], MOMENTS[:2]),
+    ],
 )
 def test_a_run_with_callbacks_that_is_killed_and_goes_on_ends_bit_for_bit_the_same(
     callbacks: list[str], moment: str, runs: Freeze
@@ -181,7 +236,7 @@ def test_a_run_with_callbacks_that_is_killed_and_goes_on_ends_bit_for_bit_the_sa
     if callbacks == BOTH:
         callbacks = ["callbacks=[ema,early_stopping]", *callbacks[1:]]
     torch.set_num_threads(1)
-    names = "".join(filter(str.isalpha, callbacks[0])), f"run{next(numbers)}"
+    names = "".join(filter(str.isalpha, "".join(callbacks))), f"run{next(numbers)}"
     peaceful, run = (runs(name, *SETTING, *callbacks) for name in names)
     train(peaceful)  # once for all moments
     killed(run, moment)

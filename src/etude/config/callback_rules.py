@@ -5,15 +5,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from etude.errors import UserError, did_you_mean
+from etude.runs.tested_weights import best_callbacks, check_tested, tested_weights
 from etude.studies.study import value_at
 
 Config = Mapping[str, Any]
 
 _MONITORED = ("val_loss", "val_perplexity")
+_NOT_THE_BEST = (  # settings of ModelCheckpoint by which it saves at other moments, or elsewhere
+    *("every_n_train_steps", "every_n_epochs", "train_time_interval", "save_on_train_epoch_end"),
+    *("save_last", "dirpath"),
+)
 
 
 def check_callbacks(config: Config) -> None:
-    """Check that monitored metrics exist, best_checkpoint sees a validation, and only one part chooses the weights.
+    """Check that monitored metrics exist, and that one part keeps the weights that are tested.
 
     Raises:
         UserError: this is not so.
@@ -30,38 +35,50 @@ def check_callbacks(config: Config) -> None:
                 f"callbacks.{name} would change after how many batches the weights do, and a step of étude is one "
                 "update: leave it out (trainer.micro_batches accumulates gradients)"
             )
-    _best_is_the_best(config)
-    steps, val_every = value_at(config, "budget.max_steps"), value_at(config, "budget.val_every")
-    if "best_checkpoint" in parts and steps < val_every and not value_at(config, "trainer.fast_dev_run"):
-        raise UserError(
-            f"callbacks.best_checkpoint would see no validation in budget.max_steps={steps}: "
-            f"say budget.val_every={steps}"
-        )
+    check_tested(config)
+    if tested_weights(config) == "best":
+        _keeps_the_best(config)
     ending = re.compile(r"\.(EMA|\w*WeightAverag\w*|EarlyStopping|Timer)$")
-    others = [name for name, target in parts.items() if name == "best_checkpoint" or ending.search(target)]
-    averages = any(target.endswith(".EMA") or "WeightAverag" in target for target in parts.values())
-    if averages and value_at(config, "callbacks.best_checkpoint.save_weights_only"):
-        raise UserError(
-            "callbacks.best_checkpoint.save_weights_only=true would keep the weights without their average, which is "
-            "what was validated: leave it out"
-        )
+    others = [name for name, target in parts.items() if ending.search(target)]
+    both = "averaging.checkpoints and callbacks.{0} both decide with which weights the run ends: say "
     if value_at(config, "averaging.checkpoints") and others:
+        way_out = "averaging.checkpoints=0, or leave {0} out of callbacks=[...]"
+        raise UserError((both + way_out).format(others[0]))
+    if value_at(config, "averaging.checkpoints") and config["weights"] == "auto" and best_callbacks(config):
+        raise UserError((both + "weights=best or weights=average").format(best_callbacks(config)[0]))
+
+
+def _keeps_the_best(config: Config) -> None:
+    """Check that one callback keeps the checkpoint of the best validation, where Lightning's would not.
+
+    Raises:
+        UserError: it would keep another one, none, or two callbacks keep one each.
+    """
+    name, *others = best_callbacks(config)
+    best = config["callbacks"][name]
+    if others:
         raise UserError(
-            f"averaging.checkpoints and callbacks.{others[0]} both decide with which weights the run ends: say "
-            f"averaging.checkpoints=0, or leave {others[0]} out of callbacks=[...]"
+            f"callbacks.{name} and callbacks.{others[0]} each keep a best checkpoint, and one can be tested: call it "
+            "best_checkpoint, or say weights=last"
         )
-
-
-def _best_is_the_best(config: Config) -> None:
-    """Check that Lightning's callback keeps one checkpoint, that of the best validation, as best.ckpt."""
-    best = value_at(config, "callbacks.best_checkpoint") or {}
-    if str(best.get("_target_")).startswith("lightning."):
-        unused = ("every_n_train_steps", "every_n_epochs", "train_time_interval", "save_last", "dirpath")
-        wrong = [key for key in unused if best.get(key) is not None]
-        wrong += [key for key, value in (("filename", "best"), ("save_top_k", 1)) if best.get(key, value) != value]
-        if wrong or best.get("monitor") is None:
-            raise UserError(
-                f"callbacks.best_checkpoint.{(*wrong, 'monitor')[0]}: the run ends with the weights of best.ckpt, the "
-                "one best validation, and this would make it another: leave it as it is, or give the callback another "
-                "name"
-            )
+    steps, val_every = value_at(config, "budget.max_steps"), value_at(config, "budget.val_every")
+    if steps < val_every and not value_at(config, "trainer.fast_dev_run"):
+        raise UserError(
+            f"callbacks.{name} would see no validation in budget.max_steps={steps}: say budget.val_every={steps}"
+        )
+    if not str(best["_target_"]).endswith(".ModelCheckpoint"):
+        return
+    wrong = [key for key in _NOT_THE_BEST if best.get(key) is not None and best.get(key) is not False]
+    wrong += ["monitor"] * (best.get("monitor") is None) + ["save_top_k"] * (best.get("save_top_k") == 0)
+    wrong += ["filename"] * bool(re.search("^(last|previous)$|/", str(best.get("filename"))))
+    if wrong:
+        raise UserError(
+            f"callbacks.{name}.{wrong[0]}: tested is the checkpoint of the best validation, and this would keep "
+            "another, or not in the run's folder: leave it as it is by default, or say weights=last"
+        )
+    averages = [str(part["_target_"]) for part in config["callbacks"].values()]
+    if best.get("save_weights_only") and any(one.endswith(".EMA") or "WeightAverag" in one for one in averages):
+        raise UserError(
+            f"callbacks.{name}.save_weights_only=true would keep the weights without their average, which is what was "
+            "validated: leave it out"
+        )

@@ -132,6 +132,7 @@ class Run:
     scale: Scale
     budget: Budget
     averaging: Averaging
+    weights: Literal["auto", "last", "best", "average"]
     task: Part
     model: Model
     data: Part
@@ -152,6 +153,7 @@ class Evaluate:
 
     run: str
     split: Literal["valid", "test"]
+    weights: Literal["last", "best", "average"] | None
     device: str
     decoding: Part
     metrics: Parts

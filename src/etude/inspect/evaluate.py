@@ -30,7 +30,7 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
     """
     logging_to(None)
     run = RunDir.at(config["run"])
-    trained, transformer, tokenizer = load_trained(run)
+    trained, transformer, tokenizer = load_trained(run, config["weights"])
     search = build.search(trained, config, typed)
     if run.finished and (why := divergence(run.result())):
         log.warning("%s diverged, for %s: this is what its last checkpoint holds", run.path, why)

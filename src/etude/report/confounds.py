@@ -6,10 +6,11 @@ from etude.config.difference import Config, Pair, difference
 from etude.report.comparison import Compared
 from etude.report.wording import format_value
 from etude.runs.records import Run
+from etude.runs.tested_weights import tested_weights
 from etude.studies.arms import override_key
 from etude.studies.study import value_at
 
-_SAID = {"store": "other text or subwords, store"}
+_SAID = {"store": "other text or subwords, store", "weights": "tested weights"}
 _ALWAYS_REPORTED = ("budget", "data", "scale")  # even if the arm changes these on purpose
 
 
@@ -36,6 +37,8 @@ def find_confounds(compared: Compared) -> dict[str, list[str]]:
                     if (key.split(".")[0] in _ALWAYS_REPORTED or not _follows(key, meant))
                     and not _is_set_alike(key, base.runs[0], run)
                 }
+            tested = tested_weights(base.runs[0].config), tested_weights(run.config)
+            differing |= {"weights": tested} if tested[0] != tested[1] else {}
             results = {key: (value_at(base.runs[0].result, key), value_at(run.result, key)) for key in measured}
             differing |= {key: (theirs, its) for key, (theirs, its) in results.items() if theirs != its}
         if differing:
@@ -57,7 +60,7 @@ def _is_set_alike(key: str, run: Run, other: Run) -> bool:
 
 def _comparable_config(run: Run) -> Config:
     """Return the part of a run's config that may change its result."""
-    return run.material | {"data": run.config.get("data")}
+    return {key: value for key, value in run.material.items() if key != "weights"} | {"data": run.config.get("data")}
 
 
 def _sources(before: Config, after: Config) -> dict[str, Pair]:

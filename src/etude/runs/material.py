@@ -5,6 +5,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from etude.runs.tested_weights import tested_by_name, tested_weights
+
 _OWN = "study arm stale runs_dir cache_dir logger choices data scale debug objective metrics"
 _FACTORS = "steps lr_factor pairs test_pairs"  # which act only through the numbers that they make
 _TRAINER = """accelerator devices strategy num_nodes micro_batches matmul compile deterministic stop_when_diverged
@@ -31,7 +33,7 @@ BACKENDS = tuple(
 )
 """Backends that compute the same attention. Like devices, they may differ in rounding and in the dropout they draw."""
 
-_SCORE_ONLY = ("decoding", "budget.bleu_sentences")
+_SCORE_ONLY = ("decoding", "budget.bleu_sentences", "weights")
 
 
 def material(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,6 +59,9 @@ def material(config: Mapping[str, Any]) -> dict[str, Any]:
         del found["task"]
     if not (config.get("averaging") or {}).get("checkpoints"):
         found["averaging"] = {"checkpoints": 0}
+    found.pop("weights", None)
+    if (tested := tested_weights(config)) != tested_by_name(config):
+        found["weights"] = tested
     return {key: value for key, value in found.items() if value or key not in ("callbacks", "trainer", "optimizer")}
 
 

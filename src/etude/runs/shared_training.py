@@ -15,8 +15,7 @@ from etude.runs.run_dir import RunDir
 from etude.runs.siblings import hands_over, siblings
 
 _RECORDS = ["tokenizer.model", "metrics.csv", "environment.json"]
-# last.ckpt comes last: its presence means that the others are there
-_WEIGHTS = ["checkpoints/step-*.ckpt", "checkpoints/best.ckpt", "checkpoints/last.ckpt"]
+_WEIGHTS = "checkpoints/*.ckpt"
 
 
 def take_over(run: RunDir, config: dict[str, Any], *, result: bool = True) -> RunDir | None:
@@ -37,14 +36,14 @@ def take_over(run: RunDir, config: dict[str, Any], *, result: bool = True) -> Ru
     same = [other for other in others if other.finished and other.id == run.id and hands_over(other, result=True)]
     if result and same:
         texts = [f"{name}.test.txt" for name in ("hypotheses", "sources", "references")]
-        _link(same[0], run, [*_RECORDS, *texts, "wandb/*.rows", "checkpoints/cleaned.txt", *_WEIGHTS])
+        _link(same[0], run, [*_RECORDS, *texts, "wandb/*.rows", "checkpoints/cleaned.txt", _WEIGHTS])
         _note(run, code)
         return same[0]
     begun = [other for other in others if _age(other) > _age(run) and hands_over(other)]
     if not begun:
         return None
     best = max(begun, key=lambda other: (other.finished, _age(other)))
-    _link(best, run, [*_RECORDS, *_WEIGHTS])
+    _link(best, run, [*_RECORDS, _WEIGHTS])
     _note(run, code)
     return best
 
@@ -68,7 +67,9 @@ def _note(run: RunDir, code: dict[str, str]) -> None:
 
 def _link(other: RunDir, run: RunDir, patterns: Sequence[str]) -> None:
     """Link checkpoints of another run, which are only ever replaced as a whole, and copy its other files."""
-    for file in [file for pattern in patterns for file in sorted(other.path.glob(pattern))]:
+    found = [file for pattern in patterns for file in sorted(other.path.glob(pattern)) if file.name != "previous.ckpt"]
+    found.sort(key=lambda file: file == other.checkpoint)  # at the end: its presence means that the others are there
+    for file in found:
         to = run.path / file.relative_to(other.path)
         to.parent.mkdir(exist_ok=True)
         temporary = temporary_path(to)

@@ -13,6 +13,7 @@ from etude.processor.matmul import DEFAULT, choose_matmul
 from etude.runs.divergence import divergence
 from etude.runs.provenance import code_of, notes_on_code
 from etude.runs.run_dir import RunDir
+from etude.runs.tested_weights import check_tested
 from etude.tasks import build
 from etude.trained.weights import final_weights, load_weights
 
@@ -21,16 +22,21 @@ Config = dict[str, Any]
 log = logging.getLogger(__name__)
 
 
-def load_trained(run: RunDir) -> tuple[Config, EncoderDecoder, Tokenizer]:
+def load_trained(run: RunDir, tested: str | None = None) -> tuple[Config, EncoderDecoder, Tokenizer]:
     """Load the config of a run, its model with the final weights in evaluation mode, and its tokenizer.
 
+    Args:
+        run: the run.
+        tested: which weights to load, as the key `weights` of the config; None: those that the run tests.
+
     Raises:
-        UserError: the directory holds no run, its checkpoint is missing or damaged, or it diverged before its first
-            checkpoint.
+        UserError: the directory holds no run, its checkpoint is missing or damaged, it has no such weights, or it
+            diverged before its first checkpoint.
     """
     if not run.config_file.is_file():
         raise run.not_a_run
-    config = run.config()
+    config = run.config() | ({"weights": tested} if tested else {})
+    check_tested(config)
     never_saved = not run.checkpoint.is_file() and not run.cleaned_file.is_file()
     if never_saved and run.finished and (how := divergence(run.result())):
         raise UserError(f"{run.path} diverged before its first checkpoint ({how}): there are no weights")

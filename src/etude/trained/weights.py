@@ -1,4 +1,4 @@
-"""The final weights of a run: those of its last step, or the mean of its last checkpoints (section 6.1).
+"""The final weights of a run: of its last step or its best validation, or the mean of its last checkpoints (6.1).
 
 With `averaging.checkpoints: k` the weights of the last step and of k - 1 earlier ones are kept, `averaging.every` steps
 apart, in a file each. These steps depend on the config alone, so that a run that was killed and resumed keeps the same
@@ -14,6 +14,7 @@ from torch import nn
 
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
+from etude.runs.tested_weights import best_callbacks, tested_weights
 from etude.trained.checkpoint import model_weights, newest_checkpoint, read_checkpoint
 
 
@@ -43,11 +44,27 @@ def mean_weights(files: Sequence[Path]) -> dict[str, torch.Tensor]:
 def final_checkpoints(run: RunDir, config: Mapping[str, Any]) -> list[Path]:
     """List the checkpoints whose mean is a run's final weights.
 
-    Without averaging this is one file: the best checkpoint with `callbacks.best_checkpoint`, else the last.
+    Unless these are an average, this is one file: the best checkpoint or the last.
     """
-    best = "best_checkpoint" in config.get("callbacks", {})
-    one = run.checkpoint.with_name("best.ckpt") if best else run.checkpoint
-    return [*averaged_checkpoints(run, config).values()] or [one]
+    tested = tested_weights(config)
+    averaged = averaged_checkpoints(run, config) if tested == "average" else {}
+    return [*averaged.values()] or [_best_checkpoint(run, config) if tested == "best" else run.checkpoint]
+
+
+def _best_checkpoint(run: RunDir, config: Mapping[str, Any]) -> Path:
+    """Return the file of the best checkpoint, which the state of Lightning's callback in the last one names.
+
+    Raises:
+        UserError: there is no last checkpoint, or the callback has not kept one yet.
+    """
+    [name, *_] = best_callbacks(config)
+    monitored = config["callbacks"][name].get("monitor")
+    states = read_checkpoint(run.checkpoint).get("callbacks", {}).values()
+    kept = [state for state in states if isinstance(state, dict) and "best_model_path" in state]
+    best = next((state["best_model_path"] for state in kept if state.get("monitor") == monitored), "best.ckpt")
+    if not best:
+        raise UserError(f"{run.path} has no best checkpoint before its first validation: weights=last takes the newest")
+    return run.checkpoint.with_name(Path(best).name)  # the directory may have been moved
 
 
 def final_weights(run: RunDir, config: Mapping[str, Any]) -> dict[str, torch.Tensor]:
@@ -56,7 +73,7 @@ def final_weights(run: RunDir, config: Mapping[str, Any]) -> dict[str, torch.Ten
     Raises:
         UserError: a checkpoint is damaged or missing: not reached yet, never to be reached, or deleted.
     """
-    files = averaged_checkpoints(run, config)
+    files = averaged_checkpoints(run, config) if tested_weights(config) == "average" else {}
     if not all(file.is_file() for file in files.values()):
         step, ended, _ = newest_checkpoint(run.checkpoint)
         if ended and step < max(files):

@@ -1,5 +1,6 @@
 """Evaluate a trained model on the validation and test sets."""
 
+import logging
 import time
 from math import nan
 from typing import Any
@@ -11,8 +12,11 @@ from etude.decoding.beam import NoNumbers
 from etude.files import write_text
 from etude.runs.divergence import divergence
 from etude.runs.run_dir import RunDir
+from etude.runs.tested_weights import note_on_tested
 from etude.tasks import build
 from etude.tasks.metrics import score_translations
+
+log = logging.getLogger(__name__)
 
 
 def evaluate(run: RunDir, config: dict[str, Any], model: nn.Module, store: TokenStore) -> dict[str, Any]:
@@ -21,6 +25,8 @@ def evaluate(run: RunDir, config: dict[str, Any], model: nn.Module, store: Token
     Generated text is written into the run's directory. If the task generates none, `sentences` counts the rows that
     were scored. A model that yields NaN when it translates has diverged; its metrics are NaN.
     """
+    if note := note_on_tested(config):
+        log.info(note)
     task, found = build.task(config), dict[str, Any]()
     with build.autocast(config, model):
         for name in ("valid", "test"):
