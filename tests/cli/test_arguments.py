@@ -2,7 +2,9 @@
 
 import pytest
 
-from etude.cli import arguments, diff, plan, report, results, show, status, sweep
+from etude.cli import arguments, clean, diff, plan, report, results, show, status, sweep
+from etude.config.compose import compose
+from etude.config.identity import freeze
 from etude.errors import UserError
 
 
@@ -39,6 +41,37 @@ def test_an_option_of_another_verb_is_told_with_that_verb() -> None:
         arguments.parse("results", results.HELP, ["table3", "--latex", "x.tex"])
     with pytest.raises(UserError, match=r"etude report takes no --csv=x; it is for etude results$"):
         arguments.parse("report", report.HELP, ["table3", "--csv=x"])
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["plain", '"a,b"', "'a,b'", '"a b"', r"'it\'s'", r'"a\\b"', r"'a\\'", '"5"', "'null'", "'[a]'", "x/y", "~/é"],
+)
+def test_quotes_mean_what_they_mean_to_hydra(value: str) -> None:
+    read = arguments.parse("status", status.HELP, [f"runs_dir={value}"]).options["runs_dir"]
+    assert read == compose([f"runs_dir={value}"]).runs_dir
+    assert arguments.Arguments(["table3", f"data.source={value}"], {}).where == {"data.source": read}
+
+
+def test_what_is_several_values_to_hydra_or_nothing_is_left_as_it_was_typed() -> None:
+    words = ["table3", "seed='1','2'", 'a="b', "c='d'e"]
+    assert list(arguments.Arguments(words, {}).where.values()) == ["'1','2'", '"b', "'d'e"]
+
+
+def test_a_folder_that_train_finds_is_found_by_every_verb(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = compose(["budget=smoke", "data=files", "data.tsv=pairs.tsv", "data.holdout=2", 'runs_dir="a,b"'])
+    (tmp_path / "pairs.tsv").write_text("".join(f"line {k}\tzeile {k}\n" for k in range(9)))
+    run = freeze(config)
+    assert run.path.parts[0] == "a,b"
+    status.main(['runs_dir="a,b"'])
+    assert run.path.name in capsys.readouterr().out
+    with pytest.raises(UserError, match="no study, for its runs were typed one by one"):
+        report.main(["single", 'runs_dir="a,b"'])
+    clean.main(['runs_dir="a,b"'])
+    assert "a,b: nothing to clean" in capsys.readouterr().out
+    show.main([f'run="{run.path}"'])
+    assert "parameters" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("word", ["-h", "--help"])

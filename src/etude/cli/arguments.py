@@ -13,6 +13,7 @@ from pathlib import Path
 from etude.cli.verbs import VERBS
 from etude.errors import UserError, did_you_mean
 from etude.paths import find_file
+from etude.studies.arms import split_override, unquote
 from etude.studies.study import study_names
 from etude.yaml_file import read_yaml
 
@@ -51,7 +52,7 @@ class Arguments:
         """
         if others := [word for word in self.words[1:] if "=" not in word]:
             raise UserError(f"{others[0]!r} is not key=value, such as scale=small")
-        return dict(word.split("=", 1) for word in self.words[1:])
+        return dict(map(split_override, self.words[1:]))
 
     @property
     def runs_dir(self) -> Path:
@@ -97,7 +98,7 @@ def parse(verb: str, usage: str, words: Sequence[str]) -> Arguments:
         name, equals, value = word.partition("=")
         mark, metavar, description = takes.get(name, ("", "", ""))
         if name in keys and equals:
-            options[name] = value
+            options[name] = unquote(value)
         elif name in takes and (metavar or not equals):
             options[name] = value or (next(rest, "") if mark == " " and not equals else "")
             if mark == " " and not options[name]:

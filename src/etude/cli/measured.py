@@ -13,6 +13,7 @@ from etude.cli.arguments import Arguments
 from etude.errors import UserError
 from etude.files import format_json, write_or_print, write_or_print_page
 from etude.runs.measurements import note_on_measurements, read_measurements
+from etude.studies.arms import split_override
 from etude.studies.measured import MeasuredStudy, load_measured
 from etude.terminal import console, format_duration
 
@@ -89,7 +90,7 @@ def _find_study(args: Arguments, allowed: Collection[str]) -> tuple[MeasuredStud
             there = f"there is {' and '.join(allowed)}" if allowed else "there is none"
             raise UserError(f"{option} is for what is trained; of {args.study}, which is measured, {there}")
     folders = [word for word in args.words if word.startswith("runs_dir=")]
-    options = args.options | dict(word.split("=", 1) for word in folders)
+    options = args.options | dict(map(split_override, folders))
     typed = [word for word in args.words[1:] if word not in folders]
     return load_measured(args.study, typed), Arguments(args.words, options).runs_dir
 

@@ -11,6 +11,7 @@ from typing import cast, get_args
 
 from etude.cli import measured
 from etude.cli.arguments import Arguments, parse
+from etude.config.quoting import quote
 from etude.errors import UserError
 from etude.files import write_or_print, write_or_print_page
 from etude.report import report as make_report
@@ -118,8 +119,8 @@ def sweep_words(args: Arguments) -> list[str]:
     """
     if args.where.get("tuned", "false") != "false":  # its runs are trials, judged runs, and some that are not known yet
         raise UserError("tuned=true is for `etude sweep`: `etude report STUDY` shows each arm of the study at its best")
-    folder = [f"runs_dir={args.options['runs_dir']}"] if "runs_dir" in args.options else []
-    return [*(f"{key}={value}" for key, value in args.where.items()), *folder]
+    folder = [f"runs_dir={quote(args.options['runs_dir'])}"] if "runs_dir" in args.options else []
+    return [*args.words[1:], *folder]
 
 
 def _show(rows: Rows, files: Mapping[str, str], draw: Mapping[str, Callable[[Rows], str]]) -> None:

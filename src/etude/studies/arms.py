@@ -10,6 +10,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -183,13 +185,31 @@ def _format(value: Any) -> str:
 
 def split_override(override: str) -> tuple[str, str]:
     """Split an override into its config group or key and its value: `model.heads` and `4` for `+model.heads=4`."""
-    key, _, value = override.partition("=")
-    return key.lstrip("+~"), value
+    return override_key(override), unquote(override.partition("=")[2])
 
 
 def override_key(override: str) -> str:
     """Return the config group or key of an override."""
-    return split_override(override)[0]
+    return override.partition("=")[0].lstrip("+~")
+
+
+@cache
+def unquote(value: str) -> str:
+    """Return the text of a value in quotes, as Hydra reads it; return any other value as it is.
+
+    Example:
+        >>> [unquote(value) for value in ('"a,b"', "a,b", "'a','b'")]
+        ['a,b', 'a,b', "'a','b'"]
+    """
+    if value[:1] not in ("'", '"'):
+        return value
+    from hydra.core.override_parser.overrides_parser import OverridesParser  # takes long to import
+    from hydra.errors import HydraException
+
+    with suppress(HydraException):
+        [override] = OverridesParser.create().parse_overrides([f"key={value}"])
+        return read if isinstance(read := override.value(), str) else value
+    return value
 
 
 def _last(key: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError, did_you_mean
+from etude.studies.arms import override_key, split_override
 from etude.studies.study import check_keys, find_study, need, study_names
 from etude.yaml_file import read_yaml
 
@@ -110,9 +111,9 @@ def load_measured(name: str, typed: Sequence[str] = ()) -> MeasuredStudy:
     check_keys(file, content, allowed={"title", "layers", "sizes", "repeats"})
     need(file, content, "layers", "sizes", "repeats")
     rows, scales = _rows(file, content["layers"]), _scales(file, content["sizes"])
-    words = {key: value for key, _, value in (word.partition("=") for word in typed)}
+    words = dict(map(split_override, typed))
     model = [word for word in typed if re.match(r"[+~]*model\b.*=", word)]
-    for key in words.keys() - {word.partition("=")[0] for word in model}:
+    for key in words.keys() - set(map(override_key, model)):
         if key not in (*SYMBOLS, "scale", "repeats"):
             raise UserError(
                 f"{name} is measured, not trained, so that {key} says nothing of it: it takes n, d, k, r, repeats, "

@@ -18,6 +18,7 @@ from etude.files import read_json
 from etude.paths import is_there
 from etude.runs.run_dir import RunDir
 from etude.studies.arm_names import arm_names, is_arm
+from etude.studies.arms import unquote
 from etude.studies.study import load_study, study_names
 
 Config = dict[str, Any]
@@ -53,7 +54,7 @@ def find_config(words: Sequence[str]) -> NamedConfig:
         UserError: a word is none of these, or the config is not valid.
     """
     for word in words:
-        run = RunDir.at(word.removeprefix("run="))
+        run = RunDir.at(unquote(word.removeprefix("run=")))
         if word.startswith("run=") or is_there(run.config_file):
             if others := [other for other in words if other is not word]:
                 raise UserError(f"{word} is a run, whose config is fixed: leave out {' '.join(others)}")
