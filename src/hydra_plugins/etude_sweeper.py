@@ -6,8 +6,9 @@ Hydra imports this file at every start, so heavy modules are imported only when 
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
@@ -27,10 +28,31 @@ class SweepFileSweeper(Sweeper):
         run_cap: the maximum number of runs.
         search_seed: the seed for sampling; the same seed gives the same runs.
         tuned: whether to run each arm of a study with its own best hyperparameters as well.
+        params: key -> values, as Hydra's basic sweeper has them; what is typed wins.
+        others: keys that it does not have.
+
+    Raises:
+        UserError: there are others.
     """
 
-    def __init__(self, *, file: str | None, run_cap: int | None, search_seed: int, tuned: bool) -> None:
+    def __init__(
+        self,
+        *,
+        file: str | None,
+        run_cap: int | None,
+        search_seed: int,
+        tuned: bool,
+        params: Mapping[str, Any] | None,
+        **others: Any,
+    ) -> None:
+        if others:
+            from etude.config.sweepers import missing_sweeper
+            from etude.config.unknown import no_such_key
+
+            key, known = f"hydra.sweeper.{next(iter(others))}", ("file", "run_cap", "search_seed", "tuned", "params")
+            raise missing_sweeper(key) or no_such_key(key, "hydra.sweeper", known)
         self.file, self.run_cap, self.search_seed, self.tuned = file, run_cap, search_seed, tuned
+        self.params = params or {}
         self.launcher: Launcher
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
@@ -47,8 +69,10 @@ class SweepFileSweeper(Sweeper):
                 best value, and all other runs are finished.
             SweepFailed: some runs failed; the others are finished.
         """
+        from etude.config.sweep_params import with_params
         from etude.search.sweep_file import sweep_runs
 
+        arguments = with_params(arguments, self.params)
         runs = sweep_runs(arguments, file=self.file, run_cap=self.run_cap, search_seed=self.search_seed)
         if not self.tuned:
             return [self._launch(runs, 0)]

@@ -1,12 +1,14 @@
 """A class that cannot be had is one sentence, whoever asks for it: before training, or of a trained run."""
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
+from etude.cli.main import main
 from etude.config.explain import explain
 from etude.config.signature import signature
 from etude.errors import UserError
@@ -36,6 +38,66 @@ def before_training(target: str) -> str:
     with pytest.raises(UserError) as caught:
         signature(target)
     return str(caught.value)
+
+
+INSTALL = r"pip install hydra-optuna-sweeper 'sqlalchemy<2'; without it, `etude sweep FILE` searches at random"
+PLUGIN = "hydra_plugins.hydra_optuna_sweeper.optuna_sweeper.OptunaSweeper"
+FILES = {
+    "chosen": "defaults: [override /hydra/sweeper: optuna]\nhydra: {sweeper: {storage: 'sqlite:///x.db'}}",
+    "named": f"hydra: {{sweeper: {{_target_: {PLUGIN}, storage: 'sqlite:///x.db'}}}}",
+    "set": "hydra: {sweeper: {storage: 'sqlite:///x.db', sampler: {_target_: optuna.samplers.TPESampler}}}",
+    "batches": "hydra: {sweeper: {max_batch_size: 2}}",
+    "nowhere": "hydra: {sweeper: {_target_: mine.Sweeper}}",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["hydra/sweeper=optuna"], f"hydra/sweeper=optuna needs {INSTALL}"),
+        (["hydra/sweeper=optuna", "hydra.sweeper.storage=sqlite:///x.db"], f"hydra/sweeper=optuna needs {INSTALL}"),
+        (
+            ["hydra.sweeper.storage=sqlite:///x.db"],
+            f"hydra.sweeper.storage is a key of .*optuna, which needs {INSTALL}",
+        ),
+        (
+            ["hydra.sweeper.n_trials=4"],
+            f"hydra.sweeper.n_trials is a key of hydra/sweeper=optuna, which needs {INSTALL}",
+        ),
+        (["hydra/sweeper=ax"], "hydra/sweeper=ax needs pip install hydra-ax-sweeper; "),
+        (["+search=chosen"], f"hydra/sweeper=optuna needs {INSTALL}"),
+        (["+search=named"], f"hydra/sweeper=optuna needs {INSTALL}"),
+        (["+search=set"], f"hydra.sweeper.storage is a key of .*optuna, which needs {INSTALL}"),
+        (["+search=batches"], "hydra.sweeper.max_batch_size is not a key of hydra.sweeper; choose one of file, params"),
+        (["+search=nowhere"], "_target_: mine.Sweeper is no plugin of Hydra's that is installed"),
+    ],
+)
+def test_a_sweeper_that_is_not_installed_is_told_with_what_installs_it_and_what_to_use_instead(
+    words: list[str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if find_spec("hydra_plugins.hydra_optuna_sweeper"):
+        pytest.skip("hydra-optuna-sweeper is installed")
+    for name, content in FILES.items():
+        file = tmp_path / "conf/search" / f"{name}.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"# @package _global_\n{content}\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match="2"):
+        main(["train", "-m", "seed=1,2", *words])
+    [told] = capsys.readouterr().err.splitlines()
+    assert re.match(f"etude: {sentence}", told)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_storage_that_the_sweepers_optuna_cannot_open_is_one_sentence(tmp_path: Path) -> None:
+    """With SQLAlchemy 2, optuna 2 ends in an assertion without a message."""
+    file = tmp_path / "optuna/storages/_rdb/storage.py"
+    with pytest.raises(AssertionError) as caught:
+        exec(compile("assert None is not None", str(file), "exec"))
+    assert re.match(r"hydra\.sweeper\.storage .*: pip install 'sqlalchemy<2', or leave", str(explain(caught.value)))
+    with pytest.raises(AssertionError) as other:
+        exec(compile("assert None is not None", "elsewhere.py", "exec"))
+    assert explain(other.value) is None
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,15 @@ from math import inf, isinf
 from pathlib import Path
 
 import pytest
+import yaml
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.plugins import Plugins
 
+import etude.cli.main
 import etude.launchers.slots
 import hydra_plugins
 from etude.cli.train import main
+from etude.config.compose import compose
 from etude.config.resolvers import register
 from etude.errors import UserError
 from etude.launchers.slots import SweepFailed
@@ -153,6 +156,77 @@ def test_an_objective_that_no_result_has_is_told_with_the_nearest(sweep):
 def test_a_sweeper_finds_a_folder_to_write_to(sweep, tmp_path):
     sweep("seed=1")
     assert (tmp_path / "runs" / ".multirun").is_dir()
+
+
+def write(file: Path, content: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(content)
+
+
+HERE = "# @package _global_\ndefaults:\n  - override /hydra/launcher: submitit_local\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("experiment/mine.yaml", HERE, ["experiment=mine"]),
+        ("machine/mine.yaml", HERE, ["+machine=mine"]),
+        ("debug/mine.yaml", HERE, ["debug=mine"]),
+        ("mine.yaml", "defaults: [train, override hydra/launcher: submitit_local, _self_]", ["-cn", "mine"]),
+    ],
+)
+def test_the_launcher_that_a_file_of_the_user_s_chooses_wins_over_ours_and_what_is_typed_over_both(
+    file, content, words, tmp_path, monkeypatch, capsys
+):
+    write(tmp_path / "conf" / file, content)
+    monkeypatch.chdir(tmp_path)
+
+    def launcher(*typed):
+        main([*words, *typed, "--cfg", "hydra", "--package", "hydra.runtime.choices"])
+        GlobalHydra.instance().clear()
+        return yaml.safe_load(capsys.readouterr().out)["hydra/launcher"]
+
+    assert (launcher(), launcher("hydra/launcher=ray")) == ("submitit_local", "ray")
+
+
+def test_the_launcher_that_an_arm_of_a_study_chooses_wins_over_ours(tmp_path, monkeypatch):
+    arms = "arms: {base: [], far: [hydra/launcher=submitit_local]}"
+    write(tmp_path / "experiments/mine/study.yaml", f"title: Mine\nbaseline: base\n{arms}\n")
+    monkeypatch.chdir(tmp_path)
+    chosen = [compose([f"experiment=mine/{arm}"]).hydra.runtime.choices["hydra/launcher"] for arm in ("base", "far")]
+    assert chosen == ["slots", "submitit_local"]
+
+
+PARAMS = "# @package _global_\nhydra: {{mode: MULTIRUN, sweeper: {{params: {{seed: '1,2', {}, arm: x}}}}}}"
+
+
+@pytest.mark.usefixtures("sweep")
+@pytest.mark.parametrize(
+    ("words", "seeds", "heads", "arm"),
+    [
+        (["+search=mine"], {1, 2}, {1, 2}, "x"),
+        (["-m", "+search=nested"], {1, 2}, {1, 2}, "x"),
+        (["+search=mine", "seed=1"], {1}, {1, 2}, "x"),
+        (["+search=mine", "model.heads=8", "arm=y"], {1, 2}, {8}, "y"),
+        (["+search=mine", "hydra.sweeper.params.seed=1"], {1}, {1, 2}, "x"),
+        (["+search=mine", "hydra/sweeper=basic", "model.heads=4"], {1, 2}, {4}, "x"),
+        (["-m", "+hydra.sweeper.params.seed=1,2"], {1, 2}, {4}, "base"),
+        (["-m", '++hydra.sweeper.params.seed="1,2"', "+hydra.sweeper.params.model.heads=1,2"], {1, 2}, {1, 2}, "base"),
+        (["-m", "+hydra.sweeper.params.seed=1,2", "seed=1"], {1}, {4}, "base"),
+        (["-m", "hydra.sweeper.params={seed: '1,2'}"], {1, 2}, {4}, "base"),
+    ],
+)
+def test_params_of_hydra_s_sweeper_are_swept_in_a_file_or_typed_and_keys_that_are_typed_win(
+    words, seeds, heads, arm, tmp_path
+):
+    write(tmp_path / "conf/search/mine.yaml", PARAMS.format("model.heads: '1, 2'"))
+    write(tmp_path / "conf/search/nested.yaml", PARAMS.format("model: {heads: '1, 2'}"))
+    with pytest.raises(SystemExit, match="0"):
+        etude.cli.main.main(["train", *words])
+    GlobalHydra.instance().clear()
+    made = [RunDir(file.parent).config() for file in tmp_path.glob("runs/*/*/*/config.yaml")]
+    found = sorted((config["arm"], config["seed"], config["model"]["heads"]) for config in made)
+    assert found == sorted((arm, seed, some) for seed in seeds for some in heads)
 
 
 def test_training_one_run_returns_its_objective_to_hydra(tmp_path, monkeypatch, sweep):

@@ -396,6 +396,18 @@ def test_what_cannot_be_drawn_is_refused_with_file_and_key(tmp_path: Path) -> No
         sweep_runs([], file=file, run_cap=1)
 
 
+def test_a_plan_has_the_values_that_a_config_file_of_the_user_s_gives_the_sweeper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = tmp_path / "conf/search"
+    group.mkdir(parents=True)
+    (group / "mine.yaml").write_text("# @package _global_\nhydra: {sweeper: {params: {seed: '1,2', model.heads: 2}}}\n")
+    monkeypatch.chdir(tmp_path)
+    fixed = ["experiment=table3/base", "budget=smoke", "seed=1", "+search=mine"]  # the file's own seed is typed with it
+    assert planned_runs("smoke", ["+search=mine"])[0] == ["model.heads=2", *fixed]
+    assert {run[0] for run in planned_runs("modern", ["+search=mine"])} == {"seed=1", "seed=2"}
+
+
 def test_a_plan_is_of_the_runs_that_the_sweep_would_launch(tmp_path: Path) -> None:
     file = search(tmp_path)
     drawn = sweep_runs(["experiment=table3/base", "seed=3"], file=file, run_cap=2, search_seed=5)

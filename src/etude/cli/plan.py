@@ -12,6 +12,7 @@ from etude.cli import measured
 from etude.cli.arguments import parse
 from etude.config.compose_cache import ConfigCache, ValidConfig, expand
 from etude.config.difference import Difference, difference
+from etude.config.sweep_params import with_written_params
 from etude.errors import UserError
 from etude.report.wording import format_count
 from etude.search.sweep_file import planned_runs
@@ -50,13 +51,13 @@ def main(words: Sequence[str]) -> None:
     if args.words and is_measured(args.words[0]):
         measured.plan(args)
         return
-    if "precision=auto" in args.words and "device" in args.options:
+    if ("precision", "auto") in map(split_override, args.words) and "device" in args.options:
         raise UserError(f"precision=auto is what this machine has: name the precision on {args.options['device']}")
     if "--measure" in args.options and "device" in args.options:
         raise UserError(f"--measure times this machine: leave it out, or device={args.options['device']}")
     tolerance = _share(args.options.get("--tolerance", "0.1"))
     named = bool(args.words) and "=" not in args.words[0]
-    overrides = planned_runs(args.words[0], args.words[1:]) if named else expand(args.words)
+    overrides = planned_runs(args.words[0], args.words[1:]) if named else expand(with_written_params(args.words))
     runs = [*dict.fromkeys(map(tuple, overrides))]  # a sweep trains what it draws twice once
     bases = [_baseline_of(run) for run in runs]
     valid = _compose_beside_torch(runs, bases)

@@ -217,6 +217,11 @@ def plain_overrides(overrides: Sequence[str]) -> list[Override] | None:
     return parsed if different and all(map(_is_plain, parsed)) else None
 
 
+def is_sweep(override: str) -> bool:
+    """Return whether an override has several values."""
+    return bool(_parse(*make_readable([override])).is_sweep_override())
+
+
 @cache
 def _parse(override: str) -> Override:
     [parsed] = OverridesParser.create().parse_overrides([override])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from etude.config.quoting import quote, quote_for, quote_text
+from etude.config.sweep_params import with_written_params
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of, note_on_missing, refuse_study_file, shipped
 from etude.runs.run_dir import RunDir
@@ -76,12 +77,11 @@ def planned_runs(name: str, extra: Sequence[str] = ()) -> list[list[str]]:
     """
     options, overrides = _read_sweep(name, extra)
     tuned = options.pop("tuned", False)
-    runs = sweep_runs(overrides, **options)
+    runs = sweep_runs(with_written_params(overrides), **options)
     if not tuned:
         return runs
     study = tuned_study(runs)
-    best = [[*run, *grid(study)[0]] for run in runs]
-    return [*trials(study, runs), *runs, *best]
+    return [*trials(study, runs), *runs, *([*run, *grid(study)[0]] for run in runs)]
 
 
 def runs_of(name: str, extra: Sequence[str] = ()) -> list[tuple[list[str], RunDir]]:
