@@ -149,7 +149,8 @@ def _drawings(options: Mapping[str, str]) -> dict[str, Callable[[Rows], str]]:
 def _serve(args: Arguments, files: Mapping[str, str]) -> None:
     from etude.report.render.html.serve import serve
 
-    load_study(args.study)  # raises if there is no such study, before the server starts
+    if not (args.runs_dir / args.study).is_dir():
+        load_study(args.study)  # raises if there is no such study, before the server starts
     if other := [*files, *({"--html", "--wandb"} & args.options.keys())]:
         raise UserError(f"--serve shows the page and writes nothing: leave out {', '.join(other)}")
     port = args.options["--serve"]

@@ -28,11 +28,10 @@ _NO_NAME = re.compile(r"[-+]?(\d[\d_.]*(e[-+]?\d+)?|inf|nan)|true|false|null", r
 _TWICE = re.compile(r"Multiple values for ([\w/]+)\.")
 
 _RATE = "budget.lr_factor, by which the schedule's rate is multiplied"
-_TOKENS = "budget.source_tokens and budget.target_tokens"
 _ELSEWHERE = {
     "lr": _RATE,
     "learning_rate": _RATE,
-    "batch_size": _TOKENS,
+    "batch_size": "budget.source_tokens and budget.target_tokens",
     "epochs": "budget.max_steps",
     "num_epochs": "budget.max_steps",
     "beam_size": "decoding.beam",
@@ -102,8 +101,7 @@ def unknown_key(error: OmegaConfBaseException) -> UserError:
         return _called_otherwise(str(error.full_key))
     parent = error.parent_node
     known = [str(key) for key in parent] if isinstance(parent, DictConfig) else []
-    longer = _find_longer_keys(str(error.full_key), parent)
-    if longer:
+    if longer := _find_longer_keys(str(error.full_key), parent):
         return UserError(f"{error.full_key} is not a key of the config; did you mean {' or '.join(longer)}?")
     section, _, key = str(error.full_key).rpartition(".")
     if section == "trainer" and (mistake := flag_mistake(key, known)):
