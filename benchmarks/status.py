@@ -15,7 +15,7 @@ from turns import seconds_of
 
 from etude.config.compose import compose
 from etude.config.resolve import resolve
-from etude.runs.code import code_fingerprint
+from etude.runs.results_version import RESULTS_VERSION
 from etude.studies.study import load_study
 
 RESULT = {
@@ -24,6 +24,7 @@ RESULT = {
     "valid": {"perplexity": 3.09, "tokens": 5716},
     "test": {"perplexity": 3.01, "tokens": 11387, "bleu": 51.6, "sentences": 1000},
     "seconds": 42.0,
+    "results_version": RESULTS_VERSION,
     "finished": True,
 }
 LOG = "11:15:13 step 1000/1000  loss 2.324  validation perplexity 3.09  9206 tokens/s  42 s\n" * 20
@@ -34,12 +35,11 @@ def make_up(runs_dir: Path, runs: int) -> None:
     arms = list(load_study("table3").arms)
     configs = [resolve(compose([f"experiment=table3/{arm}"])) for arm in arms]
     frozen = [OmegaConf.to_yaml(OmegaConf.create(config)) for config in configs]
-    codes = [code_fingerprint(config) for config in configs]
     for number in range(runs):
         folder = runs_dir / "table3" / arms[number % len(arms)] / f"seed{number // len(arms) + 1}-{number:010x}"
         folder.mkdir(parents=True)
         (folder / "config.yaml").write_text(frozen[number % len(arms)])
-        (folder / "result.json").write_text(json.dumps(RESULT | {"code": codes[number % len(arms)]}, indent=2))
+        (folder / "result.json").write_text(json.dumps(RESULT, indent=2))
         (folder / "log.txt").write_text(LOG)
         (folder / ".lock").touch()
 

@@ -181,13 +181,11 @@ def _read_what_all_read() -> None:
     from etude.config.compose import compose
     from etude.config.resolve import resolve
     from etude.processor.matmul import choose_matmul
-    from etude.runs.code import code_fingerprint
     from etude.tasks import build
     from remembered import parse_nothing_twice
 
     parse_nothing_twice(setattr)
     config = resolve(compose(["budget=smoke"]))
-    code_fingerprint(config)
     choose_matmul("auto", build.shapes(config))
 
 

@@ -82,7 +82,7 @@ class FrozenLauncher(Launcher):
         from etude.config.compose_cache import expand
         from etude.launchers.shared import notes_on_shared
         from etude.launchers.slots import SweepFailed
-        from etude.runs.provenance import code_changed
+        from etude.runs.provenance import Code, code_of_run
 
         if not job_overrides:
             expand(self.config.hydra.overrides.task)  # says which glob matches nothing
@@ -91,8 +91,7 @@ class FrozenLauncher(Launcher):
         run_dirs = self._freeze(job_overrides)
         for note in notes_on_shared(job_overrides, run_dirs, self._resolve):
             logger.info(note)
-        begun = [run for run in run_dirs if run.environment_file.exists()]
-        if other := [run.finished for run in begun if code_changed(run, run.config())]:
+        if other := [run.finished for run in run_dirs if code_of_run(run) not in (None, Code.SAME)]:
             kept = f"{sum(other)} finished, {len(other) - sum(other)} half-finished"
             logger.warning(
                 "runs made by another version of the code, which are kept: %s; stale=rerun starts anew", kept

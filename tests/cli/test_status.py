@@ -12,15 +12,14 @@ from filelock import FileLock
 from etude.cli.status import main as status
 from etude.errors import UserError
 from etude.files import write_json
-from etude.runs.code import code_fingerprint
 from etude.runs.log import last_error
+from etude.runs.results_version import RESULTS_VERSION
 from etude.runs.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 Capture = pytest.CaptureFixture[str]
-CODE = code_fingerprint({})  # of the configs below, which name no class
 SCORES = {"perplexity": 3.214, "bleu": 45.61}
-RESULT = {"steps": 2000, "seconds": 83.4, "test": SCORES, "code": CODE, "finished": True}
+RESULT = {"steps": 2000, "seconds": 83.4, "test": SCORES, "results_version": RESULTS_VERSION, "finished": True}
 PROGRESS = {"state": "training", "step": 1500, "max_steps": 2000, "loss": 2.5, "tokens_per_second": 4321.0}
 STUDY = "title: Heads\nbaseline: base\narms: {base: [], one: [model.heads=1], two: [model.heads=2], ten: []}\n"
 TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1\n{}\n'
@@ -296,8 +295,8 @@ def test_a_score_is_that_of_the_runs_own_study_whatever_another_calls_by_this_na
 
 def test_finished_runs_of_other_code_are_marked_and_the_mark_is_explained(make_run: Make, capsys: Capture) -> None:
     make_run("base", result=RESULT)
-    make_run("one", result=RESULT | {"code": "0123456789"})
-    make_run("two", result={key: value for key, value in RESULT.items() if key != "code"})
+    make_run("one", result=RESULT | {"results_version": 0})
+    make_run("two", result={key: value for key, value in RESULT.items() if key != "results_version"})
     told = as_json(capsys)
     assert [run["code"] for run in told["runs"]] == ["same", "other", "unknown"]
     printed = lines(capsys)
@@ -312,7 +311,7 @@ def test_what_was_put_aside_is_not_listed(make_run: Make, capsys: Capture) -> No
     run = make_run("base", result=RESULT)
     aside = run.path.parent / ".stale"
     aside.mkdir()
-    run.path.rename(aside / f"{run.path.name}-0123456789")
+    run.path.rename(aside / f"{run.path.name}-other")
     told = as_json(capsys, "heads")
     assert (told["runs"], told["notes"]) == ([], [])
 

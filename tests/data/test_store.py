@@ -108,10 +108,10 @@ def test_the_address_follows_text_tokenizer_and_limits(
 def test_a_text_that_other_code_of_ones_own_has_prepared_is_opened_with_a_warning(
     make_corpus: Callable, bpe: SentencePiece, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    first = prepare(make_corpus(), bpe, tmp_path, LIMITS, "0123456789").path
-    assert prepare(make_corpus(), bpe, tmp_path, LIMITS, "0123456789").path == first
+    first = prepare(make_corpus(), bpe, tmp_path, LIMITS, {"own.py": "01"}).path
+    assert prepare(make_corpus(), bpe, tmp_path, LIMITS, {"own.py": "01"}).path == first
     assert "other code" not in caplog.text
-    assert prepare(make_corpus(), bpe, tmp_path, LIMITS, "9876543210").path == first
+    assert prepare(make_corpus(), bpe, tmp_path, LIMITS, {"own.py": "23"}).path == first
     assert f"the text in {first} was prepared by other code of a corpus or tokenizer of yours than" in caplog.text
 
 

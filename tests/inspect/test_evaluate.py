@@ -145,7 +145,7 @@ def test_weights_that_other_code_made_are_named(run: RunDir, tmp_path: Path, cap
     assert not caplog.messages
     other = RunDir(tmp_path / run.path.name)
     shutil.copytree(run.path, other.path)
-    other.write_result(run.result() | {"code": "0123456789"})
+    other.write_result(run.result() | {"results_version": 0})
     load_trained(other)
     assert f"{other.path}: †" in caplog.text
 

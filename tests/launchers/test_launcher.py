@@ -18,7 +18,7 @@ from etude.config.resolvers import register
 from etude.errors import UserError
 from etude.launchers.resources import Need, Slots
 from etude.paths import shipped
-from etude.runs.code import code_fingerprint
+from etude.runs.results_version import RESULTS_VERSION
 from etude.runs.run_dir import RunDir
 
 
@@ -120,13 +120,13 @@ def test_runs_of_other_code_are_counted_before_the_first_is_run_with_what_comput
     launch: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = {"arm": "base", "choices": {}}
-    today = code_fingerprint(config)
-    for seed, code, files in [(1, "0123456789", 2), (2, "0123456789", 1), (3, today, 2), (4, today, 1)]:
+    other = RESULTS_VERSION + 1
+    for seed, version, files in [(1, other, 2), (2, other, 1), (3, RESULTS_VERSION, 2), (4, RESULTS_VERSION, 1)]:
         run = RunDir(tmp_path / f"base{seed}")
         run.path.mkdir()
         run.config_file.write_text(f"{json.dumps(config)}\n")
         for file in (run.environment_file, run.result_file)[:files]:
-            file.write_text(json.dumps({"code": code, "valid": {"perplexity": 2}}))
+            file.write_text(json.dumps({"results_version": version, "valid": {"perplexity": 2}}))
     launch("seed=1,2,3,4")
     told = (
         "runs made by another version of the code, which are kept: 1 finished, 1 half-finished; stale=rerun starts anew"

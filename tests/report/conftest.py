@@ -8,7 +8,7 @@ import pytest
 import yaml
 from sacrebleu import corpus_bleu
 
-from etude.runs.code import code_fingerprint
+from etude.runs.results_version import RESULTS_VERSION
 from etude.runs.run_dir import RunDir
 
 STUDY = """
@@ -66,7 +66,8 @@ def make_run(runs_dir: Path) -> Callable[..., RunDir]:
         store: str = "s0",
         rate: float = 1.0,
         logger: str = "wandb",
-        code: str | None = "today's",
+        version: int | None = RESULTS_VERSION,
+        own_files: dict[str, str] | None = None,
         paper_bleu: float | None = None,
         changed: dict[str, Any] | None = None,
         signature: str = "nrefs:1|tok:13a",
@@ -120,8 +121,8 @@ def make_run(runs_dir: Path) -> Callable[..., RunDir]:
             ):
                 if lines:
                     file.write_text("".join(f"{line}\n" for line in lines))
-            if code:
-                result["code"] = code_fingerprint(config) if code == "today's" else code
+            if version is not None:
+                result |= {"results_version": version, "own_files": own_files or {}}
             run.result_file.write_text(json.dumps(result))
             os.utime(run.result_file, (clock, clock))
         return run

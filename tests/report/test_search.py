@@ -118,7 +118,7 @@ def test_perplexities_over_other_word_pieces_are_not_ranked(tried: Callable[...,
 
 
 def test_trials_of_other_code_are_marked(tried: Callable[..., Planned], runs_dir: Path) -> None:
-    found = search("my.yaml", [tried(0.1, valid=3, code="0123456789"), tried(0.2, valid=6)], drawn=())
+    found = search("my.yaml", [tried(0.1, valid=3, version=0), tried(0.2, valid=6)], drawn=())
     assert [row.cells[-1] for row in found.rows] == ["3.00†", "6.00"]
     assert any(note.startswith("† made by other code") for note in found.notes)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from etude.report import report
+from etude.runs.results_version import RESULTS_VERSION
 from etude.runs.run_dir import RunDir
 
 Make = Callable[..., RunDir]
@@ -15,8 +16,8 @@ UNKNOWN = "‡ made before étude recorded its code, and kept; stale=rerun compu
 def test_an_arm_of_other_code_is_marked_and_the_mark_explained(runs_dir: Path, make_run: Make) -> None:
     make_run("base")
     make_run("A1", 1)
-    make_run("A1", 2, code="0123456789")
-    make_run("long", code=None)
+    make_run("A1", 2, version=0)
+    make_run("long", version=None)
     rows = report("heads", runs_dir, {}).rows
     assert [row.cells[0] for row in rows.rows if row.run] == ["base", "A1†", "long¹‡"]
     assert [note for note in rows.notes if note[0] in "†‡"] == [OTHER, UNKNOWN]
@@ -24,19 +25,19 @@ def test_an_arm_of_other_code_is_marked_and_the_mark_explained(runs_dir: Path, m
 
 def test_where_one_mean_is_of_different_code_the_seeds_of_other_code_are_named(runs_dir: Path, make_run: Make) -> None:
     for seed in (1, 2):
-        make_run("base", seed, code="0123456789")
-        make_run("A1", seed, code="0123456789" if seed == 2 else None)
-        make_run("A2", seed, code="0123456789" if seed == 2 else "today's")
+        make_run("base", seed, version=0)
+        make_run("A1", seed, version=0 if seed == 2 else None)
+        make_run("A2", seed, version=0 if seed == 2 else RESULTS_VERSION)
     told = [note for note in report("heads", runs_dir, {}).rows.notes if "different versions" in note]
     assert told == ["Averaged over seeds of different versions of the code: A1 (seed 1‡, 2†); A2 (seed 2†)."]
 
 
-def test_a_run_whose_class_is_not_here_is_said_to_be_unchecked(runs_dir: Path, make_run: Make) -> None:
-    make_run("base", changed={"model": {"heads": 8, "scale": {"_target_": "gone.Scale"}}}, code="0123456789")
+def test_a_run_whose_part_is_not_here_is_said_to_be_unchecked(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", own_files={"gone/scale.py": "0" * 64})
     rows = report("heads", runs_dir, {}).rows
     assert rows.rows[0].cells[0] == "base¶"
     [note] = [note for note in rows.notes if note.startswith("¶ ")]
-    assert "cannot be checked: a class that its config names is not found here (gone.Scale)" in note
+    assert "cannot be checked: a file of its own parts is not found here (gone/scale.py)" in note
     assert not [note for note in rows.notes if "other code" in note]
 
 

@@ -6,23 +6,22 @@ from importlib.metadata import PackageNotFoundError
 import pytest
 
 from etude import __version__
-from etude.runs.code import code_fingerprint
 from etude.runs.environment import environment, libraries_of
+from etude.runs.own_parts import LIBRARIES
+from etude.runs.results_version import RESULTS_VERSION
 
 
 def test_code_versions_and_hardware_are_recorded():
     config = {"loss": {"_target_": "etude.training.loss.LabelSmoothing"}}
     found = environment(config)
-    assert found["code"] == code_fingerprint(config)
+    assert found["results_version"] == RESULTS_VERSION
     assert {"python", "packages", "git", "platform", "cpu", "cpus", "threads", "gpus"} <= found.keys()
     assert {"etude", "torch", "lightning"} <= found["packages"].keys()
 
 
 def test_a_library_whose_code_counts_has_its_version_recorded():
-    from etude.runs.code import _LIBRARIES
-
     recorded = {name.removesuffix("-core") for name in environment({})["packages"]}
-    assert recorded >= _LIBRARIES
+    assert recorded >= LIBRARIES
 
 
 def test_a_source_tree_that_is_not_installed_has_a_version_all_the_same(monkeypatch):

@@ -1,5 +1,9 @@
 """Runs of other code: told apart, kept, and put aside only on request."""
 
+import importlib
+import json
+import sys
+
 import pytest
 from filelock import FileLock
 from omegaconf import OmegaConf
@@ -7,11 +11,15 @@ from omegaconf import OmegaConf
 from etude.config.compose import compose
 from etude.config.identity import freeze, freeze_all
 from etude.files import write_json
-from etude.runs import code as code_module
 from etude.runs import stale
-from etude.runs.code import code_fingerprint
 from etude.runs.environment import libraries_of
-from etude.runs.provenance import Code, code_changed, code_of, notes_on_libraries
+from etude.runs.own_parts import hash_target_files
+from etude.runs.provenance import Code, code_of, code_of_run, is_one_code, notes_on_code, notes_on_libraries
+from etude.runs.results_version import RESULTS_VERSION, record_code
+
+TODAY = {"results_version": RESULTS_VERSION}
+OTHER = {"results_version": RESULTS_VERSION + 1}
+OLD = {"code": "0123456789"}  # what étude recorded before there was a number
 
 
 @pytest.fixture
@@ -24,62 +32,134 @@ def aside(run):
     return sorted(path.name for path in run.path.parent.glob(".stale/*"))
 
 
-def test_the_fingerprint_follows_the_classes_that_a_config_names_but_for_its_logger(job):
-    found = set()
-    for more in ([], ["model/position=rope"], ["logger=none"]):
-        run = freeze(compose([*job, *more]))
-        found.add(code_fingerprint(run.config()))
-    config = run.config() | {
-        "parts": [{"_target_": "etude.model.norm.RmsNorm"}, {"_target_": "etude.training.run.main"}]
-    }
-    assert len(found | {code_fingerprint(config)}) == 3
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A working folder with a package of the user's, a module beside it that it uses, and a library."""
+    package, name = tmp_path / "folder" / f"mine_{tmp_path.name}", f"helper_{tmp_path.name}"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "norm.py").write_text(f"import {name}\nimport library_{name}\nclass Norm: ...\n")
+    (package / "unused.py").touch()
+    package.with_name(f"{name}.py").touch()
+    library = package.parent / ".venv" / "site-packages" / f"library_{name}.py"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    monkeypatch.chdir(package.parent)
+    for place in (package.parent, library.parent):
+        monkeypatch.syspath_prepend(place)
+    importlib.invalidate_caches()
+    return package
 
 
-def test_a_result_is_of_this_code_or_of_other_or_nobody_knows(job):
+def config_of(package):
+    return {"model": {"norm": {"_target_": f"{package.name}.norm.Norm"}}, "logger": {"_target_": "torn.Logger"}}
+
+
+def test_the_files_that_are_loaded_from_the_working_folder_are_recorded_and_no_librarys(own):
+    helper = own.with_name(own.name.replace("mine", "helper"))
+    found = record_code(config_of(own), None)
+    assert found["results_version"] == RESULTS_VERSION
+    assert [*found["own_files"]] == [f"{helper.name}.py", f"{own.name}/__init__.py", f"{own.name}/norm.py"]
+    assert code_of(json.loads(json.dumps(found))) is Code.SAME
+
+
+def test_of_a_package_elsewhere_only_that_of_a_part_is_recorded(own, tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    found = record_code(config_of(own), None)
+    assert [*found["own_files"]] == [f"{own.name}/__init__.py", f"{own.name}/norm.py"]
+    assert code_of(found) is Code.SAME
+
+
+def test_a_run_without_parts_of_ones_own_records_no_file_of_etude(job, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert record_code(freeze(compose(job)).config(), None) == {**TODAY, "own_files": {}}
+
+
+def test_a_changed_file_is_other_code_and_a_file_that_is_not_here_cannot_be_checked(own):
+    found = record_code(config_of(own), None)
+    loaded = {*sys.modules}
+    (own / "unused.py").write_text("x = 1\n")
+    assert code_of(found) is Code.SAME
+    (own / "norm.py").write_text("def (\n")  # nothing is imported
+    assert code_of(found) is Code.OTHER
+    assert notes_on_code([found]) == [
+        f"† made by other code than today's ({own.name}/norm.py), and kept; stale=rerun computes it again."
+    ]
+    (own / "norm.py").unlink()
+    assert code_of(found) is Code.UNCHECKED
+    assert f"({own.name}/norm.py)" in notes_on_code([found])[0]
+    assert {*sys.modules} == loaded
+
+
+@pytest.mark.parametrize(
+    ("recorded", "code"),
+    [
+        (TODAY, Code.SAME),
+        (OTHER, Code.OTHER),
+        ({"results_version": [RESULTS_VERSION - 1, RESULTS_VERSION]}, Code.OTHER),
+        (OLD, Code.UNKNOWN),
+        ({}, Code.UNKNOWN),
+    ],
+)
+def test_a_result_is_of_this_code_or_of_other_or_nobody_knows(recorded, code):
+    assert code_of(recorded) is code
+
+
+def test_a_run_that_goes_on_under_other_code_is_of_neither(own):
+    begun = record_code(config_of(own), None)
+    assert record_code(config_of(own), begun) == begun
+    (own / "norm.py").write_text("class Norm: 'changed'\n")
+    mixed = record_code(config_of(own), begun)
+    assert len(mixed["own_files"][f"{own.name}/norm.py"]) == 2
+    assert record_code(config_of(own), mixed) == mixed
+    assert code_of(mixed) is Code.OTHER
+    for before, number in ((OTHER, OTHER["results_version"]), (OLD, None), ({}, None)):
+        again = record_code({}, before)
+        assert again["results_version"] == [number, RESULTS_VERSION]
+        assert record_code({}, again)["results_version"] == again["results_version"]
+
+
+def test_runs_are_of_one_code_if_they_agree_in_number_and_in_the_files_of_both():
+    files = [{"a.py": "1", "b.py": "2"}, {"a.py": "1"}, {"a.py": "3"}]
+    one, two, three = ({**TODAY, "own_files": own} for own in files)
+    assert is_one_code([one, two, TODAY])
+    assert not is_one_code([one, three])
+    assert not is_one_code([one, OTHER])
+
+
+def test_of_text_only_the_file_of_its_class_is_compared(own):
+    assert [*hash_target_files(config_of(own))] == [f"{own.name}/norm.py"]
+    assert hash_target_files({"data": {"_target_": "etude.data.grammar.GrammarCorpus"}}) == {}
+
+
+def test_a_run_that_was_started_is_compared_by_its_result_or_else_by_where_it_began(job):
     run = freeze(compose(job))
-    assert code_of({"code": code_fingerprint(run.config())}, run.config()) is Code.SAME
-    assert code_of({"code": "0123456789"}, run.config()) is Code.OTHER
-    assert code_of({}, run.config()) is Code.UNKNOWN
+    assert code_of_run(run) is None
+    for begun_by, code in ((TODAY, Code.SAME), (OTHER, Code.OTHER), (OLD, Code.UNKNOWN)):
+        write_json(run.environment_file, begun_by)
+        assert code_of_run(run) is code
+    run.write_result(TODAY)
+    assert code_of_run(run) is Code.SAME
 
 
-def test_runs_of_code_that_was_later_shown_to_give_the_same_results_are_of_this_code(job, monkeypatch):
+@pytest.mark.parametrize("recorded", [OTHER, OLD])
+def test_a_finished_run_of_other_code_is_kept_unless_asked(job, recorded):
     run = freeze(compose(job))
-    today = code_fingerprint(run.config())
-    shown = {"1111111111": "2222222222", "2222222222": today}
-    monkeypatch.setattr(code_module, "_same_code", lambda: shown)
-    assert code_of({"code": "1111111111"}, run.config()) is Code.SAME
-    write_json(run.environment_file, {"code": "2222222222"})
-    assert not code_changed(run, run.config())
-    shown[today] = "3333333333"  # of the code that made a record, say
-    assert code_fingerprint(run.config()) == "3333333333"
-    assert code_of({"code": today}, run.config()) is code_of({"code": "3333333333"}, run.config()) is Code.SAME
-
-
-def test_a_run_that_goes_on_knows_whether_the_code_has_changed(job):
-    run = freeze(compose(job))
-    assert not code_changed(run, run.config())
-    for begun_by, changed in ((code_fingerprint(run.config()), False), ("0123456789", True), (None, True)):
-        write_json(run.environment_file, {"code": begun_by})
-        assert code_changed(run, run.config()) is changed
-
-
-@pytest.mark.parametrize("code", ["0123456789", None])
-def test_a_finished_run_of_other_code_is_kept_unless_asked(job, code):
-    run = freeze(compose(job))
-    run.write_result({"code": code})
+    run.write_result(recorded)
     before = {path: path.stat().st_mtime_ns for path in run.path.iterdir()}
     assert freeze(compose(job)).finished
     assert {path: path.stat().st_mtime_ns for path in run.path.iterdir()} == before
 
 
-@pytest.mark.parametrize("code", ["0123456789", None])
-def test_rerun_puts_it_aside_with_all_that_it_holds(job, code):
+@pytest.mark.parametrize(("recorded", "code"), [(OTHER, "other"), (OLD, "unknown")])
+def test_rerun_puts_it_aside_with_all_that_it_holds(job, recorded, code):
     run = freeze(compose(job))
-    run.write_result({"code": code})
+    run.write_result(recorded)
     again = freeze(compose([*job, "stale=rerun"]))
     assert again.path == run.path
     assert not again.finished
-    assert aside(run) == [f"{run.path.name}-{code or 'unknown'}"]
+    assert aside(run) == [f"{run.path.name}-{code}"]
     kept = run.path.parent / ".stale" / aside(run)[0]
     assert {path.name for path in kept.iterdir()} >= {"config.yaml", "overrides.txt", "result.json"}
 
@@ -87,14 +167,14 @@ def test_rerun_puts_it_aside_with_all_that_it_holds(job, code):
 def test_what_was_put_aside_twice_is_there_twice(job):
     for _ in range(2):
         run = freeze(compose(job))
-        run.write_result({"code": "0123456789"})
+        run.write_result(OTHER)
         freeze(compose([*job, "stale=rerun"]))
-    assert aside(run) == [f"{run.path.name}-0123456789", f"{run.path.name}-0123456789-2"]
+    assert aside(run) == [f"{run.path.name}-other", f"{run.path.name}-other-2"]
 
 
 def test_rerun_scores_by_the_metrics_that_were_asked_for_or_added_before(job):
     run = freeze(compose([*job, "metrics=[bleu,chrf]"]))
-    run.write_result({"code": "0123456789", "test": {"perplexity": 3.0, "bleu": 40.0, "chrf": 60.0, "ter": 30.0}})
+    run.write_result(OTHER | {"test": {"perplexity": 3.0, "bleu": 40.0, "chrf": 60.0, "ter": 30.0}})
     again = freeze(compose([*job, "stale=rerun"]))
     assert not again.finished
     asked = compose([*job, "metrics=[bleu,chrf,ter]"])
@@ -103,15 +183,15 @@ def test_rerun_scores_by_the_metrics_that_were_asked_for_or_added_before(job):
 
 def test_rerun_that_is_typed_again_before_it_is_finished_scores_by_the_same_metrics(job):
     run = freeze(compose([*job, "metrics=[bleu,chrf]"]))
-    run.write_result({"code": "0123456789", "test": {"bleu": 40.0, "chrf": 60.0, "ter": 30.0}})
+    run.write_result(OTHER | {"test": {"bleu": 40.0, "chrf": 60.0, "ter": 30.0}})
     first, again = (freeze(compose([*job, "stale=rerun"])).config()["metrics"] for _ in range(2))
     assert again == first
-    assert aside(run) == [f"{run.path.name}-0123456789"]
+    assert aside(run) == [f"{run.path.name}-other"]
 
 
 def test_of_two_launchers_at_once_one_puts_a_run_aside(job, monkeypatch):
     run = freeze(compose(job))
-    run.write_result({"code": "0123456789"})
+    run.write_result(OTHER)
 
     def other_is_faster(held):
         monkeypatch.undo()
@@ -120,25 +200,25 @@ def test_of_two_launchers_at_once_one_puts_a_run_aside(job, monkeypatch):
 
     monkeypatch.setattr(stale, "is_locked", other_is_faster)
     assert not freeze(compose([*job, "stale=rerun"])).finished
-    assert aside(run) == [f"{run.path.name}-0123456789"]
+    assert aside(run) == [f"{run.path.name}-other"]
 
 
 def test_a_metric_that_is_no_longer_asked_for_makes_no_run_one_of_other_code(job):
     run = freeze(compose([*job, "metrics=[bleu,chrf]"]))
-    run.write_result({"code": code_fingerprint(run.config())})
+    run.write_result(TODAY)
     assert freeze(compose([*job, "stale=rerun"])).finished
 
 
 def test_rerun_leaves_a_run_of_this_code_alone(job):
     run = freeze(compose(job))
-    run.write_result({"code": code_fingerprint(run.config())})
+    run.write_result(TODAY)
     assert freeze_all([[*job, "stale=rerun"]], compose)[0].finished
     assert aside(run) == []
 
 
 def test_rerun_starts_a_half_finished_run_of_other_code_from_the_beginning(job):
     run = freeze(compose(job))
-    write_json(run.environment_file, {"code": "0123456789"})
+    write_json(run.environment_file, OTHER)
     run.checkpoint.parent.mkdir()
     run.checkpoint.touch()
     again = freeze_all([[*job, "stale=rerun"]], compose)[0]
@@ -150,7 +230,7 @@ def test_rerun_starts_a_half_finished_run_of_other_code_from_the_beginning(job):
 @pytest.mark.parametrize("file", ["lock_file", "claim_file"])
 def test_a_run_that_somebody_is_training_or_about_to_stays_where_it_is(job, file):
     run = freeze(compose(job))
-    write_json(run.environment_file, {"code": "0123456789"})
+    write_json(run.environment_file, OTHER)
     with FileLock(getattr(run, file)):
         freeze(compose([*job, "stale=rerun"]))
     assert run.environment_file.exists()
@@ -158,19 +238,6 @@ def test_a_run_that_somebody_is_training_or_about_to_stays_where_it_is(job, file
 
 def test_asking_for_it_is_no_other_run(job):
     assert freeze(compose([*job, "stale=rerun"])).path == freeze(compose(job)).path
-
-
-def test_a_run_whose_class_is_not_to_be_had_here_cannot_be_checked(job, tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
-    run = freeze(compose(job))
-    text = run.config_file.read_text()
-    for module in ("gone_parts", "torn_parts"):
-        (tmp_path / "torn_parts.py").write_text("def (\n")
-        run.config_file.write_text(text.replace("etude.model.scale.SqrtDk", f"{module}.Scale"))
-        assert f"{module}.Scale" in run.config_file.read_text()
-        assert code_of({"code": "0123456789"}, run.config()) is Code.UNCHECKED
-    run.config_file.write_text(text.replace("etude.model.scale.SqrtDk", "etude.model.scale.OfYesterday"))
-    assert code_of({"code": "0123456789"}, run.config()) is Code.OTHER, "étude itself is here"
 
 
 def test_versions_of_libraries_that_are_mixed_are_told_with_how_many_runs_each_has_made():

@@ -182,7 +182,7 @@ def test_what_lies_in_one_directory_is_whole_without_the_others(runs: Freeze) ->
 def test_what_other_code_has_trained_is_not_taken_over(runs: Freeze) -> None:
     first, second = runs("code"), runs("code", *BEAM)
     train(first)
-    first.write_result(first.result() | {"code": "0123456789"})
+    first.write_result(first.result() | {"results_version": 0})
     train(second)
     assert not second.checkpoint.samefile(first.checkpoint)
 
@@ -245,7 +245,7 @@ def test_what_cannot_be_taken_over_spares_nobody_the_training_nor_the_lock(runs:
     third = runs(f"spares-{why[:3]}", "decoding=beam", "decoding.beam=3")
     train(first)
     if why == "other code":
-        first.write_result(first.result() | {"code": "0123456789"})
+        first.write_result(first.result() | {"results_version": 0})
     elif why == "cleaned":
         first.checkpoint.unlink()
     else:

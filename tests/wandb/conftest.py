@@ -103,7 +103,7 @@ def run(tmp_path: Path) -> RunDir:
     directory = RunDir(tmp_path / "runs" / "table3" / "A1" / "seed2-0123456789")
     directory.path.mkdir(parents=True)
     directory.config_file.write_text(yaml.safe_dump(CONFIG))
-    write_json(directory.environment_file, {"python": "3.12.1", "packages": {"torch": "2.6.0"}, "code": "abcdef0123"})
+    write_json(directory.environment_file, {"python": "3.12.1", "packages": {"torch": "2.6.0"}, "results_version": 1})
     return directory
 
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import wandb as client
-from etude.runs.code import code_fingerprint
+from etude.runs.results_version import RESULTS_VERSION
 from etude.runs.run_dir import RunDir
 from etude.runs.shared_training import result_of, take_over
 from etude.runs.wandb_id import logged_as
@@ -47,7 +47,7 @@ def test_a_finished_run_is_all_there(finished: dict[str, Any], run: RunDir) -> N
     assert first["tags"] == ["scale=pocket", "budget=smoke", "model=base", "data=grammar", "study=table3"]
     config = {name: part["value"] for name, part in json.loads(last["config"]).items()}
     assert run.config().items() <= config.items()
-    assert config["code"] == "abcdef0123"
+    assert config["results_version"] == 1
     assert config["environment"]["packages"] == {"torch": "2.6.0"}
     assert [(row["_step"], row["step"], row["seconds"]) for row in finished["history"] if "seconds" in row] == [
         (0, 10, 1.5),
@@ -175,7 +175,7 @@ def test_a_run_that_two_studies_have_is_one_run_with_one_curve_and_a_tag_for_eac
     server: Any, run: RunDir, go_on: Any
 ) -> None:
     go_on(run, "online", 1, 3)
-    run.write_result(RESULT | {"code": code_fingerprint(run.config())})
+    run.write_result(RESULT | {"results_version": RESULTS_VERSION})
     other = in_another_study(run)
     assert take_over(other, other.config()) == run
     loggers = wandb(other, other.config(), mode="online", project="etude", entity=None)

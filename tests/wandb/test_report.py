@@ -21,7 +21,7 @@ from etude.files import write_json
 from etude.report import report, results
 from etude.report.render.wandb.connection import connect
 from etude.report.render.wandb.fetch import fetch
-from etude.runs.code import code_fingerprint
+from etude.runs.results_version import RESULTS_VERSION
 from etude.runs.run_dir import RunDir
 from etude.runs.shared_training import result_of, take_over
 from etude.runs.wandb_id import logged_as
@@ -57,11 +57,18 @@ def logged(run: RunDir, tmp_path: Path) -> Logged:
         config = frozen | {"arm": arm, "seed": seed} | more
         there.config_file.write_text(yaml.safe_dump(config))
         there.overrides_file.write_text("")
-        write_json(there.environment_file, {"python": "3.12.1", "code": "abcdef0123"})
+        write_json(there.environment_file, {"python": "3.12.1", "results_version": 1})
         for file in (there.sources_file, there.references_file, there.hypotheses_file):
             file.write_text("ein Hund\n")
         test = {"perplexity": ppl, "tokens": 5, "bleu": bleu, "signature": "nrefs:1", "sentences": 1}
-        figures = {"parameters": 350_464, "steps": 20, "tokens": 1980, "flops": 1.5e9, "seconds": 2.5, "code": "abc"}
+        figures = {
+            "parameters": 350_464,
+            "steps": 20,
+            "tokens": 1980,
+            "flops": 1.5e9,
+            "seconds": 2.5,
+            "results_version": 1,
+        }
         result = {"id": id, "valid": {"perplexity": 7.5}, "test": test, "store": "s0", **figures}
         there.write_result(result)
         loggers = wandb(there, config, mode=mode, project="etude", entity=None)
@@ -97,7 +104,7 @@ def test_runs_read_back_are_as_those_that_lie_here(server: Any, logged: Logged) 
 
 def test_a_run_that_two_studies_share_is_read_back_for_either(server: Any, logged: Logged) -> None:
     first = logged("base", "aaaaaaaaaa")
-    first.write_result(first.result() | {"code": code_fingerprint(first.config())})
+    first.write_result(first.result() | {"results_version": RESULTS_VERSION})
     other = RunDir(first.path.parents[2] / "modern" / "base" / first.path.name)
     other.path.mkdir(parents=True)
     other.config_file.write_text(yaml.safe_dump(first.config() | {"study": "modern"}))

@@ -175,7 +175,7 @@ def _score(run: Run, metric: Metric) -> float | None:
 def _lines(studies: Sequence[StudyRuns], runs: Sequence[Run]) -> Iterator[str]:
     """Yield lines below the table: why runs failed or diverged, how to resume stopped ones, which arms are missing."""
     yield from filter(None, (run.failure for run in runs))
-    yield from notes_on_code((run.code, run.config) for run in runs)
+    yield from notes_on_code(run.result for run in runs)
     if any(run.state is State.STOPPED for run in runs):
         yield "Type the same command again, and what is stopped goes on from its last checkpoint if it has one."
     for study in studies:

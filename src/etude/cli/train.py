@@ -52,12 +52,12 @@ def main(words: list[str]) -> None:
         run = freeze(config)
         if run.finished:
             from etude.config.resolve import resolve
-            from etude.runs.provenance import code_of, notes_on_code
+            from etude.runs.provenance import notes_on_code
             from etude.tasks.metrics import add_missing_metrics
 
             before = run.result()
-            result, frozen = add_missing_metrics(run, resolve(config)), run.config()
-            by_other_code = notes_on_code([(code_of(result, frozen), frozen)])
+            result = add_missing_metrics(run, resolve(config))
+            by_other_code = notes_on_code([result])
             again = "" if by_other_code else f"; to compute it again, delete {_directories(run)}"
             changed = result != before
             done = "only scored, by the metrics that it lacked" if changed else "nothing to do"

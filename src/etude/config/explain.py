@@ -25,7 +25,7 @@ from etude.config.unknown import find_line, group_names, missing_option, unknown
 from etude.errors import UserError, chain
 from etude.files import disk_mistake
 from etude.paths import folders_of
-from etude.runs.code import blame
+from etude.runs.own_parts import blame
 from etude.studies.arm_names import is_arm
 from etude.studies.study import study_names
 from etude.yaml_file import not_yaml

@@ -9,7 +9,7 @@ from etude.report.confounds import find_confounds
 from etude.report.differences import on_differences
 from etude.report.wording import SUPERSCRIPTS, format_fixed, format_range, format_value, name_arms
 from etude.runs.material import find_copies
-from etude.runs.provenance import marks_on_code, notes_on_code, notes_on_libraries
+from etude.runs.provenance import is_one_code, marks_on_code, notes_on_code, notes_on_libraries
 from etude.runs.records import Run
 from etude.runs.run_state import State
 from etude.studies.study import value_at
@@ -45,7 +45,7 @@ def notes(compared: Compared) -> list[str]:
     sentences = on_agreement(compared) + _on_tuning(compared)
     sentences += [f"{str(n).translate(SUPERSCRIPTS)} {text}" for n, text in enumerate(_numbered(compared), start=1)]
     sentences += _budgets(compared.arms) + _on_copies(compared)
-    sentences += notes_on_code((run.code, run.config) for run in runs) + notes_on_libraries(run.result for run in runs)
+    sentences += notes_on_code(run.result for run in runs) + notes_on_libraries(run.result for run in runs)
     sentences += _on_mixed_code(compared.arms) + _on_empty_columns(compared, runs) + compared.notes
     sentences += _on_seeds(compared)
     sentences += on_differences(compared)
@@ -69,7 +69,7 @@ def _on_mixed_code(arms: Sequence[ArmResult]) -> list[str]:
     """List the arms whose seeds were run with different versions of the code, with the mark of each seed."""
     mixed = []
     for arm in arms:
-        if len({run.result.get("code") for run in arm.runs}) > 1:
+        if not is_one_code(run.result for run in arm.runs):
             marked = [f"{run.seed}{mark}" for run in arm.runs if (mark := marks_on_code([run.code]))]
             mixed.append(f"{arm.arm} (seed {', '.join(marked)})")
     return [f"Averaged over seeds of different versions of the code: {'; '.join(mixed)}."] * bool(mixed)

@@ -189,7 +189,7 @@ def _rows(file: str, trials: Sequence[Trial], metric: Metric, notes: list[str], 
 def _notes(trials: Sequence[Trial], metric: Metric, maximize: bool, at_random: bool) -> list[str]:
     best, finite = trials[0], [trial for trial in trials if isfinite(trial.score)]
     runs = [run for trial in trials for run in trial.runs]
-    sentences = notes_on_code((run.code, run.config) for run in runs) + notes_on_libraries(run.result for run in runs)
+    sentences = notes_on_code(run.result for run in runs) + notes_on_libraries(run.result for run in runs)
     if metric.better == ("lower" if maximize else "higher"):
         goals = ("maximize", "minimize") if maximize else ("minimize", "maximize")
         sentences.append(

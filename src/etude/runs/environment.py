@@ -10,21 +10,23 @@ from pathlib import Path
 from typing import Any
 
 from etude import __version__
-from etude.runs.code import code_fingerprint
+from etude.runs.results_version import record_code
 
 _LIBRARIES = "torch lightning hydra-core omegaconf sentencepiece sacrebleu sacremoses numpy wandb"
 _DECISIVE = ("torch", "matmul", "lightning", "sentencepiece", "sacrebleu")
 
 
-def environment(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the code fingerprint, versions, git commit (and whether files were modified), CPU and GPUs for a run.
+def environment(config: Mapping[str, Any], begun: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the code, versions, git commit (and whether files were modified), CPU and GPUs for a run.
 
-    The fingerprint `code` only changes with the code that a run of this config can reach, not with every commit.
+    Args:
+        config: the config of the run.
+        begun: the environment in which it was left; None if it begins.
     """
     import torch
 
     return {
-        "code": code_fingerprint(config),
+        **record_code(config, begun),
         "python": sys.version.split()[0],
         "packages": {"etude": __version__} | {name: installed_version(name) for name in _LIBRARIES.split()},
         "git": _git(),

@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from etude.files import read_json
-from etude.runs.code import code_fingerprint, known_as, unread_of
+from etude.runs.own_parts import find_own_file, hash_content
+from etude.runs.results_version import RESULTS_VERSION
 from etude.runs.run_dir import RunDir
 
 
@@ -19,16 +20,16 @@ class Code(StrEnum):
     SAME = "same"
     OTHER = "other"
     UNKNOWN = "unknown"  # it was not recorded
-    UNCHECKED = "unchecked"  # a class of its config is not found here
+    UNCHECKED = "unchecked"  # a file of the user's is not found here
 
 
 MARKS: dict[Code | None, str] = {Code.OTHER: "†", Code.UNKNOWN: "‡", Code.UNCHECKED: "¶"}
 """The marks in tables for results that today's code may not reproduce."""
 
-_MEANINGS = {
-    Code.OTHER: "made by other code than today's, and kept; stale=rerun computes it again.",
+_MEANINGS = {  # with the files of the user's that are the reason
+    Code.OTHER: "made by other code than today's{}, and kept; stale=rerun computes it again.",
     Code.UNKNOWN: "made before étude recorded its code, and kept; stale=rerun computes it again.",
-    Code.UNCHECKED: "cannot be checked: a class that its config names is not found here ({}); PYTHONPATH says where.",
+    Code.UNCHECKED: "cannot be checked: a file of its own parts is not found here{}; PYTHONPATH says where.",
 }
 
 
@@ -38,17 +39,13 @@ def marks_on_code(codes: Iterable[Code | None]) -> str:
     return "".join(mark for code, mark in MARKS.items() if code in found)
 
 
-def notes_on_code(made: Iterable[tuple[Code | None, Mapping[str, Any]]]) -> list[str]:
-    """Return a sentence for each mark among finished runs: what it means, and what to do.
-
-    Args:
-        made: for each run, how its code compares to today's, and its config.
-    """
-    found: dict[Code | None, set[str]] = {}  # with the classes that are not found here
-    for code, config in made:
-        found.setdefault(code, set()).update(unread_of(config) if code is Code.UNCHECKED else ())
-    present = {code: meaning for code, meaning in _MEANINGS.items() if code in found}
-    return [f"{MARKS[code]} {meaning.format(', '.join(sorted(found[code])))}" for code, meaning in present.items()]
+def notes_on_code(results: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each mark among finished runs: what it means, and what to do; an empty result is none."""
+    found: dict[Code, set[str]] = {}
+    for code, files in (_compare(result) for result in results if result):
+        found.setdefault(code, set()).update(files)
+    reasons = {code: f" ({', '.join(sorted(files))})" if files else "" for code, files in found.items()}
+    return [f"{MARKS[code]} {told.format(reasons[code])}" for code, told in _MEANINGS.items() if code in found]
 
 
 def notes_on_libraries(results: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -65,23 +62,36 @@ def notes_on_libraries(results: Iterable[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def code_of(result: Mapping[str, Any], config: Mapping[str, Any]) -> Code:
-    """Compare the code that computed a finished run with today's, given its result and its frozen config."""
-    recorded = result.get("code")
-    if not recorded:
-        return Code.UNKNOWN
-    if known_as(recorded) == code_fingerprint(config):
-        return Code.SAME
-    return Code.UNCHECKED if unread_of(config) else Code.OTHER
+def code_of(recorded: Mapping[str, Any]) -> Code:
+    """Compare the code that computed a run, as its result or its environment records it, with today's."""
+    return _compare(recorded)[0]
 
 
-def code_changed(run: RunDir, config: Mapping[str, Any]) -> bool:
-    """Return whether a run that has been started was computed by other code than today's, or by unrecorded code."""
-    return run.environment_file.exists() and recorded_code(run) != code_fingerprint(config)
+def _compare(recorded: Mapping[str, Any]) -> tuple[Code, list[str]]:
+    """Return how the recorded code compares to today's, and the files of the user's that are the reason."""
+    number, own = recorded.get("results_version"), recorded.get("own_files") or {}
+    if number is None:
+        return Code.UNKNOWN, []
+    files = {path: find_own_file(path) for path in own}
+    changed = [path for path, file in files.items() if file and hash_content(file) != own[path]]
+    if changed or number != RESULTS_VERSION:
+        return Code.OTHER, changed
+    missing = [path for path, file in files.items() if not file]
+    return (Code.UNCHECKED, missing) if missing else (Code.SAME, [])
 
 
-def recorded_code(run: RunDir) -> str | None:
-    """Return the fingerprint of the code that finished the run, or else began it; None if it was not recorded."""
+def is_one_code(results: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether the code that computed these runs is the same, as far as they record it."""
+    numbers: set[str] = set()
+    files: dict[str, set[str]] = {}
+    for result in results:
+        numbers.add(str(result.get("results_version")))
+        for path, content in (result.get("own_files") or {}).items():
+            files.setdefault(path, set()).add(str(content))
+    return all(len(met) <= 1 for met in (numbers, *files.values()))
+
+
+def code_of_run(run: RunDir) -> Code | None:
+    """Compare the code that finished a run, or else began it, with today's; None if it was never started."""
     file = run.result_file if run.finished else run.environment_file
-    code: str | None = (read_json(file) or {}).get("code")
-    return code and known_as(code)
+    return code_of(read_json(file) or {}) if file.exists() else None

@@ -185,7 +185,7 @@ def finished_run(
     int(result.get("steps", 0)), float(result.get("seconds", 0))  # raise an error if they are not numbers
     why = divergence(result)
     state = State.DIVERGED if why else State.FINISHED
-    today, code = with_groups_of_today(config), code_of(result, config)
+    today, code = with_groups_of_today(config), code_of(result)
     return Run(run_dir, study, arm, seed, today, result, state, why, code=code, **row)
 
 

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from etude.files import link_or_copy, read_json, temporary_path, write_json
-from etude.runs.code import code_fingerprint
+from etude.files import link_or_copy, temporary_path
 from etude.runs.run_dir import RunDir
 from etude.runs.siblings import hands_over, siblings
 
@@ -32,26 +31,22 @@ def take_over(run: RunDir, config: dict[str, Any], *, result: bool = True) -> Ru
     if config.get("trainer", {}).get("profiler"):  # it reports on a training, so there must be one
         return None
     others = siblings(run)
-    code = {"code": code_fingerprint(config)}  # only runs of today's code hand over, so theirs is the same
     same = [other for other in others if other.finished and other.id == run.id and hands_over(other, result=True)]
     if result and same:
         texts = [f"{name}.test.txt" for name in ("hypotheses", "sources", "references")]
         _link(same[0], run, [*_RECORDS, *texts, "wandb/*.rows", "checkpoints/cleaned.txt", _WEIGHTS])
-        _note(run, code)
         return same[0]
     begun = [other for other in others if _age(other) > _age(run) and hands_over(other)]
     if not begun:
         return None
     best = max(begun, key=lambda other: (other.finished, _age(other)))
     _link(best, run, [*_RECORDS, _WEIGHTS])
-    _note(run, code)
     return best
 
 
 def result_of(other: RunDir, run: RunDir) -> dict[str, Any]:
-    """Return the result of the same run in another study, with the names and the code of `run`."""
-    names = dict(zip(("study", "arm"), run.path.parts[-3:-1], strict=True))
-    return other.result() | names | {"code": code_fingerprint(run.config())}
+    """Return the result of the same run in another study, with the names of `run`."""
+    return other.result() | dict(zip(("study", "arm"), run.path.parts[-3:-1], strict=True))
 
 
 def _age(run: RunDir) -> float:
@@ -59,10 +54,6 @@ def _age(run: RunDir) -> float:
     with suppress(OSError):
         return run.checkpoint.stat().st_mtime
     return 0.0
-
-
-def _note(run: RunDir, code: dict[str, str]) -> None:
-    write_json(run.environment_file, (read_json(run.environment_file) or {}) | code)
 
 
 def _link(other: RunDir, run: RunDir, patterns: Sequence[str]) -> None:

@@ -3,9 +3,8 @@
 from contextlib import suppress
 from pathlib import Path
 
-from etude.errors import UserError
 from etude.files import is_whole_archive
-from etude.runs.provenance import code_changed
+from etude.runs.provenance import Code, code_of_run
 from etude.runs.run_dir import RunDir
 
 
@@ -35,8 +34,8 @@ def hands_over(run: RunDir, *, result: bool = False) -> bool:
         run: a finished or unfinished run.
         result: whether its result is enough, so that a finished run needs no checkpoint.
     """
-    with suppress(UserError, OSError):  # truncated, or deleted meanwhile
-        if run.environment_file.exists() and not code_changed(run, run.config()):
+    with suppress(OSError):  # deleted meanwhile
+        if run.environment_file.exists() and code_of_run(run) is Code.SAME:
             return (result and run.finished) or is_whole_archive(run.checkpoint)
     return False
 

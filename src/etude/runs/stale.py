@@ -7,9 +7,8 @@ from typing import Any
 from etude.errors import UserError
 from etude.files import read_json
 from etude.paths import find_file
-from etude.runs.code import code_fingerprint
 from etude.runs.lock import Busy, hold_lock, is_locked
-from etude.runs.provenance import Code, recorded_code
+from etude.runs.provenance import Code, code_of_run
 from etude.runs.run_dir import RunDir
 from etude.yaml_file import read_yaml
 
@@ -19,26 +18,22 @@ _PATIENCE = 1.0  # seconds for another launcher to put the run aside
 def put_aside(run: RunDir) -> dict[str, Any]:
     """Move a run of other code, finished or not, to `.stale` beside it, unless a process is training it or about to.
 
-    Nothing is deleted: `<arm>/.stale/<run>-<code>` is still the directory of a run.
+    Nothing is deleted: `<arm>/.stale/<run>-other` is still the directory of a run.
 
     Returns:
         The metrics that this run was scored by when it was put aside, now or before; empty if it never was.
     """
     aside = run.path.parent / ".stale"
-    if _is_of_other_code(run) and not is_locked(run):
+    of_today = (None, Code.SAME)
+    if code_of_run(run) not in of_today and not is_locked(run):
         with suppress(Busy), hold_lock(run, _PATIENCE):
-            if _is_of_other_code(run):  # else another launcher has put it aside meanwhile
-                name = f"{run.path.name}-{recorded_code(run) or Code.UNKNOWN}"
+            if (code := code_of_run(run)) not in of_today:  # else another launcher has put it aside meanwhile
+                name = f"{run.path.name}-{code}"
                 places = (aside / (name if number == 1 else f"{name}-{number}") for number in count(1))
                 aside.mkdir(exist_ok=True)
                 run.path.rename(next(path for path in places if not path.exists()))
     before = [RunDir(path) for path in sorted(aside.glob(f"{run.path.name}-*"))]
     return {name: part for one in before for name, part in _metrics_of(one).items()}
-
-
-def _is_of_other_code(run: RunDir) -> bool:
-    begun = run.finished or run.environment_file.exists()
-    return begun and recorded_code(run) != code_fingerprint(run.config())
 
 
 def _metrics_of(run: RunDir) -> dict[str, Any]:

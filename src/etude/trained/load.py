@@ -11,7 +11,7 @@ from etude.model.encoder_decoder import EncoderDecoder
 from etude.processor.allocator import keep_large_blocks
 from etude.processor.matmul import DEFAULT, choose_matmul
 from etude.runs.divergence import divergence
-from etude.runs.provenance import code_of, notes_on_code
+from etude.runs.provenance import notes_on_code
 from etude.runs.run_dir import RunDir
 from etude.runs.tested_weights import check_tested
 from etude.tasks import build
@@ -47,7 +47,7 @@ def load_trained(run: RunDir, tested: str | None = None) -> tuple[Config, Encode
     choose_matmul(DEFAULT, transformer, trained_with, accelerator="auto")
     keep_large_blocks()
     load_weights(transformer, weights)
-    for note in notes_on_code([(code_of(run.result(), config), config)] if run.finished else []):
+    for note in notes_on_code([run.result()] if run.finished else []):
         log.warning("%s: %s", run.path, note)  # its weights were made by other code than computes with them here
     return config, transformer.eval(), tokenizer
 

@@ -76,7 +76,7 @@ def publish(run: RunDir) -> None:
 
 
 def _figures(result: dict[str, Any]) -> dict[str, Any]:
-    """Flatten a result: `test/bleu`, `parameters`, `code`."""
+    """Flatten a result: `test/bleu`, `parameters`."""
     parts = {name: part for name, part in result.items() if isinstance(part, dict) and name != "scored_by"}
     flat = {f"{name}/{key}": value for name, part in parts.items() for key, value in part.items()}
     return flat | {name: value for name, value in result.items() if not isinstance(value, dict)}
@@ -199,7 +199,7 @@ def _wandb_config(config: dict[str, Any], environment_file: Path, existing: Mapp
     section's keys are then written with dots: `budget.max_steps`.
     """
     environment = read_json(environment_file) or {}
-    whole = config | {"environment": environment, "code": environment.get("code")}
+    whole = config | {"environment": environment, "results_version": environment.get("results_version")}
     for name, section in config.items():
         if isinstance(section, dict) and isinstance(existing.get(name), str):
             whole |= {f"{name}.{key}": value for key, value in whole.pop(name).items()}

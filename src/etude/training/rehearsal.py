@@ -16,7 +16,7 @@ from etude.data.tokenizer import BOS, EOS, PAD
 from etude.decoding.beam import Hypothesis
 from etude.errors import UserError
 from etude.processor.matmul import without_tf32
-from etude.runs.code import blame, own_targets
+from etude.runs.own_parts import blame, own_targets
 from etude.runs.run_dir import RunDir
 from etude.runs.siblings import hands_over, same_runs
 from etude.tasks import build

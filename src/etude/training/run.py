@@ -29,11 +29,11 @@ from etude.logs import logging_to, quiet_libraries
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.paths import import_from_here
 from etude.processor.allocator import keep_large_blocks
-from etude.runs.code import blame
 from etude.runs.divergence import EXIT_STATUS, divergence
 from etude.runs.environment import environment, libraries_of
 from etude.runs.lock import hold_lock, hold_training
-from etude.runs.provenance import code_changed
+from etude.runs.own_parts import blame
+from etude.runs.provenance import Code, code_of
 from etude.runs.run_dir import RunDir
 from etude.tasks import build
 from etude.tasks.metrics import check_tokenizers, scored_by
@@ -107,17 +107,16 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     _same_text(run, store)
     build.check_budget(config, store)
     flops = flops_to_train(config) if first else 0.0
-    made = environment(config)  # now, because the code on disk may change before the end
     begun_in = read_json(run.environment_file) or {}
+    begun = run.checkpoint.exists() or previous(run.checkpoint).exists()
+    made = environment(config, begun_in if begun else None)  # now, as the code on disk may change before the end
     made["matmul"] = choose_matmul_of_run(config, shapes, begun_in.get("matmul"))
     if first:
         rehearse(config, store.vocab_size)
         with replacing(run.tokenizer_file) as temporary:
             shutil.copyfile(store.tokenizer.model_file, temporary)
-        begun = run.checkpoint.exists() or previous(run.checkpoint).exists()
-        if begun and code_changed(run, config):
+        if begun and code_of(begun_in) is not Code.SAME:
             log.warning("this run was begun by other code than today's; stale=rerun starts it from the beginning")
-            made["code"] = "mixed"  # matches no version of the code
         made["libraries"] = libraries_of(made, begun_in)
         write_json(run.environment_file, made)
     torch.manual_seed(config["seed"])
@@ -130,7 +129,7 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
         if first:
             result = _identity(run, config, transformer, store) | found
             result["flops"] = flops * (found["steps"] / config["budget"]["max_steps"])
-            result |= {"code": made["code"], "libraries": made["libraries"], "finished": True}
+            result |= {key: made[key] for key in ("results_version", "own_files", "libraries")} | {"finished": True}
             record(loggers, run, result, final_checkpoints(run, config))
         done = True
     except (Stopped, KeyboardInterrupt) as stop:

@@ -14,8 +14,8 @@ from etude.files import write_json
 from etude.inspect.plan.device import Device
 from etude.inspect.plan.runs import PROPORTIONS, Proportions, RunPlan, compute_proportions, plan_runs
 from etude.inspect.plan.table import _lengths, _on_lengths, as_json
-from etude.runs.code import code_fingerprint
 from etude.runs.material import identify_training
+from etude.runs.results_version import RESULTS_VERSION
 from etude.runs.run_dir import RunDir
 from etude.studies.study import load_study
 from etude.tasks import build
@@ -102,7 +102,7 @@ def test_what_another_study_has_trained_is_not_trained_again(config_of):
         archive.writestr("weights", "")
     write_json(done.environment_file, {})
     assert only(asked).state == "to do"
-    done.write_result({"code": code_fingerprint(config)})
+    done.write_result({"results_version": RESULTS_VERSION})
     assert only(asked).state == "shared"
 
 

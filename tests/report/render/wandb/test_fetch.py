@@ -15,7 +15,7 @@ CONFIG: dict[str, Any] = {
     "model": {"heads": 1, "attention": {"bias": False}},
     "choices": {"budget": "smoke", "model/position": "rope"},
 }
-BESIDE = {"environment": {"python": "3.12.1"}, "code": "abcdef0123"}
+BESIDE = {"environment": {"python": "3.12.1"}, "results_version": 1}
 NAMED = {
     "budget": "smoke",
     "budget.max_steps": 20,
@@ -49,8 +49,15 @@ def test_a_result_comes_back_with_its_sections_and_with_what_is_not_finite() -> 
         "test/bleu": 31.5,
         "test/perplexity": "Infinity",
         "valid/perplexity": "NaN",
-        "code": "a",
+        "results_version": 1,
+        "own_files/mine/norm.py": "ab",
     }
     result = result_of(summary)
     assert math.isnan(result["valid"].pop("perplexity"))
-    assert result == {"parameters": 7, "test": {"bleu": 31.5, "perplexity": math.inf}, "valid": {}, "code": "a"}
+    assert result == {
+        "parameters": 7,
+        "test": {"bleu": 31.5, "perplexity": math.inf},
+        "valid": {},
+        "results_version": 1,
+        "own_files": {"mine/norm.py": "ab"},
+    }

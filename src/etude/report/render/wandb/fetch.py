@@ -21,7 +21,13 @@ from etude.terminal import format_value
 if TYPE_CHECKING:
     from wandb.apis.public import Run as WandbRun
 
-_NOT_CONFIG = ("environment", "code", "overrides", "studies")  # logged with the config, but not part of it
+_NOT_CONFIG = (
+    "environment",
+    "results_version",
+    "code",
+    "overrides",
+    "studies",
+)  # logged with the config, but not part of it
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")  # W&B stores them as strings
 _STATES = {"running": State.RUNNING, "failed": State.FAILED, "crashed": State.FAILED, "killed": State.STOPPED}
 
