@@ -12,6 +12,7 @@ from etude.report import results
 from etude.report.comparison import Difference
 from etude.runs.material import identify
 from etude.runs.records import read_rows
+from etude.runs.results_version import RESULTS_VERSION
 from etude.runs.run_dir import RunDir
 from etude.studies.study import load_study
 
@@ -46,6 +47,13 @@ class Claim:
             cells = _cells(line)
             found[cells[0].strip("`§¹")] = dict(zip(headings, cells, strict=True))
         return found
+
+
+def test_every_run_has_the_number_of_todays_code() -> None:
+    """If not, results were changed on purpose, and the record is made anew."""
+    others = [run for run in map(RunDir, RUNS) if run.result().get("results_version") != RESULTS_VERSION]
+    assert not others, f"{len(others)} of {len(RUNS)}, such as {others[0].path}"
+    assert len(RUNS) > 250
 
 
 def _cells(line: str) -> list[str]:
