@@ -47,9 +47,8 @@ def found(folder: Path) -> tuple[str, str]:
     return digest.hexdigest(), json.dumps(result, sort_keys=True)
 
 
-def difference(trees: list[Path], words: list[str], folder: Path) -> str:
-    """What differs between the runs of these words in both trees; "" if nothing does."""
-    sides = [folder / side / words[0].replace("/", "-") for side in ("before", "after")]
+def difference(trees: list[Path], words: list[str], sides: list[Path]) -> str:
+    """What differs between the runs of these words by both trees, each in a folder; "" if nothing does."""
     for process in [start(tree, words, side) for tree, side in zip(trees, sides, strict=True)]:
         errors = process.communicate()[1]
         if process.returncode:
@@ -68,8 +67,9 @@ def main() -> int:
             parser.error(f"there is no folder {tree / 'src' / 'etude'}")
     differ = 0
     with tempfile.TemporaryDirectory() as folder:
-        for words in [given.words] if given.words else [[f"experiment={arm}", "budget=smoke"] for arm in ARMS]:
-            what = difference(given.trees, words, Path(folder))
+        each = [given.words] if given.words else [[f"experiment={arm}", "budget=smoke"] for arm in ARMS]
+        for number, words in enumerate(each):
+            what = difference(given.trees, words, [Path(folder, side, str(number)) for side in ("before", "after")])
             print(f"NOT THE SAME {' '.join(words)}: {what}" if what else f"same {' '.join(words)}", flush=True)
             differ += bool(what)
     return 1 if differ else 0

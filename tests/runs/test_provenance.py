@@ -13,7 +13,7 @@ from etude.config.identity import freeze, freeze_all
 from etude.files import write_json
 from etude.runs import stale
 from etude.runs.environment import libraries_of
-from etude.runs.own_parts import hash_target_files
+from etude.runs.own_parts import hash_targets
 from etude.runs.provenance import Code, code_of, code_of_run, is_one_code, notes_on_code, notes_on_libraries
 from etude.runs.results_version import RESULTS_VERSION, record_code
 
@@ -129,8 +129,8 @@ def test_runs_are_of_one_code_if_they_agree_in_number_and_in_the_files_of_both()
 
 
 def test_of_text_only_the_file_of_its_class_is_compared(own):
-    assert [*hash_target_files(config_of(own))] == [f"{own.name}/norm.py"]
-    assert hash_target_files({"data": {"_target_": "etude.data.grammar.GrammarCorpus"}}) == {}
+    assert [*hash_targets(config_of(own))] == [f"{own.name}/norm.py"]
+    assert hash_targets({"data": {"_target_": "etude.data.grammar.GrammarCorpus"}}) == {}
 
 
 def test_a_run_that_was_started_is_compared_by_its_result_or_else_by_where_it_began(job):

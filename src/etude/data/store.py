@@ -91,24 +91,11 @@ class TokenStore:
                 self._verified.add(name)
 
 
-def prepare(
-    corpus: Corpus,
-    tokenizer: SentencePiece,
-    cache_dir: Path,
-    limits: Limits,
-    own_files: dict[str, str] | None = None,
-) -> TokenStore:
+def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits, code: Any = None) -> TokenStore:
     """Open the store for this corpus, tokenizer and limits; build it first if there is none.
 
     Safe to call from many processes: one builds the store, the others wait. A process that is killed leaves no store.
-    A store that was prepared by other files of a corpus or tokenizer of the user's is opened with a warning.
-
-    Args:
-        corpus: what yields the text.
-        tokenizer: what splits it.
-        cache_dir: where the stores are.
-        limits: the lengths of pairs that are kept.
-        own_files: path and SHA-256 of the files of a corpus or tokenizer of the user's.
+    A store that other `code` of the user's has prepared, known by the SHA-256 of its files, is opened with a warning.
 
     Raises:
         UserError: from the corpus or the tokenizer; a split has no usable pair; the disk is full; the text changes
@@ -125,14 +112,14 @@ def prepare(
             path.parent.mkdir(parents=True, exist_ok=True)
             with _acquire(_lock(path)):
                 if _read_meta(path) is None:
-                    _build(path, corpus, tokenizer, limits, key | ({"own_files": own_files} if own_files else {}))
+                    _build(path, corpus, tokenizer, limits, key | ({"own_files": code} if code else {}))
     except OSError as error:
         what = f"cannot prepare {path}: {error}; free some space or set cache_dir to another place, then start again"
         if not (disk_mistake(error) or str(error.filename).startswith(str(cache_dir))):  # what the corpus reads, then
             what = f"data: {type(corpus).__qualname__} cannot give its text: {error}"
         raise UserError(what) from error
     store = TokenStore(path)
-    if store.meta.get("own_files", own_files) != own_files:
+    if store.meta.get("own_files", code) != code:
         logger.warning(
             "the text in %s was prepared by other code of a corpus or tokenizer of yours than today's: raise a number "
             "in the corpus's fingerprint if it yields another text now; if not, delete that folder",

@@ -70,7 +70,7 @@ def hash_own_files(config: Mapping[str, Any]) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def hash_target_files(config: Mapping[str, Any]) -> dict[str, str]:
+def hash_targets(config: Mapping[str, Any]) -> dict[str, str]:
     """Return path and SHA-256 of each file that holds a class or function of the user's that a config names."""
     files = {target: _source_file(target) for target in own_targets(config)}
     return {path: digest for t, file in files.items() if file for path, digest in _hash_file(t, file).items()}

@@ -28,7 +28,7 @@ from etude.errors import UserError
 from etude.model import precision
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.runs.material import TRANSLATION
-from etude.runs.own_parts import blame, hash_target_files
+from etude.runs.own_parts import blame, hash_targets
 from etude.studies.study import value_at
 from etude.tasks.task import Task
 
@@ -61,9 +61,7 @@ def examples(config: Config, split: TokenSplit) -> Examples:
 
 def token_store(config: Config) -> TokenStore:
     """Open the token store of the config; prepare it first if there is none."""
-    return store.prepare(
-        *_store_arguments(config), hash_target_files({key: config[key] for key in ("data", "tokenizer")})
-    )
+    return store.prepare(*_store_arguments(config), hash_targets({key: config[key] for key in ("data", "tokenizer")}))
 
 
 def prepared_store(config: Config) -> TokenStore | None:
