@@ -35,7 +35,7 @@ def test_what_training_would_refuse_is_refused_before_anything_is_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as end:
-        main(["prepare", "task=classification", "model=tiny", f"cache_dir={tmp_path / 'cache'}"])
+        main(["prepare", "task=masked_language_modelling", "model=tiny", f"cache_dir={tmp_path / 'cache'}"])
     assert end.value.code == 2
     assert "say model=encoder_only" in capsys.readouterr().err
     assert not (tmp_path / "cache").exists()

@@ -237,19 +237,19 @@ def test_a_part_of_ones_own_may_have_other_parameters_than_etudes(part, own, ove
 
 @pytest.mark.parametrize("tokens", [95, 96, 100, 103])
 @pytest.mark.parametrize(
-    ("special", "overrides"),
+    "overrides",
     [
-        (1, ["model/encoder=none", "task=language_modelling"]),  # the start, or the end, and for a label both
-        (1, ["decoding.max_len_offset=0"]),
-        (2, ["model=encoder_only", "task=classification"]),
+        ["model/encoder=none", "task=language_modelling"],
+        ["decoding.max_len_offset=0"],
+        ["model=encoder_only", "task=masked_language_modelling"],
     ],
 )
-def test_a_table_that_just_suffices_holds_the_longest_batch_as_a_gpu_gets_it(tokens, special, overrides):
+def test_a_table_that_just_suffices_holds_the_longest_batch_as_a_gpu_gets_it(tokens, overrides):
     learned = [*overrides, "model/position=learned", f"budget.max_tokens={tokens}"]
     with pytest.raises(UserError) as refusal:
         check_rules(compose([*learned, "model.position.max_length=50"]))
     (way_out,) = re.findall(r"say model.position.max_length=(\d+)", str(refusal.value))
-    full = np.full((1, tokens + special), 4)
+    full = np.full((1, tokens + 1), 4)  # the start, or the end
     width = make_batch(full, full, np.arange(1)).pad_columns(8).source.size(1)
     embedded = torch.zeros(1, width, 2)
     assert Learned(False, d_model=2, max_length=int(way_out)).add_to_embedding(embedded, 0).shape == embedded.shape

@@ -69,7 +69,6 @@ def test_what_cannot_be_meant_is_told_with_the_file_and_the_key(given: Any, told
         ([], ["ppl", "bleu"]),
         (["task=language_modelling"], ["ppl", "bits_per_byte"]),
         (["task=masked_language_modelling", "model.heads=2"], ["ppl", "accuracy"]),
-        (["task=classification"], ["accuracy", "ppl"]),
         (["task=mine"], ["ppl"]),
     ],
 )

@@ -20,15 +20,13 @@ from etude.data.splits import Limits
 from etude.data.store import TokenStore, prepare
 from etude.data.text_files import FilesCorpus
 from etude.data.tokenizer import BOS, EOS, PAD, UNK, SentencePiece
-from etude.errors import UserError
-from etude.tasks.classification import Classification
 from etude.tasks.language_modelling import LanguageModelling, count_bytes
 from etude.tasks.masked_language_modelling import MASK, MaskedLanguageModelling
 from etude.tasks.task import Task
 from etude.tasks.translation import Translation
 
 BERT: Any = {"side": "target", "rate": 0.15, "masked": 0.8, "random": 0.1}
-TASKS = [Translation(), LanguageModelling(side="target"), MaskedLanguageModelling(**BERT), Classification()]
+TASKS = [Translation(), LanguageModelling(side="target"), MaskedLanguageModelling(**BERT)]
 WORDS = ["the", "old", "dog", "sees", "a", "cat", "and", "never", "hears", "two", "small", "birds", "today"]
 
 
@@ -199,29 +197,6 @@ def test_batches_keep_to_their_budgets_and_evaluation_meets_every_row_once(store
         assert batch.target_tokens == examples.target_counts[batch.rows].sum()
 
 
-def test_a_label_is_read_by_its_first_subword_behind_the_line_and_its_marks(tmp_path: Path) -> None:
-    pairs = [(f"{' '.join(WORDS[: 2 + k % 9])}", "yes" if k % 3 else "no") for k in range(60)]
-    store = make_store(tmp_path, pairs)
-    split = store.split("train")
-    Classification().check_text(store)
-    batch = Classification().examples(split).collate(np.arange(10), EVALUATION)
-    assert batch.source.tolist() == padded([[BOS, *line] for line in tokens_of(split.sources)[:10]])
-    assert batch.target_out.tolist() == [[line[0]] for line in tokens_of(split.targets)[:10]]
-
-
-def test_labels_that_begin_alike_are_refused_by_name(tmp_path: Path) -> None:
-    store = make_store(tmp_path, [(WORDS[k % 9], "x y" if k % 2 else "x z") for k in range(60)], vocab_size=40)
-    with pytest.raises(UserError, match=r"'x [yz]' and 'x [yz]' begin with the same: rename one"):
-        Classification().check_text(store)
-
-
-def test_labels_that_the_vocabulary_does_not_hold_would_be_one_and_are_refused(tmp_path: Path) -> None:
-    pairs = [(WORDS[k % 9], f"label{k % 20}") for k in range(400)]
-    with pytest.raises(UserError, match=r"does not hold the whole label .⁇., .*raise tokenizer\.vocab_size"):
-        Classification().check_text(make_store(tmp_path, pairs, vocab_size=20, model_type="word"))
-    Classification().check_text(make_store(tmp_path, pairs, vocab_size=100, model_type="word"))
-
-
 class Even(nn.Module):
     """Finds all subwords as probable."""
 
@@ -298,10 +273,9 @@ class Knowing(Even):
         self.logits.data[token] = 5.0
 
 
-@pytest.mark.parametrize("make", [lambda: MaskedLanguageModelling(**BERT), Classification])
-def test_accuracy_counts_the_tokens_that_are_found(make: Callable[[], Task], tmp_path: Path) -> None:
+def test_accuracy_counts_the_tokens_that_are_found(tmp_path: Path) -> None:
     store = make_store(tmp_path, [(f"{WORDS[k % 9]} {WORDS[k % 5]}", "yes" if k % 4 else "no") for k in range(60)])
-    task = make()
+    task = MaskedLanguageModelling(**BERT)
     batches = evaluation_batches(task.examples(store.split("test")), source_tokens=500, target_tokens=500)
     wanted = Counter(t for batch in batches for t in batch.target_out.flatten().tolist() if t != PAD)
     token, count = wanted.most_common(1)[0]

@@ -19,22 +19,17 @@ from etude.training.run import train
 
 from .conftest import Freeze, distance, found, in_processes, killed_at, update, with_plain_descent
 
-NAMES = ["language_modelling", "masked_language_modelling", "classification"]
-METRIC = dict(zip(NAMES, ["bits_per_byte", "accuracy", "accuracy"], strict=True))
+METRIC = {"language_modelling": "bits_per_byte", "masked_language_modelling": "accuracy"}
+NAMES = [*METRIC]
 SETTING = ["model.dropout=0.3", "budget.max_steps=10", "budget.source_tokens=60", "budget.target_tokens=60"]
 
 
 @pytest.fixture(scope="module")
-def made(runs: Freeze, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., RunDir]:
-    """Freezes runs of a task, on the letters that all runs are of; a line's label is whether it has an a."""
-    file = tmp_path_factory.mktemp("labels") / "labels.tsv"
-    rows = [" ".join("abcdefgh"[(k * j + k // 8) % 8] for j in range(1, 3 + k % 6)) for k in range(1, 200)]
-    file.write_text("".join(f"{row} {k % 8}\t{'yes' if 'a' in row else 'no'}\n" for k, row in enumerate(rows)))
+def made(runs: Freeze) -> Callable[..., RunDir]:
+    """Freezes runs of a task, on the letters that all runs are of."""
 
     def frozen(task: str, name: str, *overrides: str) -> RunDir:
-        own = ["tokenizer.vocab_size=60", "tokenizer.hard_vocab_limit=false"]
-        labels = [f"data.tsv={file}", *own] if task == "classification" else []
-        return runs(f"{task}-{name}", f"task={task}", *SETTING, *labels, *overrides, searched=False)
+        return runs(f"{task}-{name}", f"task={task}", *SETTING, *overrides, searched=False)
 
     return frozen
 
@@ -207,8 +202,7 @@ def test_a_text_longer_than_the_learned_positions_or_the_limit_is_told(
         (["task=language_modelling", "model=encoder_only"], "needs a decoder, .* say model=base"),
         (["task=masked_language_modelling", "model=base"], "has a decoder: say model=encoder_only"),
         (["task=language_modelling", "decoding=greedy"], "no text that could be searched for .*: leave decoding out"),
-        (["task=classification", "model=tiny"], "has a decoder: say model=encoder_only"),
-        (["task=classification", "metrics=bleu"], "no text that could be .* compared: leave metrics out"),
+        (["task=masked_language_modelling", "metrics=bleu"], "no text .* compared: leave metrics out"),
         (
             ["task=masked_language_modelling", "model/decoder=recurrent"],
             "model/decoder=recurrent is for .*, and model=encoder_only has none: leave it out",

@@ -125,7 +125,7 @@ def _positions_fit(config: Config) -> None:
         )
     table, tokens = value_at(config, "model.position.max_length"), value_at(config, "budget.max_tokens")
     extra = value_at(config, "decoding.max_len_offset") or 0
-    columns = tokens + 1 + _is(config, "task", "Classification")  # a label's place comes before its line
+    columns = tokens + 1
     padding = -columns % 8  # of a batch on a GPU (Batch.to); a config is to be sound on any machine
     longest = columns + max(padding, extra)
     if table is not None and table < longest:

@@ -12,7 +12,6 @@ from etude.studies.arm_names import is_arm
 from etude.studies.arms import override_key
 from etude.studies.study import load_study
 
-_ENCODER_TASKS = {"MaskedLanguageModelling", "Classification"}
 _LANGUAGE_MODELS = {"LanguageModelling", "Agreement"}
 _DECODER_TASKS = {"Translation", *_LANGUAGE_MODELS}
 _OTHER_SCORES = {"perplexity", "tokens", "sentences", "pairs", "accuracy", "bits_per_byte", "signature"}  # of a result
@@ -26,11 +25,11 @@ def check_task(config: Mapping[str, Any]) -> None:
     """
     task, model = class_name(config["task"]), class_name(config["model"])
     encoder = class_name(config["model"].get("encoder"))
-    if model == "EncoderDecoder" and task in _ENCODER_TASKS:
+    if model == "EncoderDecoder" and task == "MaskedLanguageModelling":
         raise UserError(f"{task} reads an encoder alone, and this model has a decoder: say model=encoder_only")
     if model == "EncoderOnly" and task in _DECODER_TASKS:
         raise UserError(f"{task} needs a decoder, which model=encoder_only has not: say model=base")
-    textless = {*_ENCODER_TASKS, "LanguageModelling"}
+    textless = {"MaskedLanguageModelling", "LanguageModelling"}
     for key, without in (("decoding", textless | _LANGUAGE_MODELS), ("metrics", textless)):
         if config[key] and task in without:
             raise UserError(f"{task} writes no text that could be searched for or compared: leave {key} out")
