@@ -66,7 +66,7 @@ def test_a_folder_that_train_finds_is_found_by_every_verb(tmp_path, monkeypatch,
     assert run.path.parts[0] == "a,b"
     status.main(['runs_dir="a,b"'])
     assert run.path.name in capsys.readouterr().out
-    with pytest.raises(UserError, match="no study, for its runs were typed one by one"):
+    with pytest.raises(UserError, match="a,b holds no finished run of single"):
         report.main(["single", 'runs_dir="a,b"'])
     clean.main(['runs_dir="a,b"'])
     assert "a,b: nothing to clean" in capsys.readouterr().out

@@ -152,7 +152,8 @@ def test_what_was_typed_behind_the_sweep_is_typed_behind_its_report(
     def drawn(name: str, words: Sequence[str]) -> set[str]:
         return {"budget.lr_factor"}
 
-    Path("my.yaml").write_text("metric: {name: valid/perplexity, goal: minimize}")
+    content = "method: grid\nparameters: {seed: {values: [1, 2]}}\nmetric: {name: valid/perplexity, goal: minimize}\n"
+    Path("my.yaml").write_text(content)
     monkeypatch.setattr(sweep_file, "runs_of", plans)
     monkeypatch.setattr(sweep_file, "drawn_keys", drawn)
     report(["my.yaml", "run_cap=2", "scale=pocket", "--markdown", "out.md"])

@@ -36,9 +36,9 @@ def test_a_study_names_no_metric() -> None:
 @pytest.mark.parametrize(
     ("metric", "sentence"),
     [
-        ("{name: test/bleu, goal: max}", r"mine\.yaml: metric\.goal=max: did you mean maximize"),
-        ("test/bleu", r"mine\.yaml: metric must be a name and a goal"),
-        ("{goal: minimize}", r"mine\.yaml: metric must be a name and a goal"),
+        ("{name: test/bleu, goal: max}", r"mine\.yaml: metric\.goal is .max.: write minimize or maximize"),
+        ("test/bleu", r"mine\.yaml: metric needs a name"),
+        ("{goal: minimize}", r"mine\.yaml: metric needs a name"),
     ],
 )
 def test_a_mistake_in_the_metric_is_told_before_anything_is_trained(metric: str, sentence: str, write: Path) -> None:

@@ -81,7 +81,9 @@ def test_a_result_holds_what_the_task_measures_and_evaluate_says_it_again(
     result = train(run)
     assert set(result["test"]) == {"perplexity", "tokens", METRIC[task], "sentences", "pairs"}
     assert not run.hypotheses_file.exists()
-    told = evaluate({"run": str(run.path), "split": "test", "device": "cpu", "decoding": {}, "metrics": {}})
+    told = evaluate(
+        {"run": str(run.path), "split": "test", "weights": None, "device": "cpu", "decoding": {}, "metrics": {}}
+    )
     assert f"test perplexity {result['test']['perplexity']:.2f}" in told
     assert METRIC[task].replace("_", " ") in told
     assert "BLEU" not in told
@@ -139,7 +141,14 @@ def test_a_beam_is_refused_where_nothing_is_translated(made: Callable[..., RunDi
     run = made("language_modelling", "measured")
     if not run.finished:
         train(run)
-    config = {"run": str(run.path), "split": "test", "device": "cpu", "decoding": {"beam": 8}, "metrics": {}}
+    config = {
+        "run": str(run.path),
+        "split": "test",
+        "weights": None,
+        "device": "cpu",
+        "decoding": {"beam": 8},
+        "metrics": {},
+    }
     with pytest.raises(UserError, match=r"decoding\.beam: .*does not translate: leave it out"):
         evaluate(config, ["decoding.beam=8"])
     with pytest.raises(UserError, match=r"decoding\.beam: this config has no decoding .*: leave it out"):
@@ -187,7 +196,13 @@ def test_a_text_longer_than_the_learned_positions_or_the_limit_is_told(
     assert "line 1 has 4 subwords, and sampling.max_length=2: it stays" in answer.err
     translating = runs("learned", "budget.max_steps=2", "model/position=learned")
     train(translating)
-    config = {"run": str(translating.path), "split": "test", "device": "cpu", "decoding": {"max_len_offset": 900}}
+    config = {
+        "run": str(translating.path),
+        "split": "test",
+        "weights": None,
+        "device": "cpu",
+        "decoding": {"max_len_offset": 900},
+    }
     with pytest.raises(
         UserError, match=r"decoding.max_len_offset=900 needs \d+ positions, and this run has learned 512"
     ):
