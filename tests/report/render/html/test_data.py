@@ -22,28 +22,6 @@ def test_an_arm_names_only_what_it_changes_in_the_baselines_config(fabricate: Fa
     assert [arm["config"] for arm in found["arms"]] == [{}, {"model.heads": "1"}, {"model.heads": "2"}]
 
 
-def test_the_page_repeats_what_was_compared(fabricate: Fabricate) -> None:
-    compared = fabricate(3, 3, 30)
-    arm, told = compared.arms[2], json.loads(as_json(data(compared)))["arms"][2]
-    bleu = arm.means["bleu"]
-    assert bleu.interval
-    assert arm.against
-    ppl = arm.against.differences["ppl"]
-    assert told["means"]["bleu"] == {"value": bleu.value, "interval": list(bleu.interval), "why_not": ""}
-    assert told["against"]["differences"]["ppl"]["test"]["difference"] == pytest.approx(ppl.test.difference)
-    assert told["against"]["differences"]["ppl"]["holm"] == ppl.holm
-    assert told["seeds"] == [1, 2, 3]
-
-
-def test_the_agreement_with_the_paper_has_every_arm_and_both_its_differences(fabricate: Fabricate) -> None:
-    compared = fabricate(5, 2, 20)
-    told = json.loads(as_json(data(compared)))["agreement"]
-    assert compared.agreement
-    assert list(told["points"]) == ["A1", "A2", "A3", "A4"]
-    assert told["points"]["A1"]["ours"] == compared.agreement.points["A1"].ours
-    assert told["criteria"] == {"large": 0.03, "margin": 0.05}
-
-
 def again(compared: Compared) -> Compared:
     """The same runs as they lie there now."""
     return compare(compared.study, Selection([run for arm in compared.arms for run in arm.runs], [], []))
@@ -85,7 +63,8 @@ def test_what_is_no_number_is_not_known(fabricate: Fabricate) -> None:
     run.run_dir.write_result(run.result | {"seconds": float("nan"), "flops": "many"})
     study = compared.study
     found = data(compare(study, Selection([replace(run, result=run.run_dir.result()), *compared.arms[0].runs], [], [])))
-    assert (found["arms"][1]["seconds"], found["arms"][1]["flops"]) == (None, None)
+    facts = found["arms"][1]["facts"]
+    assert (facts["minutes of training"], facts["training FLOPs"]) == ("–", "–")
     assert "NaN" not in as_json(found)
 
 

@@ -425,10 +425,12 @@ def test_the_theme_turns_and_follows_the_system(browser: Any, file: Path) -> Non
     ink = "getComputedStyle(document.querySelector('#curves .xtick text')).fill"
     tab = browser.open(file.as_uri(), prefers_color_scheme="dark")
     see(tab, "#curves")
-    dark, dark_ink = tab.run(ground), tab.run(ink)
+    see(tab, "#heads")
+    dark, dark_ink, dark_heat = tab.run(ground), tab.run(ink), plotted(tab, "#heads", "layout.coloraxis.colorscale")
     tab.press("#theme")
-    light, light_ink = tab.run(ground), tab.run(ink)
+    light, light_ink, heat = tab.run(ground), tab.run(ink), plotted(tab, "#heads", "layout.coloraxis.colorscale")
     assert dark != light
+    assert dark_heat != heat
     assert dark_ink != light_ink
     tab.press("#theme")
     assert tab.run(ground) == dark

@@ -1,20 +1,18 @@
-"""The data of the HTML page, one block of JSON for the scripts in `js/`.
+"""The data of the HTML page, one block of JSON for the scripts in `js/`: figures become objects, None becomes null."""
 
-The dataclasses of `comparison.py` and `statistics` become objects with the same fields, an interval becomes
-[low, high], and None becomes null.
-"""
-
-from dataclasses import asdict
 from typing import Any
 
 from etude.config.difference import difference
-from etude.report.comparison import ALPHA, BUDGET, TOLERANCE, ArmResult, Compared
+from etude.report import figures
+from etude.report.comparison import ArmResult, Compared
+from etude.report.figures.cost import time_unit
+from etude.report.figures.figure import UNKNOWN, Figure, format_ends, format_known
+from etude.report.figures.forest import describe_budget, name_compared
 from etude.report.measure import scores, translations
 from etude.report.render.html.run_files import analyses, curves
 from etude.report.render.html.sentences import bucket_bleu, buckets, samples
 from etude.report.render.rows import state_of
 from etude.runs.material import IMMATERIAL
-from etude.studies.metrics import Metric
 from etude.terminal import format_value
 
 FIRST_PICKED = 4  # arms whose curves are shown beside the baseline's at first
@@ -25,7 +23,8 @@ def data(compared: Compared) -> dict[str, Any]:
     """Collect the page's data, which `as_json` serialises.
 
     `arms` is in the study's order. `config` is the baseline's; an arm's own `config` has only the keys that differ.
-    `analysis` holds by arm the output of `etude analyze` for one of its runs.
+    `figures` are made (`etude.report.figures`): for each name, what can be chosen, and a figure for each choice. Curves
+    and attention maps are drawn on the page, from numbers.
     """
     study = compared.study
     base = next((arm for arm in [compared.baseline, *compared.arms] if arm.runs), None)
@@ -34,51 +33,92 @@ def data(compared: Compared) -> dict[str, Any]:
     said = {arm.arm: translations(arm.runs[0], test_set) for arm in compared.arms if arm.counts}
     lengths = buckets(test_set.sources) if counts else []
     bleu = {arm: bucket_bleu(its, [sentences for _, sentences in lengths]) for arm, its in counts.items()}
+    analysed = analyses([compared.baseline, *compared.arms])
     return {
         "study": study.name,
-        "metrics": {
-            name: asdict(metric) | {"log": metric.is_log, "compared": metric.compared_label}
-            for name, metric in study.metrics.items()
-        },
-        "headline": study.headline.name,
         "baseline": compared.baseline.arm,
-        "alpha": ALPHA,
-        "budget": BUDGET,
-        "tolerance": TOLERANCE,
         "first_picked": _first_picked(compared),
         "config": {key: before for pairs in differing.values() for key, (before, _) in pairs.items()},
         "arms": [
-            _arm(arm, study.headline)
-            | {"config": {key: after for key, (_, after) in differing[arm.arm].items()}, "buckets": bleu.get(arm.arm)}
+            {
+                "name": arm.arm,
+                "seeds": arm.seeds,
+                "state": "" if arm.runs else state_of(arm),
+                "facts": _facts(compared, arm),
+                "same_tokens": not arm.runs or all(name in arm.scores for name in _over_tokens(compared)),
+                "curves": curves(arm.runs or arm.diverged or arm.unfinished),
+                "config": {key: after for key, (_, after) in differing[arm.arm].items()},
+                "buckets": bleu.get(arm.arm),
+            }
             for arm in compared.arms
         ],
-        "ranks": compared.ranks,
-        "agreement": compared.agreement,
+        "figures": _figures(compared, analysed),
         "buckets": [{"label": label, "sentences": len(some)} for label, some in lengths],
         "samples": samples(test_set, said, counts, compared.baseline.arm) if counts else {"of": 0, "sentences": []},
-        "analysis": analyses([compared.baseline, *compared.arms]),
+        "maps": {arm: {"maps": found.get("maps", []), "heads": found["heads"]} for arm, found in analysed.items()},
+        "probes": {arm: figures.probes(found) for arm, found in analysed.items()},
     }
 
 
-def _arm(arm: ArmResult, headline: Metric) -> dict[str, Any]:
+def _figures(compared: Compared, analysed: dict[str, Any]) -> dict[str, Any]:
+    """Make every figure that can be chosen: name -> its choosers (label, options) and choice -> figure."""
+    metrics = sorted(compared.study.metrics.values(), key=lambda metric: metric is not compared.study.headline)
+    labels = {metric.name: metric.label for metric in metrics}
+    forests = {metric.name: figures.forest(compared, metric.name) for metric in metrics}
+    papers = {"nats": figures.agreement(compared)} | {name: figures.order(compared, name) for name in labels}
+    named = figures.costs(compared)
+    forest_labels = {metric.name: name_compared(metric) for metric in metrics if forests[metric.name]}
+    paper_labels = {"nats": "differences in nats"} | labels
+    shown = {key: what for key, (what, _) in figures.SHOWN.items()}
+    found: dict[str, tuple[dict[str, Any], dict[str, Figure | None]]] = {
+        "forest": ({"y": ("Show", forest_labels)}, forests),
+        "cost": (
+            {"y": ("Show", labels), "x": ("over", named)},
+            {f"{name} {of}": figures.cost(compared, name, of) for name in labels for of in named},
+        ),
+        "paper": ({"y": ("Show", {key: paper_labels[key] for key in papers if papers[key]})}, papers),
+        "analysis": (
+            {"arm": ("Arm", {arm: arm for arm in analysed}), "what": ("Show", shown)},
+            {f"{arm} {what}": figures.heads(arm, its, what) for arm, its in analysed.items() for what in shown},
+        ),
+    }
     return {
-        "name": arm.arm,
-        "overrides": arm.overrides,
-        "seeds": arm.seeds,
-        "state": "" if arm.runs else state_of(arm),
-        "runs": [
-            {"seed": run.seed, "path": str(run.run_dir.path), "score": next(iter(scores([run], headline) or ()), None)}
-            for run in arm.runs
-        ],
-        "means": arm.means,
-        "variances": arm.variances,
-        **arm.costs,
-        "paper": arm.paper,
-        "comparable": sorted(arm.scores),
-        "budget": arm.budget_differs,
-        "against": arm.against,
-        "curves": curves(arm.runs or arm.diverged or arm.unfinished),
+        name: {"choosers": choosers, "made": {key: one for key, one in made.items() if one}}
+        for name, (choosers, made) in found.items()
+        if any(made.values())
     }
+
+
+def _facts(compared: Compared, arm: ArmResult) -> dict[str, str]:
+    """Return what is told of an arm beside another one: title -> text."""
+    headline, costs, (unit, seconds) = compared.study.headline, arm.costs, time_unit(compared)
+    ordered = sorted(compared.study.metrics.values(), key=lambda metric: metric is not headline)
+    facts = {"what is changed": "  ".join(arm.overrides) or "nothing"}
+    for metric in ordered:
+        mean = arm.means.get(metric.name)
+        interval = f" ({format_ends(mean.interval, metric.digits)})" if mean and mean.interval else ""
+        title = metric.label + " (95 % interval over seeds)" * (metric is headline)
+        facts[title] = format_known(mean.value if mean else None, metric.digits) + interval
+    for title, key in (("parameters", "parameters"), ("steps", "steps"), ("target tokens", "tokens")):
+        facts[title] = format_known(costs.get(key), 0)
+    flops, took = costs.get("flops"), costs.get("seconds")
+    facts["training FLOPs"] = UNKNOWN if flops is None else f"{flops:.2e}"
+    facts[f"{unit} of training"] = format_known(None if took is None else took / seconds, 1)
+    facts["budget beside the baseline’s"] = describe_budget(compared, arm)
+    scored = [(run.seed, next(iter(scores([run], headline) or ()), None)) for run in arm.runs]
+    facts[f"seeds ({headline.label})"] = ", ".join(
+        f"{s} ({format_known(score, headline.digits)})" for s, score in scored
+    )
+    spread = arm.variances
+    both = (spread.seeds, spread.test_set) if spread else (None, None)
+    told = " / ".join(format_known(one, 2) for one in both) if spread else UNKNOWN
+    facts[f"variance of {headline.label}, seeds / test sets"] = told
+    facts["run"] = "\n".join(str(run.run_dir.path) for run in arm.runs)
+    return facts
+
+
+def _over_tokens(compared: Compared) -> list[str]:
+    return [name for name, metric in compared.study.metrics.items() if metric.over == "tokens"]
 
 
 def _config(arm: ArmResult, base: ArmResult | None) -> dict[str, tuple[str, str]]:

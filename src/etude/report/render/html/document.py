@@ -24,7 +24,7 @@ from etude.report.render.html.data import data
 from etude.report.render.html.table import notes, setting, table
 from etude.report.render.rows import make_rows
 
-_SCRIPTS = "dom looks table figures curves forest cost paper samples card maps heads page"
+_SCRIPTS = "dom looks table figures made curves samples card maps heads page"
 
 
 def write_page(compared: Compared, file: Path, refresh: float = 0) -> None:

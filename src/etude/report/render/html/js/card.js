@@ -10,32 +10,6 @@
   const b = chooser("arms-b", "with", names, BY_NAME.has(DATA.baseline) ? DATA.baseline : ARMS[0].name, () => change());
   const pair = () => [BY_NAME.get(a.value), BY_NAME.get(b.value)];
 
-  const mean = (told, digits) =>
-    told ? format(told.value, digits) + (told.interval ? ` (${range(told.interval, digits)})` : "") : NOTHING;
-
-  const headline = METRICS[DATA.headline];
-
-  const FACTS = {
-    "what is changed": (arm) => arm.overrides.join("  ") || "nothing",
-    ...Object.fromEntries(
-      Object.entries(offeredMetrics()).map(([name, label], n) => [
-        n ? label : `${label} (95 % interval over seeds)`,
-        (arm) => mean(arm.means[name], METRICS[name].digits),
-      ]),
-    ),
-    "parameters": (arm) => format(arm.parameters),
-    "steps": (arm) => format(arm.steps),
-    "target tokens": (arm) => format(arm.tokens),
-    "training FLOPs": (arm) => (isKnown(arm.flops) ? arm.flops.toExponential(2) : NOTHING),
-    [`${TIME} of training`]: (arm) => (isKnown(arm.seconds) ? format(arm.seconds / SECONDS, 1) : NOTHING),
-    "budget beside the baseline’s": budget,
-    [`seeds (${headline.label})`]: (arm) =>
-      arm.runs.map((run) => `${run.seed} (${format(run.score, headline.digits)})`).join(", "),
-    [`variance of ${headline.label}, seeds / test sets`]: (arm) =>
-      arm.variances ? `${format(arm.variances.seeds, 2)} / ${format(arm.variances.test_set, 2)}` : NOTHING,
-    "run": (arm) => arm.runs.map((run) => run.path).join("\n"),
-  };
-
   /** Every config key in which the two differ; what an arm does not name is as in the baseline. */
   function configs(one, other) {
     const value = (arm, key) => (key in arm.config ? arm.config[key] : DATA.config[key]);
@@ -69,7 +43,7 @@
 
   function change() {
     const [one, other] = pair();
-    const facts = Object.entries(FACTS).map(([name, fact]) => [name, fact(one), fact(other)]);
+    const facts = Object.entries(one.facts).map(([title, told]) => [title, told, other.facts[title]]);
     const different = configs(one, other);
     const head = ["", one.name, other.name];
     document.getElementById("card").replaceChildren(

@@ -41,10 +41,8 @@
     return [...band, line];
   }
 
-  const OVER_TOKENS = Object.keys(METRICS).filter((name) => METRICS[name].over === "tokens");
-
-  /** Whether its perplexity is over other subwords than the baseline's; of an arm without a result nobody knows. */
-  const other = (arm) => y.value === "valid_perplexity" && arm.seeds.length > 0 && OVER_TOKENS.some((name) => !arm.comparable.includes(name));
+  /** Whether its perplexity is over other subwords than the baseline's. */
+  const other = (arm) => y.value === "valid_perplexity" && !arm.same_tokens;
 
   function describe() {
     const ticked = withCurves.filter((arm) => picked.has(arm.name));

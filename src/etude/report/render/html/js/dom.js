@@ -14,12 +14,8 @@ document.head.append(Object.assign(document.createElement("script"), { textConte
 
 const DATA = JSON.parse(await unpack("data")); // as data.py makes it
 const ARMS = DATA.arms.filter((arm) => arm.seeds.length);
-const METRICS = DATA.metrics; // by name
 const BY_NAME = new Map(ARMS.map((arm) => [arm.name, arm]));
 const NOTHING = "–";
-const LONGEST = Math.max(0, ...ARMS.map(({ seconds }) => seconds ?? 0));
-/** The unit in which times of training are told, by the longest of them, and its seconds. */
-const [TIME, SECONDS] = [["hours", 3600], ["minutes", 60]].find(([, unit]) => LONGEST >= unit) ?? ["seconds", 1];
 
 /** An element; text stays text, whatever it holds. */
 function h(tag, attributes = {}, ...children) {
@@ -42,20 +38,6 @@ function format(value, digits = 0) {
   if (digits && Math.abs(value) >= 1e9) return value.toExponential(digits).replace("-", "−");
   const form = { minimumFractionDigits: digits, maximumFractionDigits: digits, roundingMode: "halfEven" };
   return new Intl.NumberFormat("en", form).format(value.toFixed(20)).replace("-", "−");
-}
-
-/** A difference, which always has a sign. */
-const formatSigned = (value, digits) => (isKnown(value) ? (value >= 0 ? "+" : "") + format(value, digits) : NOTHING);
-
-const range = (interval, digits) => (interval ? `${format(interval[0], digits)} to ${format(interval[1], digits)}` : NOTHING);
-
-/** What an arm was given beside the baseline, as far as it is known of both. */
-function budget(arm) {
-  const base = BY_NAME.get(DATA.baseline);
-  if (arm === base) return "the same";
-  if (arm.budget.length) return arm.budget.join(", ");
-  const alike = Object.entries(DATA.budget).filter(([key]) => isKnown(arm[key]) && isKnown(base?.[key])).map(([, told]) => told);
-  return alike.length ? `within ${format(100 * DATA.tolerance)} %: ${alike.join(", ")}` : NOTHING;
 }
 
 /** A table of cells that scrolls; the first cell of each row is its header. */
@@ -85,10 +67,6 @@ const memory = (() => {
   };
   return { get: (key) => tried((kept) => kept.getItem(named(key))), set: (key, value) => tried((kept) => kept.setItem(named(key), value)) };
 })();
-
-/** The metrics to choose from, the headline first, each under its `label` or what of it is `compared`. */
-const offeredMetrics = (told = "label") =>
-  Object.fromEntries([DATA.headline, ...Object.keys(METRICS)].map((name) => [name, METRICS[name][told]]));
 
 /**
  * A labelled select among the controls of its section, "cost" of "cost-y": offers {value: label}, remembers what is chosen, and

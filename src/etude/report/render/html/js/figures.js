@@ -17,6 +17,10 @@ const CONFIG = {
 };
 const SHEET = 660; // px: what an upright page of A4 or Letter leaves beside its margins
 
+const SHADES = { light: [[0, "#f3f2ed"], [1, "#1f5f99"]], dark: [[0, "#1f2023"], [1, "#83b9e8"]] }; // of heat maps
+const DARK = matchMedia("(prefers-color-scheme: dark)");
+const isDark = () => ({ dark: true, light: false })[document.documentElement.dataset.theme] ?? DARK.matches;
+
 const figures = new Map(); // the figure's element -> what redraws it
 const sight = new IntersectionObserver(
   (entries) => {
@@ -52,7 +56,8 @@ function figure(section, describe) {
   function draw(width = root.clientWidth) {
     const told = describe(width);
     tell(told);
-    Plotly.react(plot, told.traces, { ...LAYOUT, width, ...told.layout }, CONFIG);
+    const coloraxis = { ...told.layout.coloraxis, colorscale: SHADES[isDark() && width !== SHEET ? "dark" : "light"] };
+    Plotly.react(plot, placeNames(told.traces, told.layout, width), { ...LAYOUT, width, ...told.layout, coloraxis }, CONFIG);
     // The label and the table say it all; letter by letter, the drawing would only be noise to those who listen.
     for (const svg of [...plot.querySelectorAll("svg"), document.getElementById("js-plotly-tester")]) svg.ariaHidden = "true";
   }
@@ -80,14 +85,9 @@ function axis(title, values = [], extra = {}) {
   return { ...shared, type: "log", tickvals: ticks, ticktext: ticks.map(told), title: { ...shared.title, text: `${title} (log scale)` } };
 }
 
-/** The range of an axis that leaves air beside the least and the most of values. */
-function extent(values) {
-  const [least, most] = [Math.min(...values), Math.max(...values)];
-  const air = 0.08 * (most - least) || 1;
-  return [least - air, most + air];
-}
-
 const redrawAll = () => figures.forEach(({ redraw }) => redraw());
+DARK.addEventListener("change", redrawAll);
+new MutationObserver(redrawAll).observe(document.documentElement, { attributeFilter: ["data-theme"] });
 let resizing;
 addEventListener("resize", () => {
   clearTimeout(resizing);
@@ -100,26 +100,28 @@ addEventListener("afterprint", redrawAll);
 const PLACES = { "top center": [0, -1], "middle right": [1, 0], "middle left": [-1, 0], "bottom center": [0, 1] };
 const [LETTER, LINE, GAP] = [8, 14, 8]; // px: a letter's width, a line's height, a mark's half width and air
 
-/**
- * Where each name goes: {name: a textposition of plotly's}, for points {name, x, y, first: names that go before}. `log` says
- * whether the axis of x is logarithmic; that of y is linear.
- */
-function place(points, figureWidth, log = false) {
-  const [width, height] = [figureWidth - 110, 380]; // what the margins leave
-
+/** The traces of a figure that is `figureWidth` wide, with the names of their points where they do not overlap. */
+function placeNames(traces, { xaxis = {}, yaxis = {}, height = 450 }, figureWidth) {
+  const named = traces.filter(({ mode }) => mode === "markers+text");
+  const points = named.flatMap(({ customdata, x, y, meta = {} }) =>
+    customdata.map((name, i) => ({ name, x: x[i], y: y[i], first: meta.first?.includes(name) ?? false })));
+  const ends = (trace, bars, values) =>
+    trace[bars]?.array.flatMap((up, i) => [trace[values][i] + up, trace[values][i] - trace[bars].arrayminus[i]]) ?? [];
+  const onAxis = xaxis.type === "log" ? Math.log : (x) => x;
   const scale = (values, size) => {
     const [least, most] = [Math.min(...values), Math.max(...values)];
     return (value) => (most > least ? (size * (value - least)) / (most - least) : 0);
   };
-  const onAxis = log ? Math.log : (x) => x;
-  const across = scale(points.map(({ x }) => onAxis(x)), width);
-  const up = scale(points.map(({ y }) => y), height);
+  const reach = (bars, values, { type, range }) =>
+    [...points.map((point) => point[values]), ...named.flatMap((trace) => ends(trace, bars, values)), ...(type === "log" ? [] : range ?? [])];
+  const across = scale(reach("error_x", "x", xaxis).map(onAxis), figureWidth - 110); // what the margins leave
+  const up = scale(reach("error_y", "y", yaxis), height - 80);
   const box = (x, y, halfWidth, halfHeight) => [x - halfWidth, x + halfWidth, y - halfHeight, y + halfHeight];
   const apart = (a, b) => a[1] < b[0] || b[1] < a[0] || a[3] < b[2] || b[3] < a[2];
-  const at = points.map((point) => ({ ...point, left: across(onAxis(point.x)), top: height - up(point.y) }));
+  const at = points.map((point) => ({ ...point, left: across(onAxis(point.x)), top: height - 80 - up(point.y) }));
   const taken = at.map(({ left, top }) => box(left, top, 5, 5));
   const positions = {};
-  for (const { name, left, top } of at.sort((a, b) => (b.first ?? false) - (a.first ?? false))) {
+  for (const { name, left, top } of at.sort((a, b) => b.first - a.first)) {
     const half = (name.length * LETTER) / 2;
     for (const [place, [right, down]] of Object.entries(PLACES)) {
       const text = box(left + right * (half + GAP), top + down * (LINE / 2 + GAP), half, LINE / 2);
@@ -130,24 +132,9 @@ function place(points, figureWidth, log = false) {
       }
     }
   }
-  return positions;
+  return traces.map((trace) => named.includes(trace) ? {
+    ...trace,
+    text: trace.customdata.map((name) => (name in positions ? name : "")),
+    textposition: trace.customdata.map((name) => positions[name] ?? "top center"),
+  } : trace);
 }
-
-/** Marks with their names, of points {name, x, y}. */
-const marks = (points, symbol, positions) => ({
-  x: points.map(({ x }) => x),
-  y: points.map(({ y }) => y),
-  customdata: points.map(({ name }) => name),
-  text: points.map(({ name }) => (name in positions ? name : "")),
-  textposition: points.map(({ name }) => positions[name] ?? "top center"),
-  textfont: { size: 12 },
-  mode: "markers+text",
-  cliponaxis: false,
-  marker: { symbol, size: 9, color: ONE, line: { width: 1.5, color: ONE } },
-});
-
-/** Error bars from a value of each point to the ends of its interval; none, which NaN is to plotly, where it has none. */
-const bars = (points, value, interval, look = {}) => {
-  const reach = (end) => points.map((point) => (point[interval] ? Math.abs(point[interval][end] - point[value]) : NaN));
-  return { type: "data", symmetric: false, array: reach(1), arrayminus: reach(0), color: ONE, thickness: 1, width: 0, ...look };
-};

@@ -2,7 +2,6 @@
 
 // Okabe and Ito's colours, moved to where they stand out from white and from black alike.
 const COLOURS = ["#2f7fc1", "#d0591a", "#15926f", "#b0609c", "#a87a00", "#4a90a4", "#c04a56"];
-const ONE = COLOURS[0]; // where a plot needs no more than one
 const DASHES = ["solid", "dash", "dot", "dashdot"];
 const STROKES = { solid: "", dash: "6 3", dot: "2 2", dashdot: "6 2 2 2" };
 const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down", "pentagon"];

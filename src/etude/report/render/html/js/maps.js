@@ -1,5 +1,7 @@
 // Attention maps of chosen sentences, by layer and head.
 
+const KINDS = ["encoder", "decoder", "cross"];
+
 const showMaps = (() => {
   const section = document.getElementById("maps");
   let [maps, heads] = [[], []];
@@ -27,7 +29,7 @@ const showMaps = (() => {
     return {
       traces: [
         {
-          type: "heatmap", z: weights, zmin: 0, zmax: 100, colorscale: SHADES, showscale: false, xgap: 1, ygap: 1,
+          type: "heatmap", z: weights, coloraxis: "coloraxis", xgap: 1, ygap: 1,
           text: shown(queries).map((query) => shown(keys).map((key) => `${query} → ${key}`)),
           hovertemplate: "%{text}: %{z} %<extra></extra>",
         },
@@ -35,11 +37,12 @@ const showMaps = (() => {
       layout: {
         width: Math.min(width, 1.5 * margin + CELL * keys.length),
         height: margin + CELL * queries.length + 16,
+        coloraxis: { cmin: 0, cmax: 100, showscale: false },
         margin: { l: margin, t: margin, r: margin / 2, b: 16 }, // the pieces above lean to the right
         xaxis: axis("", [], { ...pieces(keys), side: "top", tickangle: -60 }),
         yaxis: axis("", [], { ...pieces(queries), autorange: "reversed" }),
       },
-      label: `Attention, ${KINDS[kind]}, layer ${+chosen.layer.value + 1}, head ${+chosen.head.value + 1}: ${sentence(map)}`,
+      label: `Attention, ${kind}, layer ${+chosen.layer.value + 1}, head ${+chosen.head.value + 1}: ${sentence(map)}`,
       caption: "Each row is a subword that asks; the darker a piece above, the more of its attention it gets, in per cent.",
       head: ["asks", ...keys],
       rows: queries.map((query, index) => [query, ...weights[index]]),
@@ -63,12 +66,12 @@ const showMaps = (() => {
 
   return (given, worth) => {
     heads = worth;
-    maps = given.filter((map) => Object.keys(KINDS).some((name) => map[name].length));
+    maps = given.filter((map) => KINDS.some((name) => map[name].length));
     section.hidden = !maps.length;
     if (!maps.length) return;
     const changed = () => redraw();
     const [first] = maps;
-    const kinds = Object.fromEntries(Object.entries(KINDS).filter(([name]) => first[name].length));
+    const kinds = Object.fromEntries(KINDS.filter((name) => first[name].length).map((name) => [name, name]));
     chosen.sentence = chooser("maps-sentence", "Sentence", Object.fromEntries(maps.map((map, i) => [i, sentence(map)])), "0", changed);
     chosen.kind = chooser("maps-kind", "Attention", kinds, findMissed(Object.keys(kinds)).attention, () => {
       offerHeads(first[chosen.kind.value], changed);
