@@ -21,7 +21,6 @@ from etude.config.check import check
 from etude.config.compose import compose
 from etude.search.sweep_file import planned_runs, sweep_overrides
 from etude.studies.axes import renew
-from etude.studies.measured import is_measured, trained_names
 from etude.studies.study import load_study, study_names
 
 ROOT = Path(__file__).parents[1]
@@ -85,8 +84,6 @@ def test_every_command_of_the_documents_is_understood(command, own_study, monkey
         return
     if verb in ("report", "results", "clean", "status"):
         assert words[0] in [*study_names(), "single"]
-        return
-    if verb in ("sweep", "plan") and words[0] in study_names() and is_measured(words[0]):
         return
     if verb == "sweep" or (verb == "plan" and "=" not in words[0]):
         words = sweep_overrides(words[0], words[1:])
@@ -153,7 +150,7 @@ def test_every_file_that_a_document_links_to_is_there(document):
 
 def cut_down(folder: Path, text: str) -> None:
     """Every study again in `folder`, with its baseline and the arms that `text` names, or one more."""
-    for study in map(load_study, trained_names()):
+    for study in map(load_study, study_names()):
         others = [arm for arm in study.arms if arm != study.baseline]
         named = [arm for arm in others if re.search(rf"{study.name}/{re.escape(arm)}\b", text)] or others[:1]
         arms = {arm: study.arms[arm] for arm in (study.baseline, *named)}
@@ -212,7 +209,7 @@ PROMISED = {  # of what is printed
 
 def known_arms() -> list[str]:
     """The arms of all studies, as they are where one stands."""
-    return [f"{study}/{arm}" for study in trained_names() for arm in load_study(study).arms]
+    return [f"{study}/{arm}" for study in study_names() for arm in load_study(study).arms]
 
 
 def typed(line: str, folder: Path) -> None:

@@ -13,8 +13,7 @@ from etude.config.compose import compose
 from etude.config.resolve import resolve
 from etude.paths import shipped
 from etude.studies.arm_names import arm_names
-from etude.studies.measured import trained_names
-from etude.studies.study import load_study, value_at
+from etude.studies.study import load_study, study_names, value_at
 from hydra_plugins.etude_studies import arm_config
 
 
@@ -25,7 +24,7 @@ def test_every_arm_of_every_study_composes_and_passes_the_check(arm):
     assert f"{config.study}/{config.arm}" == arm
 
 
-@pytest.mark.parametrize("study", trained_names())
+@pytest.mark.parametrize("study", study_names())
 def test_every_arm_differs_from_its_baseline_and_only_where_it_says(study):
     loaded = load_study(study)
     plain = {arm: resolve(compose([f"experiment={study}/{arm}"])) for arm in loaded.arms}

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from etude.cli import report
 from etude.report import results
 from etude.report.comparison import Difference
 from etude.runs.material import identify
@@ -128,16 +127,3 @@ def test_every_row_of_table_3_is_recorded_with_the_seeds_that_were_judged() -> N
     for record, seeds in (("multi30k", ("21", "22", "23")), ("pocket", ("31", "32", "33"))):
         runs = {(p.parent.name, p.name[4:].partition("-")[0]) for p in RUNS if p.parts[-4:-2] == (record, "table3")}
         assert runs == {*product(load_study("table3").arms, seeds)}
-
-
-def test_the_tables_and_the_picture_of_table_1_are_those_of_its_record(capsys, tmp_path, monkeypatch) -> None:
-    words = ["table1", "scale=full", f"runs_dir={RECORD / 'layers'}"]
-    monkeypatch.setenv("COLUMNS", "130")
-    report.main(words)
-    printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
-    readme = (REPOSITORY / "experiments/table1/README.md").read_text(encoding="utf-8")
-    told = [block.strip() for block in readme.split("```")[1::2] if "───" in block]
-    assert len(told) == 2
-    assert all(block in printed for block in told)
-    report.main([*words, "--svg", str(tmp_path / "table1.svg")])
-    assert (tmp_path / "table1.svg").read_bytes() == (REPOSITORY / "experiments/table1/table1.svg").read_bytes()

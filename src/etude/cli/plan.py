@@ -8,7 +8,6 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from etude.cli import measured
 from etude.cli.arguments import parse
 from etude.config.compose_cache import ConfigCache, ValidConfig, expand
 from etude.config.difference import Difference, difference
@@ -17,7 +16,6 @@ from etude.errors import UserError
 from etude.report.wording import format_count
 from etude.search.sweep_file import planned_runs
 from etude.studies.arms import override_key, split_override
-from etude.studies.measured import is_measured
 from etude.studies.study import Paper, Study, load_if_known, value_at
 from etude.terminal import console, fit_table, needed_width
 
@@ -48,9 +46,6 @@ Run = tuple[str, ...]  # overrides
 def main(words: Sequence[str]) -> None:
     """Plan a study, a sweep file, or the runs of some overrides."""
     args = parse("plan", HELP, words)
-    if args.words and is_measured(args.words[0]):
-        measured.plan(args)
-        return
     if ("precision", "auto") in map(split_override, args.words) and "device" in args.options:
         raise UserError(f"precision=auto is what this machine has: name the precision on {args.options['device']}")
     if "--measure" in args.options and "device" in args.options:

@@ -9,7 +9,6 @@ from io import StringIO
 from pathlib import Path
 from typing import cast, get_args
 
-from etude.cli import measured
 from etude.cli.arguments import Arguments, parse
 from etude.config.quoting import quote
 from etude.errors import UserError
@@ -21,7 +20,6 @@ from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import search
 from etude.search import sweep_file
 from etude.search.ranking import ranking_of
-from etude.studies.measured import is_measured
 from etude.studies.study import load_study, study_names
 from etude.terminal import PIPE_WIDTH, console
 
@@ -41,9 +39,6 @@ BLEU also by more than test sentences do.
 Of a sweep file: what it tried, the best first, by the file's `metric` or else
 by validation perplexity, and for a random search what so many trials can be
 expected to find. Type the words that you typed after `etude sweep`.
-
-Of a study that is measured, such as table1: exponents, costs and paths; with
---html or --svg, log-log plots.
 
   --baseline ARM     compare the other arms with this one
   runs_dir=DIR       the folder of runs
@@ -69,9 +64,6 @@ WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # removed: an SVG sh
 def main(words: Sequence[str]) -> None:
     """Report on a study or on a sweep file."""
     args = parse("report", f"{HELP}\nStudies: {', '.join(study_names())}\n", words or ["--help"])
-    if is_measured(args.study):
-        measured.report(args)
-        return
     draw = _drawings(args.options)
     files = {option: file for option, file in args.options.items() if option in draw}
     if sweep_file.names_file(args.study):

@@ -15,7 +15,7 @@ from etude.report import results as find_results
 from etude.report.frame import as_csv, as_json, write_parquet
 from etude.report.wording import format_count
 from etude.search import sweep_file
-from etude.studies.measured import trained_names
+from etude.studies.study import study_names
 
 HELP = """usage: etude results STUDY|SWEEP.yaml [key=value ...] [--csv FILE]
                            [--json FILE] [--parquet FILE]
@@ -38,7 +38,7 @@ In Python: etude.report.results("table3").frame(), with pandas, or .rows
 @pause_garbage_collector()
 def main(words: Sequence[str]) -> None:
     """Write the runs of a study as a frame, and report runs without a result with their state."""
-    args = parse("results", f"{HELP}\nStudies: {', '.join(trained_names())}\n", words or ["--help"])
+    args = parse("results", f"{HELP}\nStudies: {', '.join(study_names())}\n", words or ["--help"])
     if project := args.options.get("--wandb"):
         from etude.report.render.wandb.fetch import fetch
 

@@ -18,12 +18,10 @@ from etude.cli.arguments import parse
 from etude.errors import UserError
 from etude.files import format_json
 from etude.garbage import pause_garbage_collector
-from etude.runs.measurements import note_on_measurements
 from etude.runs.provenance import MARKS, notes_on_code
 from etude.runs.records import Run, read_rows, studies_in
 from etude.runs.run_state import STYLES, State
 from etude.runs.typed import distinguishing_overrides
-from etude.studies.measured import is_measured, load_measured
 from etude.studies.metrics import Metric
 from etude.studies.study import load_study, metrics_of, no_such_study, study_names
 from etude.terminal import console, format_duration, format_number
@@ -69,7 +67,7 @@ def main(words: Sequence[str]) -> None:
             raise no_such_study(name, known)
     studies = [_read(name, runs_dir) for name in dict.fromkeys(names or found)]
     runs = [run for study in studies for run in study.runs]
-    metrics = {one.study: metrics_of(one.study).values() for one in studies if not is_measured(one.study)}
+    metrics = {one.study: metrics_of(one.study).values() for one in studies}
     notes = [*([] if names else notes), *(note for study in studies for note in study.notes)]
     if "--json" in args.options:
         sys.stdout.write(format_json(_as_json(runs_dir, studies, runs, metrics, notes)))
@@ -77,21 +75,18 @@ def main(words: Sequence[str]) -> None:
     out = console()
     if runs:
         out.print(_table(runs, metrics, out.width))
-    for line in (*_lines(studies, runs), *notes, *([_totals(studies, runs)] if metrics or not studies else [])):
+    for line in (*_lines(studies, runs), *notes, _totals(studies, runs)):
         out.print(line)
 
 
 def _read(study: str, runs_dir: Path) -> StudyRuns:
     """Read the runs of a study.
 
-    A folder of runs that belongs to no study, such as `single`, has no missing arms. For a study that is measured there
-    is a note instead of runs.
+    A folder of runs that belongs to no study, such as `single`, has no missing arms.
 
     Raises:
         UserError: the study's own files are not valid.
     """
-    if is_measured(study):
-        return StudyRuns(study, [], [], [note_on_measurements(load_measured(study), runs_dir)])
     runs, notes = read_rows(runs_dir / study)
     runs = [replace(run, overrides=distinguishing_overrides(run.overrides)) for run in runs]
     if study not in study_names():

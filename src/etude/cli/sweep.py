@@ -2,11 +2,10 @@
 
 import sys
 
-from etude.cli import measured, train
+from etude.cli import train
 from etude.cli.arguments import parse
 from etude.errors import UserError
 from etude.paths import shipped
-from etude.studies.measured import is_measured
 
 HELP = f"""usage: etude sweep FILE|STUDY [key=value ...] [--path]
 
@@ -15,14 +14,10 @@ each run in its own process, as many at once as there are GPUs, or cores. It
 skips finished runs and resumes unfinished ones. Overrides apply to all runs.
 run_cap=N stops after N runs, search_seed=S draws others, and tuned=true also
 runs each arm of a study at its own best values, if study.yaml says what to try.
-If a study is measured, not trained, its missing layers are measured here, one
-after the other; its keys are scale, n, d, k, r (such as n=64,128), repeats, and
-those of the model.
 
   etude sweep sweeps/table3.yaml seed=1,2,3 hydra.launcher.workers=2
   etude sweep sweeps/learning_rate.yaml run_cap=40
   etude sweep table3 tuned=true seed=1,2,3
-  etude sweep table1 scale=full
 
   --path  print the path of a sweep file, and run nothing
 
@@ -45,9 +40,6 @@ def main(words: list[str]) -> None:
         if file is None:
             raise UserError("--path prints the path of one sweep file, for example: etude sweep --path learning_rate")
         sys.stdout.write(f"{file.absolute()}\n")
-        return
-    if find_file(args.words[0]) is None and is_measured(args.words[0]):
-        measured.sweep(args.words)
         return
     overrides = sweep_overrides(args.words[0], args.words[1:])
     ranking_of(args.words[0])  # a mistake in it is told before anything is trained

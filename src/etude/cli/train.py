@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from etude.cli.hydra_app import run_task
 from etude.errors import UserError
 from etude.runs.divergence import EXIT_STATUS, divergence
-from etude.studies.measured import is_measured
 from etude.studies.study import study_names
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def _list_groups() -> str:
     from etude.config.unknown import group_names, options
 
     found = {group: options(group) for group in group_names() if not group.startswith("hydra")}
-    found["experiment"] = [f"{study}/ARM" for study in study_names() if not is_measured(study)]
+    found["experiment"] = [f"{study}/ARM" for study in study_names()]
     lines = (f"{group:23} {', '.join(names)}" for group, names in sorted(found.items()) if names)
     return "\n".join(fill(line, 80, initial_indent="  ", subsequent_indent=" " * 26) for line in lines)
 

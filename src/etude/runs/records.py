@@ -17,7 +17,6 @@ from etude.garbage import pause_garbage_collector
 from etude.runs.divergence import divergence
 from etude.runs.lock import is_locked
 from etude.runs.material import BACKENDS, material
-from etude.runs.measurements import MEASURED
 from etude.runs.provenance import Code, code_of
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import NO_PROGRESS, Progress, State, state_of_unfinished
@@ -226,9 +225,8 @@ def leaving_out(run: Path, notes: list[str]) -> Iterator[None]:
 
 
 def studies_in(runs_dir: Path) -> tuple[list[str], list[str]]:
-    """Return the folders of `runs_dir` that hold runs or measurements, and a sentence for each that holds none."""
-    kinds = ("*/seed*/", MEASURED)
-    folders = {folder.name: any(any(folder.glob(kind)) for kind in kinds) for folder in _folders(runs_dir)}
+    """Return the folders of `runs_dir` that hold runs, and a sentence for each that holds none."""
+    folders = {folder.name: any(folder.glob("*/seed*/")) for folder in _folders(runs_dir)}
     notes = [f"Left out: {runs_dir / name}, which holds no runs." for name, runs in folders.items() if not runs]
     return [name for name, runs in folders.items() if runs], notes
 

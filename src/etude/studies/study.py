@@ -114,7 +114,7 @@ def load_study(name: str) -> Study:
     """Load the study called `name`.
 
     Raises:
-        UserError: there is no such study, it is a measured study without arms, or one of its files is not valid.
+        UserError: there is no such study, or one of its files is not valid.
     """
     folder = find_study(name)
     files = (folder / "study.yaml", folder / "paper.yaml")
@@ -136,12 +136,6 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
     """Read the study in `folder`, cached until a modification time in `changed` differs."""
     file = folder / "study.yaml"
     content = read_yaml(file)
-    if isinstance(content, dict) and "layers" in content:
-        name = folder.name
-        raise UserError(
-            f"{name} is measured, not trained, and has no arms: `etude sweep {name}` measures it, and "
-            f"`etude report {name}` shows what was found"
-        )
     check_keys(file, content, allowed=_KEYS)
     if "grid" not in content:
         need(file, content, "baseline", "arms")

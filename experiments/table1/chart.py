@@ -4,21 +4,18 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-
-from etude.report.layers.tables import symbol_of
-from etude.runs.measurements import Found
-from etude.studies.measured import MeasuredStudy
+from typing import Any
 
 _WIDTH, _HEIGHT = 330, 250  # of a panel
 _LEGEND = 30  # height of the legend
 _LEFT, _TOP, _INNER_WIDTH, _INNER_HEIGHT = 52, 30, 262, 176
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444")  # Okabe and Ito's palette
-# The colours of the page around it, light or dark; a picture on its own is light.
 _STYLE = (
-    "<style>.layers rect{fill:var(--paper,#fff)}.layers text{fill:var(--ink,#1d1d1b)}"
-    ".layers .grid{stroke:var(--rule,#ddd)}.layers :is(line,polyline).dashed{stroke-dasharray:5 4}</style>"
+    "<style>.layers rect{fill:#fff}.layers text{fill:#1d1d1b}.layers .grid{stroke:#ddd}"
+    ".layers :is(line,polyline).dashed{stroke-dasharray:5 4}</style>"
 )
 
+Found = Mapping[str, Any]
 Points = list[tuple[float, float]]
 
 
@@ -31,9 +28,9 @@ class Panel:
     lines: dict[str, Points]
 
 
-def draw_layers(study: MeasuredStudy, kept: Mapping[str, Found]) -> str:
+def draw_layers(record: Found) -> str:
     """Draw FLOPs, time and memory over n, d and k or r, operations over n, and paths over n and k or r, in one SVG."""
-    most = {size: max(study.sizes[size]) for size in "nd"}
+    most = {size: max(record["sizes"][size]) for size in "nd"}
     costs: dict[str, Callable[[Found], float]] = {
         "FLOPs, forward": lambda cost: cost["flops"],
         "milliseconds, forward and backward": lambda cost: 1e3 * (cost["forward"] + cost["backward"]),
@@ -44,41 +41,36 @@ def draw_layers(study: MeasuredStudy, kept: Mapping[str, Found]) -> str:
         fixed = {size: value for size, value in most.items() if size != along}
         label = ", ".join(f"{size} = {value}" for size, value in fixed.items())
         panels += [
-            Panel(f"{title} ({label})", along, _lines(study, kept, "costs", along, fixed, value))
+            Panel(f"{title} ({label})", along, _lines(record, "costs", along, fixed, value))
             for title, value in costs.items()
         ]
-    chain = _lines(study, kept, "operations", "n", {}, lambda one: one["operations"])
+    chain = _lines(record, "operations", "n", {}, lambda one: one["operations"])
     panels.append(Panel("operations that wait for each other", "n", chain))
     for along, fixed in (("n", {}), ("k, r", {"n": most["n"]})):
         label = f" (n = {most['n']})" if fixed else ""
         panels.append(
-            Panel(f"longest path{label}", along, _lines(study, kept, "path", along, fixed, lambda one: one["path"]))
+            Panel(f"longest path{label}", along, _lines(record, "path", along, fixed, lambda one: one["path"]))
         )
     return draw([panel for panel in panels if panel.lines])
 
 
 def _lines(
-    study: MeasuredStudy,
-    kept: Mapping[str, Found],
-    of: str,
-    along: str,
-    fixed: Mapping[str, int],
-    value: Callable[[Found], float | None],
+    record: Found, of: str, along: str, fixed: Mapping[str, int], value: Callable[[Found], float | None]
 ) -> dict[str, Points]:
     """Collect a line for each layer, over n, d, or its own k or r.
 
     k and r have their first value unless they are `fixed` or on the axis.
     """
     lines = {}
-    for row in study.rows:
-        size = symbol_of(row) if along == "k, r" else along
-        if row.name not in kept or size is None:
-            continue
-        others = {other: study.sizes[other][0] for other in ("k", "r") if other != size} | dict(fixed)
-        found = [p for p in kept[row.name][of] if all(p[other] == at for other, at in others.items() if other in p)]
-        points = [(p[size], number) for p in found if (number := value(p))]
+    for name, found in record["layers"].items():
+        size = next((size for size in ("k", "r") if size in found[of][0]), "") if along == "k, r" else along
+        others = {other: record["sizes"][other][0] for other in ("k", "r") if other != size} | dict(fixed)
+        chosen = [
+            p for p in found[of] if size in p and all(p[other] == at for other, at in others.items() if other in p)
+        ]
+        points = [(p[size], number) for p in chosen if (number := value(p))]
         if points:
-            lines[row.name] = points
+            lines[name] = points
     return lines
 
 
