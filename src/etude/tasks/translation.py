@@ -13,7 +13,7 @@ from etude.tasks.task import Config, Task
 class Translation(Task):
     """Translation of pairs of lines; evaluated by perplexity, and by the metrics of decoded translations."""
 
-    verbs = ("translate", "analyze", "export")
+    verbs = ("translate", "analyze")
     methods = ("forward", "start", "step")
 
     def examples(self, split: TokenSplit) -> Examples:

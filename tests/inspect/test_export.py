@@ -1,0 +1,98 @@
+"""`etude export`: a folder from which another program computes what the run computes."""
+
+import json
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sentencepiece
+import torch
+from torch import Tensor
+
+from etude.cli.main import main
+from etude.config.compose import compose
+from etude.config.identity import freeze
+from etude.inspect.export import write_safetensors
+from etude.runs.run_dir import RunDir
+from etude.tasks import build
+from etude.trained.load import load_trained
+from etude.training.run import train
+
+TYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64, "BOOL": np.bool_}
+SMOKE = ["budget=smoke", "budget.max_steps=2", "trainer=cpu", "logger=none", "model.n_layers=1", "callbacks=ema"]
+
+
+def read_safetensors(file: Path) -> dict[str, Tensor]:
+    """Read the format as it is described: 8 bytes, little-endian, of a JSON header's length, the header, the values."""
+    content = file.read_bytes()
+    [length] = struct.unpack("<Q", content[:8])
+    header, values = json.loads(content[8 : 8 + length]), content[8 + length :]
+    assert (8 + length) % 8 == 0
+    assert sum(end - start for start, end in (one["data_offsets"] for one in header.values())) == len(values)
+    return {
+        name: torch.from_numpy(
+            np.frombuffer(values[slice(*one["data_offsets"])], TYPES[one["dtype"]]).reshape(one["shape"]).copy()
+        )
+        for name, one in header.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    place = tmp_path_factory.mktemp("place")
+    made = freeze(compose([*SMOKE, f"runs_dir={place / 'runs'}", f"cache_dir={place / 'cache'}"]))
+    train(made)
+    return made
+
+
+def etude(*words: str) -> int | str | None:
+    """The exit status."""
+    with pytest.raises(SystemExit) as end:
+        main(list(words))
+    return end.value.code
+
+
+def test_the_folder_holds_the_weights_that_are_tested_the_config_and_the_subwords(run: RunDir, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "made"
+    assert etude("export", str(run.path), str(folder)) == 0
+    config, pieces = json.loads((folder / "config.json").read_text()), sentencepiece.SentencePieceProcessor()
+    assert pieces.Load(str(folder / "sentencepiece.model"))
+    model = build.model(config, len(pieces))
+    model.load_state_dict(read_safetensors(folder / "model.safetensors"))
+    _, ours, tokenizer = load_trained(run)
+    assert all(torch.equal(one, other) for one, other in zip(model.parameters(), ours.parameters(), strict=True))
+    assert config == run.config()
+    assert len(pieces) == len(tokenizer)
+
+
+def test_tensors_of_every_kind_come_back(tmp_path: Path) -> None:
+    tensors = {
+        "a": torch.randn(3, 4).T,
+        "b": torch.randn(2, dtype=torch.float64),
+        "scalar": torch.tensor(7),
+        "none": torch.zeros(0, 5),
+        "é": torch.tensor([True, False, True]),
+    }
+    write_safetensors(tmp_path / "made", tensors)
+    found = read_safetensors(tmp_path / "made")
+    assert found.keys() == tensors.keys()
+    assert all(
+        found[name].dtype == tensor.dtype and torch.equal(found[name], tensor) for name, tensor in tensors.items()
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "name one run and a folder to write"),
+        (["there"], "there is there already: name another folder"),
+        (["new", "--to", "onnx"], "etude export takes no --to"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_a_sentence(words, told, run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").mkdir()
+    assert etude("export", str(run.path), *words) == 2
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
