@@ -163,7 +163,7 @@ def test_a_run_that_ended_between_two_looks_is_finished(
         ("some library speaks of an Error: none\n", None),
         # of a run on several devices: torchrun stops the other processes, and has the last word
         ("ValueError: no\netude: stopped\n" + TORCHRUN.format(1), "ValueError: no"),
-        ("etude: a scalar cannot be sharded\n" + TORCHRUN.format(2), "etude: a scalar"),
+        ("etude: a scalar cannot be drawn\n" + TORCHRUN.format(2), "etude: a scalar"),
         ("12:00:00 step 5\netude: stopped\n" + TORCHRUN.format(-9), "failed (exitcode: -9) local_rank: 0"),
         ("etude: another process is training it\n" + TORCHRUN.format(3), None),
         (TORCHRUN.format(1) + "12:00:00 going on from step 5 of 9\netude: stopped\n" + ASKED_TO_STOP, None),

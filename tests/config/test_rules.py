@@ -132,10 +132,6 @@ KEEPING = [
         ),
         (["optimizer._target_=torch.optim.AdamW"], "optimizer.lr is 0.001 in torch.optim.AdamW, which would multiply"),
         (["arm=a/b"], "arm=a/b cannot name a folder"),
-        (
-            ["trainer.strategy=fsdp", "trainer.compile=true"],
-            "trainer.compile=true joins the layers.*: say trainer.compile=false, or trainer.strategy=ddp",
-        ),
         *(
             (
                 ["trainer.compile=reduce-overhead", f"{plus}trainer.{key}=2"],
@@ -143,8 +139,6 @@ KEEPING = [
             )
             for plus, key in (("", "devices"), ("", "micro_batches"), ("+", "num_nodes"))
         ),
-        (["trainer.strategy=fsdp", "precision=16-mixed"], "precision=16-mixed scales.*: say precision=bf16-mixed, or"),
-        (["trainer.strategy=fsdp", "optimizer=adafactor"], "torch.optim.Adafactor may need.*: say optimizer=adam,"),
         (["study=.."], r"study=\.\. cannot name a folder"),
         (
             ["model/position=learned", "budget.max_tokens=600"],

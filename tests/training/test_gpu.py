@@ -15,10 +15,9 @@ ON_GPU = ["trainer=gpu", "precision=32-true", "model.dropout=0"]
 ONE = [*ON_GPU, "budget.max_steps=1", "budget.val_every=1"]
 
 
-@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
-def test_two_machines_with_a_gpu_each_make_the_run_of_one(strategy: str, runs: Freeze) -> None:
+def test_two_machines_with_a_gpu_each_make_the_run_of_one(runs: Freeze) -> None:
     alone = with_plain_descent(runs("alone", *ONE))
-    shared = with_plain_descent(runs(strategy, *ONE, "+trainer.num_nodes=2", f"trainer.strategy={strategy}"))
+    shared = with_plain_descent(runs("shared", *ONE, "+trainer.num_nodes=2"))
     train(alone)
     # NCCL refuses two processes on one GPU, unless it takes them for two machines.
     ranks = [{**own, "NCCL_HOSTID": own["RANK"]} for own in cluster(machines=2)]

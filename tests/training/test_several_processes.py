@@ -67,3 +67,12 @@ def test_a_step_asks_the_other_processes_for_nothing_but_their_gradients(runs: F
     said = json.loads((run.path / "collectives.json").read_text())
     assert said.pop("c10d::allreduce_") == 49
     assert sum(said.values()) <= 4, said
+
+
+def test_a_process_without_a_sentence_of_a_micro_batch_takes_part_all_the_same(runs: Freeze) -> None:
+    setting = [*BUDGET, "trainer.micro_batches=20", "budget.source_tokens=60", "budget.target_tokens=60"]
+    one, two = (with_plain_descent(runs(f"few-{n}", *setting, f"trainer.devices={n}")) for n in (1, 2))
+    for run in (one, two):
+        done = in_processes(run)
+        assert run.finished, done.stderr
+    assert distance(update(one), update(two)) < 1e-5

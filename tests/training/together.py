@@ -1,4 +1,4 @@
-"""Callbacks, and a part of a model, for runs of several processes, which import them by this file's name."""
+"""Callbacks for runs of several processes, which import them by this file's name."""
 
 import json
 import shutil
@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from lightning import Callback, LightningModule, Trainer
-from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from etude.model.transformer import TransformerEncoder
 from etude.training.stopping import StopWhenAsked
 
 
@@ -55,40 +53,3 @@ class CountsCollectives(Callback):
             named = (event.name for event in self.profile.events())
             self.file.write_text(json.dumps(Counter(name for name in named if name.startswith("c10d::"))))
         trainer.should_stop = trainer.global_step == 150
-
-
-class CountsShares(Callback):
-    """Writes down how many numbers each process holds, of the model and of its moments."""
-
-    def __init__(self, dirpath: Path) -> None:
-        self.folder = Path(dirpath).parent
-
-    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        weights = [*pl_module.parameters()]
-        states = trainer.optimizers[0].state.values()
-        moments = [value for state in states for value in state.values() if value.dim()]
-        held = {"parameters": sum(map(_held, weights)), "moments": sum(map(_held, moments))}
-        (self.folder / f"shares-{trainer.global_rank}.json").write_text(json.dumps(held))
-
-
-def _held(tensor: Any) -> int:
-    local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
-    return local.untyped_storage().nbytes() // local.element_size()
-
-
-class BreaksOneShare(Callback):
-    """Puts what is no number into the last weight of the second process, after the last step."""
-
-    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if trainer.global_rank == 1:
-            [*_, last] = pl_module.parameters()
-            last.data.to_local()[-1] = float("nan")
-
-
-class Bypasses(TransformerEncoder):
-    """Computes what its layers compute without calling them."""
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        for n, layer in enumerate(self.layers):
-            x = layer.forward(x, mask[:, None, None, :], self.position.at_layer(n))
-        return x

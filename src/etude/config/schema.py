@@ -105,7 +105,7 @@ class Trainer:
 
     accelerator: Literal["auto", "cpu", "gpu", "cuda", "mps"]
     devices: int
-    strategy: Literal["ddp", "fsdp"]
+    strategy: Literal["ddp"]
     micro_batches: int
     matmul: Literal["auto", "default", "onednn", "tf32"]
     compile: bool | Literal["reduce-overhead"]

@@ -5,8 +5,6 @@ from math import hypot
 from lightning import Callback, LightningModule, Trainer
 from torch.optim import Optimizer
 
-from etude.training.processes import full_tensor
-
 
 class GradientNorms(Callback):
     """Logs the 2-norm of the gradient before clipping, for every parameter and in total.
@@ -28,8 +26,6 @@ class GradientNorms(Callback):
         step = trainer.global_step + 1
         if step % self.every == 0:
             gradients = {name: weight.grad for name, weight in pl_module.named_parameters() if weight.grad is not None}
-            norms = {
-                f"grad_2.0_norm/{name}": float(full_tensor(gradient.norm())) for name, gradient in gradients.items()
-            }
+            norms = {f"grad_2.0_norm/{name}": float(gradient.norm()) for name, gradient in gradients.items()}
             for logger in trainer.loggers:
                 logger.log_metrics(norms | {"grad_2.0_norm_total": hypot(*norms.values())}, step)

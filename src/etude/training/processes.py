@@ -42,12 +42,6 @@ def all_gather_floats(value: Tensor | float, device: torch.device) -> list[float
     return [float(one) for one in everyones]
 
 
-def full_tensor(value: Tensor) -> Tensor:
-    """Gather a tensor of which each process holds a shard (`training.sharded`); return any other as it is."""
-    joined: Tensor = value.full_tensor() if hasattr(value, "full_tensor") else value
-    return joined
-
-
 class Poll:
     """Asks about once in `seconds` whether a flag is set in any process; asking waits for all processes.
 

@@ -211,7 +211,7 @@ def _fit_and_score(
         way_out = "trainer.stop_when_diverged=false goes on, once the directory of this run is deleted"
         log.error("diverged: %s; %s", diverged, way_out)
         return no_scores(config["metrics"]) | cost | {"steps": diverged.step, "diverged": str(diverged)}
-    model = build.model(config, store.vocab_size)  # a new one: the trained one may be sharded
+    model = build.model(config, store.vocab_size)
     load_weights(model, final_weights(run, config))
     progress.evaluating(steps)
     scores = evaluate(run, config, model.to(device), store)

@@ -32,7 +32,6 @@ from etude.training.metrics_writers import Bar, LoggerSink, LogSink, MetricsFile
 from etude.training.module import TrainingModule
 from etude.training.processes import broadcast_from_rank0
 from etude.training.rehearsal import trains_on_cpu
-from etude.training.sharded import FullySharded
 from etude.training.stopping import StopWhenAsked
 
 log = logging.getLogger(__name__)
@@ -43,7 +42,6 @@ _NOT_LIGHTNINGS = {  # keys of `trainer` that are not handed on as they are
     *("strategy", "micro_batches", "matmul", "compile", "stop_when_diverged", "check_parts"),
     *("limit_train_batches", "fast_dev_run"),
 }
-_STRATEGIES = {"ddp": DDPStrategy, "fsdp": FullySharded}
 
 
 def rank() -> int:
@@ -112,7 +110,7 @@ def fit(
     try:
         trainer = Trainer(
             **flags,
-            strategy=_shared_among(cluster, where) if isinstance(cluster, TorchElasticEnvironment) else "auto",
+            strategy=_shared_among(cluster) if isinstance(cluster, TorchElasticEnvironment) else "auto",
             precision=precision,
             max_steps=start if ended else steps,
             max_epochs=-1,
@@ -196,10 +194,9 @@ def _start(run: RunDir, averaged: dict[int, Path]) -> tuple[int, bool, Path | No
     return step, ended, checkpoint
 
 
-def _shared_among(cluster: ClusterEnvironment, where: Mapping[str, Any]) -> DDPStrategy:
+def _shared_among(cluster: ClusterEnvironment) -> DDPStrategy:
     """Make the strategy of several processes. Each keeps its own buffers: its position table fits its own sentences."""
-    strategy = _STRATEGIES[where["strategy"]]
-    return strategy(cluster_environment=cluster, gradient_as_bucket_view=True, broadcast_buffers=False)
+    return DDPStrategy(cluster_environment=cluster, gradient_as_bucket_view=True, broadcast_buffers=False)
 
 
 def _processes(run: RunDir, where: Mapping[str, Any]) -> ClusterEnvironment:
