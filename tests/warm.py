@@ -170,7 +170,7 @@ def _answer(asking: socket.socket) -> None:
 
 
 def _read_what_all_read() -> None:
-    """Once, in place of in each fork: `conf/`, the code, what is imported late, and how to multiply."""
+    """Once, in place of in each fork: `conf/`, the code, and what is imported late."""
     import pandas  # noqa: F401 - W&B imports it
     import sacrebleu  # noqa: F401
     import sacremoses  # noqa: F401
@@ -179,14 +179,10 @@ def _read_what_all_read() -> None:
 
     import etude.cli.report  # noqa: F401
     from etude.config.compose import compose
-    from etude.config.resolve import resolve
-    from etude.processor.matmul import choose_matmul
-    from etude.tasks import build
     from remembered import parse_nothing_twice
 
     parse_nothing_twice(setattr)
-    config = resolve(compose(["budget=smoke"]))
-    choose_matmul("auto", build.shapes(config))
+    compose(["budget=smoke"])
 
 
 def _serve(folder: Path) -> None:

@@ -1,35 +1,29 @@
-"""Choose how matrices are multiplied: on a CPU by oneDNN if it is faster and as exact, on a GPU in TF32 if asked to.
+"""Choose how matrices are multiplied: on a CPU by oneDNN where it is faster and as exact, on a GPU in TF32 if asked to.
 
-PyTorch computes products in single precision with MKL, and uses oneDNN only if they may be rounded to bfloat16. Few
-CPUs have units for bfloat16. On the others oneDNN still computes in single precision, often twice as fast. Whether it
-does so on this CPU is tested.
+PyTorch computes products in single precision with MKL, and uses oneDNN only if they may be rounded to bfloat16. Only
+the matrix units of some CPUs (AMX) do round then. Others still compute in single precision, those of AMD with AVX-512
+twice as fast as MKL does there, if matrices are large (`benchmarks/NOTES.md`).
 
 TF32 rounds the factors of a product to 10 bits, three more than bfloat16. So a GPU uses it unasked only in a run whose
 other products are in half precision: what such a run computes in single precision is not the least exact part of it.
 """
 
 import logging
-import time
-from collections import Counter
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 log = logging.getLogger(__name__)
 
 DEFAULT, ONEDNN, TF32 = "default", "onednn", "tf32"
 _SETTINGS = {DEFAULT: "none", ONEDNN: "bf16"}  # library -> PyTorch's `fp32_precision`
-_SHAPES = ((256, 64, 256), (256, 256, 64), (512, 256, 1024), (512, 1024, 256), (256, 128, 4096))  # M, K, N
-_ROWS = range(232, 332, 3)  # M: oneDNN compiles code for every M, and looks it up for each product
-_LARGEST = 1024  # maximum of K and N when timing: larger matrices reach the same speed
-_SMALL = 2**15  # K N up to which looking up the code counts, so that every M is timed; of larger ones, fewer
-_MARGIN = 1.5  # required speedup: less may be noise, and oneDNN is slower at attention's small products, not timed here
-_EXACT = 4.0  # allowed error, relative to the default's: with bfloat16 it is about ten thousand times as large
-_REPEATS = 4  # the first compiles the code
+_LARGE = 2**15  # mean elements of a model's matrices from which oneDNN pays: it looks up code for every height M
 _AMPERE = (8, 0)  # the first compute capability with TF32
 
 
@@ -41,7 +35,7 @@ def choose_matmul(
     Args:
         asked: "default", "onednn" (CPU), "tf32" (GPU), or "auto": on a CPU the library that is faster on products of
             the model's sizes, on a GPU TF32 if `precision` is mixed.
-        model: the model, whose matrices determine the sizes; only their shapes are used.
+        model: the model, of whose matrices only the shapes are used.
         begun_with: what a resumed run was begun with. It is kept, or the last digits would change.
         accelerator, precision: where and how precisely the rest is computed, as Lightning names it.
 
@@ -49,10 +43,15 @@ def choose_matmul(
         "default", "onednn" or "tf32"; never "onednn" if that rounds to bfloat16 on this CPU.
     """
     wanted = begun_with or asked
-    on_gpu = accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
-    chosen = _choose_on_gpu(wanted, precision) if on_gpu else _choose_on_cpu(wanted, model)
+    if accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available():
+        chosen = _choose_on_gpu(wanted, precision)
+    else:
+        takes_onednn = wanted == ONEDNN or (wanted == "auto" and _is_faster(model))
+        chosen = ONEDNN if takes_onednn and _why_no_onednn() is None else DEFAULT
+        _use(chosen)
     if wanted != chosen and wanted in (ONEDNN, TF32):
-        log.warning("%s: PyTorch's default multiplies matrices, and the last digits may differ", _why_not(wanted))
+        why = _why_no_onednn() if wanted == ONEDNN else "TF32 needs a GPU of compute capability 8"
+        log.warning("%s: PyTorch's default multiplies matrices, and the last digits may differ", why)
     return chosen
 
 
@@ -73,15 +72,6 @@ def without_tf32() -> Iterator[None]:
             one.allow_tf32 = allowed
 
 
-def _choose_on_cpu(wanted: str, model: nn.Module) -> str:
-    if wanted in (DEFAULT, TF32) or not _is_exact():
-        chosen = DEFAULT
-    else:
-        chosen = ONEDNN if wanted == ONEDNN or _is_faster(_sizes(model)) else DEFAULT
-    _use(chosen)
-    return chosen
-
-
 def _choose_on_gpu(wanted: str, precision: str) -> str:
     asked_for = wanted == TF32 or (wanted == "auto" and precision.endswith("-mixed"))
     chosen = TF32 if asked_for and torch.cuda.get_device_capability() >= _AMPERE else DEFAULT
@@ -91,68 +81,25 @@ def _choose_on_gpu(wanted: str, precision: str) -> str:
     return chosen
 
 
-def _why_not(wanted: str) -> str:
-    if wanted == TF32:
-        return "TF32 needs a GPU of compute capability 8"
-    why = "rounds more on this processor" if _settings() else "cannot be chosen here (a GPU, or PyTorch before 2.9)"
-    return f"oneDNN {why}"
-
-
-@cache
-def _is_exact() -> bool:
-    """Tell whether oneDNN's products are about as close to those in double precision as the default's."""
+def _why_no_onednn() -> str | None:
+    """Say why oneDNN cannot multiply in single precision here; None if it can."""
     if _settings() is None:
-        return False
-    with _restore_settings():
-        return all(_error(ONEDNN, *pair) <= _EXACT * _error(DEFAULT, *pair) for pair in _pairs())
+        return "oneDNN cannot be chosen here (a GPU, or PyTorch before 2.9)"
+    is_exact = platform.machine() in ("x86_64", "AMD64") and "amx_tile" not in _processor()
+    return None if is_exact else "oneDNN rounds more on this processor"
+
+
+def _is_faster(model: nn.Module) -> bool:
+    """Tell whether oneDNN is clearly faster at products of a model's sizes on this processor."""
+    sizes = [weight.numel() for weight in model.parameters() if weight.dim() == 2]
+    return {"AuthenticAMD", "avx512f"} <= _processor() and bool(sizes) and sum(sizes) >= _LARGE * len(sizes)
 
 
 @cache
-def _is_faster(sizes: tuple[tuple[int, int, int], ...]) -> bool:
-    """Tell whether oneDNN is clearly faster at products with matrices of `sizes`: K, N, and how many there are."""
-    with _restore_settings():
-        seconds = dict.fromkeys(_SETTINGS, 0.0)
-        for k, n, count in sizes:
-            for library in _SETTINGS:
-                seconds[library] += count * _time(library, k, n)
-    return seconds[DEFAULT] > _MARGIN * seconds[ONEDNN]
-
-
-def _sizes(model: nn.Module) -> tuple[tuple[int, int, int], ...]:
-    shapes = (weight.shape for weight in model.parameters() if weight.dim() == 2)
-    counted = Counter((min(k, _LARGEST), min(n, _LARGEST)) for n, k in shapes)
-    return tuple((k, n, count) for (k, n), count in sorted(counted.items()))
-
-
-def _error(library: str, left: Tensor, right: Tensor) -> float:
-    """Compute the error of a product, relative to the product in double precision."""
-    _use(library)
-    exact = left.double() @ right.double()
-    return float((left @ right - exact).norm() / exact.norm())
-
-
-def _time(library: str, k: int, n: int) -> float:
-    """Time products of several M, in CPU seconds of this thread, which other programs do not affect.
-
-    Returns:
-        The mean seconds of a product in the best try.
-    """
-    _use(library)
-    right = torch.ones(k, n)
-    lefts = [torch.ones(rows, k) for rows in _ROWS[:: -(-k * n // _SMALL)]]
-    best = float("inf")
-    for _ in range(_REPEATS):
-        started = time.thread_time()
-        for left in lefts:
-            left @ right
-        best = min(best, (time.thread_time() - started) / len(lefts))
-    return best
-
-
-def _pairs() -> Iterator[tuple[Tensor, Tensor]]:
-    draw = torch.Generator().manual_seed(0)
-    for m, k, n in _SHAPES:
-        yield torch.randn(m, k, generator=draw), torch.randn(k, n, generator=draw)
+def _processor() -> set[str]:
+    """Return the vendor and the instruction sets of the processor, as Linux names them; empty elsewhere."""
+    file = Path("/proc/cpuinfo")
+    return set(file.read_text(encoding="utf-8").split()) if file.is_file() else set()
 
 
 def _settings() -> Any:
@@ -169,16 +116,3 @@ def _settings() -> Any:
 def _use(library: str) -> None:
     if (settings := _settings()) is not None:
         settings.fp32_precision = _SETTINGS[library]
-
-
-@contextmanager
-def _restore_settings() -> Iterator[None]:
-    """Compute with one thread inside the context; restore threads and library afterwards."""
-    settings = _settings()
-    before, threads = settings.fp32_precision, torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        settings.fp32_precision = before
-        torch.set_num_threads(threads)
