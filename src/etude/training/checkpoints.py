@@ -11,6 +11,7 @@ from lightning.pytorch.plugins import TorchCheckpointIO
 from etude.files import replacing
 from etude.runs.run_dir import RunDir
 from etude.trained.checkpoint import previous
+from etude.training.lightning_internals import set_updates
 from etude.training.processes import all_gather_floats
 
 
@@ -88,6 +89,4 @@ def count_batches(checkpoint: dict[str, Any], batches: int, *, val_every: float)
     progress = loop["epoch_loop.batch_progress"]
     for counts in (progress["total"], progress["current"]):
         counts.update(dict.fromkeys(counts, batches))
-    if "epoch_loop.state_dict" in loop:  # of Lightning's own, and not documented
-        updates = checkpoint["global_step"] - (batches % val_every == 0)
-        loop["epoch_loop.state_dict"]["_batches_that_stepped"] = updates
+    set_updates(loop, checkpoint["global_step"] - (batches % val_every == 0))

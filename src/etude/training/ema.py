@@ -3,6 +3,8 @@
 from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import EMAWeightAveraging
 
+from etude.training.lightning_internals import averaged_module
+
 
 class EMA(EMAWeightAveraging):
     """Averages the weights; validation, checkpoints and the final model use the average instead of the weights.
@@ -25,6 +27,6 @@ class EMA(EMAWeightAveraging):
         Averaged with itself, a shared buffer would drift by rounding, and one of integers lose its fractions.
         """
         super().setup(trainer, pl_module, stage)
-        if self._average_model is not None:
-            for average, own in zip(self._average_model.module.modules(), pl_module.modules(), strict=True):
+        if (averaged := averaged_module(self)) is not None:
+            for average, own in zip(averaged.modules(), pl_module.modules(), strict=True):
                 average._buffers = own._buffers

@@ -27,6 +27,7 @@ from etude.training.averaging import KeepWeights
 from etude.training.build import training_data
 from etude.training.checkpoints import Checkpoints, DirectIO
 from etude.training.divergence import Diverged, DivergenceWatch, all_finite
+from etude.training.lightning_internals import keep_sigterm_to_itself
 from etude.training.metrics_callback import Records
 from etude.training.metrics_writers import Bar, LoggerSink, LogSink, MetricsFile, ProgressFile, Sink, missing_steps
 from etude.training.module import TrainingModule
@@ -137,8 +138,7 @@ def fit(
         raise UserError(f"trainer or precision does not fit this machine: {error}{way_out}") from error
     if trainer.precision != precision:  # Lightning takes another one where there is no GPU
         raise UserError(f"precision={config['precision']} needs a GPU: here, say precision={trainer.precision}")
-    # Lightning would broadcast at every step whether rank 0 got SIGTERM, and wait; `StopWhenAsked` handles signals.
-    trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None  # type: ignore[method-assign]
+    keep_sigterm_to_itself(trainer)
     if start:
         log.info("going on from step %d of %d", start, steps)
     try:
