@@ -64,9 +64,7 @@ def test_another_test_set_has_the_rest_in_common(make_corpus: Callable, bpe: Sen
 
 def test_what_is_damaged_is_not_taken_over(make_corpus: Callable, bpe: SentencePiece, tmp_path: Path) -> None:
     first = prepare(TestSets(**make_corpus().splits), bpe, tmp_path, LIMITS)
-    damaged = bytearray((first.path / "train.source.pieces.npy").read_bytes())
-    damaged[-1] ^= 1
-    (first.path / "train.source.pieces.npy").write_bytes(damaged)
+    flip(first.path / "train.source.pieces.npy")
     again = TestSets(**make_corpus(test=[("the cat", "tac eht")]).splits)
     prepare(again, bpe, tmp_path, LIMITS).verify()
     assert "train" in again.asked
@@ -75,30 +73,11 @@ def test_what_is_damaged_is_not_taken_over(make_corpus: Callable, bpe: SentenceP
 def test_the_address_follows_text_tokenizer_and_limits(
     make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
 ) -> None:
-    one_pair = {"train": [("the cat", "tac eht")] * 50}
     others = [
-        (
-            make_corpus(**one_pair),
-            SentencePiece(
-                model_type="bpe", hard_vocab_limit=True, vocab_size=20, character_coverage=1.0, normalization="identity"
-            ),
-            LIMITS,
-        ),
+        (make_corpus(train=[("the cat", "tac eht")] * 50), replace(bpe, vocab_size=20), LIMITS),
         (make_corpus(), bpe, LIMITS),
-        (
-            make_corpus(),
-            SentencePiece(
-                model_type="bpe", hard_vocab_limit=True, vocab_size=61, character_coverage=1.0, normalization="identity"
-            ),
-            LIMITS,
-        ),
-        (
-            make_corpus(),
-            SentencePiece(
-                model_type="bpe", hard_vocab_limit=True, vocab_size=60, character_coverage=1.0, normalization="nfkc"
-            ),
-            LIMITS,
-        ),
+        (make_corpus(), replace(bpe, vocab_size=61), LIMITS),
+        (make_corpus(), replace(bpe, normalization="nfkc"), LIMITS),
         (make_corpus(), bpe, Limits(max_tokens=63)),
     ]
     paths = {prepare(corpus, tokenizer, tmp_path, limits).path for corpus, tokenizer, limits in others}
@@ -256,7 +235,10 @@ def test_being_killed_halfway_leaves_nothing(
         with pytest.raises(KeyboardInterrupt):
             prepare(corpus, bpe, tmp_path, LIMITS)
     assert left_in(tmp_path) == []
+    path = prepare(corpus, bpe, tmp_path, LIMITS).path
+    path.rename(path.with_name(f".{path.name}.building"))  # as a process leaves it that has no time to clean up
     assert len(prepare(corpus, bpe, tmp_path, LIMITS).split("valid")) == 20
+    assert left_in(tmp_path) == [path.name]
 
 
 def test_a_text_that_is_edited_while_it_is_prepared_is_not_filed_under_its_old_name(
@@ -270,20 +252,6 @@ def test_a_text_that_is_edited_while_it_is_prepared_is_not_filed_under_its_old_n
     corpus.pairs = read
     assert prepare(corpus, bpe, tmp_path, LIMITS).text("test") == (["new"], ["wen"])
     assert len([*tmp_path.glob("[!.]*")]) == 1
-
-
-def test_what_dead_processes_left_is_removed_and_what_living_ones_build_is_not(
-    make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
-) -> None:
-    path = prepare(make_corpus(), bpe, tmp_path / "elsewhere", LIMITS).path
-    cache = tmp_path / "cache"
-    dead, living, own = (cache / f".{name}.building" for name in ("d" * 16, "a" * 16, path.name))
-    for folder in (dead, living, own):
-        folder.mkdir(parents=True)
-        (folder / "tokenizer.model").touch()
-    with FileLock(cache / f".{'a' * 16}.lock"):
-        prepare(make_corpus(), bpe, cache, LIMITS)
-    assert left_in(cache) == [living.name, path.name]
 
 
 def test_a_full_disk_is_one_sentence_and_leaves_nothing(
@@ -368,7 +336,7 @@ def test_a_process_that_waits_says_so(
     path = prepare(make_corpus(), bpe, tmp_path / "elsewhere", LIMITS).path
     other = FileLock(tmp_path / f".{path.name}.lock")
     other.acquire()
-    logger = logging.getLogger("etude.data.store")
+    logger = logging.getLogger("etude.data.folder")
     monkeypatch.setattr(logger, "info", lambda message, *_: other.release() if "waiting" in message else None)
     assert prepare(make_corpus(), bpe, tmp_path, LIMITS).path.name == path.name
     assert not other.is_locked

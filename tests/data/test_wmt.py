@@ -15,10 +15,11 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from etude.config.parts import make
+from etude.data.folder import make_folder
 from etude.data.splits import Limits
 from etude.data.store import prepare
 from etude.data.tokenizer import SentencePiece
-from etude.data.wmt import WMT
+from etude.data.wmt import WMT, classify, describe_source, unpack
 from etude.errors import UserError
 from etude.paths import shipped
 
@@ -228,3 +229,82 @@ def test_a_source_that_does_not_say_what_it_must_is_named(language: str, given: 
 def test_the_shipped_config_is_what_instantiate_takes(language: str) -> None:
     config = OmegaConf.merge({"cache_dir": "cache"}, {"data": CONFIGS[language]})
     assert instantiate(config.data).languages == ("en", language)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "fate"),
+    [
+        ("a b", "c d e f g", "pairs"),
+        ("a b c d e f", "c d e", "pairs"),
+        (" \u00a0", "c", "blank"),
+        ("a", "", "blank"),
+        ("a b c d e f g", "a b c d e f", "long"),
+        ("a", "b " * 7, "long"),
+        ("a b", "c d e f g h", "uneven"),
+        ("a b c d e f", "c  d", "uneven"),
+    ],
+)
+def test_a_pair_goes_under_the_first_rule_that_it_breaks(source: str, target: str, fate: str) -> None:
+    assert classify(source, target, max_words=6, max_ratio=2.5) == fate
+
+
+def test_the_counts_of_a_source_are_told_in_one_line() -> None:
+    assert describe_source({"pairs": 7}) == "7 of 7 pairs"
+    assert describe_source({"uneven": 1, "pairs": 1996, "blank": 3}) == (
+        "1,996 of 2,000 pairs (3 blank, 1 uneven left out)"
+    )
+
+
+def archive_of(path: Path, *members: tarfile.TarInfo) -> Path:
+    with tarfile.open(path, "w:gz") as tar:
+        for member in members:
+            member.size = 2 if member.isreg() else 0
+            tar.addfile(member, io.BytesIO(b"a\n"))
+    return path
+
+
+def link(name: str, to: str) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = tarfile.SYMTYPE, to
+    return info
+
+
+def unpacked(archive: Path, members: Mapping[str, str], folder: Path) -> list[str]:
+    with make_folder(folder) as building:
+        unpack(archive, members, building or folder)
+    return sorted(file.name for file in folder.iterdir())
+
+
+def test_the_members_asked_for_are_copied_under_names_of_our_own(tmp_path: Path) -> None:
+    archive = archive_of(tmp_path / "a.tgz", *map(tarfile.TarInfo, ("training/x.de", "./training/x.en", "other")))
+    assert unpacked(archive, {"training/x.de": "de", "training/x.en": "en"}, tmp_path / "new" / "out") == ["de", "en"]
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        ([tarfile.TarInfo("../outside")], "is not to be trusted, for a path in it climbs out"),
+        ([tarfile.TarInfo("a/../../outside")], "is not to be trusted, for a path in it climbs out"),
+        ([link("l", "/etc/passwd")], "is not to be trusted, for a path in it climbs out"),
+        ([link("l", "../../x")], "is not to be trusted, for a path in it climbs out"),
+        ([tarfile.TarInfo("gold")], "holds no file missing; "),
+    ],
+    ids=["parent", "parent of a folder", "absolute link", "link to a parent", "no such member"],
+)
+def test_an_archive_that_climbs_out_or_lacks_a_member_is_refused_whole(
+    tmp_path: Path, members: list[tarfile.TarInfo], told: str
+) -> None:
+    archive = archive_of(tmp_path / "a.tgz", tarfile.TarInfo("good"), *members)
+    with pytest.raises(UserError, match=rf"a\.tgz {told}"):
+        unpacked(archive, {"good": "good", "missing": "x"}, tmp_path / "out" / "text")
+    assert [file.name for file in (tmp_path / "out").iterdir()] == [".text.lock"]
+    assert not (tmp_path / "outside").exists()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_torn_archive_is_one_sentence(tmp_path: Path, share: float) -> None:
+    archive = archive_of(tmp_path / "a.tgz", *(tarfile.TarInfo(f"file{n}") for n in range(40)))
+    whole = archive.read_bytes()
+    archive.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(UserError, match=r"a\.tgz (is no whole archive|holds no file)"):
+        unpacked(archive, {"file39": "text"}, tmp_path / "out")

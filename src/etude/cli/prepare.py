@@ -33,8 +33,8 @@ def main(words: list[str]) -> None:
 
     def task(config: "DictConfig") -> None:
         from etude.config.resolve import resolve_valid
-        from etude.data.cleaning import describe_source
         from etude.data.splits import describe_counts
+        from etude.data.wmt import describe_source
         from etude.logs import logging_to
 
         valid = resolve_valid(config)

@@ -1,21 +1,85 @@
-"""Download one file, resuming an interrupted download; the file is kept only if its checksum is right."""
+"""The files of a corpus: downloaded once, whoever asks, resumed where a download broke off, and known by a checksum."""
 
 import http.client
 import logging
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock
 
+from etude.data.corpus import digest
 from etude.errors import UserError
-from etude.files import checksum
+from etude.files import checksum, read_json, write_json
 
 logger = logging.getLogger(__name__)
 
 TIMEOUT = 30.0
 """Seconds without a byte after which the connection counts as lost."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceFile:
+    """A file to download, or one in a folder of the user's.
+
+    If its publisher gives no checksum, the SHA-256 of the file that was read takes its place: a different file is a
+    different text.
+    """
+
+    url: str
+    path: Path
+    sum: str | None  # SHA-256, or "md5:" and an MD5; None if none is published
+    owned: bool  # the user's own file, which is neither downloaded nor changed
+    records: Path  # a folder that caches computed checksums, so that gigabytes are read once
+
+    def identity(self) -> str:
+        """Return the expected checksum of the file, or the computed one if none is known.
+
+        Raises:
+            UserError: the checksum must be computed and the file is missing.
+        """
+        if self.sum:
+            return self.sum
+        self._require_file()
+        stat = self.path.stat()
+        key = [str(self.path.resolve()), stat.st_size, stat.st_mtime_ns]
+        record = self.records / f".{self.path.name}.{digest(key)}.sum"
+        cached = read_json(record)
+        if isinstance(cached, str):
+            return cached
+        computed = checksum(self.path)
+        with suppress(UserError):  # caching is optional
+            write_json(record, computed)
+        return computed
+
+    def fetch(self) -> None:
+        """Download the file, unless it exists or is the user's.
+
+        Raises:
+            UserError: it cannot be downloaded.
+        """
+        if not self.owned:
+            download(self.url, self.path, self.sum)
+
+    def verify(self) -> Path:
+        """Check the file against its checksum and return its path.
+
+        Raises:
+            UserError: it is missing, or a different file.
+        """
+        self._require_file()
+        _verify(self.path, self.sum, name=str(self.path))
+        return self.path
+
+    def _require_file(self) -> None:
+        if not self.path.is_file():
+            raise UserError(
+                f"there is no {self.path}; "
+                + ("data.root must hold that file" if self.owned else "run `etude prepare` to download it")
+            )
 
 
 def download(url: str, path: Path, expected: str | None) -> None:
@@ -25,7 +89,7 @@ def download(url: str, path: Path, expected: str | None) -> None:
 
     Args:
         url, path: where from, where to.
-        expected: the checksum, as `verify_checksum` takes it; None if it is not known: any complete file is accepted.
+        expected: the file's SHA-256, or "md5:" and its MD5; None if it is not known: any complete file is accepted.
 
     Raises:
         UserError: the server cannot be reached or breaks off, the checksum differs (nothing is kept), the disk is full.
@@ -34,13 +98,13 @@ def download(url: str, path: Path, expected: str | None) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_name(f".{path.name}.lock")):
-            if path.is_file() and (expected is None or _checksum_like(path, expected) == expected):
-                return
+            if path.is_file():
+                with suppress(UserError):  # a damaged file is downloaded anew
+                    return _verify(path, expected, name=url)
             logger.info("downloading %s", url)
             _receive(url, part)
             try:
-                if expected is not None:
-                    verify_checksum(part, expected, name=url)
+                _verify(part, expected, name=url)
             except UserError:
                 part.unlink()
                 raise
@@ -51,32 +115,14 @@ def download(url: str, path: Path, expected: str | None) -> None:
         ) from error
 
 
-def verify_checksum(path: Path, expected: str, name: str) -> None:
-    """Check a file against its checksum.
-
-    Args:
-        path: the file.
-        expected: its SHA-256, or "md5:" and its MD5 if its publisher gives that.
-        name: its name in the error message.
-
-    Raises:
-        UserError: the checksums differ; the message shows both.
-    """
-    found = _checksum_like(path, expected)
-    if found != expected:
-        kind = "MD5" if expected.startswith(_MD5) else "SHA-256"
+def _verify(path: Path, expected: str | None, name: str) -> None:
+    """Check a file against its checksum, if one is known; `name` is its name in the error message."""
+    algorithm, _, digits = (expected or "").rpartition(":")
+    if expected and (found := checksum(path, algorithm or "sha256")) != digits:
+        kind = "MD5" if algorithm else "SHA-256"
         raise UserError(
-            f"{name} is not the file it should be: expected {kind} {expected.removeprefix(_MD5)}, "
-            f"got {found.removeprefix(_MD5)}; get it anew from its source"
+            f"{name} is not the file it should be: expected {kind} {digits}, got {found}; get it anew from its source"
         )
-
-
-_MD5 = "md5:"
-
-
-def _checksum_like(path: Path, expected: str) -> str:
-    """Compute the checksum of a file with the algorithm of `expected`."""
-    return _MD5 + checksum(path, "md5") if expected.startswith(_MD5) else checksum(path)
 
 
 def _receive(url: str, part: Path) -> None:
@@ -86,9 +132,9 @@ def _receive(url: str, part: Path) -> None:
     try:
         response = urllib.request.urlopen(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
-        if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
-            _require_size(part, error.headers.get("Content-Range", ""), url)
-            return  # nothing is missing; the checksum is checked afterwards
+        if have and error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
+            part.unlink()  # it is complete, or of another file
+            return _receive(url, part)
         raise UserError(f"{url}: the server answers {error.code} {error.reason}; check data.url") from error
     except (OSError, http.client.HTTPException) as error:
         raise UserError(
@@ -100,14 +146,6 @@ def _receive(url: str, part: Path) -> None:
         with part.open("ab" if resumed else "wb") as file:
             for chunk in _read_chunks(response, url):
                 file.write(chunk)
-
-
-def _require_size(part: Path, content_range: str, url: str) -> None:
-    """Check that `part` is not longer than the file, whose size the server gives as "bytes */1234"."""
-    size = content_range.rpartition("/")[2]
-    if size.isdecimal() and part.stat().st_size != int(size):
-        part.unlink()
-        raise UserError(f"{url}: what had come of it is longer than the file, and is deleted now: start again")
 
 
 def _read_chunks(response: http.client.HTTPResponse, url: str) -> Iterator[bytes]:

@@ -62,13 +62,13 @@ class HuggingFaceCorpus(SplitCorpus):
 
     def fetch(self) -> None:
         """Load the dataset and copy the columns in use; say how much of what is held out is trained on."""
-        if not self._folder.is_dir():
-            with make_folder(self._folder) as building:
-                if building is not None:
-                    for split in SPLITS:
-                        self._write_columns(split, building)
-                    sums = {file.name: content_sum(file) for file in sorted(building.iterdir())}
-                    (building / SUMS).write_text(json.dumps(sums), encoding="utf-8")
+        with make_folder(self._folder) as building:
+            if building:
+                for split in SPLITS:
+                    self._write_columns(split, building)
+                sums = {file.name: content_sum(file) for file in sorted(building.iterdir())}
+                (building / SUMS).write_text(json.dumps(sums), encoding="utf-8")
+        if building:
             warn_of_repeated(self, SPLITS[1:])  # a split may be a part of another
 
     def pairs(self, split: str) -> Iterator[Pair]:

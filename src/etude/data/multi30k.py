@@ -2,15 +2,15 @@
 
 The files come from the public repository multi30k/dataset, or from a folder of the user's (`data.root`). Both are
 checked against the sums in the config, so that the fingerprint is known before anything is downloaded; for files of a
-test set without sums, the checksum of the file that was read is used (see `source_file.py`).
+test set without sums, the checksum of the file that was read is used (see `SourceFile`).
 """
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from etude.data.corpus import SPLITS, Pair, SplitCorpus, digest, require_test_set
+from etude.data.download import SourceFile
 from etude.data.lines import parallel_lines
-from etude.data.source_file import SourceFile
 from etude.errors import UserError
 
 

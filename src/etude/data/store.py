@@ -9,18 +9,16 @@ cache_dir/<16 hexadecimal digits>/       a hash of the corpus, the tokenizer's c
 
 import json
 import logging
-import shutil
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from filelock import AcquireReturnProxy, FileLock, Timeout
-
 from etude.data.corpus import SPLITS, TRAINING, Corpus, digest, first_pair, read_pairs
+from etude.data.folder import make_folder
 from etude.data.splits import Limits, TokenSplit, describe_counts, read_text, write_split
 from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.errors import UserError
@@ -108,11 +106,9 @@ def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: L
         except UserError:  # it has no fingerprint yet
             corpus.fetch()
             key, path = _locate(corpus, tokenizer, cache_dir, limits)
-        if _read_meta(path) is None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with _acquire(_lock(path)):
-                if _read_meta(path) is None:
-                    _build(path, corpus, tokenizer, limits, key | ({"own_files": code} if code else {}))
+        with make_folder(path, _read_meta) as building:
+            if building:
+                _build(building, path, corpus, tokenizer, limits, key | ({"own_files": code} if code else {}))
     except OSError as error:
         what = f"cannot prepare {path}: {error}; free some space or set cache_dir to another place, then start again"
         if not (disk_mistake(error) or str(error.filename).startswith(str(cache_dir))):  # what the corpus reads, then
@@ -148,42 +144,36 @@ def _locate(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: L
     return key, cache_dir.expanduser() / digest(key)
 
 
-def _build(path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits, key: dict[str, Any]) -> None:
-    """Build the store in a temporary folder beside `path`, then rename it. The caller holds the lock of `path`."""
-    _remove_leftovers(path)
+def _build(
+    building: Path, path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits, key: dict[str, Any]
+) -> None:
+    """Write the files of the store `path` into the folder `building`."""
     began = time.monotonic()
     corpus.fetch()
-    building = path.with_name(f".{path.name}.building")
-    building.mkdir()
-    try:
-        key = key | {"training": corpus.training_fingerprint()}
-        model, similar = building / "tokenizer.model", _find_same_training(path.parent, key)
-        if similar:
-            logger.info("taking over all but the test text from %s", similar.path)
-            for name in similar.meta["files"]:
-                if not name.startswith("test."):
-                    link_or_copy(similar.path / name, building / name)
-        else:
-            logger.info("learning %d subwords", tokenizer.vocab_size)
-            model.write_bytes(tokenizer.train(_sentences(corpus, tokenizer.input_sentence_size)))
-        vocabulary = Tokenizer(model)
-        splits = {name: similar.meta["splits"][name] for name in TRAINING} if similar else {}
-        missing = [name for name in SPLITS if name not in splits]
-        logger.info("tokenising %s", ", ".join(missing))
-        splits |= {name: write_split(building, name, read_pairs(corpus, name), vocabulary, limits) for name in missing}
-        files = sorted(building.iterdir())
-        sizes = {file.name: file.stat().st_size for file in files}
-        sums = {file.name: checksum(file) for file in files}
-        meta = {**key, "vocab_size": len(vocabulary), "splits": splits, "files": sizes, "sums": sums}
-        about = similar.meta if similar else {"sources": corpus.source_counts(), "first_pair": first_pair(corpus)}
-        meta |= {name: about[name] for name in ("sources", "first_pair") if about.get(name)}
-        write_json(building / "meta.json", meta | {"sum": digest(meta)})
-        if corpus.fingerprint() != key["corpus"]:
-            raise UserError("the text was changed while it was being prepared: start again when it is complete")
-        shutil.rmtree(path, ignore_errors=True)
-        building.rename(path)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
+    key = key | {"training": corpus.training_fingerprint()}
+    model, similar = building / "tokenizer.model", _find_same_training(path.parent, key)
+    if similar:
+        logger.info("taking over all but the test text from %s", similar.path)
+        for name in similar.meta["files"]:
+            if not name.startswith("test."):
+                link_or_copy(similar.path / name, building / name)
+    else:
+        logger.info("learning %d subwords", tokenizer.vocab_size)
+        model.write_bytes(tokenizer.train(_sentences(corpus, tokenizer.input_sentence_size)))
+    vocabulary = Tokenizer(model)
+    splits = {name: similar.meta["splits"][name] for name in TRAINING} if similar else {}
+    missing = [name for name in SPLITS if name not in splits]
+    logger.info("tokenising %s", ", ".join(missing))
+    splits |= {name: write_split(building, name, read_pairs(corpus, name), vocabulary, limits) for name in missing}
+    files = sorted(building.iterdir())
+    sizes = {file.name: file.stat().st_size for file in files}
+    sums = {file.name: checksum(file) for file in files}
+    meta = {**key, "vocab_size": len(vocabulary), "splits": splits, "files": sizes, "sums": sums}
+    about = similar.meta if similar else {"sources": corpus.source_counts(), "first_pair": first_pair(corpus)}
+    meta |= {name: about[name] for name in ("sources", "first_pair") if about.get(name)}
+    write_json(building / "meta.json", meta | {"sum": digest(meta)})
+    if corpus.fingerprint() != key["corpus"]:
+        raise UserError("the text was changed while it was being prepared: start again when it is complete")
     summary = "; ".join(f"{name} {describe_counts(counts)}" for name, counts in splits.items())
     logger.info("prepared in %.1f s: %s; %d subwords; %s", time.monotonic() - began, summary, len(vocabulary), path)
 
@@ -224,27 +214,3 @@ def _read_meta(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return meta if intact else None
-
-
-def _lock(path: Path) -> FileLock:
-    return FileLock(path.with_name(f".{path.name}.lock"))
-
-
-def _remove_leftovers(path: Path) -> None:
-    """Remove the unfinished folders of dead processes: those whose lock nobody holds."""
-    for leftover in path.parent.glob(".*.building"):
-        final = path.with_name(leftover.name.removeprefix(".").removesuffix(".building"))
-        try:
-            with nullcontext() if final == path else _lock(final).acquire(timeout=0):
-                shutil.rmtree(leftover, ignore_errors=True)
-        except Timeout:
-            logger.debug("%s is being built by another process", final)
-
-
-def _acquire(lock: FileLock) -> AcquireReturnProxy:
-    """Acquire `lock`, logging if another process holds it."""
-    try:
-        return lock.acquire(timeout=0)
-    except Timeout:
-        logger.info("waiting for another process that prepares the same data")
-        return lock.acquire()

@@ -1,26 +1,32 @@
 """The news translation tasks of WMT: training text from several sources in tar archives, and a test set per year.
 
-Training text is filtered by the rules of `cleaning.py`, source by source; validation and test text is not changed.
-Archives are downloaded, or read from a folder of the user's (`data.root`), and the members in use are unpacked into
-`download_dir` once. With a checksum of null, the checksum of the archive that was read is used (see `source_file.py`):
-then the text has no fingerprint before `etude prepare` has downloaded it.
+Training text is filtered, source by source; validation and test text is not changed. Archives are downloaded, or read
+from a folder of the user's (`data.root`), and the members in use are unpacked into `download_dir` once. With a checksum
+of null, the checksum of the archive that was read is used (see `SourceFile`): then the text has no fingerprint before
+`etude prepare` has downloaded it.
 """
 
 import logging
+import shutil
+import tarfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from etude.data.archive import unpack
-from etude.data.cleaning import KEPT, Cleaning
 from etude.data.corpus import Corpus, Pair, digest, require_test_set, two_languages
-from etude.data.lines import parallel_lines
-from etude.data.sgm import sgm_pairs
-from etude.data.source_file import SourceFile
+from etude.data.download import SourceFile
+from etude.data.folder import make_folder
+from etude.data.lines import parallel_lines, sgm_pairs
 from etude.data.splits import SIDES
-from etude.errors import UserError
+from etude.errors import UserError, did_you_mean
 
 logger = logging.getLogger(__name__)
+
+Node = Mapping[str, str | None]
+"""A source or a test set: its archive, the members source and target, and the checksum of the archive."""
+
+_KEPT = "pairs"
 
 
 class WMT(Corpus):
@@ -44,7 +50,7 @@ class WMT(Corpus):
     ) -> None:
         self.languages = two_languages(languages)
         self.vocab_size, self.input_sentence_size = vocab_size, input_sentence_size
-        self.cleaning = Cleaning(max_words=max_words, max_ratio=max_ratio)
+        self._max_words, self._max_ratio = max_words, max_ratio
         self._downloads = Path(download_dir).expanduser()
         self._root = Path(root).expanduser() if root else None  # an empty environment variable names no folder
         self._url = url.rstrip("/")
@@ -55,7 +61,7 @@ class WMT(Corpus):
         self._check_direction()
 
     def fingerprint(self) -> str:
-        """Hash the checksums, the archive members in use, the cleaning rules and the languages."""
+        """Hash the checksums, the archive members in use, the rules of filtering and the languages."""
         return self._fingerprint(*self._chosen)
 
     def training_fingerprint(self) -> str:
@@ -64,7 +70,8 @@ class WMT(Corpus):
 
     def _fingerprint(self, *splits: str) -> str:
         nodes = [*map(self._test_set, splits), *self._sources.values()]
-        return digest([[self._identity(node) for node in nodes], vars(self.cleaning), list(self.languages)])
+        rules = {"max_words": self._max_words, "max_ratio": self._max_ratio}
+        return digest([[self._identity(node) for node in nodes], rules, list(self.languages)])
 
     def fetch(self) -> None:
         """Download the archives in use, unless the user gave a folder, and unpack the members in use."""
@@ -89,17 +96,17 @@ class WMT(Corpus):
         for name, node in self._sources.items():
             counts: Counter[str] = Counter()
             for pair in parallel_lines(*self._unpack(node)):
-                outcome = self.cleaning.classify(*pair)
+                outcome = classify(*pair, self._max_words, self._max_ratio)
                 counts[outcome] += 1
-                if outcome == KEPT:
+                if outcome == _KEPT:
                     yield pair
             self._counts[name] = counts
 
-    def _test_set(self, split: str) -> Mapping[str, str | None]:
+    def _test_set(self, split: str) -> Node:
         require_test_set(split, self._chosen[split], self._test_sets)
         return self._test_sets[self._chosen[split]]
 
-    def _archive(self, node: Mapping[str, str | None]) -> SourceFile:
+    def _archive(self, node: Node) -> SourceFile:
         name = str(node["archive"])
         return SourceFile(
             url=f"{self._url}/{name}",
@@ -109,19 +116,19 @@ class WMT(Corpus):
             records=self._downloads,
         )
 
-    def _identity(self, node: Mapping[str, str | None]) -> list[str | None]:
+    def _identity(self, node: Node) -> list[str | None]:
         return [self._archive(node).identity(), node["source"], node["target"]]
 
-    def _folder(self, node: Mapping[str, str | None]) -> Path:
+    def _folder(self, node: Node) -> Path:
         return self._downloads / "unpacked" / digest([*self._identity(node), *SIDES])
 
-    def _unpack(self, node: Mapping[str, str | None]) -> tuple[Path, Path]:
+    def _unpack(self, node: Node) -> tuple[Path, Path]:
         """Unpack a source or test set unless that was done; return its two files, source and target."""
-        folder = self._folder(node)
-        if not folder.is_dir():
-            archive = self._archive(node).verify()
-            logger.info("unpacking %s", archive)
-            unpack(archive, {str(node[side]): side for side in SIDES}, folder)
+        with make_folder(folder := self._folder(node)) as building:
+            if building:
+                archive = self._archive(node).verify()
+                logger.info("unpacking %s", archive)
+                unpack(archive, {str(node[side]): side for side in SIDES}, building)
         return folder / SIDES[0], folder / SIDES[1]
 
     def _check_direction(self) -> None:
@@ -139,7 +146,7 @@ class WMT(Corpus):
                 )
 
 
-def _validate_nodes(key: str, nodes: Mapping[str, Mapping[str, str | None]] | None) -> dict[str, dict[str, str | None]]:
+def _validate_nodes(key: str, nodes: Mapping[str, Node] | None) -> dict[str, Node]:
     """Check that `data.<key>` has nodes and that each has all its keys; return a copy."""
     if not nodes:
         raise UserError(f"data.{key} is empty: name at least one, with its archive, source, target and sum")
@@ -150,3 +157,57 @@ def _validate_nodes(key: str, nodes: Mapping[str, Mapping[str, str | None]] | No
                 f"write ~data.{key}.{name}"
             )
     return {name: dict(node) for name, node in nodes.items()}
+
+
+def classify(source: str, target: str, max_words: int, max_ratio: float) -> str:
+    """Return "pairs" for a pair that is kept, else the name of the first rule that it breaks.
+
+    A pair is "blank" if a side has no word, "long" if one has more than `max_words`, and "uneven" if one has more than
+    `max_ratio` times as many as the other.
+    """
+    fewer, more = sorted((len(source.split()), len(target.split())))
+    if not fewer:
+        return "blank"
+    if more > max_words:
+        return "long"
+    return "uneven" if more > max_ratio * fewer else _KEPT
+
+
+def describe_source(counts: Mapping[str, int]) -> str:
+    """Format the counts of a source: "997 of 1,000 pairs (2 blank, 1 long left out)"."""
+    left_out = ", ".join(f"{number:,} {rule}" for rule, number in sorted(counts.items()) if rule != _KEPT)
+    kept = f"{counts.get(_KEPT, 0):,} of {sum(counts.values()):,} pairs"
+    return f"{kept} ({left_out} left out)" if left_out else kept
+
+
+def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
+    """Copy some members of a tar archive of unknown origin, compressed or not, into a folder.
+
+    No path of the archive is ever written to: the caller names each file.
+
+    Args:
+        archive: the tar file.
+        members: path inside the archive -> file name in `folder`.
+        folder: an existing folder.
+
+    Raises:
+        UserError: the archive is broken, lacks a member, or has one whose path or link points outside.
+    """
+    seen = []
+    try:
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                tarfile.data_filter(member, str(folder))  # refuses paths and links that point outside, and devices
+                name = member.name.removeprefix("./")
+                seen.append(name)
+                content = tar.extractfile(member) if name in members else None
+                if content:
+                    with content, (folder / members[name]).open("wb") as file:
+                        shutil.copyfileobj(content, file, 1 << 20)
+    except tarfile.FilterError as error:
+        raise UserError(f"{archive} is not to be trusted, for a path in it climbs out: {error}") from error
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise UserError(f"{archive} is no whole archive ({error}): delete it, and get it anew") from error
+    for name, file_name in members.items():
+        if not (folder / file_name).is_file():
+            raise UserError(f"{archive} holds no file {name}; {did_you_mean(name, seen)}")
