@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from etude.config.resolvers import register
 from etude.data.batching import BatchStream
-from etude.data.store import Limits, prepare
+from etude.data.store import prepare
 from etude.data.tokenizer import PAD
 from etude.paths import shipped
 
@@ -27,7 +27,7 @@ def main(root: str, tokens: int) -> None:
     config.data.update(root=root, download_dir=root)
     corpus, bpe = instantiate(config.data), instantiate(config.tokenizer)
     with TemporaryDirectory() as cache:
-        split = prepare(corpus, bpe, Path(cache), Limits(max_tokens=128)).split("train")
+        split = prepare(corpus, bpe, Path(cache), 128).split("train")
         budget = {"source_tokens": tokens, "target_tokens": tokens, "length_noise": 4.0}
         stream = BatchStream(split, **budget, seed=1, start=0, rank=0, world_size=1, micro_batches=1)
         epoch = [stream.micro_batch(step, 0) for step in range(stream.batches_per_epoch)]

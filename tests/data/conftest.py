@@ -8,7 +8,6 @@ import pytest
 
 from etude.config.resolvers import register
 from etude.data.corpus import Corpus, Pair, digest
-from etude.data.splits import Limits
 from etude.data.store import TokenStore, prepare
 from etude.data.tokenizer import SentencePiece
 
@@ -68,4 +67,4 @@ def store(tmp_path_factory: pytest.TempPathFactory, bpe: SentencePiece) -> Token
     """A prepared store, for reading only."""
     splits = {"train": sentences(300, 300), "valid": sentences(20, 1), "test": sentences(20, 2)}
     cache: Path = tmp_path_factory.mktemp("cache")
-    return prepare(ListCorpus(**splits), bpe, cache, Limits(max_tokens=64))
+    return prepare(ListCorpus(**splits), bpe, cache, 64)

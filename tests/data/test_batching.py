@@ -11,7 +11,6 @@ from omegaconf import OmegaConf
 from etude.data.batch import EVALUATION
 from etude.data.batching import Batch, BatchStream, check_budget, evaluation_batches
 from etude.data.epochs import Epochs
-from etude.data.splits import Limits
 from etude.data.store import TokenStore, prepare
 from etude.data.tokenizer import BOS, EOS, PAD, SentencePiece
 from etude.errors import UserError
@@ -47,7 +46,7 @@ def test_a_row_longer_than_the_budget_is_an_error_that_names_line_and_key(
     long = " ".join(["cat"] * 60)
     corpus = make_corpus()
     corpus.splits[name][2:2] = [(long, "cat") if side == "source" else ("cat", long)]
-    split = prepare(corpus, bpe, tmp_path, Limits(max_tokens=1000)).split(name)
+    split = prepare(corpus, bpe, tmp_path, 1000).split(name)
     tokens = len(split.sources[2] if side == "source" else split.targets[2])
     place = rf"/test\.{side}\.txt, line 3," if name == "test" else f"a {side} line of the train text"
     complaint = (
@@ -98,7 +97,7 @@ def test_a_target_that_is_cut_is_not_asked_to_end_in_mid_sentence(
     make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
 ) -> None:
     cut, whole = ("cat", "the cat " * 9), ("cat", "the cat")
-    store = prepare(make_corpus(test=[cut, whole]), bpe, tmp_path, Limits(max_tokens=8))
+    store = prepare(make_corpus(test=[cut, whole]), bpe, tmp_path, 8)
     pieces, short = (store.tokenizer.encode(target) for _, target in (cut, whole))
     assert len(short) < 8
     for rows in ([0], [0, 1]):
@@ -182,7 +181,7 @@ def test_nine_tenths_of_multi30k_batches_are_real_tokens(multi30k_root: Path, tm
     bpe = SentencePiece(
         model_type="bpe", hard_vocab_limit=True, vocab_size=10_000, character_coverage=1.0, normalization="identity"
     )
-    split = prepare(corpus, bpe, tmp_path, Limits(max_tokens=128)).split("train")
+    split = prepare(corpus, bpe, tmp_path, 128).split("train")
     lengths = split.source_lengths, split.target_lengths
     batches = Epochs(*lengths, source_tokens=2000, target_tokens=2000, length_noise=4.0, seed=1).plan(0)
     places = sum(len(rows) * side[rows].max() for rows in batches for side in lengths)

@@ -15,12 +15,11 @@ from tests.data.conftest import ListCorpus
 
 from etude.data import store as store_module
 from etude.data.corpus import Pair, digest
-from etude.data.splits import Limits
 from etude.data.store import TokenStore, prepare
 from etude.data.tokenizer import SentencePiece
 from etude.errors import UserError
 
-LIMITS = Limits(max_tokens=64)
+MAX_TOKENS = 64
 
 
 def left_in(cache: Path) -> list[str]:
@@ -29,8 +28,8 @@ def left_in(cache: Path) -> list[str]:
 
 def test_a_second_call_opens_what_the_first_one_made(make_corpus: Callable, bpe: SentencePiece, tmp_path: Path) -> None:
     corpus, again = make_corpus(), make_corpus()
-    first = prepare(corpus, bpe, tmp_path, LIMITS)
-    second = prepare(again, bpe, tmp_path, LIMITS)
+    first = prepare(corpus, bpe, tmp_path, MAX_TOKENS)
+    second = prepare(again, bpe, tmp_path, MAX_TOKENS)
     assert first.path == second.path == TokenStore(first.path).path
     assert left_in(tmp_path) == [first.path.name]
     assert (corpus.fetched, again.fetched, again.asked) == (1, 0, [])
@@ -50,10 +49,10 @@ class TestSets(ListCorpus):
 def test_another_test_set_has_the_rest_in_common(make_corpus: Callable, bpe: SentencePiece, tmp_path: Path) -> None:
     splits, other = make_corpus().splits, make_corpus(test=[("the cat", "tac eht")]).splits
     again, elsewhere = TestSets(**other), TestSets(**other)
-    first = prepare(TestSets(**splits), bpe, tmp_path / "one", LIMITS)
-    second = prepare(again, bpe, tmp_path / "one", LIMITS)
+    first = prepare(TestSets(**splits), bpe, tmp_path / "one", MAX_TOKENS)
+    second = prepare(again, bpe, tmp_path / "one", MAX_TOKENS)
     assert again.asked == ["test"], "and no vocabulary was learned"
-    whole = prepare(elsewhere, bpe, tmp_path / "other", LIMITS)
+    whole = prepare(elsewhere, bpe, tmp_path / "other", MAX_TOKENS)
     assert second.path != first.path
     assert second.meta == whole.meta
     for name in whole.meta["files"]:
@@ -63,10 +62,10 @@ def test_another_test_set_has_the_rest_in_common(make_corpus: Callable, bpe: Sen
 
 
 def test_what_is_damaged_is_not_taken_over(make_corpus: Callable, bpe: SentencePiece, tmp_path: Path) -> None:
-    first = prepare(TestSets(**make_corpus().splits), bpe, tmp_path, LIMITS)
+    first = prepare(TestSets(**make_corpus().splits), bpe, tmp_path, MAX_TOKENS)
     flip(first.path / "train.source.pieces.npy")
     again = TestSets(**make_corpus(test=[("the cat", "tac eht")]).splits)
-    prepare(again, bpe, tmp_path, LIMITS).verify()
+    prepare(again, bpe, tmp_path, MAX_TOKENS).verify()
     assert "train" in again.asked
 
 
@@ -74,11 +73,11 @@ def test_the_address_follows_text_tokenizer_and_limits(
     make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
 ) -> None:
     others = [
-        (make_corpus(train=[("the cat", "tac eht")] * 50), replace(bpe, vocab_size=20), LIMITS),
-        (make_corpus(), bpe, LIMITS),
-        (make_corpus(), replace(bpe, vocab_size=61), LIMITS),
-        (make_corpus(), replace(bpe, normalization="nfkc"), LIMITS),
-        (make_corpus(), bpe, Limits(max_tokens=63)),
+        (make_corpus(train=[("the cat", "tac eht")] * 50), replace(bpe, vocab_size=20), MAX_TOKENS),
+        (make_corpus(), bpe, MAX_TOKENS),
+        (make_corpus(), replace(bpe, vocab_size=61), MAX_TOKENS),
+        (make_corpus(), replace(bpe, normalization="nfkc"), MAX_TOKENS),
+        (make_corpus(), bpe, 63),
     ]
     paths = {prepare(corpus, tokenizer, tmp_path, limits).path for corpus, tokenizer, limits in others}
     assert len(paths) == len(others)
@@ -87,10 +86,10 @@ def test_the_address_follows_text_tokenizer_and_limits(
 def test_a_text_that_other_code_of_ones_own_has_prepared_is_opened_with_a_warning(
     make_corpus: Callable, bpe: SentencePiece, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    first = prepare(make_corpus(), bpe, tmp_path, LIMITS, {"own.py": "01"}).path
-    assert prepare(make_corpus(), bpe, tmp_path, LIMITS, {"own.py": "01"}).path == first
+    first = prepare(make_corpus(), bpe, tmp_path, MAX_TOKENS, {"own.py": "01"}).path
+    assert prepare(make_corpus(), bpe, tmp_path, MAX_TOKENS, {"own.py": "01"}).path == first
     assert "other code" not in caplog.text
-    assert prepare(make_corpus(), bpe, tmp_path, LIMITS, {"own.py": "23"}).path == first
+    assert prepare(make_corpus(), bpe, tmp_path, MAX_TOKENS, {"own.py": "23"}).path == first
     assert f"the text in {first} was prepared by other code of a corpus or tokenizer of yours than" in caplog.text
 
 
@@ -101,8 +100,8 @@ class OwnSentencePiece(SentencePiece):
 def test_a_tokenizer_of_ones_own_has_a_store_of_its_own(
     make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
 ) -> None:
-    mine = prepare(make_corpus(), OwnSentencePiece(**vars(bpe)), tmp_path, LIMITS)
-    assert prepare(make_corpus(), bpe, tmp_path, LIMITS).path != mine.path
+    mine = prepare(make_corpus(), OwnSentencePiece(**vars(bpe)), tmp_path, MAX_TOKENS)
+    assert prepare(make_corpus(), bpe, tmp_path, MAX_TOKENS).path != mine.path
 
 
 def test_what_the_corpus_cannot_read_is_no_matter_of_the_cache(
@@ -111,13 +110,13 @@ def test_what_the_corpus_cannot_read_is_no_matter_of_the_cache(
     corpus = make_corpus()
     monkeypatch.setattr(corpus, "fetch", lambda: Path("no_such_text").read_text())
     with pytest.raises(UserError, match=r"ListCorpus cannot give its text: .*: 'no_such_text'"):
-        prepare(corpus, bpe, tmp_path, LIMITS)
+        prepare(corpus, bpe, tmp_path, MAX_TOKENS)
 
 
 def test_the_same_store_is_made_byte_for_byte_anywhere(
     make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
 ) -> None:
-    one, two = (prepare(make_corpus(), bpe, tmp_path / place, LIMITS).path for place in "ab")
+    one, two = (prepare(make_corpus(), bpe, tmp_path / place, MAX_TOKENS).path for place in "ab")
     assert one.name == two.name
     assert {f.name: f.read_bytes() for f in one.iterdir()} == {f.name: f.read_bytes() for f in two.iterdir()}
 
@@ -129,7 +128,7 @@ def test_of_a_large_text_the_subwords_are_learned_from_pairs_evenly_spread_over_
     every_third = [pair for n, pair in enumerate(corpus.splits["train"]) if n % 3 == 2]
     some = replace(bpe, input_sentence_size=201)
     with caplog.at_level(logging.INFO, "etude"):
-        store = prepare(corpus, some, tmp_path / "some", LIMITS)
+        store = prepare(corpus, some, tmp_path / "some", MAX_TOKENS)
     assert "learned from 100 of 300 training pairs, evenly spread" in caplog.text
     alone = bpe.train(line for pair in every_third for line in pair)
     assert (store.path / "tokenizer.model").read_bytes() == alone
@@ -140,7 +139,8 @@ def test_a_limit_that_the_text_does_not_reach_changes_nothing(
     make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
 ) -> None:
     whole, limited = (
-        prepare(make_corpus(), replace(bpe, input_sentence_size=most), tmp_path, LIMITS).path for most in (None, 600)
+        prepare(make_corpus(), replace(bpe, input_sentence_size=most), tmp_path, MAX_TOKENS).path
+        for most in (None, 600)
     )
     assert whole.name != limited.name
     assert (whole / "tokenizer.model").read_bytes() == (limited / "tokenizer.model").read_bytes()
@@ -151,7 +151,7 @@ def test_a_limit_that_the_text_does_not_reach_changes_nothing(
 def test_a_damaged_store_is_recognised_and_made_again(
     make_corpus: Callable, bpe: SentencePiece, tmp_path: Path, damage: str
 ) -> None:
-    path = prepare(make_corpus(), bpe, tmp_path, LIMITS).path
+    path = prepare(make_corpus(), bpe, tmp_path, MAX_TOKENS).path
     file = path / ("meta.json" if "meta" in damage else "train.target.pieces.npy")
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 2])
@@ -159,7 +159,7 @@ def test_a_damaged_store_is_recognised_and_made_again(
         file.unlink()
     with pytest.raises(UserError, match=r"no complete token store .*etude prepare"):
         TokenStore(path)
-    assert prepare(make_corpus(), bpe, tmp_path, LIMITS).path == path
+    assert prepare(make_corpus(), bpe, tmp_path, MAX_TOKENS).path == path
     assert file.read_bytes() == whole
 
 
@@ -182,9 +182,9 @@ def flip(file: Path) -> None:
 def test_a_store_damaged_at_the_same_size_is_named_when_it_is_first_read(
     make_corpus: Callable, bpe: SentencePiece, tmp_path: Path, name: str, read: Callable[[TokenStore], object]
 ) -> None:
-    path = prepare(make_corpus(), bpe, tmp_path, LIMITS).path
+    path = prepare(make_corpus(), bpe, tmp_path, MAX_TOKENS).path
     flip(path / name)
-    store = prepare(make_corpus(), bpe, tmp_path, LIMITS)
+    store = prepare(make_corpus(), bpe, tmp_path, MAX_TOKENS)
     told = f"{path / name} is damaged, .*: delete the folder {path}, and the same command prepares the text again"
     for look in (read, TokenStore.verify):
         with pytest.raises(UserError, match=told):
@@ -192,24 +192,24 @@ def test_a_store_damaged_at_the_same_size_is_named_when_it_is_first_read(
     others = {"train", "valid", "test"} - {name.partition(".")[0]}
     assert all(len(store.split(other)) for other in others)
     shutil.rmtree(path)
-    read(prepare(make_corpus(), bpe, tmp_path, LIMITS))
+    read(prepare(make_corpus(), bpe, tmp_path, MAX_TOKENS))
 
 
 def test_a_store_whose_list_of_files_is_damaged_is_made_again(
     make_corpus: Callable, bpe: SentencePiece, tmp_path: Path
 ) -> None:
-    meta = prepare(make_corpus(), bpe, tmp_path, LIMITS).path / "meta.json"
+    meta = prepare(make_corpus(), bpe, tmp_path, MAX_TOKENS).path / "meta.json"
     whole = meta.read_text()
     meta.write_text(whole.replace('"vocab_size": 60,\n  "splits"', '"vocab_size": 50,\n  "splits"'))
     assert meta.read_text() != whole
-    assert prepare(make_corpus(), bpe, tmp_path, LIMITS).vocab_size == 60
+    assert prepare(make_corpus(), bpe, tmp_path, MAX_TOKENS).vocab_size == 60
     assert meta.read_text() == whole
 
 
 def test_a_split_is_compared_with_what_was_written_once(
     make_corpus: Callable, bpe: SentencePiece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = prepare(make_corpus(), bpe, tmp_path, LIMITS)
+    store = prepare(make_corpus(), bpe, tmp_path, MAX_TOKENS)
     read: list[str] = []
     real = store_module.checksum
     monkeypatch.setattr(store_module, "checksum", lambda file: read.append(file.name) or real(file))
@@ -233,11 +233,11 @@ def test_being_killed_halfway_leaves_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(corpus, "pairs", killed)
         with pytest.raises(KeyboardInterrupt):
-            prepare(corpus, bpe, tmp_path, LIMITS)
+            prepare(corpus, bpe, tmp_path, MAX_TOKENS)
     assert left_in(tmp_path) == []
-    path = prepare(corpus, bpe, tmp_path, LIMITS).path
+    path = prepare(corpus, bpe, tmp_path, MAX_TOKENS).path
     path.rename(path.with_name(f".{path.name}.building"))  # as a process leaves it that has no time to clean up
-    assert len(prepare(corpus, bpe, tmp_path, LIMITS).split("valid")) == 20
+    assert len(prepare(corpus, bpe, tmp_path, MAX_TOKENS).split("valid")) == 20
     assert left_in(tmp_path) == [path.name]
 
 
@@ -248,9 +248,9 @@ def test_a_text_that_is_edited_while_it_is_prepared_is_not_filed_under_its_old_n
     read = corpus.pairs
     corpus.pairs = lambda split: corpus.splits.update(test=[("new", "wen")]) or read(split)
     with pytest.raises(UserError, match="the text was changed while it was being prepared: start again"):
-        prepare(corpus, bpe, tmp_path, LIMITS)
+        prepare(corpus, bpe, tmp_path, MAX_TOKENS)
     corpus.pairs = read
-    assert prepare(corpus, bpe, tmp_path, LIMITS).text("test") == (["new"], ["wen"])
+    assert prepare(corpus, bpe, tmp_path, MAX_TOKENS).text("test") == (["new"], ["wen"])
     assert len([*tmp_path.glob("[!.]*")]) == 1
 
 
@@ -264,7 +264,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(
         with monkeypatch.context() as patch:
             patch.setattr(*place, full)
             with pytest.raises(UserError, match="No space left on device"):
-                prepare(make_corpus(), bpe, tmp_path, LIMITS)
+                prepare(make_corpus(), bpe, tmp_path, MAX_TOKENS)
         assert left_in(tmp_path) == []
 
 
@@ -273,13 +273,12 @@ def test_a_cache_that_cannot_be_written_names_the_key(
 ) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=r"cannot prepare .*set cache_dir to another place"):
-        prepare(make_corpus(), bpe, tmp_path / "file", LIMITS)
+        prepare(make_corpus(), bpe, tmp_path / "file", MAX_TOKENS)
 
 
 SCRIPT = """
 import logging, sys
 from pathlib import Path
-from etude.data.splits import Limits
 from etude.data.store import prepare
 from etude.data.text_files import FilesCorpus
 from etude.data.tokenizer import SentencePiece
@@ -288,7 +287,7 @@ none = {"source": None, "target": None, "tsv": None}
 corpus = FilesCorpus(**{**none, "tsv": sys.argv[1]}, valid=none, test=none, holdout=50, languages="ab", vocab_size=60)
 sizes = {"vocab_size": 60, "hard_vocab_limit": True, "character_coverage": 1.0}
 bpe = SentencePiece(model_type="bpe", normalization="identity", **sizes)
-assert len(prepare(corpus, bpe, Path(sys.argv[2]), Limits(max_tokens=64)).split("valid")) == 50
+assert len(prepare(corpus, bpe, Path(sys.argv[2]), 64).split("valid")) == 50
 assert "torch" not in sys.modules
 """
 
@@ -333,10 +332,10 @@ def test_a_process_that_waits_says_so(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    path = prepare(make_corpus(), bpe, tmp_path / "elsewhere", LIMITS).path
+    path = prepare(make_corpus(), bpe, tmp_path / "elsewhere", MAX_TOKENS).path
     other = FileLock(tmp_path / f".{path.name}.lock")
     other.acquire()
     logger = logging.getLogger("etude.data.folder")
     monkeypatch.setattr(logger, "info", lambda message, *_: other.release() if "waiting" in message else None)
-    assert prepare(make_corpus(), bpe, tmp_path, LIMITS).path.name == path.name
+    assert prepare(make_corpus(), bpe, tmp_path, MAX_TOKENS).path.name == path.name
     assert not other.is_locked

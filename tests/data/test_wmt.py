@@ -16,7 +16,6 @@ from omegaconf import OmegaConf
 
 from etude.config.parts import make
 from etude.data.folder import make_folder
-from etude.data.splits import Limits
 from etude.data.store import prepare
 from etude.data.tokenizer import SentencePiece
 from etude.data.wmt import WMT, classify, describe_source, unpack
@@ -112,7 +111,7 @@ def test_every_source_is_downloaded_unpacked_and_prepared(
     corpus: Callable[..., WMT], language: str, tmp_path: Path
 ) -> None:
     chosen = corpus()
-    store = prepare(chosen, bpe(), tmp_path / "cache", Limits(max_tokens=256))
+    store = prepare(chosen, bpe(), tmp_path / "cache", 256)
     sources = list(CONFIGS[language].sources)
     assert sources[:3] == ["europarl_v7", "common_crawl", "news_commentary_v9"]
     assert sources[3:] == (["un", "giga_fren"] if language == "fr" else [])

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from etude.data.splits import Limits
 from etude.data.store import TokenStore, prepare
 from etude.data.text_files import FilesCorpus
 from etude.data.tokenizer import SentencePiece
@@ -47,7 +46,7 @@ def make_store(folder: Path, pairs: Pairs, model_type: str = "word", test: Pairs
         character_coverage=1.0,
         normalization="identity",
     )
-    return prepare(corpus, pieces, folder / "cache", Limits(max_tokens=40))
+    return prepare(corpus, pieces, folder / "cache", 40)
 
 
 @pytest.fixture(scope="module")

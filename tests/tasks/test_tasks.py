@@ -16,7 +16,6 @@ from torch import nn
 
 from etude.data.batch import EVALUATION
 from etude.data.batching import BatchStream, Examples, evaluation_batches
-from etude.data.splits import Limits
 from etude.data.store import TokenStore, prepare
 from etude.data.text_files import FilesCorpus
 from etude.data.tokenizer import BOS, EOS, PAD, UNK, SentencePiece
@@ -50,7 +49,7 @@ def make_store(
         character_coverage=character_coverage,
         normalization=normalization,
     )
-    return prepare(corpus, pieces, folder / "cache", Limits(max_tokens=max_tokens))
+    return prepare(corpus, pieces, folder / "cache", max_tokens)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,8 @@
-"""Write and read the tokens of one split.
+"""Write and read the tokens of one split: of either side all lines, concatenated, and where each of them ends.
+
+<split>.<side>.pieces.npy   the tokens of all lines, each with its EOS; 2 bytes each where the vocabulary allows it
+<split>.<side>.ends.npy     where each line ends
+<split>.<side>.txt          of valid and test, the text
 
 - blank: a pair with an empty side is left out of every split;
 - long: a pair with a side of more than `max_tokens` is left out of training. In valid and test it is kept: the source
@@ -8,9 +12,8 @@
 So no sequence is longer than `max_tokens + 1` tokens, including EOS or BOS.
 """
 
-from collections import Counter
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,18 +21,87 @@ import numpy as np
 import numpy.typing as npt
 
 from etude.data.corpus import Pair
-from etude.data.token_array import TokenArray, TokenWriter
-from etude.data.tokenize import Limits, tokenize
-from etude.data.tokenizer import UNK, Tokenizer
+from etude.data.tokenizer import EOS, PAD, UNK, Tokenizer
 from etude.errors import UserError
 from etude.files import write_text
 
 if TYPE_CHECKING:
     from etude.data.batch import Batch, Draw
 
-__all__ = ["Limits", "TokenSplit", "describe_counts", "read_text", "write_split"]
-
 SIDES = ("source", "target")
+
+CHUNK_SIZE = 8192
+"""Pairs tokenised at a time; the text is not held in memory."""
+
+
+class TokenArray:
+    """The tokens of one side, all lines concatenated in one memory-mapped array, each with its EOS.
+
+    Attributes:
+        lengths: tokens in each line
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Memory-map the files that `TokenWriter` wrote; tokens are read when they are used."""
+        self._flat: npt.NDArray[np.integer] = np.asarray(np.load(f"{path}.pieces.npy", mmap_mode="r"))
+        ends = np.load(f"{path}.ends.npy")
+        self._starts = np.concatenate([[0], ends[:-1]])
+        self.lengths = ends - self._starts
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, row: int) -> npt.NDArray[np.integer]:
+        """Return the tokens of one line."""
+        start = self._starts[row]
+        return self._flat[start : start + self.lengths[row]]
+
+    def pad_rows(self, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+        """Return the lines `rows` padded with PAD to the longest: (B, longest), int64."""
+        lengths = self.lengths[rows][:, None]
+        columns = np.arange(lengths.max())
+        padded = np.full((len(rows), len(columns)), PAD, dtype=np.int64)
+        is_token = columns < lengths
+        padded[is_token] = self._flat[(self._starts[rows][:, None] + columns)[is_token]]
+        return padded
+
+
+class TokenWriter:
+    """Writes the files of a `TokenArray`, keeping only the lengths of the lines in memory.
+
+    Attributes:
+        tokens, unknown: number of tokens written so far, and how many of them are UNK
+    """
+
+    def __init__(self, path: Path, vocab_size: int) -> None:
+        self.tokens = self.unknown = 0
+        self._path = path
+        self._dtype = np.dtype(np.uint16 if vocab_size <= 1 << 16 else np.int32)
+        self._lengths: list[npt.NDArray[np.int32]] = []
+
+    def __enter__(self) -> "TokenWriter":
+        self._file = Path(f"{self._path}.pieces.npy").open("wb")
+        self._write_header()
+        return self
+
+    def extend(self, lines: Sequence[Sequence[int]]) -> None:
+        """Append the tokens of some lines."""
+        self._lengths.append(np.fromiter(map(len, lines), np.int32))
+        flat = np.fromiter(chain.from_iterable(lines), self._dtype)
+        self._file.write(flat.tobytes())
+        self.tokens += len(flat)
+        self.unknown += int((flat == UNK).sum())
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with self._file:
+            if kind is None:
+                self._file.seek(0)
+                self._write_header()  # the header is padded: a longer number does not move the tokens
+                np.save(f"{self._path}.ends.npy", np.cumsum(np.concatenate(self._lengths), dtype=np.int64))
+
+    def _write_header(self) -> None:
+        shape = {"descr": self._dtype.str, "fortran_order": False, "shape": (self.tokens,)}
+        np.lib.format.write_array_header_1_0(self._file, shape)
 
 
 class TokenSplit:
@@ -73,7 +145,9 @@ def read_text(folder: Path, name: str) -> tuple[list[str], list[str]]:
     return source, target
 
 
-def write_split(folder: Path, name: str, pairs: Iterable[Pair], tokenizer: Tokenizer, limits: Limits) -> dict[str, int]:
+def write_split(
+    folder: Path, name: str, pairs: Iterable[Pair], tokenizer: Tokenizer, max_tokens: int
+) -> dict[str, int]:
     """Tokenise one split and write its tokens; of valid and test write the text too.
 
     Returns:
@@ -84,36 +158,44 @@ def write_split(folder: Path, name: str, pairs: Iterable[Pair], tokenizer: Token
         UserError: no pair is usable.
     """
     text: list[Pair] = []
-    outcomes: Counter[str] = Counter()
-    unknown = 0
-    with ExitStack() as opened:
-        writers = [opened.enter_context(TokenWriter(folder / f"{name}.{side}", len(tokenizer))) for side in SIDES]
-        for chunk in tokenize(pairs, name, tokenizer, limits):
-            for writer, lines in zip(writers, chunk.sides, strict=True):
-                writer.extend(*lines)
-                unknown += int((lines[0] == UNK).sum())
-            outcomes += chunk.counts
-            text += chunk.text
-        counts = {outcome: outcomes[outcome] for outcome in ("pairs", "blank", "dropped", "cut")}
-        counts["pairs"] += counts["cut"]
-        counts["unknown_tokens"] = unknown
-        if not counts["pairs"]:
-            raise UserError(
-                f"the {name} text has no usable pair: {counts['blank']} are blank, {counts['dropped']} longer than "
-                f"budget.max_tokens={limits.max_tokens}; give more text or raise the limit"
-            )
-    for index, (side, writer) in enumerate(zip(SIDES, writers, strict=True)):
-        counts[f"{side}_tokens"] = writer.tokens
-        if name != "train":
-            write_text(_text_file(folder, name, side), "".join(f"{pair[index]}\n" for pair in text))
-    return counts
+    counts = dict.fromkeys(("pairs", "blank", "dropped", "cut"), 0)
+    rest = iter(pairs)
+    source, target = (TokenWriter(folder / f"{name}.{side}", len(tokenizer)) for side in SIDES)
+    with source, target:
+        while chunk := list(islice(rest, CHUNK_SIZE)):
+            sources, targets = [], []
+            for pair, ours, theirs in zip(chunk, *map(tokenizer.encode_all, zip(*chunk, strict=True)), strict=True):
+                is_long = max(len(ours), len(theirs)) > max_tokens
+                if not (ours and theirs):
+                    counts["blank"] += 1
+                elif is_long and name == "train":
+                    counts["dropped"] += 1
+                else:
+                    counts["pairs"] += 1
+                    counts["cut"] += is_long
+                    sources.append([*ours[:max_tokens], EOS])
+                    targets.append([*theirs, EOS][: max_tokens + 1])
+                    if name != "train":
+                        text.append(pair)
+            source.extend(sources)
+            target.extend(targets)
+    if not counts["pairs"]:
+        raise UserError(
+            f"the {name} text has no usable pair: {counts['blank']} are blank, {counts['dropped']} longer than "
+            f"budget.max_tokens={max_tokens}; give more text or raise the limit"
+        )
+    if name != "train":
+        for side, lines in zip(SIDES, zip(*text, strict=True), strict=True):
+            write_text(_text_file(folder, name, side), "".join(f"{line}\n" for line in lines))
+    counts["unknown_tokens"] = source.unknown + target.unknown
+    return counts | {"source_tokens": source.tokens, "target_tokens": target.tokens}
 
 
 def describe_counts(counts: dict[str, int]) -> str:
     """Format the counts of `write_split`: "998 pairs (2 blank left out, 3.1 % of tokens unknown)"."""
     outcomes = {"blank": "blank left out", "dropped": "too long left out", "cut": "cut"}
     words = [f"{counts[outcome]} {meaning}" for outcome, meaning in outcomes.items() if counts[outcome]]
-    tokens = sum(counts.get(f"{side}_tokens", 0) for side in SIDES)
+    tokens = sum(counts[f"{side}_tokens"] for side in SIDES)
     if (unknown := 100 * counts.get("unknown_tokens", 0) / max(1, tokens)) >= 0.05:
         words.append(f"{unknown:.1f} % of tokens unknown")
     return f"{counts['pairs']} pairs" + (f" ({', '.join(words)})" if words else "")

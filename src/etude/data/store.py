@@ -19,12 +19,12 @@ from typing import Any
 
 from etude.data.corpus import SPLITS, TRAINING, Corpus, digest, first_pair, read_pairs
 from etude.data.folder import make_folder
-from etude.data.splits import Limits, TokenSplit, describe_counts, read_text, write_split
+from etude.data.splits import TokenSplit, describe_counts, read_text, write_split
 from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.errors import UserError
 from etude.files import checksum, disk_mistake, link_or_copy, write_json
 
-__all__ = ["Limits", "TokenSplit", "TokenStore", "find_prepared", "prepare"]
+__all__ = ["TokenSplit", "TokenStore", "find_prepared", "prepare"]
 
 logger = logging.getLogger(__name__)
 
@@ -89,8 +89,8 @@ class TokenStore:
                 self._verified.add(name)
 
 
-def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits, code: Any = None) -> TokenStore:
-    """Open the store for this corpus, tokenizer and limits; build it first if there is none.
+def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, max_tokens: int, code: Any = None) -> TokenStore:
+    """Open the store for this corpus, tokenizer and limit of tokens in a line; build it first if there is none.
 
     Safe to call from many processes: one builds the store, the others wait. A process that is killed leaves no store.
     A store that other `code` of the user's has prepared, known by the SHA-256 of its files, is opened with a warning.
@@ -102,13 +102,13 @@ def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: L
     path = cache_dir = cache_dir.expanduser()
     try:
         try:
-            key, path = _locate(corpus, tokenizer, cache_dir, limits)
+            key, path = _locate(corpus, tokenizer, cache_dir, max_tokens)
         except UserError:  # it has no fingerprint yet
             corpus.fetch()
-            key, path = _locate(corpus, tokenizer, cache_dir, limits)
+            key, path = _locate(corpus, tokenizer, cache_dir, max_tokens)
         with make_folder(path, _read_meta) as building:
             if building:
-                _build(building, path, corpus, tokenizer, limits, key | ({"own_files": code} if code else {}))
+                _build(building, path, corpus, tokenizer, max_tokens, key | ({"own_files": code} if code else {}))
     except OSError as error:
         what = f"cannot prepare {path}: {error}; free some space or set cache_dir to another place, then start again"
         if not (disk_mistake(error) or str(error.filename).startswith(str(cache_dir))):  # what the corpus reads, then
@@ -124,28 +124,28 @@ def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: L
     return store
 
 
-def find_prepared(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits) -> TokenStore | None:
-    """Open the store for this corpus, tokenizer and limits; None if it has not been built.
+def find_prepared(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, max_tokens: int) -> TokenStore | None:
+    """Open the store for this corpus, tokenizer and limit of tokens in a line; None if it has not been built.
 
     Raises:
         UserError: the corpus is not available.
     """
-    _, path = _locate(corpus, tokenizer, cache_dir, limits)
+    _, path = _locate(corpus, tokenizer, cache_dir, max_tokens)
     return None if _read_meta(path) is None else TokenStore(path)
 
 
-def _locate(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, limits: Limits) -> tuple[dict[str, Any], Path]:
+def _locate(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, max_tokens: int) -> tuple[dict[str, Any], Path]:
     """Return the key that identifies a store, and the folder that is named by its hash."""
     options = asdict(tokenizer) | tokenizer.further_options()
     config = {name: value for name, value in options.items() if value is not None}
     if not type(tokenizer).__module__.startswith("etude."):  # a class of the user's may read a text as it likes
         config["class"] = f"{type(tokenizer).__module__}.{type(tokenizer).__qualname__}"
-    key = {"format": FORMAT, "corpus": corpus.fingerprint(), "tokenizer": config, "limits": asdict(limits)}
+    key = {"format": FORMAT, "corpus": corpus.fingerprint(), "tokenizer": config, "limits": {"max_tokens": max_tokens}}
     return key, cache_dir.expanduser() / digest(key)
 
 
 def _build(
-    building: Path, path: Path, corpus: Corpus, tokenizer: SentencePiece, limits: Limits, key: dict[str, Any]
+    building: Path, path: Path, corpus: Corpus, tokenizer: SentencePiece, max_tokens: int, key: dict[str, Any]
 ) -> None:
     """Write the files of the store `path` into the folder `building`."""
     began = time.monotonic()
@@ -164,7 +164,7 @@ def _build(
     splits = {name: similar.meta["splits"][name] for name in TRAINING} if similar else {}
     missing = [name for name in SPLITS if name not in splits]
     logger.info("tokenising %s", ", ".join(missing))
-    splits |= {name: write_split(building, name, read_pairs(corpus, name), vocabulary, limits) for name in missing}
+    splits |= {name: write_split(building, name, read_pairs(corpus, name), vocabulary, max_tokens) for name in missing}
     files = sorted(building.iterdir())
     sizes = {file.name: file.stat().st_size for file in files}
     sums = {file.name: checksum(file) for file in files}

@@ -20,7 +20,8 @@ from etude.data import batching, store
 from etude.data.batching import Batch, Examples
 from etude.data.corpus import SPLITS, Corpus
 from etude.data.epochs import Epochs
-from etude.data.store import Limits, TokenSplit, TokenStore
+from etude.data.splits import TokenSplit
+from etude.data.store import TokenStore
 from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.decoding.beam import BeamSearch
 from etude.decoding.translator import Translator
@@ -69,9 +70,9 @@ def prepared_store(config: Config) -> TokenStore | None:
     return store.find_prepared(*_store_arguments(config))
 
 
-def _store_arguments(config: Config) -> tuple[Corpus, SentencePiece, Path, Limits]:
+def _store_arguments(config: Config) -> tuple[Corpus, SentencePiece, Path, int]:
     corpus, tokenizer = make(config["data"]), _made("tokenizer", config["tokenizer"], SentencePiece)
-    return corpus, tokenizer, Path(config["cache_dir"]), Limits(max_tokens=config["budget"]["max_tokens"])
+    return corpus, tokenizer, Path(config["cache_dir"]), config["budget"]["max_tokens"]
 
 
 def _made(section: str, node: Config, base: type) -> Any:

@@ -14,9 +14,8 @@ from torch import nn
 
 from etude.data.batch import Batch, Rows
 from etude.data.batching import Examples
-from etude.data.splits import SIDES, TokenSplit
+from etude.data.splits import SIDES, TokenArray, TokenSplit
 from etude.data.store import TokenStore
-from etude.data.token_array import TokenArray
 from etude.data.tokenizer import UNK
 from etude.tasks.perplexity import perplexity, sum_tokens
 

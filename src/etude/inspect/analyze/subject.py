@@ -10,7 +10,7 @@ import numpy as np
 
 from etude.config import parts
 from etude.data.batching import Batch
-from etude.data.splits import Limits, TokenSplit, read_text, write_split
+from etude.data.splits import TokenSplit, read_text, write_split
 from etude.data.tokenizer import Tokenizer
 from etude.decoding.beam import BeamSearch
 from etude.errors import UserError
@@ -94,7 +94,7 @@ class Subject:
         """
         with TemporaryDirectory() as name:
             folder = Path(name)
-            write_split(folder, "test", pairs, self.tokenizer, Limits(max_tokens=self.config["budget"]["max_tokens"]))
+            write_split(folder, "test", pairs, self.tokenizer, self.config["budget"]["max_tokens"])
             split, lines = TokenSplit(folder, "test", len(self.tokenizer)), read_text(folder, "test")
             batches = build.evaluation_batches(self.config, split)
         device = next(self.model.parameters()).device
