@@ -4,7 +4,6 @@ import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etude.errors import UserError
 from etude.tasks.bleu_sums import corpus_bleu, sums
 
 WORDS = st.sampled_from(["der", "die", "Hund", "Frau", "sieht", "alte", ",", ".", "3.5", "EU-Vertrag"])
@@ -39,15 +38,6 @@ def test_words_are_those_of_the_tokenizer_and_the_case_that_are_asked_for(tokeni
     expected = sacrebleu.corpus_bleu(ours, [theirs], tokenize=tokenize, lowercase=lowercase).score
     found = corpus_bleu(sums([ours], theirs, tokenize, lowercase).sum(axis=1))
     assert found == pytest.approx([expected], rel=1e-13)
-
-
-def test_what_sacrebleu_lacks_to_split_lines_is_told_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    def not_installed(tokenize: str) -> None:
-        raise RuntimeError("\nJapanese tokenization requires extra dependencies.\n\n    pip install sacrebleu[ja]\n")
-
-    monkeypatch.setattr(sacrebleu, "BLEU", not_installed)
-    with pytest.raises(UserError, match=r"split lines by ja-mecab here: Japanese .* pip install sacrebleu\[ja\]$"):
-        sums([["a"]], ["a"], "ja-mecab")
 
 
 @given(

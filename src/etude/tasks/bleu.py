@@ -1,10 +1,13 @@
 """BLEU as sacreBLEU computes it, with its signature (Post 2018)."""
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from etude.errors import UserError
+
+if TYPE_CHECKING:
+    from sacrebleu import BLEU
 
 _BY_LANGUAGE = {"zh": "zh", "zho": "zh", "cmn": "zh", "yue": "zh"}
 _BY_LANGUAGE |= {"ja": "ja-mecab", "jpn": "ja-mecab", "ko": "ko-mecab", "kor": "ko-mecab"}
@@ -27,11 +30,9 @@ def bleu(
             punctuation; ja-mecab, ko-mecab and flores200 need its extras.
 
     Raises:
-        UserError: there is nothing to compare, or the line counts differ.
+        UserError: there is nothing to compare, the line counts differ, or sacreBLEU cannot split lines so.
     """
-    from sacrebleu import BLEU
-
-    return score("BLEU", BLEU(lowercase=lowercase, tokenize=tokenize), hypotheses, references)
+    return score("BLEU", make_bleu(tokenize, lowercase=lowercase), hypotheses, references)
 
 
 def tokenizer_of(language: str) -> str:
@@ -42,19 +43,18 @@ def tokenizer_of(language: str) -> str:
     return _BY_LANGUAGE.get(re.split("[-_]", language.lower())[0], "13a")
 
 
-def splitter(tokenize: str) -> Callable[[str], str]:
-    """Return the function by which sacreBLEU splits a line into words.
+def make_bleu(tokenize: str, **options: Any) -> "BLEU":
+    """Make sacreBLEU's metric.
 
     Raises:
-        UserError: it lacks a package for this, or a model that it cannot download.
+        UserError: it lacks a package to split lines by `tokenize`, or a model that it cannot download.
     """
     from sacrebleu import BLEU
 
     try:
-        split: Callable[[str], str] = BLEU(tokenize=tokenize).tokenizer
+        return BLEU(tokenize=tokenize, **options)
     except (RuntimeError, OSError) as error:
         raise UserError(f"sacreBLEU cannot split lines by {tokenize} here: {' '.join(str(error).split())}") from error
-    return split
 
 
 def options_of(signature: str | None) -> dict[str, Any]:

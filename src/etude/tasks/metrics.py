@@ -18,7 +18,7 @@ from etude.data.lines import read_lines
 from etude.errors import UserError
 from etude.runs.divergence import divergence
 from etude.runs.run_dir import RunDir
-from etude.tasks.bleu import splitter, tokenizer_of
+from etude.tasks.bleu import make_bleu, tokenizer_of
 
 Config = dict[str, Any]
 
@@ -86,7 +86,7 @@ def check_tokenizers(config: Config) -> None:
     for name, node in config["metrics"].items():
         if node["_target_"] == BLEU and (tokenize := for_text(node, config["data"]).get("tokenize")):
             try:
-                splitter(tokenize)
+                make_bleu(tokenize)
             except UserError as error:
                 raise UserError(f"metrics.{name}: {error}; or say +metrics.{name}.tokenize=char") from error
 
