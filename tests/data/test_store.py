@@ -284,7 +284,8 @@ from etude.data.text_files import FilesCorpus
 from etude.data.tokenizer import SentencePiece
 logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
 none = {"source": None, "target": None, "tsv": None}
-corpus = FilesCorpus(**{**none, "tsv": sys.argv[1]}, valid=none, test=none, holdout=50, languages="ab", vocab_size=60)
+files = {**none, "tsv": sys.argv[1], "columns": None}
+corpus = FilesCorpus(**files, valid=none, test=none, holdout=50, languages="ab", vocab_size=60)
 sizes = {"vocab_size": 60, "hard_vocab_limit": True, "character_coverage": 1.0}
 bpe = SentencePiece(model_type="bpe", normalization="identity", **sizes)
 assert len(prepare(corpus, bpe, Path(sys.argv[2]), 64).split("valid")) == 50

@@ -4,7 +4,6 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from etude.config.parts import make
@@ -267,14 +266,3 @@ def test_numbers_alone_are_no_sentences_unless_they_are_asked_for(
     told = files_corpus(tsv=file, columns={"source": 1, "target": 2}, holdout=3)
     told.fetch()
     assert told.fingerprint() == files_corpus(tsv=file, holdout=3).fingerprint(), "it is the same text"
-
-
-def test_a_run_from_before_columns_could_be_chosen_keeps_its_text_and_its_identity(tmp_path: Path) -> None:
-    config = OmegaConf.load(shipped("conf") / "data" / "files.yaml")
-    given = {"tsv": write_tsv(tmp_path / "a.tsv", [(str(n), str(n + 1)) for n in range(50)]), "holdout": 5}
-    today = instantiate(OmegaConf.merge(config, given))
-    before = instantiate({key: value for key, value in OmegaConf.merge(config, given).items() if key != "columns"})
-    before.fetch()
-    other = files_corpus(**given, columns={"source": 2, "target": 1})
-    for hashed in (FilesCorpus.fingerprint, FilesCorpus.training_fingerprint):
-        assert hashed(before) == hashed(today) != hashed(other)

@@ -28,7 +28,7 @@ def launch(tmp_path: Path, make_run: Make) -> Launch:
         write(tmp_path, text, file)
         files = {"source": f"{file}.en", "target": f"{file}.de", "tsv": None}
         data = {"_target_": "etude.data.text_files.FilesCorpus", **files, "valid": NONE, "test": NONE}
-        data |= {"holdout": 1, "languages": ["en", "de"], "vocab_size": 10}
+        data |= {"holdout": 1, "languages": ["en", "de"], "columns": None, "vocab_size": 10}
         met = fingerprints({"data": data}).all
         return make_run(arm, seed, changed={"data": data}, text=met, store=f"store of {met}", **more)
 

@@ -37,7 +37,13 @@ def make_store(folder: Path, pairs: Pairs, model_type: str = "word", test: Pairs
         (folder / name).write_text("".join(f"{line}\t{question}\n" for line, question in rows))
         files[name] = {"source": None, "target": None, "tsv": str(folder / name)}
     corpus = FilesCorpus(
-        **files["same"], valid=files["same"], test=files["test"], holdout=1, languages=["en", "xx"], vocab_size=40
+        columns=None,
+        **files["same"],
+        valid=files["same"],
+        test=files["test"],
+        holdout=1,
+        languages=["en", "xx"],
+        vocab_size=40,
     )
     pieces = SentencePiece(
         model_type=model_type,

@@ -138,8 +138,8 @@ CHINESE = ["我们昨天去了北京。", "他喜欢猫。"], ["我们昨天去�
 def text_in(language: str) -> dict[str, Any]:
     """The `data` of a config."""
     none = {"source": None, "target": None, "tsv": None}
-    options = none | {"valid": none, "test": none, "holdout": 1, "languages": ["en", language], "vocab_size": 9}
-    return {"_target_": "etude.data.text_files.FilesCorpus"} | options
+    options = none | {"valid": none, "test": none, "holdout": 1, "languages": ["en", language]}
+    return {"_target_": "etude.data.text_files.FilesCorpus", "columns": None, "vocab_size": 9} | options
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,9 @@ def make_store(
     file = folder / "pairs.tsv"
     file.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
     same = {"source": None, "target": None, "tsv": str(file)}
-    corpus = FilesCorpus(**same, valid=same, test=same, holdout=1, languages=["en", "xx"], vocab_size=vocab_size)
+    corpus = FilesCorpus(
+        **same, valid=same, test=same, holdout=1, columns=None, languages=["en", "xx"], vocab_size=vocab_size
+    )
     pieces = SentencePiece(
         model_type=model_type,
         vocab_size=vocab_size,

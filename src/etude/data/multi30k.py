@@ -27,7 +27,7 @@ class Multi30k(SplitCorpus):
         download_dir: str,
         sums: dict[str, str | None],
         vocab_size: int,
-        test: str = "test_2016_flickr",  # the default serves configs older than this key
+        test: str,
     ) -> None:
         self.languages = (source, target)
         self.vocab_size = vocab_size

@@ -26,7 +26,7 @@ class FilesCorpus(Corpus):
     """The user's own text files, as `conf/data/files.yaml` explains.
 
     If all three keys of `valid` or `test` are null, pairs are held out of the training text. `columns` are those of
-    source and target in every TSV; null, as in older configs, are the first two, whatever they hold.
+    source and target in every TSV; if null, they are the first two, which must not hold numbers alone.
     """
 
     def __init__(
@@ -40,15 +40,15 @@ class FilesCorpus(Corpus):
         holdout: int,
         languages: list[str],
         vocab_size: int,
-        columns: dict[str, int | str | None] | None = None,
+        columns: dict[str, int | str | None] | None,
     ) -> None:
         train = {"source": source, "target": target, "tsv": tsv}
         self._files = {"train": train, "valid": dict(valid), "test": dict(test)}
         self.holdout = holdout
         self.languages = two_languages(languages)
         self.vocab_size = vocab_size
-        self._chosen = columns is None or any(column is not None for column in columns.values())
-        self._columns = _two_columns(columns) if columns and self._chosen else (1, 2)
+        self._chosen = any(column is not None for column in (columns or {}).values())
+        self._columns = _two_columns(columns or {}) if self._chosen else (1, 2)
         self._key: list[list[int | str]] = [] if self._columns == (1, 2) else [list(self._columns)]
 
     def fingerprint(self) -> str:

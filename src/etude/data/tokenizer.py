@@ -31,7 +31,7 @@ class SentencePiece:
     hard_vocab_limit: bool  # whether the text must fill the vocabulary; else it may have fewer subwords
     character_coverage: float  # the share of all characters that get a subword of their own; the rest becomes UNK
     normalization: str  # sentencepiece's name of the normalisation rule
-    input_sentence_size: int | None = None  # learn from at most so many sentences; None (also in older configs): all
+    input_sentence_size: int | None = None  # learn from at most so many sentences; None: all
 
     def further_options(self) -> dict[str, Any]:
         """Return further keyword arguments for sentencepiece's trainer, beyond the fields."""

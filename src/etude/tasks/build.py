@@ -94,8 +94,6 @@ def model(config: Config, vocab_size: int) -> EncoderDecoder:
         UserError: a part refuses its sizes, `model.vocabulary` is too small, or the config is older than the code.
     """
     node = config["model"]
-    if "vocabulary" not in node:
-        raise UserError("the model of this run has no vocabulary, which today's code needs: train it again")
     rows = node["vocabulary"] or vocab_size
     try:
         if rows < vocab_size:
@@ -177,7 +175,7 @@ def batch_sizes(config: Config) -> dict[str, int]:
 
 def text_to_translate(config: Config, store: TokenStore, split: str) -> tuple[list[str], list[str]]:
     """Return the first `budget.bleu_sentences` sources of a split, on which BLEU is computed, and their references."""
-    first = config["budget"].get("bleu_sentences")  # older configs lack it: their runs translated everything
+    first = config["budget"]["bleu_sentences"]
     sources, references = store.text(split)
     return sources[:first], references[:first]
 

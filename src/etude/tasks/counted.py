@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ from etude.errors import UserError
 from etude.model.chunks import takes_cost
 from etude.tasks.claims import BrokenClaim, checked_shapes
 
-Count = TypeVar("Count")
+Numbers = tuple[int, int]
 
 
 class CountedSize:
@@ -30,7 +30,7 @@ class CountedSize:
     ) -> None:
         self.model, self.build, self.blame = model.train(), build, blame
         self._names = {name for name, _ in model.named_parameters()}  # those that an optimizer is given
-        self._forward, self._decoding = cache(self._count_forward), cache(self._count_decoding)
+        self._count = cache(self._count)  # type: ignore[method-assign]
 
     @property
     def parameters(self) -> int:
@@ -39,11 +39,11 @@ class CountedSize:
 
     def training_flops(self, source: int, target: int) -> int:
         """Count the operations of a forward and a backward pass."""
-        return self._forward(source, target)[0]
+        return self._count(_count_forward, source, target)[0]
 
     def decoding_flops(self, source: int, target: int, beam: int) -> int:
         """Count the operations of decoding: source and first token once, later tokens for each of `beam` hypotheses."""
-        first, later = self._decoding(source, target)
+        first, later = self._count(_count_decoding, source, target)
         return first + beam * later
 
     def saved_bytes(self, source: int, target: int, *, half: bool = False) -> float:
@@ -51,22 +51,14 @@ class CountedSize:
 
         `half` changes nothing, as it is not known which tensors would be in half precision.
         """
-        return self._forward(source, target)[1]
+        return self._count(_count_forward, source, target)[1]
 
     @property
     def takes_cost(self) -> bool:
         """Whether logits are computed in chunks; see `etude.model.chunks`."""
         return takes_cost(self.model)
 
-    def _count_forward(self, source: int, target: int) -> tuple[int, int]:
-        """Count the operations of a forward and a backward pass, and the bytes that autograd keeps in between."""
-        return self._count(lambda model: _count_forward(model, source, target), source, target)
-
-    def _count_decoding(self, source: int, target: int) -> tuple[int, int]:
-        """Count the operations of the source with the first token, and of all later tokens of one hypothesis."""
-        return self._count(lambda model: _count_decoding(model, source, target), source, target)
-
-    def _count(self, count: Callable[[nn.Module], Count], source: int, target: int) -> Count:
+    def _count(self, count: Callable[[Any, int, int], Numbers], source: int, target: int) -> Numbers:
         """Call `count` with the model on the meta device, or, if that fails, with the same model in memory.
 
         Raises:
@@ -74,12 +66,12 @@ class CountedSize:
         """
         model = self.model
         try:
-            counted = count(model)
+            counted = count(model, source, target)
         except Exception:  # for example, the model reads a value, which tensors on the meta device do not have
             model = self.build().train()
             try:
                 with checked_shapes(model), _without_onednn():
-                    counted = count(model)
+                    counted = count(model, source, target)
             except BrokenClaim as broken:
                 raise UserError(f"model{self.blame(broken)}: {broken}") from broken
             except Exception as error:

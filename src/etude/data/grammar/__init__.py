@@ -14,12 +14,11 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from random import Random
 
-from etude.data.corpus import SPLITS, Pair, SplitCorpus, digest
+from etude.data.corpus import Pair, SplitCorpus, digest
 from etude.data.grammar.brackets import plain
 from etude.data.grammar.draw_sentences import SentenceDrawer
 from etude.data.grammar.lexicon import shipped
 from etude.data.grammar.selection import Selection
-from etude.errors import UserError, did_you_mean
 
 VERSION = 1
 """The version of the sentences, a part of the fingerprint. Increase it when a change of the grammar or the lexicon
@@ -46,17 +45,11 @@ class GrammarCorpus(SplitCorpus):
         return digest([VERSION, self.seed, {split: self.sizes[split] for split in splits}])
 
     def pairs(self, split: str) -> Iterator[Pair]:
-        """Yield the sentence pairs of a split; no source occurs twice.
-
-        Raises:
-            UserError: there is no such split.
-        """
+        """Yield the sentence pairs of a split; no source occurs twice."""
         return ((plain(tree), target) for tree, target in self.derivations(split))
 
     def derivations(self, split: str) -> Iterator[Pair]:
         """Yield the same pairs with English trees (`etude.data.grammar.brackets`) in place of English lines."""
-        if split not in SPLITS:
-            raise UserError(f"there is no split {split!r}: {did_you_mean(split, SPLITS)}")
         state = int.from_bytes(blake2b(f"{self.seed} {split}".encode(), digest_size=8).digest())
         drawer = self.drawer(Selection(shipped()), Random(state))
         seen: set[str] = set()

@@ -8,11 +8,13 @@ commas are separate words; two may be adjacent, or one may end the clause.
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from etude.data.corpus import Pair
 from etude.data.grammar import german
 from etude.data.grammar.brackets import adverbial, bracket, close_sentence, inside, verb_phrase
 from etude.data.grammar.english import BE
 from etude.data.grammar.words import Modal, Phrase, Verb, Wording, prepositional
+
+Pair = tuple[str, str]
+"""An English tree and a German line."""
 
 Order = Literal["second", "first", "last"]
 """The position of the finite verb in German."""

@@ -4,9 +4,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from etude.data.corpus import Pair
 from etude.data.grammar.chance import Pool
-from etude.data.grammar.clauses import Clause, compound, existence, question, statement, subordinate, with_subordinate
+from etude.data.grammar.clauses import (
+    Clause,
+    Pair,
+    compound,
+    existence,
+    question,
+    statement,
+    subordinate,
+    with_subordinate,
+)
 from etude.data.grammar.draw_clauses import TENSES, ClauseDrawer
 from etude.data.grammar.draw_phrases import PERSON
 from etude.data.grammar.english import THIRD_PLURAL, THIRD_SINGULAR
