@@ -221,21 +221,6 @@ def test_a_config_that_is_no_yaml_is_told_with_its_line(file, folder):
         compose(["data=reversal"])
 
 
-@pytest.mark.parametrize(
-    ("old", "where"),
-    [
-        ("arms: {base: [], a: [budget.rate=2]}", "arms.a: budget.rate was renamed to budget.lr_factor"),
-        ("arms: {base: [], a: [model/kernel=sdpa]}", "arms.a: model/kernel was renamed to model/backend"),
-        ("arms: {base: []}\ncolumns: {r: budget.rate}", "columns.r: budget.rate was renamed to budget.lr_factor"),
-        ("arms: {base: []}\npilots: [9]\ntune: {budget.rate: [1]}", "tune: budget.rate was renamed to"),
-    ],
-)
-def test_a_renamed_key_in_an_old_study_is_told_with_its_file(old, where, folder):
-    write(folder / "experiments/old/study.yaml", f"title: Old\nbaseline: base\n{old}\n")
-    with pytest.raises(UserError, match=rf"old/study.yaml: {where}"):
-        study.load_study("old")
-
-
 def test_a_run_on_another_machine_works_in_the_folder_where_its_sweep_was_typed(folder, monkeypatch):
     run = folder / "runs/single/base/seed1-0"
     write(run / "config.yaml", "choices: {}\n")

@@ -19,7 +19,6 @@ from etude.runs.results_version import RESULTS_VERSION, record_code
 
 TODAY = {"results_version": RESULTS_VERSION}
 OTHER = {"results_version": RESULTS_VERSION + 1}
-OLD = {"code": "0123456789"}  # what étude recorded before there was a number
 
 
 @pytest.fixture
@@ -98,11 +97,10 @@ def test_a_changed_file_is_other_code_and_a_file_that_is_not_here_cannot_be_chec
         (TODAY, Code.SAME),
         (OTHER, Code.OTHER),
         ({"results_version": [RESULTS_VERSION - 1, RESULTS_VERSION]}, Code.OTHER),
-        (OLD, Code.UNKNOWN),
-        ({}, Code.UNKNOWN),
+        ({}, Code.OTHER),
     ],
 )
-def test_a_result_is_of_this_code_or_of_other_or_nobody_knows(recorded, code):
+def test_a_result_is_of_this_code_or_of_other(recorded, code):
     assert code_of(recorded) is code
 
 
@@ -114,7 +112,7 @@ def test_a_run_that_goes_on_under_other_code_is_of_neither(own):
     assert len(mixed["own_files"][f"{own.name}/norm.py"]) == 2
     assert record_code(config_of(own), mixed) == mixed
     assert code_of(mixed) is Code.OTHER
-    for before, number in ((OTHER, OTHER["results_version"]), (OLD, None), ({}, None)):
+    for before, number in ((OTHER, OTHER["results_version"]), ({}, None)):
         again = record_code({}, before)
         assert again["results_version"] == [number, RESULTS_VERSION]
         assert record_code({}, again)["results_version"] == again["results_version"]
@@ -136,30 +134,28 @@ def test_of_text_only_the_file_of_its_class_is_compared(own):
 def test_a_run_that_was_started_is_compared_by_its_result_or_else_by_where_it_began(job):
     run = freeze(compose(job))
     assert code_of_run(run) is None
-    for begun_by, code in ((TODAY, Code.SAME), (OTHER, Code.OTHER), (OLD, Code.UNKNOWN)):
+    for begun_by, code in ((TODAY, Code.SAME), (OTHER, Code.OTHER), ({}, Code.OTHER)):
         write_json(run.environment_file, begun_by)
         assert code_of_run(run) is code
     run.write_result(TODAY)
     assert code_of_run(run) is Code.SAME
 
 
-@pytest.mark.parametrize("recorded", [OTHER, OLD])
-def test_a_finished_run_of_other_code_is_kept_unless_asked(job, recorded):
+def test_a_finished_run_of_other_code_is_kept_unless_asked(job):
     run = freeze(compose(job))
-    run.write_result(recorded)
+    run.write_result(OTHER)
     before = {path: path.stat().st_mtime_ns for path in run.path.iterdir()}
     assert freeze(compose(job)).finished
     assert {path: path.stat().st_mtime_ns for path in run.path.iterdir()} == before
 
 
-@pytest.mark.parametrize(("recorded", "code"), [(OTHER, "other"), (OLD, "unknown")])
-def test_rerun_puts_it_aside_with_all_that_it_holds(job, recorded, code):
+def test_rerun_puts_it_aside_with_all_that_it_holds(job):
     run = freeze(compose(job))
-    run.write_result(recorded)
+    run.write_result(OTHER)
     again = freeze(compose([*job, "stale=rerun"]))
     assert again.path == run.path
     assert not again.finished
-    assert aside(run) == [f"{run.path.name}-{code}"]
+    assert aside(run) == [f"{run.path.name}-other"]
     kept = run.path.parent / ".stale" / aside(run)[0]
     assert {path.name for path in kept.iterdir()} >= {"config.yaml", "overrides.txt", "result.json"}
 

@@ -138,7 +138,6 @@ def test_the_example_of_the_guide_is_a_study_with_the_arms_that_it_names(folder:
         ),
         ({"grid": {"model heads": [4]}}, "grid: 'model heads' is no config group or key"),
         ({"grid": {"seed": [1, 2]}}, r"grid: seed cannot be set by an arm; leave seed: \[1, 2\] out"),
-        ({"grid": {"budget.rate": [1]}}, "grid: budget.rate was renamed to budget.lr_factor"),
         ({"grid": {"model.heads": [4, 4]}}, "grid: two combinations would have the same name"),
         ({"grid": {"data.tsv": ["a/b.tsv"]}}, "grid: 'tsv_a/b.tsv' cannot name an arm"),
         ({"grid": {"model.heads": [4]}, "arms": {"heads4": []}}, "grid makes an arm heads4, and the study has one"),

@@ -12,15 +12,12 @@ from typing import Any
 import pytest
 from lightning.pytorch.loggers import CSVLogger, Logger
 
-from etude.config.check import check
 from etude.config.compose import compose
 from etude.config.resolve import resolve, resolve_valid
 from etude.errors import UserError
 from etude.files import write_json
-from etude.runs.material import material
 from etude.runs.run_dir import RunDir
 from etude.runs.wandb_id import logged_as
-from etude.studies.renames import with_new_names
 from etude.training.build import make_parts
 from etude.training.loggers import finish, record, wandb
 from etude.training.metrics_writers import LoggerSink, MetricsFile
@@ -183,42 +180,9 @@ def test_a_loggers_trouble_is_told_and_does_not_keep_the_others_from_their_part(
     assert "31.5" in (run.path / "good" / "metrics.csv").read_text()
 
 
-OLD = [
-    ({"_target_": "etude.training.loggers.none", "_partial_": True}, []),
-    ({"_target_": "etude.training.loggers.tensorboard", "_partial_": True}, ["tensorboard"]),
-    (
-        {
-            "_target_": "etude.training.loggers.wandb",
-            "_partial_": True,
-            "mode": "online",
-            "project": "p",
-            "entity": None,
-        },
-        ["wandb"],
-    ),
-]
-
-
-@pytest.mark.parametrize(("logger", "names"), OLD)
-def test_a_config_that_was_frozen_with_one_logger_is_read_as_todays(logger: dict[str, Any], names: list[str]) -> None:
-    today = resolve(compose(["logger=none"]))
-    flags = {key: value for key, value in today["trainer"].items() if key not in NEW_FLAGS}
-    choices = {key: value for key, value in today["choices"].items() if key not in ("callbacks", "debug")}
-    frozen = {key: value for key, value in today.items() if key != "callbacks"}
-    frozen |= {"logger": logger, "trainer": flags, "choices": choices}
-    read = with_new_names(frozen)
-    check(read)
-    assert [*read["logger"]] == names
-    assert material(read) == material(today)
-
-
-NEW_FLAGS = ("gradient_clip_val", "limit_train_batches", "fast_dev_run")
-
-
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        ("logger.mode=online", r"logger\.mode was renamed to logger\.wandb\.mode: write logger\.wandb\.mode="),
         ("+logger.mine._target_=nowhere.Logger", r"nowhere\.Logger cannot be found"),
         (
             "+logger.csv._target_=lightning.pytorch.loggers.CSVLoger",

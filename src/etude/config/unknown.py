@@ -16,7 +16,6 @@ from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of, note_on_missing, shipped
 from etude.studies.arm_names import arm_names
 from etude.studies.axes import axes
-from etude.studies.renames import renamed
 from etude.studies.study import load_study, study_names
 from etude.yaml_file import read_yaml
 
@@ -109,7 +108,7 @@ def unknown_key(error: OmegaConfBaseException) -> UserError:
     by_class = _keys_of_class(parent) if isinstance(parent, DictConfig) else ()
     if section == "trainer" or key in by_class:
         return UserError(f"{section}.{key} is not in the config yet: write +{section}.{key}=...")
-    if section in ("callbacks", "logger") and not renamed(str(error.full_key)):
+    if section in ("callbacks", "logger"):
         return UserError(
             f"{section}.{key} has not been chosen: write {section}={key} first, or +{section}.{key}._target_=... for a "
             "class of your own"
@@ -137,8 +136,6 @@ def _keys_of_class(section: DictConfig) -> Collection[str]:
 
 def no_such_group(group: str) -> UserError:
     """Make the error for a config group that does not exist."""
-    if now := renamed(group):
-        return UserError(f"{group} was renamed to {now}: write {now}=...")
     groups = [known for known in group_names() if known != group]  # an unused folder of that name may exist
     nearest = [known for known in groups if known.endswith(f"/{group}")]
     hint = f"did you mean {' or '.join(nearest)}?" if nearest else did_you_mean(group, groups)
@@ -161,8 +158,6 @@ def no_such_key(key: str, section: str, known: Iterable[str], target: str = "") 
             f"{key} does not exist: source and target have no offset from each other, so that every position scheme "
             "leaves attention from decoder to encoder alone; leave it out"
         )
-    if now := renamed(key):
-        return UserError(f"{key} was renamed to {now}: write {now}=...")
     group, _, name = key.rpartition(".")
     if name == "default" and (where := find_line(re.compile("default *:").match, group.replace(".", "/"))):
         return UserError(f"{where}: default is no key of {section}; files that this one adds to stand under defaults:")

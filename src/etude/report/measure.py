@@ -114,8 +114,7 @@ def _why_not(run: Run, base: TestSet, metric: Metric) -> str:
     if metric.over == "tokens":
         return "" if same_store else "its perplexity is over other text or other subwords"
     ours, theirs = (value_at(one.result, metric.signature) for one in (run, base.run))
-    # Earlier versions told no share of unknown tokens; with the same subwords it is the same.
-    if ours != theirs and not (same_store and None in (ours, theirs)):
+    if ours != theirs:
         return f"its {metric.scorer} signature is {ours}, {base.run.arm}'s {theirs}"
     sentences = value_at(run.result, "test.sentences")
     if sentences != base.sentences:

@@ -19,16 +19,14 @@ class Code(StrEnum):
 
     SAME = "same"
     OTHER = "other"
-    UNKNOWN = "unknown"  # it was not recorded
     UNCHECKED = "unchecked"  # a file of the user's is not found here
 
 
-MARKS: dict[Code | None, str] = {Code.OTHER: "†", Code.UNKNOWN: "‡", Code.UNCHECKED: "¶"}
+MARKS: dict[Code | None, str] = {Code.OTHER: "†", Code.UNCHECKED: "¶"}
 """The marks in tables for results that today's code may not reproduce."""
 
 _MEANINGS = {  # with the files of the user's that are the reason
     Code.OTHER: "made by other code than today's{}, and kept; stale=rerun computes it again.",
-    Code.UNKNOWN: "made before étude recorded its code, and kept; stale=rerun computes it again.",
     Code.UNCHECKED: "cannot be checked: a file of its own parts is not found here{}; PYTHONPATH says where.",
 }
 
@@ -70,8 +68,6 @@ def code_of(recorded: Mapping[str, Any]) -> Code:
 def _compare(recorded: Mapping[str, Any]) -> tuple[Code, list[str]]:
     """Return how the recorded code compares to today's, and the files of the user's that are the reason."""
     number, own = recorded.get("results_version"), recorded.get("own_files") or {}
-    if number is None:
-        return Code.UNKNOWN, []
     files = {path: find_own_file(path) for path in own}
     changed = [path for path, file in files.items() if file and hash_content(file) != own[path]]
     if changed or number != RESULTS_VERSION:

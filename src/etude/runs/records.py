@@ -22,7 +22,6 @@ from etude.runs.run_dir import RunDir
 from etude.runs.run_state import NO_PROGRESS, Progress, State, state_of_unfinished
 from etude.runs.typed import ACTING, NOT_A_SETTING, typed_settings
 from etude.studies.axes import SAME_FUNCTION
-from etude.studies.renames import with_groups_of_today
 from etude.studies.study import number_at, value_at
 from etude.terminal import format_value
 
@@ -38,7 +37,7 @@ class Run:
         study: the name of its study.
         arm: the name of its arm.
         seed: its seed.
-        config: the frozen config, with renamed keys and groups translated to today's names.
+        config: the frozen config.
         result: the content of `result.json`; empty until the run is finished.
         state: its state.
         error: the last error of a failed run, or how a diverged run diverged.
@@ -169,23 +168,18 @@ def read_run(run_dir: RunDir) -> Run:
     row: dict[str, Any] = {"overrides": run_dir.overrides(), "changed": file.stat().st_mtime, "text": run_dir.text()}
     if not result:
         state, error, progress = state_of_unfinished(run_dir, held)
-        today = with_groups_of_today(config)
-        return Run(run_dir, study, arm, seed, today, {}, state, error, progress, **row)
+        return Run(run_dir, study, arm, seed, config, {}, state, error, progress, **row)
     return finished_run(run_dir, study, arm, seed, config, result, **row)
 
 
 def finished_run(
     run_dir: RunDir, study: str, arm: str, seed: int, config: dict[str, Any], result: dict[str, Any], **row: Any
 ) -> Run:
-    """Build the row of a finished run.
-
-    The arguments are the attributes of `Run`, except that `config` is the frozen config before renaming.
-    """
+    """Build the row of a finished run; the arguments are the attributes of `Run`."""
     int(result.get("steps", 0)), float(result.get("seconds", 0))  # raise an error if they are not numbers
     why = divergence(result)
     state = State.DIVERGED if why else State.FINISHED
-    today, code = with_groups_of_today(config), code_of(result)
-    return Run(run_dir, study, arm, seed, today, result, state, why, code=code, **row)
+    return Run(run_dir, study, arm, seed, config, result, state, why, code=code_of(result), **row)
 
 
 class NoRunError(ValueError):

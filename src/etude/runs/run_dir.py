@@ -36,7 +36,6 @@ import yaml
 
 from etude.errors import UserError
 from etude.files import read_json, write_json
-from etude.studies.renames import with_new_names
 
 _NAME = re.compile(r"seed-?\d+-[0-9a-f]+")
 _SEED = re.compile(r"^seed: (0|-?[1-9]\d*)$", re.MULTILINE)
@@ -115,7 +114,7 @@ class RunDir:
         return self.result_file.is_file()
 
     def config(self) -> dict[str, Any]:
-        """Load the frozen config as plain data, with renamed keys translated to today's names.
+        """Load the frozen config as plain data.
 
         Raises:
             UserError: the file is truncated or missing.
@@ -130,7 +129,7 @@ class RunDir:
         # A truncated file may still be valid YAML, but it lacks `choices`, which is written last, or the final newline.
         if not (isinstance(content, dict) and isinstance(content.get("choices"), dict) and text.endswith("\n")):
             raise UserError(f"{self.config_file} is incomplete: delete the directory and train again")
-        return with_new_names(content)
+        return content
 
     def overrides(self) -> list[str]:
         """Return the overrides the run was launched with; an empty list if they were not recorded."""

@@ -6,7 +6,6 @@ from itertools import accumulate
 
 from etude.runs.material import IMMATERIAL
 from etude.studies.arms import override_key, split_override
-from etude.studies.renames import override_of_today
 
 # Keys that name the run or cannot change its result are no setting. The keys in ACTING are immaterial in a resolved
 # config, which holds the numbers derived from them, but as an override they do change the result.
@@ -15,9 +14,8 @@ NOT_A_SETTING = (IMMATERIAL - ACTING) | {"experiment", "seed", "hydra", "trainer
 
 
 def distinguishing_overrides(overrides: Iterable[str]) -> list[str]:
-    """Return the overrides that distinguish a run from others of its study, arm and seed, in today's names."""
-    today = map(override_of_today, overrides)
-    return [override for override in today if not _is_no_setting(override_key(override))]
+    """Return the overrides that distinguish a run from others of its study, arm and seed."""
+    return [override for override in overrides if not _is_no_setting(override_key(override))]
 
 
 def _is_no_setting(key: str) -> bool:

@@ -18,7 +18,6 @@ from typing import Any
 
 from etude.errors import UserError, did_you_mean
 from etude.studies.axes import SAME_FUNCTION, axes
-from etude.studies.renames import refuse_old_name
 
 Arms = dict[str, list[str]]  # name -> overrides
 
@@ -153,8 +152,7 @@ def _overrides(file: Path, arm: Any, listed: Any) -> list[str]:
 
 
 def _check_key(file: Path, place: str, key: str, written: str) -> None:
-    """Check that an arm may set a key, and that it is the key's present name."""
-    refuse_old_name(file, place, key)
+    """Check that an arm may set a key."""
     if key in _RESERVED:
         raise UserError(f"{file}: {place}: {key} cannot be set by an arm; leave {written} out")
 

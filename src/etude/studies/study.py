@@ -14,7 +14,6 @@ from etude.paths import folders_of, note_on_missing, refuse_study_file
 from etude.studies.arms import combine, override_key, read_arms, split_override
 from etude.studies.criteria import Criteria, read_against, read_criteria, read_seeds, read_tuning
 from etude.studies.metrics import DEFAULT, Metric, default_metrics, read_metrics
-from etude.studies.renames import refuse_old_name
 from etude.yaml_file import read_yaml
 
 _ARMS = {"arms", "each", "grid", "leave_one_out"}
@@ -149,10 +148,7 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
     task = dict(map(split_override, arms[baseline])).get("task", "translation")
     metrics = read_metrics(file, content.get("metrics"), task)
     tune, pilots = read_tuning(file, content)
-    for header, key in columns.items():
-        refuse_old_name(file, f"columns.{header}", key.removeprefix("choices."))
     for key in tune:
-        refuse_old_name(file, "tune", key)
         if its := next((arm for arm, words in arms.items() if key in map(override_key, words)), None):
             raise UserError(
                 f"{file}: tune: the arm {its} sets {key} itself, so that trying values would undo what it tests: take "

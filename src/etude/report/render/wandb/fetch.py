@@ -14,7 +14,6 @@ from etude.runs.records import Run, finished_run, leaving_out
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
 from etude.runs.table import runs_of
-from etude.studies.renames import with_groups_of_today
 from etude.studies.study import Study, load_study, value_at
 from etude.terminal import format_value
 
@@ -67,8 +66,7 @@ def fetch(study: str, project: str, where: Mapping[str, str] | None = None) -> R
 def _row(study: Study, run: "WandbRun", there: RunDir, arm: str, asked: Iterable[str]) -> Run:
     """Convert a W&B run to the `Run` that its directory would give."""
     config = config_of(run.config) | {"study": study.name, "arm": arm}
-    today = with_groups_of_today(config)
-    chosen = {key: today["choices"].get(key, value_at(today, key)) for key in asked if key not in study.changed}
+    chosen = {key: config["choices"].get(key, value_at(config, key)) for key in asked if key not in study.changed}
     row: dict[str, Any] = {
         "overrides": [*overrides_of(run.config), *(f"{key}={format_value(value)}" for key, value in chosen.items())],
         "changed": datetime.fromisoformat(run.created_at).timestamp(),
@@ -77,7 +75,7 @@ def _row(study: Study, run: "WandbRun", there: RunDir, arm: str, asked: Iterable
     if run.state == "finished":
         return finished_run(there, study.name, arm, seed, config, result_of(run.summary_metrics), **row)
     state = _STATES.get(run.state, State.WAITING)
-    return Run(there, study.name, arm, seed, today, {}, state, run.state, **row)
+    return Run(there, study.name, arm, seed, config, {}, state, run.state, **row)
 
 
 def config_of(logged: Mapping[str, Any]) -> dict[str, Any]:
