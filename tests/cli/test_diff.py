@@ -104,14 +104,6 @@ def test_a_run_older_than_a_key_is_compared_all_the_same(told):
     assert told(str(run.path), "")[1:] == ["values", "model.dropout – 0.1", "parameters ? 475,904"]
 
 
-def test_a_run_older_than_the_name_of_a_key_is_compared_by_todays_name(told):
-    run = freeze(compose(["budget.lr_factor=2"]))
-    text = run.config_file.read_text()
-    run.config_file.write_text(text.replace("\n  lr_factor: ", "\n  rate: "))
-    assert run.config_file.read_text() != text
-    assert told(str(run.path), "budget.lr_factor=2") == ["no difference: the two configs hold the same values"]
-
-
 def _follows(line: str, lines: list[str]) -> bool:
     """Whether the line stands among the consequences; it must stand somewhere."""
     return "what follows from them" in lines[: lines.index(line)]
