@@ -210,9 +210,6 @@ PARAMS = "# @package _global_\nhydra: {{mode: MULTIRUN, sweeper: {{params: {{see
         (["+search=mine", "model.heads=8", "arm=y"], {1, 2}, {8}, "y"),
         (["+search=mine", "hydra.sweeper.params.seed=1"], {1}, {1, 2}, "x"),
         (["+search=mine", "hydra/sweeper=basic", "model.heads=4"], {1, 2}, {4}, "x"),
-        (["-m", "+hydra.sweeper.params.seed=1,2"], {1, 2}, {4}, "base"),
-        (["-m", '++hydra.sweeper.params.seed="1,2"', "+hydra.sweeper.params.model.heads=1,2"], {1, 2}, {1, 2}, "base"),
-        (["-m", "+hydra.sweeper.params.seed=1,2", "seed=1"], {1}, {4}, "base"),
         (["-m", "hydra.sweeper.params={seed: '1,2'}"], {1, 2}, {4}, "base"),
     ],
 )

@@ -14,8 +14,6 @@ from etude.errors import UserError, did_you_mean
 from etude.paths import CONFIG_DIR, import_from_here
 from etude.processor.threads import wait_briefly
 
-_PARAMS = re.compile(r"\+{0,2}hydra\.sweeper\.params\.([^=]+)=(.*)", re.DOTALL)
-
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one verb, and exit.
@@ -32,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         with suppress(AttributeError, OSError):  # it may be no file
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # for an encoding without Δ or é
     try:
-        _dispatch(_without_params(_without_config_dir(words)))
+        _dispatch(_without_config_dir(words))
     except UserError as error:
         _fail(str(error), error.exit_status)
     except KeyboardInterrupt as stop:
@@ -69,18 +67,6 @@ def _without_config_dir(words: list[str]) -> list[str]:
             raise UserError(f"{flag} {folder}: name a folder of configs, such as {flag} ../conf")
         os.environ[CONFIG_DIR] = str(Path(folder).absolute())
     return rest
-
-
-def _without_params(words: list[str]) -> list[str]:
-    """Replace Hydra's `hydra.sweeper.params.KEY=VALUES` by `KEY=VALUES`; leave it out if KEY is typed as well."""
-    found = [(_PARAMS.match(word), word) for word in words]
-    if not any(match for match, _ in found):
-        return words
-    from etude.studies.arms import override_key, unquote
-
-    typed = {override_key(word) for match, word in found if not match}
-    kept = [(match, word) for match, word in found if not (match and override_key(match[1]) in typed)]
-    return [f"{match[1]}={unquote(match[2])}" if match else word for match, word in kept]
 
 
 def _dispatch(words: list[str]) -> None:
