@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etude.data.epochs import Epochs, cut
+from etude.data.epochs import Epochs
 
 LENGTHS = st.lists(st.tuples(st.integers(2, 30), st.integers(2, 30)), min_size=1, max_size=80)
 BUDGET = {"source_tokens": 60, "target_tokens": 60, "length_noise": 2.0}
@@ -51,16 +51,6 @@ def plain_batches(
     cuts = plain_cuts([sources[row] for row in rows], [targets[row] for row in rows], *most)
     batches = [rows[first:last] for first, last in pairwise([0, *cuts, len(rows)])]
     return [batches[index] for index in generator.permutation(len(batches))]
-
-
-@settings(deadline=None, max_examples=200)
-@given(LENGTHS, st.integers(30, 200), st.integers(30, 200))
-def test_rows_are_cut_where_the_next_would_be_too_much(
-    lengths: list[tuple[int, int]], source_tokens: int, target_tokens: int
-) -> None:
-    source, target = sides(lengths)
-    budgets = source_tokens, target_tokens
-    assert cut(source, target, *budgets) == plain_cuts(source.tolist(), target.tolist(), *budgets)
 
 
 @settings(deadline=None, max_examples=200)
@@ -151,19 +141,3 @@ def test_the_order_is_a_function_of_seed_and_epoch_and_differs_with_either() -> 
 
     assert order(1, 2) == order(1, 2)
     assert len({str(order(seed, epoch)) for seed in range(3) for epoch in range(3)}) == 9
-
-
-def test_batches_come_in_another_order_each_epoch_and_not_from_short_to_long() -> None:
-    lengths = sides([(n, n) for n in range(2, 40)])
-    epochs = [[rows[0] for rows in token_batches(*lengths, **BUDGET, seed=1, epoch=epoch)] for epoch in range(2)]
-    assert sorted(epochs[0]) == sorted(epochs[1])
-    assert epochs[0] != epochs[1] != sorted(epochs[1])
-
-
-def test_rows_of_equal_length_meet_different_companions_in_each_epoch() -> None:
-    lengths = sides([(5, 5)] * 200)
-    met = [
-        {frozenset(rows.tolist()) for rows in token_batches(*lengths, **BUDGET, seed=1, epoch=epoch)}
-        for epoch in range(2)
-    ]
-    assert not met[0] & met[1]

@@ -169,14 +169,12 @@ def test_an_error_in_the_text_is_told_as_itself(lines: int) -> None:
         bpe(60).train(broken())
 
 
-def test_an_unknown_type_names_the_nearest() -> None:
-    with pytest.raises(UserError, match=r"tokenizer\.model_type=chars .*did you mean char"):
-        bpe(60, model_type="chars").train(TEXT)
-
-
-def test_an_unknown_normalization_names_the_nearest() -> None:
-    with pytest.raises(UserError, match=r"tokenizer\.normalization=nmt_nkfc .*did you mean nmt_nfkc"):
-        bpe(60, normalization="nmt_nkfc").train(TEXT)
+@pytest.mark.parametrize(
+    ("key", "given", "nearest"), [("model_type", "chars", "char"), ("normalization", "nmt_nkfc", "nmt_nfkc")]
+)
+def test_an_unknown_type_or_normalization_names_the_nearest(key: str, given: str, nearest: str) -> None:
+    with pytest.raises(UserError, match=rf"tokenizer\.{key}={given} .*did you mean {nearest}"):
+        bpe(60, **{key: given}).train(TEXT)
 
 
 def test_a_model_that_is_missing_is_an_error(tmp_path: Path) -> None:

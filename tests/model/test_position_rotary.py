@@ -50,16 +50,6 @@ def test_a_product_depends_on_the_offset_alone(query, key, seed):
     assert math.isclose(here.sum().item(), numbers.real.sum(), abs_tol=1e-5)
 
 
-def test_turning_keeps_lengths():
-    x = torch.randn(2, 3, 50, 8, dtype=torch.float64)
-    assert_close(rope().rotate(x, 90).norm(dim=-1), x.norm(dim=-1), atol=1e-6, rtol=1e-6)
-
-
-def test_the_first_position_is_not_turned():
-    x = torch.randn(1, 1, 1, 8, dtype=torch.float64)
-    assert torch.equal(rope().rotate(x, 0), x)
-
-
 def test_turning_from_a_start_continues_the_whole():
     x, position = torch.randn(2, 3, 9, 8, dtype=torch.float64), rope()
     assert torch.equal(position.rotate(x[:, :, 4:], 4), position.rotate(x, 0)[:, :, 4:])

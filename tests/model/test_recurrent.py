@@ -110,25 +110,6 @@ def test_the_weights_of_an_alignment_can_be_watched_all_steps_at_once(jittered, 
     assert not weights.masked_select(~mask[:, None, None].expand_as(weights)).any()
 
 
-def test_input_feeding_matters(jittered, sentences):
-    fed, not_fed = (jittered(*RECURRENT, f"model.decoder.input_feeding={way}") for way in ("true", "false"))
-    assert fed.decoder.layers.input_size == 32
-    assert not_fed.decoder.layers.input_size == 16
-    assert not torch.allclose(fed(*sentences), not_fed(*sentences))
-
-
-def test_without_alignment_the_source_is_known_by_the_first_state_alone(jittered, sentences):
-    model, (source, mask, target) = jittered(*RECURRENT, "model/decoder/alignment=none"), sentences
-    other = source.clone()
-    other[0, 3] = (source[0, 3] + 5) % 40
-    assert not torch.allclose(model(source, mask, target)[0], model(other, mask, target)[0])
-    state = model.start(source, mask)
-    state.hidden = tuple(torch.zeros_like(one) for one in state.hidden)
-    blind = model.start(other, mask)
-    blind.hidden = tuple(torch.zeros_like(one) for one in blind.hidden)
-    assert torch.equal(model.step(target[:, 0], state), model.step(target[:, 0], blind))
-
-
 def test_a_language_model_can_be_recurrent(jittered, sentences):
     model = jittered("model/encoder=none", "model/decoder=recurrent", "model/decoder/alignment=none")
     source, mask, target = sentences

@@ -10,9 +10,6 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from etude.model.scale import Cosine, Dk, LearnedPerHead, SqrtDk, SqrtDmodel, Unscaled
-from etude.paths import shipped
-
-ALL = sorted(file.stem for file in (shipped("conf") / "model" / "scale").glob("*.yaml"))
 
 
 def vectors(*, d_k: int = 6, heads: int = 4) -> tuple[Tensor, Tensor]:
@@ -35,12 +32,6 @@ def test_fixed_scales_are_what_their_names_say(d_k, heads):
     assert_close(scores(SqrtDk(d_k=d_k), queries, keys), plain / math.sqrt(d_k))
     assert_close(scores(Dk(d_k=d_k), queries, keys), plain / d_k)
     assert_close(scores(SqrtDmodel(d_model=heads * d_k), queries, keys), plain / math.sqrt(heads * d_k))
-
-
-def test_dk_is_sqrt_dk_twice():
-    queries, keys = vectors()
-    once, keys = SqrtDk(d_k=6)(queries, keys)
-    assert_close(scores(SqrtDk(d_k=6), once, keys), scores(Dk(d_k=6), queries, keys))
 
 
 def test_a_learned_scale_starts_as_sqrt_dk():
@@ -98,8 +89,3 @@ def test_the_cosine_scale_bears_a_vector_of_zeros():
 def test_the_cosine_scale_refuses_a_length_without_a_logarithm():
     with pytest.raises(ValueError, match="length must be 2 or more, not 1"):
         Cosine(length=1)
-
-
-@pytest.mark.parametrize("scale", sorted(set(ALL) - {"sqrt_dk", "learned"}))
-def test_each_scale_makes_another_model(tiny, sentences, scale):
-    assert (tiny(f"model/scale={scale}")(*sentences) - tiny()(*sentences)).abs().max() > 1e-3

@@ -85,19 +85,6 @@ def test_apostrophes_and_abbreviations_follow_the_language(language: str, tokens
     assert score == pytest.approx(multi_bleu([f"gestern {tokens}"], [f"heute {tokens}"]))
 
 
-def test_case_counts() -> None:
-    assert paper_bleu([line.lower() for line in REFERENCES], REFERENCES, "de")["score"] < 100
-
-
-def test_a_perfect_translation_scores_100() -> None:
-    assert paper_bleu(REFERENCES, REFERENCES, "de")["score"] == pytest.approx(100)
-
-
-def test_nothing_is_smoothed() -> None:
-    assert paper_bleu(["Guten Morgen an alle"], ["Guten Morgen euch allen"], "de")["score"] == 0
-    assert bleu(["Guten Morgen an alle"], ["Guten Morgen euch allen"])["score"] > 0
-
-
 def test_the_signature_says_how_and_with_which_tokenizer() -> None:
     result = paper_bleu(HYPOTHESES, REFERENCES, "de")
     tokens, versions = "tok:moses-de+compounds", f"version:{sacrebleu.__version__}|sacremoses:{sacremoses.__version__}"
@@ -107,8 +94,3 @@ def test_the_signature_says_how_and_with_which_tokenizer() -> None:
 def test_different_line_counts_are_refused_and_both_are_named() -> None:
     with pytest.raises(UserError, match=r"2 translations .* 3 references"):
         paper_bleu(HYPOTHESES[:2], REFERENCES, "de")
-
-
-def test_nothing_to_compare_is_refused() -> None:
-    with pytest.raises(UserError, match="no lines"):
-        paper_bleu([], [], "de")

@@ -101,18 +101,6 @@ def test_what_the_environment_tells_wandb_is_the_default(monkeypatch: pytest.Mon
     assert resolve(compose(["logger=wandb", "logger.wandb.project=typed"]))["logger"]["wandb"]["project"] == "typed"
 
 
-def test_what_is_empty_in_the_environment_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MODE", "PROJECT", "ENTITY"):
-        monkeypatch.setenv(f"WANDB_{name}", "")
-    told = resolve(compose(["logger=wandb"]))["logger"]["wandb"]
-    assert (told["mode"], told["project"], told["entity"]) == ("offline", "etude", None)
-
-
-def test_a_logger_that_is_disabled_is_none(run: RunDir) -> None:
-    assert wandb(run, CONFIG, mode="disabled", project="etude", entity=None) == []
-    assert not (run.path / "wandb").exists()
-
-
 def log_steps(run: RunDir, steps: Iterable[int], monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Log a row for each step, as a process does that goes on before the first; (step, number) of what W&B gets."""
     logged: list[tuple[int, int]] = []

@@ -9,13 +9,9 @@ from random import Random
 import pytest
 
 from etude.data.grammar import GrammarCorpus
-from etude.data.grammar.clauses import Clause, Tense
-from etude.data.grammar.draw_clauses import ClauseDrawer
 from etude.data.grammar.lexicon import Lexicon
 from etude.data.grammar.selection import Selection
-from etude.data.grammar.words import Classes, Noun, NounPhrase, Verb
-
-PLACES: Classes = frozenset({"room", "building", "town", "nature", "street"})
+from etude.data.grammar.words import Noun
 
 SENSES = {
     "bats?": ("Fledermaus|Fledermäuse", "Schläger"),
@@ -97,69 +93,6 @@ def test_every_noun_can_have_an_adjective_and_every_verb_its_company(lexicon: Le
             (verb.places, selection.places),
         ):
             assert len(pool[verb]) if classes else not len(pool[verb])
-
-
-def described(selection: Selection, nouns: list[Noun]) -> int:
-    """How many different English phrases "adjective noun" there are."""
-    return len(
-        {(adjective.english, noun.english) for noun in nouns for adjective in selection.adjectives[noun.classes].items}
-    )
-
-
-def family(lexicon: Lexicon, selection: Selection) -> dict[str, tuple[Verb, int]]:
-    """For each past tense in "the A N <past> the A N", a verb and the number of different sentences."""
-    sizes: dict[str, tuple[Verb, int]] = {}
-    for verb in lexicon.verbs_of("accusative"):
-        one_word = not verb.english.rest and not verb.english.hides_tense
-        if one_word and not verb.lasting and verb.subjects <= {"person", "animal"} and not verb.objects & PLACES:
-            subjects, objects = selection.subjects[verb].items, selection.objects[verb].items
-            size = described(selection, list(subjects)) * described(selection, list(objects))
-            sizes[verb.english.past] = max(
-                sizes.get(verb.english.past, (verb, 0)), (verb, size), key=lambda kept: kept[1]
-            )
-    return sizes
-
-
-def test_there_are_more_than_a_billion_distinct_pairs(lexicon: Lexicon, selection: Selection) -> None:
-    """Counted in one family alone: "Yesterday the A N bought the A N in the A N."
-
-    What follows the adverb has a fixed number of words, each slot one, so sentences differ as soon as one choice does.
-    A verb with two senses is counted once, for the sense that can say more.
-    """
-    transitive = sum(size for _, size in family(lexicon, selection).values())
-    places = described(selection, list(selection.locations(PLACES).items))
-    times = sum("past" in time.goes_with for time in lexicon.plain["times"])
-    assert transitive * places * times > 1_000_000_000
-
-
-def test_the_family_is_counted_right_where_it_can_be_listed(lexicon: Lexicon, selection: Selection) -> None:
-    verb, size = family(lexicon, selection)["fed"]
-    listed = set()
-    for subject, thing in product(*(pool[verb].items for pool in (selection.subjects, selection.objects))):
-        kinds = (selection.adjectives[noun.classes].items for noun in (subject, thing))
-        for adjectives in product(*kinds):
-            phrases = (
-                NounPhrase(noun, determiner=lexicon.the, adjective=adjective)
-                for noun, adjective in zip((subject, thing), adjectives, strict=True)
-            )
-            listed.add(Clause(next(phrases), verb, Tense("past"), object=next(phrases)).english())
-    assert len(listed) == size
-
-
-def test_the_family_is_really_drawn(lexicon: Lexicon, selection: Selection) -> None:
-    """Clauses of its shape come up, and each of their nouns with any of its adjectives."""
-    drawer = ClauseDrawer(selection, Random(1))
-    verbs = {verb.english.past for verb, _ in family(lexicon, selection).values()}
-    shapes = Counter(
-        (isinstance(clause.subject, NounPhrase), isinstance(clause.object, NounPhrase), clause.place is not None)
-        for clause in (drawer.clause() for _ in range(20_000))
-        if clause.verb.english.past in verbs and clause.tense == Tense("past") and clause.time and clause.fronted
-    )
-    assert shapes[True, True, True] > 0
-    book = next(noun for noun in lexicon.nouns if noun.english == "book")
-    drawn = [drawer.noun_phrase(book) for _ in range(5_000)]
-    found = {phrase.adjective for phrase in drawn if phrase.determiner is lexicon.the and not phrase.plural} - {None}
-    assert found == set(selection.adjectives[book.classes].items)
 
 
 def test_nouns_follow_zipf(lexicon: Lexicon, selection: Selection) -> None:

@@ -34,6 +34,35 @@ def test_the_line_of_a_tree_has_labels_at_both_ends_and_tags_for_words() -> None
     assert linear(TREE) == "(S (NP XX XX )NP , (VP XX (VP XX )VP )VP . )S"
 
 
+TREES = (
+    """
+He did not have to work . | (S (NP XX )NP (VP XX XX (VP XX (S (VP XX (VP XX )VP )VP )S )VP )VP . )S
+Every dog should wake up . | (S (NP XX XX )NP (VP XX (VP XX (PRT XX )PRT )VP )VP . )S
+He came to the concert . | (S (NP XX )NP (VP XX (PP XX (NP XX XX )NP )PP )VP . )S
+Some hotels that were new were big . | (S (NP (NP XX XX )NP (SBAR (WHNP XX )WHNP (S (VP XX (ADJP XX )ADJP )VP )S )SBAR \
+)NP (VP XX (ADJP XX )ADJP )VP . )S
+A young dog that my white dog followed ate the eggs . | (S (NP (NP XX XX XX )NP (SBAR (WHNP XX )WHNP (S (NP XX XX XX \
+)NP (VP XX )VP )S )SBAR )NP (VP XX (NP XX XX )NP )VP . )S
+Where do we come today ? | (SBARQ (WHADVP XX )WHADVP (SQ XX (NP XX )NP (VP XX (ADVP XX )ADVP )VP )SQ . )SBARQ
+Is a man rich ? | (SQ XX (NP XX XX )NP (ADJP XX )ADJP . )SQ
+In the kitchen there is a picture . | (S (PP XX (NP XX XX )NP )PP (NP XX )NP (VP XX (NP XX XX )NP )VP . )S
+Because we have the hat , we will sleep . | (S (SBAR XX (S (NP XX )NP (VP XX (NP XX XX )NP )VP )S )SBAR , (NP XX )NP \
+(VP XX (VP XX )VP )VP . )S
+You ate her apple because it snowed . | (S (NP XX )NP (VP XX (NP XX XX )NP (SBAR XX (S (NP XX )NP (VP XX )VP )S )SBAR \
+)VP . )S
+We did not laugh and a man drank water . | (S (S (NP XX )NP (VP XX XX (VP XX )VP )VP )S XX (S (NP XX XX )NP (VP XX (NP \
+XX )NP )VP )S . )S
+""".strip()
+    .replace("\\\n", "")
+    .splitlines()
+)
+
+
+def test_verbs_nest_and_prepositions_clauses_and_questions_are_constituents_of_their_kind() -> None:
+    drawn = dict(corpus().pairs("train"))
+    assert [f"{words} | {drawn.get(words)}" for words in (line.partition(" | ")[0] for line in TREES)] == TREES
+
+
 def test_its_sentences_are_those_of_the_grammar_cut_into_words() -> None:
     plain = GrammarCorpus(seed=1, vocab_size=500, **SIZES)
     for split in SPLITS:
