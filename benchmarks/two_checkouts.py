@@ -39,7 +39,10 @@ def start(tree: Path, words: list[str], folder: Path) -> subprocess.Popen[str]:
 def found(folder: Path) -> tuple[str, str]:
     """The digest of the weights of the run below `folder`, and its result."""
     [file] = folder.glob("*/*/*/result.json")
-    weights = torch.load(file.parent / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+    [newest] = {path.resolve() for path in file.parent.glob("**/checkpoints/last.ckpt")} or {
+        (file.parent / "training" / "checkpoints" / "last.ckpt").resolve()
+    }
+    weights = torch.load(newest, weights_only=True)["state_dict"]
     digest = hashlib.sha256()
     for name, tensor in sorted(weights.items()):
         digest.update(name.encode() + tensor.numpy().tobytes())

@@ -2,39 +2,41 @@
 
 import errno
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from filelock import FileLock
 
-import etude.runs.cleaning
 from etude.cli.clean import main as clean
 from etude.errors import UserError
 from etude.runs.cleaning import find_removable, remove
-from etude.runs.lock import claim, is_locked
+from etude.runs.lock import is_held
 from etude.runs.run_dir import RunDir
-from etude.trained.checkpoint import read_checkpoint
 from etude.trained.load import load_trained
 
 Make = Callable[..., RunDir]
-KEPT = ("config.yaml", "overrides.txt", "metrics.csv", "hypotheses.test.txt", "log.txt", "tokenizer.model")
+KEPT = ("config.yaml", "overrides.txt", "hypotheses.test.txt", "log.txt")
 
 
 @pytest.fixture
 def make_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
-    """Fabricates the directory of a run with two checkpoints of 500 kB; `result` is the text of its result, if any."""
+    """Fabricates a run and its training with two checkpoints of 500 kB; `result` is the text of its result, if any."""
     monkeypatch.chdir(tmp_path)
 
-    def make(arm: str, result: str | None = '{"finished": true}', study: str = "table3", folder: str = "") -> RunDir:
+    def make(
+        arm: str, result: str | None = '{"finished": true}', study: str = "table3", folder: str = "", training: str = ""
+    ) -> RunDir:
         run = RunDir(Path("runs", study, arm, folder, "seed1-0123abcdef"))
-        (run.path / "checkpoints").mkdir(parents=True)
+        run.path.mkdir(parents=True)
         for name in KEPT:
             (run.path / name).write_text("choices: {}\n")
+        run.link_training(training or f"{folder}/{study}-{arm}".strip("/"))
+        run.checkpoint.parent.mkdir(parents=True, exist_ok=True)
         for name in ("last.ckpt", "step-10.ckpt"):
-            (run.path / "checkpoints" / name).write_bytes(bytes(500_000))
+            run.checkpoint.with_name(name).write_bytes(bytes(500_000))
         if result is not None:
             run.result_file.write_text(result)
         return run
@@ -61,12 +63,29 @@ def test_checkpoints_of_finished_runs_go_and_nothing_else_of_them(
         "2.0 MB freed",
     ]
     assert before - files() == {str(file) for run in runs for file in checkpoints_of(run)}
-    assert files() - before == {str(run.cleaned_file) for run in runs}
+    assert files() <= before
     assert all((run.path / name).is_file() for run in runs for name in (*KEPT, "result.json"))
 
 
 def checkpoints_of(run: RunDir) -> list[Path]:
-    return [run.path / "checkpoints" / name for name in ("last.ckpt", "step-10.ckpt")]
+    return [run.own_training.checkpoint.with_name(name) for name in ("last.ckpt", "step-10.ckpt")]
+
+
+def test_checkpoints_that_runs_share_go_when_all_of_them_are_finished(make_run: Make) -> None:
+    greedy, beam = make_run("base", training="one"), make_run("base", None, "mine", training="one")
+    clean(["--yes"])
+    assert greedy.checkpoint.exists()
+    beam.result_file.write_text('{"finished": true}')
+    clean(["mine", "--yes"])
+    assert not greedy.checkpoint.exists()
+
+
+def test_a_training_goes_when_no_run_names_it(make_run: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    run = make_run("base")
+    shutil.rmtree(run.path)
+    clean(["--yes"])
+    assert "- trainings that no run names 1 1.0 MB" in " ".join(capsys.readouterr().out.split())
+    assert not [*Path("runs/.trainings").iterdir()]
 
 
 def test_nothing_is_deleted_unless_it_is_asked_for(make_run: Make, capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,11 +128,10 @@ def test_a_run_without_a_readable_result_keeps_everything(result: str | None, ma
     assert files() == before
 
 
-@pytest.mark.parametrize("lock", ["lock_file", "claim_file"])
-def test_a_run_that_a_process_holds_keeps_everything(lock: str, make_run: Make) -> None:
-    runs = [make_run("base"), make_run("base", None, folder=".stale")]
+def test_a_run_or_training_that_a_process_holds_keeps_everything(make_run: Make) -> None:
+    runs = [make_run("base").own_training, make_run("base", None, folder=".stale")]
     before = files()
-    held = [FileLock(getattr(run, lock)) for run in runs]
+    held = [FileLock(run.lock_file) for run in runs]
     for one in held:
         one.acquire()
     clean(["--yes"])
@@ -122,8 +140,8 @@ def test_a_run_that_a_process_holds_keeps_everything(lock: str, make_run: Make) 
 
 def test_a_run_that_is_taken_up_between_the_look_and_the_deed_keeps_everything(make_run: Make) -> None:
     run = make_run("base")
-    [found] = find_removable(Path("runs/table3"))
-    with FileLock(run.lock_file):
+    [found] = find_removable(Path("runs"))
+    with FileLock(run.own_training.lock_file):
         assert remove(found) == 0
     run.result_file.unlink()
     assert remove(found) == 0
@@ -133,11 +151,11 @@ def test_a_run_that_is_taken_up_between_the_look_and_the_deed_keeps_everything(m
 def test_a_folder_is_removed_when_its_locks_are_closed(make_run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """NFS keeps an open file that is deleted in its folder, which then cannot be removed."""
     run = make_run("base", None, folder=".stale")
-    [found] = find_removable(Path("runs/table3"))
+    [found, _] = find_removable(Path("runs"))
     rmdir = Path.rmdir
 
     def rmdir_of_nfs(path: Path) -> None:
-        if path == run.path and is_locked(run):
+        if path == run.path and is_held(run.lock_file):
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), str(path))
         rmdir(path)
 
@@ -149,25 +167,20 @@ def test_a_folder_is_removed_when_its_locks_are_closed(make_run: Make, monkeypat
 def test_a_run_that_is_launched_again_while_its_folder_is_removed_keeps_its_config(
     make_run: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = failed(make_run("base", None))
-    [found] = find_removable(Path("runs/table3"))
+    run, rmdir = failed(make_run("base", None)), Path.rmdir
+    found, *_ = find_removable(Path("runs"))
 
-    def claim_and_launch_again(run: RunDir) -> Any:
-        lock = claim(run)
-        assert lock
-        close = lock.close
-        lock.close = lambda: [close(), run.config_file.write_text("seed: 1\n")]
-        return lock
+    def launched_again(path: Path) -> None:
+        run.config_file.write_text("seed: 1\n")
+        rmdir(path)
 
-    monkeypatch.setattr(etude.runs.cleaning, "claim", claim_and_launch_again)
+    monkeypatch.setattr(Path, "rmdir", launched_again)
     remove(found)
     assert run.config_file.read_text() == "seed: 1\n"
-    assert run.claim_file.exists()
 
 
 def failed(run: RunDir) -> RunDir:
     """As it is when its config names a file that is not there."""
-    run.metrics_file.unlink()
     for file in checkpoints_of(run):
         file.unlink()
     run.log_file.write_text("04:42:27 learning 30 subwords\netude: there is no file train.de\n")
@@ -183,12 +196,12 @@ def test_a_run_that_failed_before_its_first_step_goes(make_run: Make, capsys: py
     assert waiting.config_file.exists()
 
 
-@pytest.mark.parametrize("kept", ["metrics.csv", "checkpoints/last.ckpt", "log.txt"])
+@pytest.mark.parametrize("kept", ["training/metrics.csv", "training/checkpoints/last.ckpt", "log.txt"])
 def test_a_failed_run_that_has_taken_a_step_or_is_begun_again_stays(kept: str, make_run: Make) -> None:
     run = failed(make_run("base", None))
-    [found] = find_removable(Path("runs/table3"))
+    found, *_ = find_removable(Path("runs"))
     (run.path / kept).write_text("etude: stopped; the same command goes on from the last checkpoint\n")
-    assert [*find_removable(Path("runs/table3"))] == []
+    assert [*find_removable(Path("runs"))] == []
     assert remove(found) == 0
     assert run.config_file.exists()
 
@@ -199,6 +212,7 @@ def test_runs_put_aside_go_if_they_were_unfinished_and_else_keep_their_results(m
     clean(["--yes"])
     assert now.checkpoint.exists()
     assert not unfinished.path.exists()
+    assert not unfinished.own_training.path.exists()
     assert finished.result() == {"finished": True}
     assert not finished.checkpoint.exists()
 
@@ -214,26 +228,24 @@ def test_what_a_killed_process_had_half_written_goes_where_the_run_is_finished(m
 def test_what_a_link_points_at_stays(make_run: Make, tmp_path: Path) -> None:
     run = make_run("base")
     elsewhere = tmp_path / "elsewhere"
-    run.checkpoint.parent.rename(elsewhere)
-    run.checkpoint.parent.symlink_to(elsewhere)
+    run.own_training.checkpoint.parent.rename(elsewhere)
+    run.own_training.checkpoint.parent.symlink_to(elsewhere)
     clean(["--yes"])
     assert {file.name for file in elsewhere.iterdir()} == {"last.ckpt", "step-10.ckpt"}
 
 
-@pytest.mark.parametrize("result", ['{"finished": true}', '{"diverged": "the loss is nan at step 4"}'])
+@pytest.mark.parametrize("result", ['{"finished": true}', '{"diverged": "the loss is nan", "weights": "0123"}'])
 def test_a_cleaned_run_says_how_to_get_its_checkpoint_again(result: str, make_run: Make) -> None:
     run = make_run("base", result)
     run.config_file.write_text("averaging: {checkpoints: 0, every: 1}\nbudget: {max_steps: 9}\nchoices: {}\n")
     run.overrides_file.write_text("experiment=table3/base\nmodel.heads=2\nruns_dir=elsewhere\n")
     clean(["--yes"])
-    told = r"the checkpoint of .* was cleaned: `etude train experiment=table3/base model.heads=2 runs_dir=again` trains"
+    told = r"the weights of .* were deleted: `etude train experiment=table3/base model.heads=2 runs_dir=again` trains"
     with pytest.raises(UserError, match=told):
-        read_checkpoint(run.checkpoint)
-    with pytest.raises(UserError, match="was cleaned"):
         load_trained(run)
     run.overrides_file.unlink()
     with pytest.raises(UserError, match="`etude train runs_dir=again` trains"):
-        read_checkpoint(run.checkpoint)
+        load_trained(run)
 
 
 def test_where_there_is_nothing_to_clean_that_is_said(make_run: Make, capsys: pytest.CaptureFixture[str]) -> None:

@@ -161,9 +161,7 @@ def test_the_path_of_a_shipped_sweep_is_told_for_whoever_needs_it_elsewhere(name
 @pytest.mark.slow
 def test_a_run_leaves_the_records_that_the_design_promises(trained):
     names = {path.name for path in trained.iterdir()}
-    promised = (
-        "config.yaml overrides.txt result.json checkpoints metrics.csv hypotheses.test.txt environment.json log.txt"
-    )
+    promised = "config.yaml overrides.txt result.json training metrics.csv hypotheses.test.txt environment.json log.txt"
     assert set(promised.split()) <= names
     result = json.loads((trained / "result.json").read_text())
     assert result["finished"]
@@ -258,13 +256,13 @@ def test_evaluate_finds_what_the_run_found(trained, place):
 @pytest.mark.slow
 def test_a_cleaned_run_stands_as_before_and_only_its_weights_are_gone(trained, place):
     copy = place / "cleaned" / Path(*trained.parts[-3:])
-    shutil.copytree(trained, copy)
+    shutil.copytree(trained.parents[2], place / "cleaned", symlinks=True)
     before = etude("status", "runs_dir=cleaned", cwd=place).stdout
     assert "freed" in etude("clean", "runs_dir=cleaned", "--yes", cwd=place).stdout
     assert etude("status", "runs_dir=cleaned", cwd=place).stdout == before
     done = etude("evaluate", f"run={copy}", cwd=place)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "was cleaned: `etude train data=files" in done.stderr
+    assert "were deleted: `etude train data=files" in done.stderr
     assert (copy / "hypotheses.test.txt").read_bytes() == (trained / "hypotheses.test.txt").read_bytes()
 
 
@@ -295,9 +293,10 @@ def test_a_missing_or_torn_checkpoint_is_one_sentence(trained, place, tmp_path):
         (copy / name).write_bytes((trained / name).read_bytes())
     done = etude("evaluate", f"run={copy}", cwd=place)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "there is no checkpoint" in done.stderr
-    (copy / "checkpoints").mkdir()
-    (copy / "checkpoints" / "last.ckpt").write_bytes((trained / "checkpoints" / "last.ckpt").read_bytes()[:5000])
+    assert "has no checkpoint yet" in done.stderr
+    kept = copy / "training" / "checkpoints" / "last.ckpt"
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes((trained / "training" / "checkpoints" / "last.ckpt").read_bytes()[:5000])
     done = etude("evaluate", f"run={copy}", cwd=place)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "is not a whole checkpoint" in done.stderr

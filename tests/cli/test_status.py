@@ -1,5 +1,4 @@
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from etude.files import write_json
 from etude.runs.log import last_error
 from etude.runs.results_version import RESULTS_VERSION
 from etude.runs.run_dir import RunDir
+from etude.training.metrics_writers import ProgressFile
 
 Make = Callable[..., RunDir]
 Capture = pytest.CaptureFixture[str]
@@ -127,8 +127,8 @@ def test_looking_neither_keeps_the_lock_nor_leaves_anything_behind(make_run: Mak
 
 
 def test_progress_that_an_earlier_process_left_is_not_shown_as_this_ones(make_run: Make, capsys: Capture) -> None:
-    run = make_run("base", progress=PROGRESS, environment={})
-    os.utime(run.progress_file, (1, 1))
+    run = make_run("base", progress=PROGRESS)
+    ProgressFile(run.progress_file, 100).starting()
     with FileLock(run.path / ".lock"):
         told = as_json(capsys)["runs"][0]
     assert (told["state"], told["doing"], told["step"]) == ("running", "starting", None)
@@ -137,13 +137,13 @@ def test_progress_that_an_earlier_process_left_is_not_shown_as_this_ones(make_ru
 def test_a_run_that_ended_between_two_looks_is_finished(
     make_run: Make, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_run("base")
+    run = make_run("base")
 
-    def ends_meanwhile(run: RunDir) -> bool:
+    def ends_meanwhile(lock: Path) -> bool:
         run.write_result(RESULT)
         return False
 
-    monkeypatch.setattr("etude.runs.records.is_locked", ends_meanwhile)
+    monkeypatch.setattr("etude.runs.records.is_held", ends_meanwhile)
     assert state_of(capsys) == "finished"
 
 

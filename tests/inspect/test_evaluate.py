@@ -134,7 +134,7 @@ def test_a_run_that_diverged_before_its_first_checkpoint_is_said_to_have_no_weig
 ) -> None:
     diverged = RunDir(tmp_path / run.path.name)
     shutil.copytree(run.path, diverged.path)
-    diverged.write_result(run.result() | {"diverged": "the loss is nan at step 2"})
+    diverged.write_result(run.result() | {"diverged": "the loss is nan at step 2", "weights": None})
     diverged.checkpoint.unlink()
     with pytest.raises(UserError, match=r"diverged before its first checkpoint \(the loss is nan at step 2\)"):
         load_trained(diverged)

@@ -29,6 +29,7 @@ def make_run(tmp_path: Path) -> Callable[..., RunDir]:
             "choices": {},
         }
         (path / "config.yaml").write_text(f"{json.dumps(config)}\n")
+        (path / "training.txt").write_text(f"{arm}-{seed}\n")
         return RunDir(path)
 
     return make

@@ -237,8 +237,8 @@ def test_a_directory_in_which_nothing_can_be_locked_is_its_own_runs_matter(
     make_run: Make, programs: Programs, finish: str
 ) -> None:
     runs = [make_run("A1"), make_run("A2")]
-    runs[0].claim_file.mkdir()
-    locks = f"import pathlib, sys; pathlib.Path(sys.argv[1], '.claim').open('a'); {finish}"
+    runs[0].lock_file.mkdir()
+    locks = f"import pathlib, sys; pathlib.Path(sys.argv[1], '.lock').open('a'); {finish}"
     with pytest.raises(SweepFailed, match=r"(?s)1 of 2 runs failed.*A1 seed 1 failed.*Is a directory"):
         run_side_by_side(runs, Slots(workers=1), cost=in_order, command=programs({"A1": locks, "A2": finish}))
     assert runs[1].finished

@@ -16,6 +16,7 @@ import etude.launchers.options
 import etude.launchers.slots
 from etude.config.resolvers import register
 from etude.errors import UserError
+from etude.files import write_json
 from etude.launchers.resources import Need, Slots
 from etude.paths import shipped
 from etude.runs.results_version import RESULTS_VERSION
@@ -126,7 +127,7 @@ def test_runs_of_other_code_are_counted_before_the_first_is_run_with_what_comput
         run.path.mkdir()
         run.config_file.write_text(f"{json.dumps(config)}\n")
         for file in (run.environment_file, run.result_file)[:files]:
-            file.write_text(json.dumps({"results_version": version, "valid": {"perplexity": 2}}))
+            write_json(file, {"results_version": version, "valid": {"perplexity": 2}})
     launch("seed=1,2,3,4")
     told = (
         "runs made by another version of the code, which are kept: 1 finished, 1 half-finished; stale=rerun starts anew"

@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from tests import warm
 
 from etude.config.compose import compose
 from etude.config.resolve import resolve
+from etude.files import write_json
 from etude.launchers.dashboard import Dashboard
 from etude.launchers.job import Job
 from etude.launchers.shared import notes_on_shared
+from etude.launchers.slots import startable
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
 
@@ -112,15 +115,27 @@ def test_a_run_that_waits_for_the_training_of_another_says_so(
     shutil.copytree(first.path, second.path)
     for run in (first, second):
         run.training_file.write_text("fedcba9876\n")
-    jobs = [Job(first), Job(second)]
-    assert (jobs[0].claim(), jobs[1].claim()) == (True, False)
-    Dashboard(jobs).elsewhere(jobs[1])
-    assert "table3/A1 seed 1: waits for another run, which trains the same weights" in caplog.text
-    jobs[1].refresh_state()
-    assert jobs[1].state is State.ELSEWHERE
-    jobs[0].stop()
-    jobs[1].refresh_state()
-    assert jobs[1].state is State.WAITING
+    job, training = Job(second), second.own_training
+    training.path.mkdir(parents=True)
+    with FileLock(training.lock_file):
+        job.refresh_state()
+        assert job.state is State.ELSEWHERE
+        Dashboard([job]).elsewhere(job)
+        assert "table3/A1 seed 1: waits for another run, which trains the same weights" in caplog.text
+        write_json(training.trained_file, {"diverged": "the loss is nan at step 2"})
+        job.refresh_state()
+        assert job.state is State.WAITING, "nothing is left to train"
+
+
+def test_one_run_of_a_training_begins_and_when_it_is_complete_all_the_others(make_run: Callable[..., RunDir]) -> None:
+    runs = [make_run(arm) for arm in ("A1", "A2", "A3", "B")]
+    for run in runs[:3]:
+        run.training_file.write_text("shared\n")
+    one, two, three, other = jobs = [Job(run) for run in runs]
+    assert startable(jobs, []) == [one, other]
+    assert startable([two, three, other], [one]) == [other]
+    write_json(runs[0].own_training.trained_file, {"diverged": "the loss is nan at step 2"})
+    assert startable([two, three, other], [one]) == [two, three, other]
 
 
 @pytest.mark.slow
@@ -142,9 +157,9 @@ def test_a_sweep_over_beams_and_micro_batches_trains_once(tmp_path: Path) -> Non
     assert "6 runs share 1 training, for decoding.beam, study changes no weight" in done.stderr
     runs = [RunDir(file.parent) for file in sorted(tmp_path.glob("runs/*/base/seed1-*/result.json"))]
     assert len(runs) == 6
-    assert len({run.checkpoint.stat().st_ino for run in runs}) == 1, "the weights lie there once"
+    assert len({run.training for run in runs}) == 1
     for run in runs:
         with run.metrics_file.open(newline="") as file:
             steps = [int(row["step"]) for row in csv.DictReader(file) if row["loss"]]
         assert steps == sorted(set(steps)), "no step was trained twice"
-    assert sum("whose training is taken over" not in run.log_file.read_text() for run in runs) == 1
+    assert sum("is trained already" not in run.log_file.read_text() for run in runs) == 1

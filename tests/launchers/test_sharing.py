@@ -8,12 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from filelock import FileLock
-
-from etude.launchers.job import Job
-from etude.runs.lock import claim, is_locked
 from etude.runs.run_dir import RunDir
-from etude.runs.run_state import State
 
 Make = Callable[..., RunDir]
 Soon = Callable[[Callable[[], bool]], bool]
@@ -25,7 +20,12 @@ import os, pathlib, signal, sys, time
 from filelock import FileLock, Timeout
 run = pathlib.Path(sys.argv[1])
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
-with FileLock(run / ".lock", timeout=1):
+lock = FileLock(run / ".lock", timeout=0.3)
+try:
+    lock.acquire()
+except Timeout:
+    sys.exit(75)
+if not (run / "result.json").exists():
     with (run / "began").open("a") as began:
         began.write(f"{os.getpid()}\\n")
     while (run.parents[2] / "hold").exists():
@@ -93,28 +93,3 @@ def test_what_a_killed_sweep_was_at_is_finished_by_the_other(
     assert (both[0].returncode, both[1].returncode) == (-signal.SIGKILL, 0), errors
     assert all(run.finished for run in runs)
     assert sorted(len(began(run)) for run in runs)[-1] <= 2, "only what the killed one was at has begun twice"
-
-
-def test_a_run_is_claimed_from_before_its_process_starts_until_that_has_ended(make_run: Make, finish: str) -> None:
-    run = make_run("A1")
-    first, second = Job(run), Job(run)
-    assert first.claim()
-    assert is_locked(run)
-    assert (second.claim(), second.state) == (False, State.ELSEWHERE)
-    first.start(lambda run_dir: [sys.executable, "-c", finish, str(run_dir.path)], threads=1)
-    while first.state is State.RUNNING:
-        assert not second.claim()
-        first.poll()
-    assert not is_locked(run)
-    assert (second.claim(), second.state) == (False, State.FINISHED)
-
-
-def test_a_run_that_is_trained_by_itself_cannot_be_claimed(make_run: Make) -> None:
-    run = make_run("A1")
-    with FileLock(run.lock_file):
-        assert claim(run) is None
-    lock = claim(run)
-    assert lock is not None
-    assert claim(run) is None
-    lock.close()
-    assert not is_locked(run)

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import shutil
 import sys
 
 import pytest
@@ -15,7 +16,9 @@ from etude.runs import stale
 from etude.runs.environment import libraries_of
 from etude.runs.own_parts import hash_targets
 from etude.runs.provenance import Code, code_of, code_of_run, is_one_code, notes_on_code, notes_on_libraries
-from etude.runs.results_version import RESULTS_VERSION, record_code
+from etude.runs.records import read_run
+from etude.runs.results_version import RESULTS_VERSION, merge_code, record_code
+from etude.runs.run_dir import RunDir
 
 TODAY = {"results_version": RESULTS_VERSION}
 OTHER = {"results_version": RESULTS_VERSION + 1}
@@ -56,7 +59,7 @@ def config_of(package):
 
 def test_the_files_that_are_loaded_from_the_working_folder_are_recorded_and_no_librarys(own):
     helper = own.with_name(own.name.replace("mine", "helper"))
-    found = record_code(config_of(own), None)
+    found = record_code(config_of(own))
     assert found["results_version"] == RESULTS_VERSION
     assert [*found["own_files"]] == [f"{helper.name}.py", f"{own.name}/__init__.py", f"{own.name}/norm.py"]
     assert code_of(json.loads(json.dumps(found))) is Code.SAME
@@ -65,18 +68,18 @@ def test_the_files_that_are_loaded_from_the_working_folder_are_recorded_and_no_l
 def test_of_a_package_elsewhere_only_that_of_a_part_is_recorded(own, tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    found = record_code(config_of(own), None)
+    found = record_code(config_of(own))
     assert [*found["own_files"]] == [f"{own.name}/__init__.py", f"{own.name}/norm.py"]
     assert code_of(found) is Code.SAME
 
 
 def test_a_run_without_parts_of_ones_own_records_no_file_of_etude(job, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert record_code(freeze(compose(job)).config(), None) == {**TODAY, "own_files": {}}
+    assert record_code(freeze(compose(job)).config()) == {**TODAY, "own_files": {}}
 
 
 def test_a_changed_file_is_other_code_and_a_file_that_is_not_here_cannot_be_checked(own):
-    found = record_code(config_of(own), None)
+    found = record_code(config_of(own))
     loaded = {*sys.modules}
     (own / "unused.py").write_text("x = 1\n")
     assert code_of(found) is Code.SAME
@@ -105,17 +108,17 @@ def test_a_result_is_of_this_code_or_of_other(recorded, code):
 
 
 def test_a_run_that_goes_on_under_other_code_is_of_neither(own):
-    begun = record_code(config_of(own), None)
-    assert record_code(config_of(own), begun) == begun
+    begun = record_code(config_of(own))
+    assert merge_code(begun, record_code(config_of(own))) == begun
     (own / "norm.py").write_text("class Norm: 'changed'\n")
-    mixed = record_code(config_of(own), begun)
+    mixed = merge_code(begun, record_code(config_of(own)))
     assert len(mixed["own_files"][f"{own.name}/norm.py"]) == 2
-    assert record_code(config_of(own), mixed) == mixed
+    assert merge_code(mixed, record_code(config_of(own))) == mixed
     assert code_of(mixed) is Code.OTHER
     for before, number in ((OTHER, OTHER["results_version"]), ({}, None)):
-        again = record_code({}, before)
+        again = merge_code(before, record_code({}))
         assert again["results_version"] == [number, RESULTS_VERSION]
-        assert record_code({}, again)["results_version"] == again["results_version"]
+        assert merge_code(again, record_code({}))["results_version"] == again["results_version"]
 
 
 def test_runs_are_of_one_code_if_they_agree_in_number_and_in_the_files_of_both():
@@ -156,8 +159,25 @@ def test_rerun_puts_it_aside_with_all_that_it_holds(job):
     assert again.path == run.path
     assert not again.finished
     assert aside(run) == [f"{run.path.name}-other"]
-    kept = run.path.parent / ".stale" / aside(run)[0]
-    assert {path.name for path in kept.iterdir()} >= {"config.yaml", "overrides.txt", "result.json"}
+    kept = RunDir(run.path.parent / ".stale" / aside(run)[0])
+    assert {path.name for path in kept.path.iterdir()} >= {"config.yaml", "overrides.txt", "result.json"}
+
+
+def test_rerun_puts_the_training_aside_with_all_runs_that_share_it(job):
+    one, two, apart = (freeze(compose([*job, *more])) for more in ([], ["decoding.beam=2", "study=mine"], ["seed=2"]))
+    assert one.training == two.training != apart.training
+    one.write_result(OTHER)
+    one.checkpoint.parent.mkdir()
+    one.checkpoint.write_text("weights")
+    freeze(compose([*job, "stale=rerun"]))
+    assert not one.checkpoint.exists()
+    assert not two.path.exists()
+    assert apart.path.exists()
+    for run in (one, two):
+        [kept] = map(RunDir, run.path.parent.glob(".stale/*"))
+        assert kept.checkpoint.read_text() == kept.own_training.checkpoint.read_text() == "weights"
+        kept.training_link.unlink()  # where there are no links
+        assert kept.checkpoint.read_text() == "weights"
 
 
 def test_what_was_put_aside_twice_is_there_twice(job):
@@ -186,15 +206,16 @@ def test_rerun_that_is_typed_again_before_it_is_finished_scores_by_the_same_metr
 
 
 def test_of_two_launchers_at_once_one_puts_a_run_aside(job, monkeypatch):
-    run = freeze(compose(job))
+    run, really = freeze(compose(job)), stale.runs_by_training
     run.write_result(OTHER)
 
-    def other_is_faster(held):
+    def other_is_faster(runs_dir):
+        found = really(runs_dir)
         monkeypatch.undo()
         freeze(compose([*job, "stale=rerun"]))
-        return False
+        return found
 
-    monkeypatch.setattr(stale, "is_locked", other_is_faster)
+    monkeypatch.setattr(stale, "runs_by_training", other_is_faster)
     assert not freeze(compose([*job, "stale=rerun"])).finished
     assert aside(run) == [f"{run.path.name}-other"]
 
@@ -215,7 +236,7 @@ def test_rerun_leaves_a_run_of_this_code_alone(job):
 def test_rerun_starts_a_half_finished_run_of_other_code_from_the_beginning(job):
     run = freeze(compose(job))
     write_json(run.environment_file, OTHER)
-    run.checkpoint.parent.mkdir()
+    run.checkpoint.parent.mkdir(parents=True)
     run.checkpoint.touch()
     again = freeze_all([[*job, "stale=rerun"]], compose)[0]
     assert again.path == run.path
@@ -223,13 +244,25 @@ def test_rerun_starts_a_half_finished_run_of_other_code_from_the_beginning(job):
     assert again.config_file.is_file()
 
 
-@pytest.mark.parametrize("file", ["lock_file", "claim_file"])
-def test_a_run_that_somebody_is_training_or_about_to_stays_where_it_is(job, file):
-    run = freeze(compose(job))
+@pytest.mark.parametrize("locked", ["run", "training", "other run of the training"])
+def test_a_run_that_somebody_is_training_stays_where_it_is(job, locked):
+    run, other = freeze(compose(job)), freeze(compose([*job, "decoding.beam=2"]))
     write_json(run.environment_file, OTHER)
-    with FileLock(getattr(run, file)):
+    places = {"run": run, "training": run.own_training, "other run of the training": other}
+    with FileLock(places[locked].lock_file):
         freeze(compose([*job, "stale=rerun"]))
     assert run.environment_file.exists()
+    assert aside(run) == aside(other) == []
+
+
+def test_a_result_of_other_weights_than_the_training_has_now_is_marked(job):
+    run = freeze(compose(job))
+    run.write_result(TODAY | {"weights": "a" * 64})
+    for weights, code in (("a" * 64, Code.SAME), ("b" * 64, Code.REPLACED)):
+        write_json(run.own_training.trained_file, {"weights": weights, "diverged": None})
+        assert read_run(run).code is code
+    shutil.rmtree(run.own_training.path)
+    assert read_run(run).code is Code.SAME, "nothing is known of weights that were deleted"
 
 
 def test_asking_for_it_is_no_other_run(job):

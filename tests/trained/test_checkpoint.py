@@ -1,25 +1,20 @@
 """Checkpoints: nothing in them is executed, and a torn one is told as one sentence."""
 
 import pickle
+from pathlib import Path
 
 import pytest
 import torch
 
 from etude.errors import UserError
-from etude.runs.run_dir import RunDir
-from etude.trained.checkpoint import model_weights, read_checkpoint
+from etude.runs.training_dir import TrainingDir
+from etude.trained.checkpoint import hash_weights, model_weights, read_checkpoint
 from etude.training.checkpoints import DirectIO
 
 
 def test_a_missing_checkpoint_names_the_way_out(tmp_path):
     with pytest.raises(UserError, match=r"there is no checkpoint at .*last.ckpt: train the run first"):
         read_checkpoint(tmp_path / "last.ckpt")
-
-
-def test_where_the_run_is_finished_the_way_out_is_to_delete_it(tmp_path):
-    (tmp_path / "result.json").write_text("{}")
-    with pytest.raises(UserError, match=rf"delete {tmp_path} and train again, or name"):
-        read_checkpoint(RunDir(tmp_path).checkpoint)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"PK\x03\x04 torn"])
@@ -50,28 +45,29 @@ def test_a_checkpoint_with_flipped_bytes_is_recognised(tmp_path, at):
         read_checkpoint(path)
 
 
-def checkpoint_of(run, written_by):
-    run.checkpoint.parent.mkdir(parents=True)
-    DirectIO(RunDir(run.path.with_name(written_by))).save_checkpoint({"state_dict": {}}, run.checkpoint)
-    return run.checkpoint
+def checkpoint_of(training, written_by):
+    training.checkpoint.parent.mkdir(parents=True)
+    DirectIO(TrainingDir(Path(written_by))).save_checkpoint({"state_dict": {}}, training.checkpoint)
+    return training.checkpoint
 
 
-def test_another_runs_checkpoint_is_refused(tmp_path):
-    path = checkpoint_of(RunDir(tmp_path / "seed1-0123456789"), "seed2-abcdef0123")
-    with pytest.raises(UserError, match=rf"{path} is of another run, seed2-abcdef0123: put its own in its place"):
+def test_another_trainings_checkpoint_is_refused(tmp_path):
+    path = checkpoint_of(TrainingDir(tmp_path / "0123456789"), "abcdef0123")
+    with pytest.raises(UserError, match=rf"{path} is of another training, abcdef0123: put its own in its place"):
         read_checkpoint(path)
 
 
-@pytest.mark.parametrize("name", ["seed1-0123456789", "seed1-0123456789-fedcba9876", "kept"])
-def test_a_run_that_was_put_aside_or_renamed_keeps_its_checkpoint(tmp_path, name):
-    read_checkpoint(checkpoint_of(RunDir(tmp_path / name), "seed1-0123456789"))
+@pytest.mark.parametrize("name", ["0123456789", "0123456789-other-2", "training"])
+def test_a_training_that_was_put_aside_or_copied_keeps_its_checkpoint(tmp_path, name):
+    read_checkpoint(checkpoint_of(TrainingDir(tmp_path / name), "0123456789"))
 
 
-def test_a_checkpoint_from_before_it_named_its_run_is_read(tmp_path):
-    path = RunDir(tmp_path / "seed1-0123456789").checkpoint
-    path.parent.mkdir(parents=True)
-    torch.save({"state_dict": {}}, path)
-    read_checkpoint(path)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.bool])
+def test_the_hash_of_weights_is_of_their_names_and_bits(dtype):
+    weights = {"a": torch.ones(2, 3).to(dtype), "b": torch.tensor(1).to(dtype)}
+    assert hash_weights(weights) == hash_weights(dict(reversed(weights.items())))
+    others = (weights | {"b": torch.tensor(0).to(dtype)}, {"a": weights["a"], "c": weights["b"]})
+    assert len({hash_weights(one) for one in (weights, *others)}) == 3
 
 
 def test_a_strangers_pickle_is_not_executed(tmp_path):

@@ -10,14 +10,14 @@ from torch import nn
 from etude.config.compose import compose
 from etude.config.resolve import resolve
 from etude.errors import UserError
-from etude.runs.run_dir import RunDir
+from etude.runs.training_dir import TrainingDir
 from etude.tasks import build
 from etude.trained.weights import averaged_checkpoints, mean_weights
 
 TINY = ["model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1"]
 
 
-def asked(run: RunDir, *, max_steps: int, checkpoints: int, every: int) -> dict[int, Path]:
+def asked(run: TrainingDir, *, max_steps: int, checkpoints: int, every: int) -> dict[int, Path]:
     config = {"budget": {"max_steps": max_steps}, "averaging": {"checkpoints": checkpoints, "every": every}}
     return averaged_checkpoints(run, config)
 
@@ -34,13 +34,13 @@ def saved(folder: Path, weights: list[dict[str, torch.Tensor]]) -> list[Path]:
 
 
 def test_they_end_with_the_last_step_and_lie_so_many_steps_apart(tmp_path):
-    files = asked(RunDir(tmp_path), max_steps=100_000, checkpoints=5, every=1500)
+    files = asked(TrainingDir(tmp_path), max_steps=100_000, checkpoints=5, every=1500)
     assert list(files) == [94_000, 95_500, 97_000, 98_500, 100_000]
     assert files[98_500] == tmp_path / "checkpoints" / "step-00098500.ckpt"
 
 
 def test_none_are_kept_where_averaging_is_off(tmp_path):
-    assert asked(RunDir(tmp_path), max_steps=10, checkpoints=0, every=1) == {}
+    assert asked(TrainingDir(tmp_path), max_steps=10, checkpoints=0, every=1) == {}
     assert resolve(compose([]))["averaging"]["checkpoints"] == 0
 
 
@@ -50,7 +50,7 @@ def test_the_full_scale_spaces_them_as_ten_minutes_of_the_papers_base_model():
 
 
 def test_an_average_may_reach_back_to_the_first_step(tmp_path):
-    assert list(asked(RunDir(tmp_path), max_steps=10, checkpoints=4, every=3)) == [1, 4, 7, 10]
+    assert list(asked(TrainingDir(tmp_path), max_steps=10, checkpoints=4, every=3)) == [1, 4, 7, 10]
 
 
 # What the mean is

@@ -196,7 +196,7 @@ def test_the_last_weights_are_tested_where_they_are_asked_for_and_trained_once(
         train(run)
     with caplog.at_level("INFO"):
         result = train(last)
-    assert any(message.endswith("whose training is taken over") for message in caplog.messages)
+    assert any(message.endswith("is trained already") for message in caplog.messages)
     assert (result["valid"], result["test"]) == (plain.result()["valid"], plain.result()["test"])
     assert best.result()["valid"] != result["valid"]
     assert same(final_weights(best, best.config()), final_weights(last, last.config() | {"weights": "best"}))

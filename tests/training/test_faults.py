@@ -45,7 +45,7 @@ def refusing(name: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     really = io.open
 
     def refuse(file: Any, mode: str = "r", *rest: Any, **how: Any) -> Any:
-        if name in str(file) and set(mode) & set("wax+"):
+        if name in Path(str(file)).name and set(mode) & set("wax+"):
             raise OSError(number, os.strerror(number), str(file))
         return really(file, mode, *rest, **how)
 
@@ -64,7 +64,7 @@ def test_a_disk_that_takes_a_file_no_more_is_told_and_the_run_goes_on_later(
         with pytest.raises(UserError, match=rf"cannot write .*{name}.*: {os.strerror(number)}; "):
             train(run)
     assert not run.finished
-    assert not [*run.path.rglob("*.part")]
+    assert not [*run.runs_dir.rglob("*.part")]
     train(run)
     assert found(run) == found(undisturbed)
 
@@ -109,7 +109,7 @@ def test_whatever_is_damaged_in_a_stopped_run_it_ends_with_the_same_result(
     name: str, damage: str, place: float, stopped: RunDir, undisturbed: RunDir, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     run = copy(stopped, tmp_path_factory)
-    [file] = run.path.rglob(name)
+    [file] = [*run.own_training.path.rglob(name)] or [*run.path.rglob(name)]
     file.write_bytes(DAMAGES[damage](file.read_bytes(), place))
     train(run)
     assert found(run) == found(undisturbed)
@@ -146,7 +146,7 @@ def test_a_folder_in_the_place_of_a_file_is_told(
 ) -> None:
     """By whoever reads it, or where nobody does, not at all; and the table of runs leaves it out or shows it."""
     run = copy(stopped, tmp_path_factory)
-    file = next(run.path.rglob(name), run.path / name)
+    file = next(run.own_training.path.rglob(name), run.path / name)
     file.unlink(missing_ok=True)
     file.mkdir()
     told = None
@@ -188,10 +188,10 @@ def test_a_finished_run_without_its_config_is_told(
 
 
 def copy(run: RunDir, tmp_path_factory: pytest.TempPathFactory) -> RunDir:
-    """The same run in a folder of its own."""
-    place = tmp_path_factory.mktemp("copy").joinpath(*run.path.parts[-3:])
-    shutil.copytree(run.path, place)
-    return RunDir(place)
+    """The same run and its training in a folder of their own."""
+    place = tmp_path_factory.mktemp("copy") / "runs"
+    shutil.copytree(run.runs_dir, place, symlinks=True)
+    return RunDir(place.joinpath(*run.path.parts[-3:]))
 
 
 @pytest.mark.parametrize("jump", [-1.0, 1.0], ids=["back", "ahead"])

@@ -3,13 +3,11 @@
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from filelock import FileLock
 from lightning import Trainer
 from torch import Tensor
 
@@ -104,10 +102,9 @@ def test_dropout_depends_on_the_micro_batch_not_on_who_computes_it(runs: Freeze,
 def test_all_processes_go_on_from_the_checkpoint_that_the_first_one_finds(
     runs: Freeze, whole: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A killed sweep's process may still be writing it when the next two begin; the first waits for the lock."""
     settings = [*BUDGET, "model.dropout=0.0", "budget.val_every=2"]
     run = with_plain_descent(runs("late", *settings, "trainer.devices=2"))
-    half = run.path / "half.ckpt"
+    half = run.own_training.path / "half.ckpt"
     save = Checkpoints.save
 
     def keeping(self: Checkpoints, trainer: Trainer) -> None:
@@ -118,13 +115,9 @@ def test_all_processes_go_on_from_the_checkpoint_that_the_first_one_finds(
     with monkeypatch.context() as patched:
         patched.setattr(Checkpoints, "save", keeping)
         train(with_plain_descent(runs("alone", *settings)))
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    with FileLock(run.path / ".lock"):
-        processes = subprocess.Popen(train_command(run), stderr=subprocess.PIPE, text=True, env=environment)
-        time.sleep(10)  # the second process is past its imports, or the claim is only not put to the test
-        run.checkpoint.parent.mkdir()
-        half.rename(run.checkpoint)
-    said = processes.communicate(timeout=120)[1]
+    run.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    half.rename(run.checkpoint)
+    said = in_processes(run).stderr
     assert run.finished, said
     assert said.count("going on from step 2 of 3") == 2
     assert distance(update(whole), update(run)) < 1e-5

@@ -115,7 +115,8 @@ def test_rows_that_were_lost_while_a_run_was_stopped_are_told(
     )
     with caplog.at_level("WARNING"):
         train(run)
-    told = f"{run.metrics_file} has lost rows of {6 - kept} steps, from {kept + 1} to 6, which its curves will lack"
+    curves = run.own_training.metrics_file
+    told = f"{curves} has lost rows of {6 - kept} steps, from {kept + 1} to 6, which its curves will lack"
     assert (told in caplog.text) == (kept < 6)
     assert ("has lost" in caplog.text) == (kept < 6)
 
@@ -125,7 +126,7 @@ def test_another_runs_checkpoint_is_not_gone_on_from(runs: Freeze, monkeypatch: 
     for each in (run, other):
         killed_at(8, each, monkeypatch)
     shutil.copyfile(other.checkpoint, run.checkpoint)
-    with pytest.raises(UserError, match=rf"{run.checkpoint} is of another run, {other.path.name}: "):
+    with pytest.raises(UserError, match=rf"{run.checkpoint} is of another training, {other.training}: "):
         train(run)
     assert not run.finished
 

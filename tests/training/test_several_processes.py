@@ -42,8 +42,8 @@ def test_four_processes_make_the_run_of_one_and_two_go_on_from_where_they_stood(
     assert_same_run(four, alone)
 
     two = with_plain_descent(runs("four-then-two", *BUDGET, "trainer.devices=2", mine("KeepsHalf")))
-    two.checkpoint.parent.mkdir()
-    (four.path / "half.ckpt").rename(two.checkpoint)
+    two.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    (four.own_training.path / "half.ckpt").rename(two.checkpoint)
     done = in_processes(two)
     assert two.finished, done.stderr
     assert done.stderr.count("going on from step 2 of 4") == 2
@@ -64,7 +64,7 @@ def test_a_step_asks_the_other_processes_for_nothing_but_their_gradients(runs: F
     run = runs("counted", *budget, "trainer.devices=2", mine("CountsCollectives"))
     done = in_processes(run)
     assert run.finished, done.stderr
-    said = json.loads((run.path / "collectives.json").read_text())
+    said = json.loads((run.own_training.path / "collectives.json").read_text())
     assert said.pop("c10d::allreduce_") == 49
     assert sum(said.values()) <= 4, said
 

@@ -1,39 +1,30 @@
 """One training serves all runs whose weights are decided by the same, whichever study or decoding asks for it."""
 
 import logging
-import re
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import pytest
-import torch
 from filelock import FileLock
-from tests.training.conftest import Freeze, found, in_processes
+from tests.training.conftest import Freeze, found, in_processes, killed_at
 
-from etude.errors import UserError
-from etude.runs.cleaning import find_removable, remove
-from etude.runs.lock import claim, is_training_locked
+from etude.files import read_json, write_json
+from etude.runs.lock import Busy
 from etude.runs.provenance import Code
 from etude.runs.records import read_run
 from etude.runs.run_dir import RunDir
-from etude.runs.shared_training import take_over
-from etude.runs.siblings import studies_of
-from etude.trained.checkpoint import read_checkpoint
 from etude.training import run as training
-from etude.training.rehearsal import check_device
 from etude.training.run import train
 
 BEAM = ["decoding=beam", "decoding.beam=2"]
 A1 = ["experiment=table3/A1", "model.heads=1"]
+MINE = ["study=mine", "arm=narrow", *A1[1:]]
 
 
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[RunDir]:
-    """The runs for which a step was trained, or none was left to train."""
+    """The runs for which something was trained."""
     asked, real = [], training.fit
 
     def fit(run: RunDir, *more: Any) -> Any:
@@ -42,10 +33,6 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[RunDir]:
 
     monkeypatch.setattr(training, "fit", fit)
     return asked
-
-
-def log_of(caplog: pytest.LogCaptureFixture) -> str:
-    return "\n".join(record.getMessage() for record in caplog.records if record.name.startswith("etude"))
 
 
 def same(one: RunDir, other: RunDir) -> bool:
@@ -57,15 +44,13 @@ def same(one: RunDir, other: RunDir) -> bool:
 
 
 def test_another_beam_scores_the_same_weights_and_trains_nothing(
-    runs: Freeze, caplog: pytest.LogCaptureFixture
+    runs: Freeze, trained: list[RunDir], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="etude")
     greedy, beam, alone = runs("beams"), runs("beams", *BEAM), runs("beam_alone", *BEAM)
-    train(greedy)
-    caplog.clear()
-    train(beam)
-    assert f"what decides the weights is the same as of {greedy.path}, whose training is taken over" in log_of(caplog)
-    assert re.search(r"going on from step 10 of 10", log_of(caplog))
+    train(greedy), train(beam)
+    assert trained == [greedy]
+    assert f"{beam.own_training.path} is trained already" in caplog.messages
     assert beam.checkpoint.samefile(greedy.checkpoint), "no byte of it lies there twice"
     train(alone)
     assert same(beam, alone)
@@ -73,9 +58,8 @@ def test_another_beam_scores_the_same_weights_and_trains_nothing(
 
 
 def test_another_test_set_scores_the_same_weights_and_trains_nothing(
-    runs: Freeze, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    runs: Freeze, tmp_path: Path, trained: list[RunDir]
 ) -> None:
-    caplog.set_level(logging.INFO, logger="etude")
     for name in ("one", "other"):
         (tmp_path / f"{name}.tsv").write_text(f"a b {name}\ta c\n" * 6)
     one, other, alone, held_out = (
@@ -83,11 +67,8 @@ def test_another_test_set_scores_the_same_weights_and_trains_nothing(
         for folder, name in (("tests", "one"), ("tests", "other"), ("test_alone", "other"), ("tests", ""))
     )
     assert one.training == other.training != held_out.training, "what is held out is not trained on"
-    train(one)
-    caplog.clear()
-    train(other)
-    assert "whose training is taken over" in log_of(caplog)
-    assert other.checkpoint.samefile(one.checkpoint)
+    train(one), train(other)
+    assert trained == [one]
     train(alone)
     assert same(other, alone)
     assert other.id != one.id
@@ -95,182 +76,96 @@ def test_another_test_set_scores_the_same_weights_and_trains_nothing(
     assert other.sources_file.read_text() == "a b other\n" * 6
 
 
-def test_a_run_of_another_study_is_taken_over_with_its_result(runs: Freeze, trained: list[RunDir]) -> None:
-    first, second = runs("studies", *A1), runs("studies", "study=mine", "arm=narrow", *A1[1:])
+def test_the_same_run_of_another_study_is_scored_again_from_the_same_weights(
+    runs: Freeze, trained: list[RunDir]
+) -> None:
+    first, second = runs("studies", *A1), runs("studies", *MINE)
     assert first.id == second.id
     train(first)
     result = train(second)
     assert (result["study"], result["arm"]) == ("mine", "narrow")
     assert result == second.result()
     assert same(first, second)
-    assert studies_of(second) == {"table3": "A1", "mine": "narrow"}
     assert trained == [first]
-
-
-def test_what_is_killed_before_its_loggers_have_the_result_is_not_finished(
-    runs: Freeze, monkeypatch: pytest.MonkeyPatch, trained: list[RunDir]
-) -> None:
-    first, second = runs("killed", *A1), runs("killed", "study=mine", "arm=narrow", *A1[1:])
-    train(first)
-    recorded = []
-
-    def record(loggers: Any, run: RunDir, *more: Any) -> None:
-        recorded.append(run)
-        if len(recorded) == 1:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr("etude.training.shared.record", record)
-    with pytest.raises(KeyboardInterrupt):
-        train(second)
-    assert not second.finished
-    train(second)
-    assert second.finished
-    assert recorded == [second, second]
-    assert trained == [first]
-
-
-@pytest.mark.skipif(torch.cuda.is_available() or torch.backends.mps.is_available(), reason="here is a GPU")
-def test_what_is_taken_over_needs_no_gpu(runs: Freeze) -> None:
-    first, second = runs("no_gpu", *A1), runs("no_gpu", "study=mine", "arm=narrow", "trainer=gpu", *A1[1:])
-    assert first.id == second.id
-    with pytest.raises(UserError, match="finds no GPU"):
-        check_device(second)
-    train(first)
-    check_device(second)
-
-
-def test_the_result_of_a_cleaned_run_is_taken_over_and_says_how_to_get_its_weights(runs: Freeze) -> None:
-    first, second = runs("emptied", *A1), runs("emptied", "study=mine", "arm=narrow", *A1[1:])
-    train(first)
-    for one in [*find_removable(first.path.parents[1])]:
-        remove(one)
-    train(second)
-    with pytest.raises(UserError, match=r"was cleaned: `etude train .* runs_dir=again` trains it once more"):
-        read_checkpoint(second.checkpoint)
 
 
 def test_what_another_run_has_begun_is_gone_on_with(runs: Freeze, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, other, alone = runs("begun"), runs("begun", *BEAM), runs("begun_alone", *BEAM)
-    with monkeypatch.context() as patched:
-        patched.setattr("etude.training.module.TrainingModule.on_train_batch_end", _stop_at(6), raising=False)
-        with pytest.raises(KeyboardInterrupt):
-            train(begun)
+    killed_at(7, begun, monkeypatch)
     assert not begun.finished
     train(other)
     train(alone)
     assert same(other, alone)
-    train(begun)
-    assert begun.checkpoint.samefile(other.checkpoint)
 
 
-def _stop_at(step: int) -> Any:
-    def stop(self: Any, *args: Any) -> None:
-        if self.trainer.global_step == step:
-            raise KeyboardInterrupt
+def test_a_run_is_whole_without_its_training_and_a_training_without_its_runs(
+    runs: Freeze, trained: list[RunDir], tmp_path: Path
+) -> None:
+    run = runs("whole")
+    train(run)
+    before, texts = found(run), run.hypotheses_file.read_text()
+    copy = RunDir(tmp_path.joinpath(*run.path.parts[-3:]))
+    shutil.copytree(run.path, copy.path)
+    assert found(copy) == before, "as rsync -aL copies it"
+    shutil.rmtree(run.path)
+    again = runs("whole")
+    train(again)
+    assert found(again) == before
+    assert trained == [run]
+    shutil.rmtree(again.own_training.path)
+    assert (again.metrics_file.read_text(), again.hypotheses_file.read_text()) == (copy.metrics_file.read_text(), texts)
+    assert all(file.stat().st_size for file in (again.tokenizer_file, again.environment_file))
 
-    return stop
 
-
-def test_what_lies_in_one_directory_is_whole_without_the_others(runs: Freeze) -> None:
-    first, second = runs("whole"), runs("whole", *BEAM)
-    train(first), train(second)
-    before = found(second)
-    shutil.rmtree(first.path)
-    assert found(second) == before
-
-
-def test_what_other_code_has_trained_is_not_taken_over(runs: Freeze) -> None:
-    first, second = runs("code"), runs("code", *BEAM)
+@pytest.mark.parametrize("why", ["deleted", "damaged", "another's"])
+def test_weights_that_are_not_there_are_trained_again_to_the_same_bits(
+    why: str, runs: Freeze, trained: list[RunDir]
+) -> None:
+    name = f"lost-{why[:3]}"
+    first, second = runs(name), runs(name, *BEAM)
     train(first)
-    first.write_result(first.result() | {"results_version": 0})
-    train(second)
-    assert not second.checkpoint.samefile(first.checkpoint)
-
-
-def test_another_seed_or_model_shares_nothing(runs: Freeze) -> None:
-    first = runs("nothing")
-    train(first)
-    for change in ("seed=2", "model.dropout=0.2", "averaging.checkpoints=2"):
-        other = runs("nothing", change, *BEAM)
-        assert other.training != first.training, change
-        train(other)
-        assert not other.checkpoint.samefile(first.checkpoint), change
-
-
-def test_two_runs_do_not_train_the_same_at_once(runs: Freeze, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, logger="etude")
-    first, second = runs("at_once"), runs("at_once", *BEAM)
-    locks = first.runs_dir / ".trainings"
-    locks.mkdir()
-    told = "another run is trained whose weights are the same: waiting for it"
-    with held_elsewhere(locks / f"{first.training}.lock") as release, when_logged(told, release.set):
-        train(second)
-    assert told in log_of(caplog)
-    with held_elsewhere(locks / f"{first.training}.lock"):
-        train(first)
-    assert first.finished, "where nothing is left to train nobody waits"
-
-
-@contextmanager
-def when_logged(message: str, do: Callable[[], None]) -> Iterator[None]:
-    """Meanwhile, something is done as soon as étude logs the message."""
-    handler = logging.Handler()
-    handler.emit = lambda record: do() if record.getMessage() == message else None
-    logging.getLogger("etude").addHandler(handler)
-    yield
-    logging.getLogger("etude").removeHandler(handler)
-
-
-@contextmanager
-def held_elsewhere(file: Path) -> Iterator[Event]:
-    """Meanwhile another thread has a lock, until it is told to release it."""
-    held, release = Event(), Event()
-
-    def hold() -> None:
-        with FileLock(file):
-            held.set()
-            release.wait(60)
-
-    thread = Thread(target=hold)
-    thread.start()
-    held.wait(60)
-    yield release
-    release.set()
-    thread.join()
-
-
-@pytest.mark.parametrize("why", ["other code", "cleaned", "damaged"])
-def test_what_cannot_be_taken_over_spares_nobody_the_training_nor_the_lock(runs: Freeze, why: str) -> None:
-    first, second = runs(f"spares-{why[:3]}"), runs(f"spares-{why[:3]}", *BEAM)
-    third = runs(f"spares-{why[:3]}", "decoding=beam", "decoding.beam=3")
-    train(first)
-    if why == "other code":
-        first.write_result(first.result() | {"results_version": 0})
-    elif why == "cleaned":
+    before = found(first)
+    if why == "deleted":
         first.checkpoint.unlink()
-    else:
+    elif why == "damaged":
         damaged = bytearray(first.checkpoint.read_bytes())
         damaged[len(damaged) // 2] ^= 255
         first.checkpoint.write_bytes(damaged)
-    with claim(second) as claimed:
-        assert claimed
-        assert is_training_locked(third)
+    else:
+        trained_file = first.own_training.trained_file
+        write_json(trained_file, read_json(trained_file) | {"weights": "0" * 64})
     train(second)
-    assert not (first.checkpoint.exists() and second.checkpoint.samefile(first.checkpoint))
-    assert not [*second.checkpoint.parent.glob("previous.ckpt")]
+    assert trained == [first, second]
+    assert found(first) == before
+    assert read_run(first).code is Code.SAME
 
 
-def test_a_run_that_was_overtaken_goes_on_from_where_the_other_is(
-    runs: Freeze, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, second = runs("overtaken"), runs("overtaken", *BEAM)
-    for run, step in ((first, 4), (second, 8)):
-        with monkeypatch.context() as patched:
-            patched.setattr("etude.training.module.TrainingModule.on_train_batch_end", _stop_at(step), raising=False)
-            with pytest.raises(KeyboardInterrupt):
-                train(run)
-    assert take_over(first, first.config()) == second
-    assert first.checkpoint.samefile(second.checkpoint)
+def test_what_other_code_has_trained_is_scored_and_marked(runs: Freeze) -> None:
+    first, second = runs("code"), runs("code", *BEAM)
+    train(first)
+    trained_file = first.own_training.trained_file
+    write_json(trained_file, read_json(trained_file) | {"results_version": 0})
+    assert train(second)["results_version"] == [0, first.result()["results_version"]]
+    assert read_run(second).code is Code.OTHER
+
+
+def test_another_seed_or_model_shares_nothing(runs: Freeze, trained: list[RunDir]) -> None:
+    different = [runs("nothing", *BEAM, *change) for change in ([], ["seed=2"], ["model.dropout=0.2"])]
+    for run in different:
+        train(run)
+    assert len({run.training for run in different}) == 3
+    assert trained == different
+
+
+def test_two_runs_do_not_train_the_same_at_once(runs: Freeze, trained: list[RunDir]) -> None:
+    first, second = runs("at_once"), runs("at_once", *BEAM)
+    with FileLock(first.own_training.lock_file), pytest.raises(Busy, match=r"is training .* for another run"):
+        train(second)
+    assert not trained
+    train(second)
+    with FileLock(first.own_training.lock_file):
+        train(first)
+    assert first.finished, "where nothing is left to train, nobody needs the lock"
 
 
 @pytest.mark.parametrize("other", [["study=mine"], ["study=mine", *BEAM]])
@@ -299,14 +194,13 @@ def test_where_a_callback_acts_on_validations_their_number_counts(runs: Freeze) 
 
 
 @pytest.mark.slow
-def test_several_processes_take_a_training_over_together(runs: Freeze) -> None:
+def test_several_processes_score_what_is_trained_already(runs: Freeze) -> None:
     first, devices = runs("processes", *A1), ["trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2"]
     train(first)
-    for second in (
-        runs("processes", *A1, *BEAM, *devices),
-        runs("processes", "study=mine", "arm=narrow", *A1[1:], *devices),
-    ):
+    before = first.own_training.trained_file.stat().st_mtime_ns
+    for second in (runs("processes", *A1, *BEAM, *devices), runs("processes", *MINE, *devices)):
         done = in_processes(second)
         assert done.returncode == 0, done.stderr
-        assert second.checkpoint.samefile(first.checkpoint)
+        assert second.finished
+    assert first.own_training.trained_file.stat().st_mtime_ns == before
     assert same(first, second)

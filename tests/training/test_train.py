@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -112,24 +111,14 @@ def test_a_finished_run_that_todays_code_cannot_make_again_is_told_in_one_senten
 def test_what_another_process_has_finished_meanwhile_is_taken_and_not_computed_again(
     runs: Freeze, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, waits, real = runs("awaited"), threading.Event(), training.hold_lock
+    run, real = runs("awaited"), training.hold
 
-    def hold_lock(*arguments: Any) -> AbstractContextManager[None]:
-        waits.set()
+    def finished_meanwhile(*arguments: Any) -> AbstractContextManager[None]:
+        run.write_result({"by": "the other one"})
         return real(*arguments)
 
-    def finish() -> None:
-        assert waits.wait(60)
-        run.write_result({"by": "the other one"})
-        lock.release()
-
-    lock = FileLock(run.path / ".lock", thread_local=False)
-    lock.acquire()
-    other = threading.Thread(target=finish)
-    other.start()
-    monkeypatch.setattr(training, "hold_lock", hold_lock)
-    assert train(run, patience=30) == {"by": "the other one"}
-    other.join()
+    monkeypatch.setattr(training, "hold", finished_meanwhile)
+    assert train(run) == {"by": "the other one"}
 
 
 def values(group: str) -> list[str]:
@@ -220,7 +209,7 @@ def test_every_tokenizer_trains(runs: Freeze, tokenizer: str) -> None:
 def test_a_run_that_another_process_trains_ends_with_a_status_of_its_own(runs: Freeze) -> None:
     run = runs("held")
     with FileLock(run.lock_file), pytest.raises(Busy, match=r"another process is training \S+: wait for it") as busy:
-        train(run, patience=0)
+        train(run)
     assert busy.value.exit_status == 75
     assert not run.log_file.exists()
 

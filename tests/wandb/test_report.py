@@ -21,9 +21,7 @@ from etude.files import write_json
 from etude.report import report, results
 from etude.report.render.wandb.connection import connect
 from etude.report.render.wandb.fetch import fetch
-from etude.runs.results_version import RESULTS_VERSION
 from etude.runs.run_dir import RunDir
-from etude.runs.shared_training import result_of, take_over
 from etude.runs.wandb_id import logged_as
 from etude.training.loggers import finish, record, wandb
 from etude.training.metrics_writers import LoggerSink
@@ -100,23 +98,6 @@ def test_runs_read_back_are_as_those_that_lie_here(server: Any, logged: Logged) 
     assert [row.pop("path") for row in there] == [f"me/etude/{id}" for id in ids]
     here = results("table3").rows
     assert [{key: value for key, value in row.items() if key != "path"} for row in here] == there
-
-
-def test_a_run_that_two_studies_share_is_read_back_for_either(server: Any, logged: Logged) -> None:
-    first = logged("base", "aaaaaaaaaa")
-    first.write_result(first.result() | {"results_version": RESULTS_VERSION})
-    other = RunDir(first.path.parents[2] / "modern" / "base" / first.path.name)
-    other.path.mkdir(parents=True)
-    other.config_file.write_text(yaml.safe_dump(first.config() | {"study": "modern"}))
-    for one in (first, other):
-        one.training_file.write_text("fedcba9876\n")
-    take_over(other, other.config())
-    loggers = wandb(other, other.config(), mode="online", project="etude", entity=None)
-    record(loggers, other, result_of(first, other))
-    finish(loggers, exit_code=0)
-    path = f"me/etude/{logged_as(first)}"
-    for study in ("table3", "modern"):
-        assert [(row["path"], row["arm"]) for row in fetch(study, "me/etude").rows] == [(path, "base")]
 
 
 def test_what_is_left_out_of_the_runs_read_back_is_told(

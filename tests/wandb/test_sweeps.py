@@ -62,7 +62,8 @@ def test_an_agent_runs_a_sweep_to_its_end(server: Any, place: Path) -> None:
 def test_a_killed_training_goes_on_with_its_curve(server: Any, place: Path) -> None:
     words = ["train", *SMALL, "budget=smoke", "budget.max_steps=100", "budget.val_every=5", "logger.wandb.mode=online"]
     first = subprocess.Popen(["etude", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    server.until(lambda: [*place.glob("runs/*/*/*/checkpoints/last.ckpt")] and any(map(server.steps, server.runs())))
+    newest = "runs/.trainings/*/checkpoints/last.ckpt"
+    server.until(lambda: [*place.glob(newest)] and any(map(server.steps, server.runs())))
     first.send_signal(signal.SIGKILL)
     first.wait()
     assert not [*place.glob("runs/*/*/*/result.json")], "it finished before it could be killed"

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.filesize import decimal
 from rich.table import Table
@@ -15,12 +16,14 @@ from etude.terminal import console
 HELP = """usage: etude clean [STUDY ...] [runs_dir=DIR] [--yes]
 
 Frees disk space: checkpoints of finished runs, files that killed processes left
-half written, unfinished runs that stale=rerun has put aside, and runs that
-failed before their first step. Everything else stays: results, configs,
-metrics, translations and logs, and all of a run that is unfinished or in use.
-It shows what it would delete; it deletes with --yes, or if you confirm.
+half written, unfinished runs that stale=rerun has put aside, runs that failed
+before their first step, and trainings whose runs were deleted. Everything else
+stays: results, configs, metrics, translations and logs, and all of a run that
+is unfinished or in use. Checkpoints that several runs share go when all of them
+are finished. It shows what it would delete; it deletes with --yes, or if you
+confirm.
 
-  STUDY ...      only these studies; by default all that have runs
+  STUDY ...      only these studies; by default all, and trainings of no run
   runs_dir=DIR   the folder of runs
   --yes          delete without asking
 
@@ -40,32 +43,37 @@ def main(words: Sequence[str]) -> None:
     for name in args.words:
         if name not in studies:
             raise UserError(f"{runs_dir} holds no runs of a study {name!r}: {did_you_mean(name, studies)}")
-    found = {study: [*find_removable(runs_dir / study)] for study in dict.fromkeys(args.words or studies)}
-    everything = [one for of_study in found.values() for one in of_study]
+    everything = _find(runs_dir, args.words)
     if not everything:
         sys.stdout.write(f"{runs_dir}: nothing to clean\n")
         return
-    console().print(_render(found))
+    console().print(_render(everything))
     sys.stdout.write(f"{_sum(everything)} in all\n")
     if "--yes" not in args.options and not _confirm():
         sys.stdout.write("nothing is deleted; --yes deletes it\n")
         return
-    freed = [remove(one) for one in everything]
+    still = _find(runs_dir, args.words)  # a run may have been launched meanwhile that needs a checkpoint
+    freed = [remove(one) if one in still else 0 for one in everything]
     sys.stdout.write(f"{decimal(sum(freed))} freed\n")
     if left := sum(not size and one.size > 0 for size, one in zip(freed, everything, strict=True)):
         sys.stdout.write(f"{left} left as they are, for a process has taken up their runs meanwhile\n")
 
 
-def _render(found: dict[str, list[Removable]]) -> Table:
-    """Render a table with a row for each study and kind of file."""
+def _find(runs_dir: Path, studies: Sequence[str]) -> list[Removable]:
+    """Find what may be deleted of some studies, or of all."""
+    return [one for one in find_removable(runs_dir) if not studies or {*studies} & {*one.studies}]
+
+
+def _render(removable: Sequence[Removable]) -> Table:
+    """Render a table with a row for each study and kind of file; what several studies share is the first one's."""
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("study", no_wrap=True)
     table.add_column("what may go")
     for header in ("runs", "size"):
         table.add_column(header, justify="right", no_wrap=True)
-    for study, removable in found.items():
+    for study in sorted({one.studies[0] for one in removable}):
         for kind in Kind:
-            if these := [one for one in removable if one.kind is kind]:
+            if these := [one for one in removable if one.studies[0] == study and one.kind is kind]:
                 table.add_row(Text(study), kind.value, str(len(these)), _sum(these))
     return table
 

@@ -57,7 +57,8 @@ def main(words: list[str]) -> None:
             before = run.result()
             result = add_missing_metrics(run, resolve(config))
             by_other_code = notes_on_code([result])
-            again = "" if by_other_code else f"; to compute it again, delete {_directories(run)}"
+            way_out = f"; to evaluate it again, delete {run.path}, and to train it again {run.own_training.path} too"
+            again = "" if by_other_code else way_out
             changed = result != before
             done = "only scored, by the metrics that it lacked" if changed else "nothing to do"
             notes = [*by_other_code, *_notes_on_wandb(run, config, changed=changed)]
@@ -94,13 +95,6 @@ def _list_groups() -> str:
     found["experiment"] = [f"{study}/ARM" for study in study_names()]
     lines = (f"{group:23} {', '.join(names)}" for group, names in sorted(found.items()) if names)
     return "\n".join(fill(line, 80, initial_indent="  ", subsequent_indent=" " * 26) for line in lines)
-
-
-def _directories(run: "RunDir") -> str:
-    """Name the directories that hold the result: the run's, and those of the same run in other studies."""
-    from etude.runs.siblings import same_runs
-
-    return " and ".join(["its directory", *(str(other.path) for other in same_runs(run))])
 
 
 def _notes_on_wandb(run: "RunDir", config: "DictConfig", *, changed: bool) -> list[str]:

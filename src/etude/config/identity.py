@@ -13,11 +13,12 @@ from etude.config.explain import explain_own_data
 from etude.config.parts import make
 from etude.config.resolve import resolve_valid, typed_overrides
 from etude.errors import UserError
-from etude.files import write_text
-from etude.runs.lock import hold_lock
-from etude.runs.material import identify, identify_training
+from etude.files import write_json, write_text
+from etude.runs.lock import hold
+from etude.runs.material import digest, identify, training_material
 from etude.runs.run_dir import RunDir
 from etude.runs.stale import put_aside
+from etude.runs.training_dir import FOLDER, TrainingDir
 
 
 def freeze(config: DictConfig) -> RunDir:
@@ -114,27 +115,31 @@ def _fingerprints(config: dict[str, Any]) -> Fingerprints:
     return Fingerprints(made.fingerprint(), made.training_fingerprint())
 
 
-def remove(directory: RunDir) -> None:
-    """Delete the directory of a run, if there is one.
+def remove(directory: RunDir | TrainingDir) -> None:
+    """Delete the directory of a run or of a training, if there is one.
 
     Raises:
-        Busy: another process is training the run.
+        Busy: another process works on it.
     """
     if directory.path.exists():
-        with hold_lock(directory, 0):
+        with hold(directory.lock_file, directory.busy):
             shutil.rmtree(directory.path, ignore_errors=True)
 
 
 def _freeze(config: dict[str, Any], typed: Iterable[str], text: Fingerprints) -> RunDir:
-    """Return the run's directory; unless it is finished, write config, overrides and fingerprints to it."""
-    directory = run_dir(config, text.all)
-    if config["trainer"]["fast_dev_run"]:
-        remove(directory)  # a debug run starts from scratch
+    """Return the run's directory; unless it is finished, write config, overrides, fingerprints and training to it."""
+    directory, decisive = run_dir(config, text.all), training_material(config, text.training)
+    training = TrainingDir(directory.runs_dir / FOLDER / digest(decisive))
+    if config["trainer"]["fast_dev_run"]:  # a debug run starts from scratch
+        remove(directory)
+        remove(training)
     if config["stale"] == "rerun":
         config = config | {"metrics": put_aside(directory) | config["metrics"]}
     if not directory.finished:  # immaterial keys may have changed since, such as the path of the data or the logger
         write_text(directory.overrides_file, "".join(f"{line}\n" for line in typed))
         write_text(directory.text_file, f"{text.all}\n")
-        write_text(directory.training_file, f"{identify_training(config, text.training)}\n")
+        directory.link_training(training.path.name)
+        if not training.identity_file.is_file():
+            write_json(training.identity_file, decisive)
         write_text(directory.config_file, OmegaConf.to_yaml(OmegaConf.create(config)))
     return directory

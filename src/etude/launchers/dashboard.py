@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from etude.launchers.job import Job
-from etude.runs.lock import is_locked, is_training_locked
 from etude.runs.run_state import DONE, STYLES, State
 from etude.studies.study import number_at, value_at
 from etude.terminal import console as make_console
@@ -65,7 +64,7 @@ class Dashboard:
         """Report that another process works on `job` or on its training, or has finished it."""
         if job.state in DONE:
             message = "finished by another process"
-        elif is_training_locked(job.run_dir) and not is_locked(job.run_dir):
+        elif job.waits_for_training:
             message = "waits for another run, which trains the same weights"
         else:
             message = "left to another process"

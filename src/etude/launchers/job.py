@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import suppress
 from functools import cached_property
 from math import ceil, inf
 from typing import Any
@@ -15,7 +15,7 @@ from etude.files import write_text
 from etude.launchers.process import Command, describe_exit, start_supervised
 from etude.processor.threads import wait_briefly
 from etude.runs.divergence import divergence
-from etude.runs.lock import Busy, claim, is_locked, is_training_locked
+from etude.runs.lock import Busy, is_held
 from etude.runs.log import last_lines
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import Progress, State, read_progress
@@ -59,7 +59,6 @@ class Job:
         self.stopping = False  # whether it has been asked to stop
         self.name_suffix = ""  # overrides that distinguish it from other runs of the same study, arm and seed
         self._process: subprocess.Popen[bytes] | None = None
-        self._claim: ExitStack | None = None
         self._code: int | None = None
         self._log_start = 0  # offset in the log at which the output of its process begins
         self._timeout, self._deadline = inf, inf  # in seconds, and as a time of the monotonic clock
@@ -111,22 +110,25 @@ class Job:
         """Whether its process, or any process that it started, is still running."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def trains(self) -> bool:
+        """Whether its training is still to be completed, by this run or by another that shares it."""
+        return self.run_dir.own_training.trained is None
+
+    @property
+    def waits_for_training(self) -> bool:
+        """Whether another process trains what this run needs."""
+        with suppress(OSError):  # the run's own process will report what is wrong with the directory
+            return self.trains and is_held(self.run_dir.own_training.lock_file)
+        return False
+
     def refresh_state(self) -> None:
         """Update the state of a run that waits or is elsewhere: another process may work on it or have finished it."""
+        elsewhere = self.waits_for_training
+        with suppress(OSError):
+            elsewhere = elsewhere or is_held(self.run_dir.lock_file)
         # The locks are checked before the result: the other process may finish in between.
-        elsewhere = is_locked(self.run_dir) or is_training_locked(self.run_dir)
         self.state = self.outcome if self.run_dir.finished else State.ELSEWHERE if elsewhere else State.WAITING
-
-    def claim(self) -> bool:
-        """Claim the run for this sweep; return False if another process works on it or its training, or finished it."""
-        try:
-            self._claim = claim(self.run_dir)
-        except OSError:  # the run's own process will report what is wrong with the directory
-            return True
-        if self._claim is None or self.run_dir.finished:
-            self._end(self.outcome if self.run_dir.finished else State.ELSEWHERE)
-            return False
-        return True
 
     def start(
         self,
@@ -137,7 +139,7 @@ class Job:
         timeout: float | None = None,
         grace: float = GRACE,
     ) -> None:
-        """Start the process of a claimed run, with `threads` for each of its processes.
+        """Start the process of the run, with `threads` for each of its processes.
 
         It sees the GPUs whose ids are given; with None, those that this process sees. Times are in seconds.
         """
@@ -212,7 +214,5 @@ class Job:
         return f"{self.name} failed{attempts}: {self.reason}; the end of {self.run_dir.log_file}:{said}"
 
     def _end(self, state: State, reason: str = "") -> None:
-        if self._claim is not None:
-            self._claim.close()
         self.state, self.reason = state, reason
         self.ended = self.started + time.monotonic() - self._began

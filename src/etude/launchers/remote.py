@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,6 @@ from etude.launchers.dashboard import Dashboard
 from etude.launchers.job import GRACE, Job
 from etude.launchers.process import Command, train_command
 from etude.launchers.slots import conclude, jobs_of, take_back
-from etude.runs.lock import Busy, hold_lock
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
 
@@ -56,18 +55,23 @@ class RemoteRun:
     def __call__(self) -> Outcome:
         """Train until the run has ended; if this is interrupted, stop the run first."""
         os.chdir(self.folder)
-        with suppress(Busy), hold_lock(self.run_dir, self.grace):
-            pass  # an earlier attempt whose worker died may still be writing its checkpoint
         job = self._job = Job(self.run_dir, config=self.config)
+        deadline = time.monotonic() + self.grace
         try:
-            if self.stopping:
-                return Outcome(time.time(), time.time(), "it was asked to stop before it had started")
-            if job.state is State.WAITING and job.claim():
-                job.start(self.command, self.threads, self.gpus, grace=self.grace)
-            while job.state is State.RUNNING:
-                self._pass_on()
-                time.sleep(_PAUSE)
-                job.poll()
+            while job.state is State.ELSEWHERE or job.state is State.WAITING:
+                if self.stopping:
+                    return Outcome(time.time(), time.time(), "it was asked to stop before it had started")
+                job.refresh_state()
+                if job.state is State.ELSEWHERE:  # an earlier attempt whose worker died may be writing its checkpoint
+                    if time.monotonic() > deadline:
+                        break
+                    time.sleep(_PAUSE)
+                elif job.state is State.WAITING:
+                    job.start(self.command, self.threads, self.gpus, grace=self.grace)
+                while job.state is State.RUNNING:
+                    self._pass_on()
+                    time.sleep(_PAUSE)
+                    job.poll()
         finally:
             self.stop()
         return Outcome(job.started, job.ended, job.reason, job.state is State.ELSEWHERE)

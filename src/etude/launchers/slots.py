@@ -4,7 +4,7 @@ import logging
 import shlex
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from etude.errors import UserError
@@ -14,7 +14,7 @@ from etude.launchers.job import GRACE, Job
 from etude.launchers.options import Options
 from etude.launchers.process import Command, train_command
 from etude.launchers.resources import Need, Slot, Slots
-from etude.runs.lock import hold_lock
+from etude.runs.lock import hold
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import DONE, State
 from etude.runs.typed import distinguishing_overrides
@@ -27,7 +27,6 @@ logger = logging.getLogger(__name__)
 
 _REFRESH = 0.5  # seconds between updates of the table; the end of a process is noticed at once
 _SLACK = 10.0  # seconds beyond the grace period in which killed processes must end
-_PATIENCE = 1.0  # seconds to wait for another process that works on a run
 
 
 class SweepFailed(Exception):  # noqa: N818
@@ -90,17 +89,18 @@ def run_side_by_side(
         try:
             while not (signals.caught or is_over()):
                 waiting = [*take_back(jobs, show), *waiting]
-                admitted = slots.admit([Need.of(job.config) for job in waiting])
-                for place, slot in admitted.items():
-                    job = waiting[place]
-                    if job.claim():
+                ready = startable(waiting, running)
+                for place, slot in slots.admit([Need.of(job.config) for job in ready]).items():
+                    job = ready[place]
+                    waiting.remove(job)
+                    job.refresh_state()
+                    if job.state is State.WAITING:
                         running[job] = slot
                         job.start(command, slot.threads, slot.gpus, timeout=timeout, grace=grace)
                         show.started(job)
                     else:
                         slots.give_back(slot)
                         show.elsewhere(job)
-                waiting = [job for place, job in enumerate(waiting) if place not in admitted]
                 show.refresh()
                 signals.wait(_REFRESH)
                 for job in list(running):
@@ -135,7 +135,7 @@ def train_on_several(run: RunDir, launcher: Mapping[str, Any]) -> dict[str, Any]
     if not str(launcher["_target_"]).endswith(".SlotsLauncher"):
         raise UserError("one run on several devices is launched on this machine: say hydra/launcher=slots")
     asked = Options.of({key: value for key, value in launcher.items() if not key.startswith("_")})
-    with hold_lock(run, _PATIENCE):
+    with hold(run.lock_file, run.busy):
         pass  # raises Busy if another process works on the run: a sweep would wait for it, a single run does not
     config = run.config()
     build.shapes(config)
@@ -160,6 +160,18 @@ def jobs_of(run_dirs: Sequence[RunDir], retries: int = 0) -> list[Job]:
         for job, words in typed.items():
             job.name_suffix = " ".join(word for word in words if word not in shared)
     return jobs
+
+
+def startable(waiting: Iterable[Job], running: Iterable[Job]) -> list[Job]:
+    """Return the runs that may start: one of each training that is not complete, any number of one that is."""
+    begun = {job.run_dir.own_training for job in running if job.trains}
+    ready = []
+    for job in waiting:
+        training = job.run_dir.own_training
+        if training not in begun:
+            ready.append(job)
+            begun |= {training} if job.trains else set()
+    return ready
 
 
 def take_back(jobs: Sequence[Job], show: Dashboard) -> list[Job]:

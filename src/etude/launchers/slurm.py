@@ -21,11 +21,10 @@ from etude.launchers.job import Job
 from etude.launchers.process import Command, train_command
 from etude.launchers.remote import Outcome, Outcomes, RemoteRun, follow, remote_jobs
 from etude.launchers.resources import Need
-from etude.launchers.slots import SweepFailed, conclude
+from etude.launchers.slots import SweepFailed, conclude, startable
 from etude.launchers.slurm_queue import Queue, queued_jobs
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
-from etude.runs.siblings import is_trained
 
 logger = logging.getLogger(__name__)
 
@@ -99,10 +98,9 @@ def run_as_jobs(
         submitted.update(found)
         left.sort(key=lambda job: job not in found.values())  # what they train, others need not
     if not wait_for_completion:
-        alone = [job.name if is_trained(job.run_dir) else job.run_dir.training or job.name for job in left]
-        first = dict(zip(reversed(alone), reversed(left), strict=True))
-        launch([job for job in left if job in first.values()])
-        if shared := sum(job not in first.values() and job not in found.values() for job in left):
+        first = startable(left, [])
+        launch(first)
+        if shared := sum(job not in first and job not in found.values() for job in left):
             logger.warning(
                 "left out: %d runs that need what others train; submit the same sweep again after those", shared
             )

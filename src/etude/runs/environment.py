@@ -16,17 +16,12 @@ _LIBRARIES = "torch lightning hydra-core omegaconf sentencepiece sacrebleu sacre
 _DECISIVE = ("torch", "matmul", "lightning", "sentencepiece", "sacrebleu")
 
 
-def environment(config: Mapping[str, Any], begun: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the code, versions, git commit (and whether files were modified), CPU and GPUs for a run.
-
-    Args:
-        config: the config of the run.
-        begun: the environment in which it was left; None if it begins.
-    """
+def environment(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the code, versions, git commit (and whether files were modified), CPU and GPUs for the run of a config."""
     import torch
 
     return {
-        **record_code(config, begun),
+        **record_code(config),
         "python": sys.version.split()[0],
         "packages": {"etude": __version__} | {name: installed_version(name) for name in _LIBRARIES.split()},
         "git": _git(),

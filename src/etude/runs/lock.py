@@ -1,114 +1,83 @@
-"""File locks: only one process at a time works on a run or on a shared training, and only one launcher starts it.
+"""Lock the directory of a run or of a training, so that only one process at a time works on it.
 
-They work on one machine, and across machines whose shared file system supports `flock` (docs/clusters.md). Locks of
-trainings, which runs may share, are in `runs/.trainings`.
+The process that works holds the lock, first of the run and then of its training; nobody waits for one. It is a `flock`
+on a file, which the system releases when the process ends, even if that is killed. It works on one machine, and across
+machines whose shared file system supports `flock` (docs/clusters.md).
 """
 
-import logging
+import errno
+import fcntl
+import os
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import Timeout
-
 from etude.errors import UserError
-from etude.runs.file_lock import hold, is_held
-from etude.runs.run_dir import RunDir
-from etude.runs.siblings import is_trained
 
-log = logging.getLogger(__name__)
+_UNSUPPORTED = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+_MOMENT = 0.3  # seconds for those to let go who only look whether a lock is held
 
 
 class Busy(UserError):  # noqa: N818
-    """Another process is working on the run. This is not a failure: the same command can be repeated later."""
+    """Another process holds a lock. This is not a failure: the same command can be repeated later."""
 
     exit_status = 75  # EX_TEMPFAIL in sysexits.h: try again later
 
 
 @contextmanager
-def hold_lock(run: RunDir, patience: float) -> Iterator[None]:
-    """Hold the lock of a run within the context, so that no other process works on it.
+def hold(file: Path, busy: str) -> Iterator[None]:
+    """Hold the lock of a file within the context.
 
     Args:
-        run: the directory of the run.
-        patience: seconds to wait for another process.
+        file: it is created if it does not exist.
+        busy: the message if another process holds the lock.
 
     Raises:
-        Busy: another process still holds the lock after that time.
+        Busy: another process holds the lock.
+        UserError: the file system has no locks.
     """
-    try:
-        with hold(run.lock_file, patience):
-            yield
-    except Timeout as error:
-        raise Busy(f"another process is training {run.path}: wait for it, or stop it first") from error
-
-
-@contextmanager
-def hold_training(run: RunDir, patience: float) -> Iterator[None]:
-    """Hold the lock of a run's training within the context, so that no run that shares it trains at the same time.
-
-    No lock is taken if the training is complete or not recorded.
-
-    Args:
-        run: the directory of the run.
-        patience: seconds to wait for another run; a negative number waits as long as necessary.
-
-    Raises:
-        Busy: another run still holds the lock after that time.
-    """
-    file = _training_file(run, "lock")
-    if file is None or is_trained(run):
+    with file.open("ab") as opened:
+        deadline = time.monotonic() + _MOMENT
+        while not _acquires(opened.fileno(), fcntl.LOCK_EX, file):
+            if time.monotonic() > deadline:
+                raise Busy(busy)
+            time.sleep(0.01)
+        if not (file.exists() and os.path.samestat(file.stat(), os.fstat(opened.fileno()))):
+            raise Busy(f"{file.parent} was moved or deleted meanwhile")
+        if not is_held(file):
+            raise _no_locks(file)
         yield
-        return
-    file.parent.mkdir(exist_ok=True)
-    if _is_held(file):
-        log.info("another run is trained whose weights are the same: waiting for it")
+
+
+def is_held(file: Path) -> bool:
+    """Return whether a process holds the lock of the file, which may be of another user's.
+
+    Raises:
+        UserError: the file system has no locks.
+    """
     try:
-        with hold(file, patience):
-            yield
-    except Timeout as error:
-        raise Busy(f"another process is training for another run what {run.path} needs too: wait for it") from error
+        opened = file.open("rb")
+    except (FileNotFoundError, NotADirectoryError, PermissionError):  # nobody has ever locked it, or nobody here may
+        return False
+    with opened:
+        return not _acquires(opened.fileno(), fcntl.LOCK_SH, file)
 
 
-def claim(run: RunDir) -> ExitStack | None:
-    """Claim a run and its training for this launcher; closing the returned stack releases them.
-
-    Returns None if another process or launcher holds either of them.
-    """
-    with ExitStack() as claimed:
-        files = [run.claim_file]
-        if (shared := _training_file(run, "claim")) and not is_trained(run):
-            shared.parent.mkdir(exist_ok=True)
-            files.append(shared)
-        for file in files:
-            try:
-                claimed.enter_context(hold(file, 0))
-            except Timeout:
-                return None
-        if _is_held(run.lock_file) or (shared in files and _is_held(_training_file(run, "lock"))):
-            return None
-        return claimed.pop_all()
+def _acquires(opened: int, kind: int, file: Path) -> bool:
+    try:
+        fcntl.flock(opened, kind | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):  # some file systems answer the one, some the other
+        return False
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise
+        raise _no_locks(file) from error
+    return True
 
 
-def is_locked(run: RunDir) -> bool:
-    """Return whether a process works on the run, or a launcher is starting one."""
-    return _is_held(run.lock_file) or _is_held(run.claim_file)
-
-
-def is_training_locked(run: RunDir) -> bool:
-    """Return whether the run's training is incomplete and a process works on it, or a launcher is starting one.
-
-    The process may belong to another run that shares the training.
-    """
-    held = _is_held(_training_file(run, "lock")) or _is_held(_training_file(run, "claim"))
-    return held and not is_trained(run)
-
-
-def _training_file(run: RunDir, kind: str) -> Path | None:
-    """Return the lock or claim file of the run's training; None if the run has no recorded training."""
-    training = run.training
-    return run.runs_dir / ".trainings" / f"{training}.{kind}" if training else None
-
-
-def _is_held(file: Path | None) -> bool:
-    return file is not None and is_held(file)
+def _no_locks(file: Path) -> UserError:
+    return UserError(
+        f"{file.parent}: this file system has no locks, by which processes leave each other's runs alone; "
+        "choose another place, or mount it with them (docs/clusters.md)"
+    )

@@ -84,9 +84,14 @@ def identify_training(config: Mapping[str, Any], text: str) -> str:
         config: the resolved config.
         text: the fingerprint of the training text.
     """
+    return digest(training_material(config, text))
+
+
+def training_material(config: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """Return what decides the weights of a training; arguments as in `identify_training`."""
     sections = {key: value for key, value in material(config).items() if key not in _SCORE_ONLY}
     sections["budget"] = {key: v for key, v in sections.get("budget", {}).items() if f"budget.{key}" not in _SCORE_ONLY}
-    return digest(sections | {"text": text})
+    return sections | {"text": text}
 
 
 def find_copies(configs: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:

@@ -20,14 +20,16 @@ class Code(StrEnum):
     SAME = "same"
     OTHER = "other"
     UNCHECKED = "unchecked"  # a file of the user's is not found here
+    REPLACED = "replaced"  # its training has other weights now
 
 
-MARKS: dict[Code | None, str] = {Code.OTHER: "†", Code.UNCHECKED: "¶"}
+MARKS: dict[Code | None, str] = {Code.OTHER: "†", Code.UNCHECKED: "¶", Code.REPLACED: "‡"}
 """The marks in tables for results that today's code may not reproduce."""
 
 _MEANINGS = {  # with the files of the user's that are the reason
     Code.OTHER: "made by other code than today's{}, and kept; stale=rerun computes it again.",
     Code.UNCHECKED: "cannot be checked: a file of its own parts is not found here{}; PYTHONPATH says where.",
+    Code.REPLACED: "made of other weights than its training has now, and kept; delete its directory to score it again.",
 }
 
 
@@ -72,6 +74,8 @@ def _compare(recorded: Mapping[str, Any]) -> tuple[Code, list[str]]:
     changed = [path for path, file in files.items() if file and hash_content(file) != own[path]]
     if changed or number != RESULTS_VERSION:
         return Code.OTHER, changed
+    if recorded.get("replaced"):
+        return Code.REPLACED, []
     missing = [path for path, file in files.items() if not file]
     return (Code.UNCHECKED, missing) if missing else (Code.SAME, [])
 

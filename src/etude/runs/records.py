@@ -15,7 +15,7 @@ from typing import Any
 from etude.errors import UserError
 from etude.garbage import pause_garbage_collector
 from etude.runs.divergence import divergence
-from etude.runs.lock import is_locked
+from etude.runs.lock import is_held
 from etude.runs.material import BACKENDS, material
 from etude.runs.provenance import Code, code_of
 from etude.runs.run_dir import RunDir
@@ -162,13 +162,15 @@ def read_run(run_dir: RunDir) -> Run:
     seed = int(named[1])
     if config.get("seed", seed) != seed:
         raise NoRunError(f"the copy of a run with another seed: its config has seed {config['seed']}")
-    held = not run_dir.finished and is_locked(run_dir)
+    held = not run_dir.finished and is_held(run_dir.lock_file)
     result = run_dir.result() if run_dir.finished else {}  # checked again, as the run may have finished meanwhile
     file = run_dir.result_file if result else run_dir.config_file
     row: dict[str, Any] = {"overrides": run_dir.overrides(), "changed": file.stat().st_mtime, "text": run_dir.text()}
     if not result:
         state, error, progress = state_of_unfinished(run_dir, held)
         return Run(run_dir, study, arm, seed, config, {}, state, error, progress, **row)
+    if run_dir.is_replaced(result):
+        result["replaced"] = True
     return finished_run(run_dir, study, arm, seed, config, result, **row)
 
 

@@ -13,19 +13,22 @@ mark the results of every other number, so it stays when code is moved, renamed 
 """
 
 
-def record_code(config: Mapping[str, Any], begun: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return what is recorded of the code that computes a run; what differs from the code before is a list of both.
+def record_code(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is recorded of the code that computes a run: the number, and the user's files with their SHA-256."""
+    return {"results_version": RESULTS_VERSION, "own_files": hash_own_files(config)}
+
+
+def merge_code(begun: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is recorded of a run that went on under other code: what differs is a list of both.
 
     Args:
-        config: the config of the run.
-        begun: what was recorded when the run was left, whatever is left of it; None if it begins.
+        begun: what was recorded of the code before, whatever is left of it.
+        now: what is recorded of today's.
     """
-    number, files = RESULTS_VERSION, hash_own_files(config)
-    if begun is None:
-        return {"results_version": number, "own_files": files}
-    before = begun.get("own_files") or {}
+    before, files = begun.get("own_files") or {}, now["own_files"]
     changed = {path: _both(digest, files.get(path, digest)) for path, digest in before.items()}
-    return {"results_version": _both(begun.get("results_version"), number), "own_files": files | changed}
+    number = _both(begun.get("results_version"), now["results_version"])
+    return {"results_version": number, "own_files": files | changed}
 
 
 def _both(before: Any, now: Any) -> Any:

@@ -4,28 +4,28 @@ runs/<study>/<arm>/seed<k>-<hash>/
     config.yaml          the resolved config, frozen when the run was launched
     overrides.txt        the overrides it was launched with, one per line
     text.txt             the fingerprint of the corpus when the run was launched
-    training.txt         identifies its training, which runs that differ only in decoding or study share
+    training.txt         the name of its training in `.trainings`, see `training_dir.py`
+    training             a link to it, for people
     result.json          written last: its presence means that the run is finished
-    checkpoints/         last.ckpt, step-*.ckpt where they are averaged, previous.ckpt until the run is finished;
-                         cleaned.txt if `etude clean` has deleted them
-    metrics.csv          one row per logged step
     progress.json        the progress of a running process, rewritten every few seconds
     hypotheses.test.txt  the translations, one line per source line
     sources.test.txt     the source sentences
     references.test.txt  the reference translations
-    tokenizer.model      the subword model
-    environment.json     versions, git state, hardware
     log.txt              the output of the run
     analysis.json        the findings of `etude analyze`, if it was run
     job.json             the SLURM job that the run was last submitted as, if any
     .lock                held by the process that works on the run
-    .claim               held by the launcher of that process, from before its start until it has ended
+
+When the run is finished, it also has copies of `metrics.csv`, `tokenizer.model` and `environment.json` of the training.
 """
 
 import json
 import os
 import pickle
 import re
+import shutil
+from collections import defaultdict
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -35,7 +35,8 @@ from typing import Any
 import yaml
 
 from etude.errors import UserError
-from etude.files import read_json, write_json
+from etude.files import read_json, replacing, write_json, write_text
+from etude.runs.training_dir import FOLDER, TrainingDir
 
 _NAME = re.compile(r"seed-?\d+-[0-9a-f]+")
 _SEED = re.compile(r"^seed: (0|-?[1-9]\d*)$", re.MULTILINE)
@@ -51,6 +52,13 @@ class _RunFile:
         return run.path / self.name
 
 
+class _TrainingFile(_RunFile):
+    """Descriptor: the path of a file of the training, which a finished run has a copy of."""
+
+    def __get__(self, run: "RunDir", owner: type["RunDir"]) -> Path:
+        return (run.path if run.finished else run.training_dir.path) / self.name
+
+
 @dataclass(frozen=True)
 class RunDir:
     """The directory of one run: paths of its files, and methods that read them."""
@@ -62,25 +70,23 @@ class RunDir:
     text_file = _RunFile("text.txt")
     training_file = _RunFile("training.txt")
     result_file = _RunFile("result.json")
-    checkpoint = _RunFile("checkpoints/last.ckpt")
-    cleaned_file = _RunFile("checkpoints/cleaned.txt")
-    metrics_file = _RunFile("metrics.csv")
+    training_link = _RunFile("training")
     progress_file = _RunFile("progress.json")
     hypotheses_file = _RunFile("hypotheses.test.txt")
     sources_file = _RunFile("sources.test.txt")
     references_file = _RunFile("references.test.txt")
-    tokenizer_file = _RunFile("tokenizer.model")
-    environment_file = _RunFile("environment.json")
+    metrics_file = _TrainingFile("metrics.csv")
+    tokenizer_file = _TrainingFile("tokenizer.model")
+    environment_file = _TrainingFile("environment.json")
     log_file = _RunFile("log.txt")
     analysis_file = _RunFile("analysis.json")
     lock_file = _RunFile(".lock")
-    claim_file = _RunFile(".claim")
 
     @classmethod
     def at(cls, path: str) -> "RunDir":
-        """Return the run in the directory `path`, or the run that the checkpoint at `path` belongs to."""
+        """Return the run in the directory `path`; `<run>/training/checkpoints/last.ckpt` names it, too."""
         given = Path(path)
-        return cls(given.parent.parent if given.suffix == ".ckpt" else given)
+        return cls(given.parents[2] if given.suffix == ".ckpt" else given)
 
     @property
     def id(self) -> str:
@@ -90,16 +96,37 @@ class RunDir:
 
     @property
     def training(self) -> str:
-        """The identifier of the training; empty if it was not recorded, and for a run that was put aside."""
+        """The name of the training's directory in `.trainings`; empty if it was not recorded."""
         with suppress(OSError):
-            if not self.path.parent.name.startswith("."):
-                return self.training_file.read_text(encoding="utf-8").strip()
+            return self.training_file.read_text(encoding="utf-8").strip()
         return ""
 
     @property
+    def training_dir(self) -> TrainingDir:
+        """The training, to be read: in `.trainings`, or in a copy of the run the folder that the link has become."""
+        own, link = self.own_training, self.training_link
+        return TrainingDir(link) if link.is_dir() and not own.path.is_dir() else own
+
+    @property
+    def own_training(self) -> TrainingDir:
+        """The training, to be written: in `.trainings`."""
+        return TrainingDir(self.runs_dir / FOLDER / (self.training or self.path.name))
+
+    @property
+    def checkpoint(self) -> Path:
+        """The newest checkpoint of its training."""
+        return self.training_dir.checkpoint
+
+    @property
     def runs_dir(self) -> Path:
-        """The folder of runs, three levels above: `runs_dir/<study>/<arm>/<run>`."""
-        return Path(os.path.normpath(self.path / "../../.."))
+        """The folder of runs, three levels above: `runs_dir/<study>/<arm>/<run>`, or four for a run put aside."""
+        up = "../../../.." if self.path.parent.name == ".stale" else "../../.."
+        return Path(os.path.normpath(self.path / up))
+
+    @property
+    def busy(self) -> str:
+        """The message if another process holds the run's lock."""
+        return f"another process is training {self.path}: wait for it, or stop it first"
 
     @property
     def not_a_run(self) -> UserError:
@@ -155,6 +182,11 @@ class RunDir:
             )
         return content
 
+    def is_replaced(self, result: Mapping[str, Any]) -> bool:
+        """Return whether the training has other weights by now than those that this result of the run was made of."""
+        weights = result.get("weights")
+        return bool(weights) and (read_json(self.training_dir.trained_file) or {}).get("weights", weights) != weights
+
     def progress(self) -> dict[str, Any] | None:
         """Load the recorded progress; None before the first step.
 
@@ -163,9 +195,35 @@ class RunDir:
         content: dict[str, Any] | None = read_json(self.progress_file)
         return content
 
+    def link_training(self, name: str) -> None:
+        """Record the name of the training's directory, and link to it where the file system has links."""
+        write_text(self.training_file, f"{name}\n")
+        if self.training_link.is_symlink():
+            self.training_link.unlink()
+        with suppress(OSError):  # a folder, in a copy of the run
+            self.training_link.symlink_to(os.path.relpath(self.own_training.path, self.path))
+
+    def copy_training(self) -> None:
+        """Copy curves, subwords and environment of the training, so that the finished run is complete without it."""
+        training = self.own_training
+        for file in (training.metrics_file, training.tokenizer_file, training.environment_file):
+            if file.is_file():
+                with replacing(self.path / file.name) as temporary:
+                    shutil.copyfile(file, temporary)
+
     def write_result(self, result: dict[str, Any]) -> None:
         """Write `result.json`, which marks the run as finished."""
         write_json(self.result_file, result)
+
+
+def runs_by_training(runs_dir: Path) -> dict[Path, list[RunDir]]:
+    """Return the runs of all studies that name each training, those put aside included, by the training's directory."""
+    found: defaultdict[Path, list[RunDir]] = defaultdict(list)
+    for pattern in ("*/*/seed*/training.txt", "*/*/.stale/seed*/training.txt"):
+        for file in sorted(runs_dir.glob(pattern)):
+            run = RunDir(file.parent)
+            found[run.own_training.path].append(run)
+    return found
 
 
 def _parse(text: str) -> Any:

@@ -65,7 +65,7 @@ def read_progress(run_dir: RunDir, since: float) -> Progress:
     except OSError:
         stale = True
     fields = {} if stale else run_dir.progress() or {}
-    if not fields:
+    if not fields or fields.get("state") == "starting":  # which each process writes first
         return Progress("starting")
     return _progress(str(fields.get("state", "training")), fields)
 
@@ -78,8 +78,7 @@ def state_of_unfinished(run: RunDir, held: bool) -> tuple[State, str | None, Pro
         held: whether a process works on it.
     """
     if held:
-        begun = run.environment_file  # each process writes this file first
-        return State.RUNNING, None, read_progress(run, begun.stat().st_mtime if begun.exists() else 0)
+        return State.RUNNING, None, read_progress(run, 0)
     if not run.log_file.is_file():  # a process opens the log when it starts
         return State.WAITING, None, NO_PROGRESS
     error, last = last_error(run.log_file), run.progress() or {}

@@ -1,39 +1,54 @@
 """Move runs computed by other code than today's out of the way, on request (`stale=rerun`)."""
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError
 from etude.files import read_json
 from etude.paths import find_file
-from etude.runs.lock import Busy, hold_lock, is_locked
+from etude.runs.lock import Busy, hold
 from etude.runs.provenance import Code, code_of_run
-from etude.runs.run_dir import RunDir
+from etude.runs.run_dir import RunDir, runs_by_training
+from etude.runs.training_dir import FOLDER
 from etude.yaml_file import read_yaml
-
-_PATIENCE = 1.0  # seconds for another launcher to put the run aside
 
 
 def put_aside(run: RunDir) -> dict[str, Any]:
-    """Move a run of other code, finished or not, to `.stale` beside it, unless a process is training it or about to.
+    """Move the training of a run of other code and all runs that name it to `.stale`, unless a process works on one.
 
-    Nothing is deleted: `<arm>/.stale/<run>-other` is still the directory of a run.
+    Nothing is deleted: `<arm>/.stale/<run>-other` is still the directory of a run, finished or not.
 
     Returns:
         The metrics that this run was scored by when it was put aside, now or before; empty if it never was.
     """
-    aside = run.path.parent / ".stale"
-    of_today = (None, Code.SAME)
-    if code_of_run(run) not in of_today and not is_locked(run):
-        with suppress(Busy), hold_lock(run, _PATIENCE):
-            if (code := code_of_run(run)) not in of_today:  # else another launcher has put it aside meanwhile
-                name = f"{run.path.name}-{code}"
-                places = (aside / (name if number == 1 else f"{name}-{number}") for number in count(1))
-                aside.mkdir(exist_ok=True)
-                run.path.rename(next(path for path in places if not path.exists()))
-    before = [RunDir(path) for path in sorted(aside.glob(f"{run.path.name}-*"))]
+    code = code_of_run(run)
+    if code not in (None, Code.SAME):
+        training = run.own_training
+        runs = runs_by_training(run.runs_dir).get(training.path, [run])
+        with suppress(Busy), ExitStack() as locks:
+            for one in runs:
+                locks.enter_context(hold(one.lock_file, one.busy))
+            training.path.parent.mkdir(exist_ok=True)
+            locks.enter_context(hold(training.lock_file, training.busy))
+            if code_of_run(run) == code:  # else another launcher has put it aside meanwhile
+                aside = _move(training.path, f"{training.path.name}-{code}")  # first: nothing may go on from it
+                for one in runs:
+                    moved = RunDir(_move(one.path, f"{one.path.name}-{code}"))
+                    moved.link_training(str(aside.relative_to(run.runs_dir / FOLDER)))
+    before = [RunDir(path) for path in sorted((run.path.parent / ".stale").glob(f"{run.path.name}-*"))]
     return {name: part for one in before for name, part in _metrics_of(one).items()}
+
+
+def _move(path: Path, name: str) -> Path:
+    """Move a folder, if it is there, to `.stale` beside it, under a name that is free; return its new path."""
+    places = (path.parent / ".stale" / (name if number == 1 else f"{name}-{number}") for number in count(1))
+    place = next(place for place in places if not place.exists())
+    place.parent.mkdir(exist_ok=True)
+    with suppress(FileNotFoundError):
+        path.rename(place)
+    return place
 
 
 def _metrics_of(run: RunDir) -> dict[str, Any]:

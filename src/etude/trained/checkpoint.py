@@ -1,11 +1,13 @@
 """Read checkpoints of training, without executing anything in them.
 
-A checkpoint is a zip archive with a checksum of every file in it, and contains the id of its run. Both are checked
-whenever one is read.
+A checkpoint is a zip archive with a checksum of every file in it, and contains the name of its training. Both are
+checked whenever one is read.
 """
 
+import hashlib
 import logging
-import shlex
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,12 @@ import torch
 
 from etude.errors import UserError
 from etude.files import is_whole_archive
-from etude.runs.run_dir import RunDir
 
 log = logging.getLogger(__name__)
 
 
 class DamagedError(UserError):
-    """A checkpoint is incomplete or damaged."""
+    """A checkpoint is missing, incomplete or damaged."""
 
 
 def previous(path: Path) -> Path:
@@ -34,7 +35,7 @@ def newest_checkpoint(path: Path) -> tuple[int, bool, Path | None]:
         Its step, whether a callback has ended the training there, and its file; (0, False, None) if none is intact.
 
     Raises:
-        UserError: it belongs to another run, or is not a checkpoint of étude.
+        UserError: it belongs to another training, or is not a checkpoint of étude.
     """
     for file in filter(Path.exists, (path, previous(path))):
         try:
@@ -50,33 +51,26 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     """Load a checkpoint onto the CPU, without executing anything in it.
 
     Raises:
-        DamagedError: it is incomplete or damaged.
-        UserError: it is missing, or belongs to another training than that of the run in whose directory it is.
+        DamagedError: it is missing, incomplete or damaged.
+        UserError: it belongs to another training than the one in whose directory it is.
     """
-    run = RunDir.at(str(path))
-    if not path.is_file() and run.cleaned_file.is_file():
-        typed = shlex.join(word for word in run.overrides() if not word.startswith("runs_dir="))
-        again = " ".join(filter(None, ["etude train", typed, "runs_dir=again"]))
-        raise UserError(f"the checkpoint of {run.path} was cleaned: `{again}` trains it once more")
-    if not path.is_file():
-        way_out = f"delete {run.path} and train again" if run.finished else "train the run first"
-        raise UserError(f"there is no checkpoint at {path}: {way_out}, or name the directory of another")
-    way_out = "delete it, or where the run is finished its directory, and train again"
+    way_out = "delete it, or where the training is complete its directory, and train again"
     not_whole = f"{path} is not a whole checkpoint of étude: {way_out}"
+    if not path.is_file():
+        raise DamagedError(f"there is no checkpoint at {path}: train the run first, or name the directory of another")
     if not is_whole_archive(path):
         raise DamagedError(not_whole)
     try:
         checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch may raise anything when it loads a foreign file
         # PyTorch's reader is stricter about the end of an archive than Python's.
-        damaged = "failed reading zip archive" in str(error)
+        damaged = isinstance(error, FileNotFoundError) or "failed reading zip archive" in str(error)
         raise (DamagedError if damaged else UserError)(not_whole) from error
     if not isinstance(checkpoint, dict) or "state_dict" not in checkpoint:
         raise UserError(f"{path} is not a checkpoint of étude: it holds no weights under 'state_dict'")
-    own, named = run.id, checkpoint.get("run")  # older checkpoints have no id
-    shared = run.training and run.training == checkpoint.get("training")
-    if own and named and own != named and not shared:
-        raise UserError(f"{path} is of another run, {named}: put its own in its place, or {way_out}")
+    own, named = re.match(r"[0-9a-f]{10}\b", path.resolve().parents[1].name), checkpoint.get("training")
+    if own and named and own[0] != named:
+        raise UserError(f"{path} is of another training, {named}: put its own in its place, or {way_out}")
     return checkpoint
 
 
@@ -85,3 +79,12 @@ def model_weights(checkpoint: dict[str, Any]) -> dict[str, torch.Tensor]:
     prefix = "model."
     state = checkpoint["state_dict"]
     return {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
+
+
+def hash_weights(weights: Mapping[str, torch.Tensor]) -> str:
+    """Return the SHA-256 of the names and bytes of weights."""
+    hashed = hashlib.sha256()
+    for name, value in sorted(weights.items()):
+        hashed.update(name.encode())
+        hashed.update(value.contiguous().flatten().view(torch.uint8).numpy().data)
+    return hashed.hexdigest()

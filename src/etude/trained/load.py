@@ -1,6 +1,7 @@
 """Load the model that a run trained, without importing Lightning, which takes seconds."""
 
 import logging
+import shlex
 from typing import Any
 
 from etude.data.store import TokenStore
@@ -30,16 +31,15 @@ def load_trained(run: RunDir, tested: str | None = None) -> tuple[Config, Encode
         tested: which weights to load, as the key `weights` of the config; None: those that the run tests.
 
     Raises:
-        UserError: the directory holds no run, its checkpoint is missing or damaged, it has no such weights, or it
+        UserError: the directory holds no run, its checkpoint was deleted or is damaged, it has no such weights, or it
             diverged before its first checkpoint.
     """
     if not run.config_file.is_file():
         raise run.not_a_run
     config = run.config() | ({"weights": tested} if tested else {})
     check_tested(config)
-    never_saved = not run.checkpoint.is_file() and not run.cleaned_file.is_file()
-    if never_saved and run.finished and (how := divergence(run.result())):
-        raise UserError(f"{run.path} diverged before its first checkpoint ({how}): there are no weights")
+    if not run.checkpoint.is_file():
+        raise _no_weights(run)
     weights = final_weights(run, config)
     tokenizer = Tokenizer(run.tokenizer_file)
     transformer = build.model(config, len(tokenizer))
@@ -50,6 +50,18 @@ def load_trained(run: RunDir, tested: str | None = None) -> tuple[Config, Encode
     for note in notes_on_code([run.result()] if run.finished else []):
         log.warning("%s: %s", run.path, note)  # its weights were made by other code than computes with them here
     return config, transformer.eval(), tokenizer
+
+
+def _no_weights(run: RunDir) -> UserError:
+    """Return the error for a run whose training has no checkpoint."""
+    if not run.finished:
+        return UserError(f"{run.path} has no checkpoint yet: train the run first, or name the directory of another")
+    result = run.result()
+    if (how := divergence(result)) and not result.get("weights"):
+        return UserError(f"{run.path} diverged before its first checkpoint ({how}): there are no weights")
+    typed = shlex.join(word for word in run.overrides() if not word.startswith("runs_dir="))
+    again = " ".join(filter(None, ["etude train", typed, "runs_dir=again"]))
+    return UserError(f"the weights of {run.path} were deleted: `{again}` trains them once more")
 
 
 def require_same_subwords(run: RunDir, store: TokenStore, tokenizer: Tokenizer) -> None:

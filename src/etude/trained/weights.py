@@ -15,10 +15,13 @@ from torch import nn
 from etude.errors import UserError
 from etude.runs.run_dir import RunDir
 from etude.runs.tested_weights import best_callbacks, tested_weights
-from etude.trained.checkpoint import model_weights, newest_checkpoint, read_checkpoint
+from etude.runs.training_dir import TrainingDir
+from etude.trained.checkpoint import DamagedError, hash_weights, model_weights, newest_checkpoint, read_checkpoint
+
+Place = RunDir | TrainingDir  # either knows where the checkpoints are
 
 
-def averaged_checkpoints(run: RunDir, config: Mapping[str, Any]) -> dict[int, Path]:
+def averaged_checkpoints(run: Place, config: Mapping[str, Any]) -> dict[int, Path]:
     """Map steps to the checkpoint files that a run averages, the oldest first; empty if averaging is off."""
     checkpoints, every = config["averaging"]["checkpoints"], config["averaging"]["every"]
     max_steps = config["budget"]["max_steps"]
@@ -41,7 +44,7 @@ def mean_weights(files: Sequence[Path]) -> dict[str, torch.Tensor]:
     return {name: (value / len(files)).to(weights[name].dtype) for name, value in total.items()}
 
 
-def final_checkpoints(run: RunDir, config: Mapping[str, Any]) -> list[Path]:
+def final_checkpoints(run: Place, config: Mapping[str, Any]) -> list[Path]:
     """List the checkpoints whose mean is a run's final weights.
 
     Unless these are an average, this is one file: the best checkpoint or the last.
@@ -51,7 +54,7 @@ def final_checkpoints(run: RunDir, config: Mapping[str, Any]) -> list[Path]:
     return [*averaged.values()] or [_best_checkpoint(run, config) if tested == "best" else run.checkpoint]
 
 
-def _best_checkpoint(run: RunDir, config: Mapping[str, Any]) -> Path:
+def _best_checkpoint(run: Place, config: Mapping[str, Any]) -> Path:
     """Return the file of the best checkpoint, which the state of Lightning's callback in the last one names.
 
     Raises:
@@ -67,7 +70,7 @@ def _best_checkpoint(run: RunDir, config: Mapping[str, Any]) -> Path:
     return run.checkpoint.with_name(Path(best).name)  # the directory may have been moved
 
 
-def final_weights(run: RunDir, config: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+def final_weights(run: Place, config: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     """Load the final weights of a run's model.
 
     Raises:
@@ -82,6 +85,21 @@ def final_weights(run: RunDir, config: Mapping[str, Any]) -> dict[str, torch.Ten
                 f"step {max(files)}: say averaging.checkpoints=0, or leave that callback out of callbacks=[...]"
             )
     return mean_weights(final_checkpoints(run, config))
+
+
+def find_weights(training: TrainingDir, config: Mapping[str, Any]) -> dict[str, torch.Tensor] | None:
+    """Load the final weights of a training that is complete; none if it diverged. None if it has to go on.
+
+    It has to where its checkpoints are missing or damaged, or are not those that it ended with.
+    """
+    trained = training.trained
+    if trained is None or trained["diverged"]:
+        return None if trained is None else {}
+    try:
+        same = hash_weights(model_weights(read_checkpoint(training.checkpoint))) == trained["weights"]
+        return final_weights(training, config) if same else None
+    except DamagedError:
+        return None
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, torch.Tensor]) -> None:

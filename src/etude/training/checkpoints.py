@@ -1,4 +1,4 @@
-"""Save the checkpoint that training resumes from, atomically; the one before it is kept until the run is finished."""
+"""Save the checkpoint that training resumes from, atomically; the one before it is kept until training is complete."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.plugins import TorchCheckpointIO
 
 from etude.files import replacing
-from etude.runs.run_dir import RunDir
+from etude.runs.training_dir import TrainingDir
 from etude.trained.checkpoint import previous
 from etude.training.lightning_internals import set_updates
 from etude.training.processes import all_gather_floats
@@ -21,12 +21,12 @@ class DirectIO(TorchCheckpointIO):
     The checkpoint before the newest is kept, in case the machine dies while it writes the newest.
 
     Args:
-        run: the run that the checkpoints belong to.
+        training: the training that the checkpoints belong to.
     """
 
-    def __init__(self, run: RunDir) -> None:
+    def __init__(self, training: TrainingDir) -> None:
         super().__init__()
-        self.run = run
+        self.training = training
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         """Save to a local path.
@@ -34,15 +34,16 @@ class DirectIO(TorchCheckpointIO):
         Raises:
             UserError: it cannot be written.
         """
-        checkpoint["run"], checkpoint["training"] = self.run.id, self.run.training
+        checkpoint["training"] = self.training.path.name
         with replacing(Path(path)) as temporary:
             with temporary.open("wb") as file:  # Python's file reports what is wrong with a disk, PyTorch's does not
                 try:
                     torch.save(checkpoint, file)
                 except RuntimeError as error:  # the archive could not be closed, which hides the first error
                     raise error.__context__ if isinstance(error.__context__, OSError) else error from None
-            if Path(path) == self.run.checkpoint and self.run.checkpoint.exists():
-                self.run.checkpoint.replace(previous(self.run.checkpoint))
+            newest = self.training.checkpoint
+            if Path(path) == newest and newest.exists():
+                newest.replace(previous(newest))
 
 
 class Checkpoints(Checkpoint):

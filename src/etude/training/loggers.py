@@ -12,7 +12,6 @@ from lightning.pytorch.loggers import Logger
 from etude.config.wandb_rules import MAX_NAME, make_tag
 from etude.files import read_json
 from etude.runs.run_dir import RunDir
-from etude.runs.siblings import studies_of
 from etude.runs.typed import distinguishing_overrides
 from etude.runs.wandb_id import has_only_offline, own_id
 from etude.trained.weights import final_checkpoints
@@ -154,8 +153,7 @@ def _start_wandb(run: RunDir, config: dict[str, Any], *, online: bool, tags: Seq
     """
     from wandb import Settings, init, setup
 
-    choices, studies = config.get("choices", {}), studies_of(run)
-    study, arm = next(iter(studies.items()))
+    choices, (study, arm) = config.get("choices", {}), run.path.parts[-3:-1]
     use_own_service()
     setup(Settings(silent=True))  # without a key it would ask for one, and wait
     chosen = {group: choices[group] for group in _TAGGED if choices.get(group)}.items()
@@ -167,7 +165,7 @@ def _start_wandb(run: RunDir, config: dict[str, Any], *, online: bool, tags: Seq
         name=_name(run, config, arm),
         group=study,
         job_type=arm,
-        tags=[*(make_tag(*one) for one in [*chosen, *(("study", name) for name in studies)]), *tags],
+        tags=[*(make_tag(*one) for one in [*chosen, ("study", study)]), *tags],
         resume="allow",
         settings=Settings(
             x_transaction_log_flush_interval=1,
@@ -180,7 +178,7 @@ def _start_wandb(run: RunDir, config: dict[str, Any], *, online: bool, tags: Seq
             console="off",
         ),
     )
-    config = {"overrides": run.overrides(), "studies": studies} | config
+    config = {"overrides": run.overrides()} | config
     started.config.update(_wandb_config(config, run.environment_file, started.config), allow_val_change=True)
     _define_axes(started)
     return started

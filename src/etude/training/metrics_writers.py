@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from etude.errors import UserError
-from etude.files import write_json, write_text
+from etude.files import read_json, write_json, write_text
 from etude.runs.metrics_file import read_metrics
 
 COLUMNS = (
@@ -84,6 +84,12 @@ class ProgressFile:
 
     def __init__(self, path: Path, max_steps: int) -> None:
         self.path, self.max_steps = path, max_steps
+
+    def starting(self) -> None:
+        """Write that a process has started; how far an earlier one came stays."""
+        before = read_json(self.path) or {}
+        kept = {key: before[key] for key in ("step", "max_steps") if key in before}
+        write_json(self.path, {"state": "starting"} | kept)
 
     def write(self, row: Row) -> None:
         """Replace the file, if the row has a training loss."""

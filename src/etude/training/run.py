@@ -11,6 +11,9 @@ import_lightning()  # before the modules that import it
 import logging
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,74 +34,98 @@ from etude.paths import import_from_here
 from etude.processor.allocator import keep_large_blocks
 from etude.runs.divergence import EXIT_STATUS, divergence
 from etude.runs.environment import environment, libraries_of
-from etude.runs.lock import hold_lock, hold_training
+from etude.runs.lock import hold
 from etude.runs.own_parts import blame
 from etude.runs.provenance import Code, code_of
+from etude.runs.results_version import merge_code
 from etude.runs.run_dir import RunDir
+from etude.runs.training_dir import TrainingDir
 from etude.tasks import build
 from etude.tasks.metrics import check_tokenizers, scored_by
 from etude.tasks.text_size import flops_to_train
-from etude.trained.checkpoint import previous
-from etude.trained.weights import averaged_checkpoints, final_checkpoints, final_weights, load_weights
+from etude.trained.checkpoint import hash_weights, model_weights, previous, read_checkpoint
+from etude.trained.weights import (
+    averaged_checkpoints,
+    final_checkpoints,
+    final_weights,
+    find_weights,
+    load_weights,
+)
 from etude.training.build import choose_matmul_of_run, make_parts, training_module
 from etude.training.divergence import Diverged, no_scores
 from etude.training.loggers import finish, record
 from etude.training.metrics_writers import ProgressFile
-from etude.training.module import TrainingModule
 from etude.training.optimizer import make_optimizer
-from etude.training.processes import leave_processes
+from etude.training.processes import broadcast_from_rank0, leave_processes
 from etude.training.rehearsal import check_device, rehearse
 from etude.training.schedule import check_schedule
 from etude.training.score import evaluate
-from etude.training.shared import make_loggers, record_shared, take_over_training
 from etude.training.stopping import Stopped, end_on_sigterm
 from etude.training.trainer import fit, rank
 
 log = logging.getLogger(__name__)
 
-_PATIENCE = 1.0  # seconds to wait for another process
-_GRACE = 60.0  # seconds for a run left behind by a killed sweep to write its checkpoint
 
+def train(run: RunDir) -> dict[str, Any]:
+    """Train, evaluate and record a frozen run; resume from the last checkpoint of its training, if there is one.
 
-def train(run: RunDir, patience: float = _PATIENCE) -> dict[str, Any]:
-    """Train, evaluate and record a frozen run; resume from its last checkpoint, if it has one.
+    1. A finished run is left as it is.
+    2. Only one process works on a run: it holds the run's lock.
+    3. If its training is not complete, for this run or for another that shares it, train it under the training's lock.
+    4. Evaluate the weights, and write the result last.
 
     Args:
         run: a run with a frozen config.
-        patience: seconds to wait for another process that works on the run.
 
     Returns:
         The content of `result.json`, which says whether the run diverged; empty where another rank wrote it.
 
     Raises:
-        Busy: another process works on the run.
+        Busy: another process works on the run or on its training.
         UserError: the data is not available, the config does not fit it or the current code, or the disk is full.
         KeyboardInterrupt: Ctrl-C or a signal asked the run to stop; the same command resumes it.
     """
     if run.finished:
         return run.result()
-    with parts.of_today(lambda: check(run.config())):
-        if rank() > 0:
-            return _train(run, first=False)
-        with hold_lock(run, patience):
-            several = TorchElasticEnvironment.detect()  # the other ranks wait for this one, and not for ever
-            if run.finished and not several:
-                return run.result()
+    with parts.of_today(lambda: check(run.config())), hold(run.lock_file, run.busy) if rank() == 0 else nullcontext():
+        if run.finished and not TorchElasticEnvironment.detect():  # the other ranks wait for this one, and not for ever
+            return run.result()
+        config = _shorten(run.config())
+        progress = ProgressFile(run.progress_file, config["budget"]["max_steps"])
+        if rank() == 0:
             remove_leftovers(run.path)
-            with hold_training(run, patience if several else -1):
-                shared = take_over_training(run, result=not several)
-                return record_shared(run, shared) if shared else _train(run, first=True)
+            progress.starting()
+        prepared = _prepare(run, config)
+        try:
+            return _train_and_evaluate(run, config, prepared, progress)
+        except (Stopped, KeyboardInterrupt) as stop:
+            raise KeyboardInterrupt("the same command goes on from the last checkpoint") from stop
+        except Exception as error:
+            if explain(error) is None and (where := blame(error, config)):
+                error.add_note(f"etude: {type(error).__name__}{where}: {' '.join(str(error).splitlines())}")
+            raise
 
 
-def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Prepared:
+    """What is made and checked of a run before anything is trained."""
+
+    store: TokenStore
+    shapes: EncoderDecoder
+    averaged: dict[int, Path]
+    callbacks: list[Callback]
+    flops: float  # of the whole training
+    environment: dict[str, Any]  # now, as the code on disk may change before the end
+
+
+def _prepare(run: RunDir, config: dict[str, Any]) -> _Prepared:
+    """Let parts refuse their values before anything is downloaded or counted; then prepare the text."""
     quiet_libraries()
     keep_large_blocks()
-    config = _shorten(run.config())
-    averaged = averaged_checkpoints(run, config)
-    # Let parts refuse their values before anything is downloaded or counted.
+    training = run.own_training
     shapes = build.shapes(config)
     make_optimizer(config["optimizer"], shapes.named_parameters())
-    callbacks = make_parts("callbacks", config["callbacks"], Callback, dirpath=run.checkpoint.parent)
+    callbacks = make_parts("callbacks", config["callbacks"], Callback, dirpath=training.checkpoint.parent)
     check_schedule(config)
     if config["decoding"]:
         parts.try_out(config["decoding"])
@@ -106,44 +133,144 @@ def _train(run: RunDir, *, first: bool) -> dict[str, Any]:
     store = build.token_store(config)
     _same_text(run, store)
     build.check_budget(config, store)
-    flops = flops_to_train(config) if first else 0.0
-    begun_in = read_json(run.environment_file) or {}
-    begun = run.checkpoint.exists() or previous(run.checkpoint).exists()
-    made = environment(config, begun_in if begun else None)  # now, as the code on disk may change before the end
-    made["matmul"] = choose_matmul_of_run(config, shapes, begun_in.get("matmul"))
-    if first:
+    flops = flops_to_train(config) if rank() == 0 else 0.0
+    matmul = choose_matmul_of_run(config, shapes, (read_json(training.environment_file) or {}).get("matmul"))
+    made = environment(config) | {"matmul": matmul}
+    if rank() == 0:
         rehearse(config, store.vocab_size)
-        with replacing(run.tokenizer_file) as temporary:
-            shutil.copyfile(store.tokenizer.model_file, temporary)
-        if begun and code_of(begun_in) is not Code.SAME:
-            log.warning("this run was begun by other code than today's; stale=rerun starts it from the beginning")
-        made["libraries"] = libraries_of(made, begun_in)
-        write_json(run.environment_file, made)
-    torch.manual_seed(config["seed"])
-    transformer = build.model(config, store.vocab_size)
-    module = training_module(config, transformer)
-    loggers = make_loggers(run, config) if first and not config["trainer"]["fast_dev_run"] else []
-    done, result = False, {}
-    try:
-        found = _fit_and_score(run, config, module, store, loggers, averaged, callbacks, first)
-        if first:
-            result = _identity(run, config, transformer, store) | found
-            result["flops"] = flops * (found["steps"] / config["budget"]["max_steps"])
-            result |= {key: made[key] for key in ("results_version", "own_files", "libraries")} | {"finished": True}
-            record(loggers, run, result, final_checkpoints(run, config))
-        done = True
-    except (Stopped, KeyboardInterrupt) as stop:
-        raise KeyboardInterrupt("the same command goes on from the last checkpoint") from stop
-    except Exception as error:
-        if explain(error) is None and (where := blame(error, config)):
-            error.add_note(f"etude: {type(error).__name__}{where}: {' '.join(str(error).splitlines())}")
-        raise
-    finally:
-        finish(loggers, exit_code=0 if done else 1)
-    if first:  # last: a run that is killed before its loggers have the result is evaluated and recorded again
-        run.write_result(result)
-        previous(run.checkpoint).unlink(missing_ok=True)
+    return _Prepared(store, shapes, averaged_checkpoints(training, config), callbacks, flops, made)
+
+
+def _train_and_evaluate(
+    run: RunDir, config: dict[str, Any], prepared: _Prepared, progress: ProgressFile
+) -> dict[str, Any]:
+    training, first = run.own_training, rank() == 0
+    with ExitStack() as stack:
+        lock = stack.enter_context(ExitStack())
+        weights = find_weights(training, config) if first else None
+        if first and weights is None:
+            training.path.mkdir(parents=True, exist_ok=True)
+            lock.enter_context(hold(training.lock_file, training.busy))
+            weights = find_weights(training, config)  # another process may have trained it meanwhile
+        todo = broadcast_from_rank0(weights is None)
+        if todo and first:
+            _begin(training, prepared)
+        elif first:
+            log.info("%s is trained already", training.path)
+        loggers = stack.enter_context(_logged(run, config)) if first else []
+        if todo:
+            _train(run, training, config, prepared, loggers, progress)
+        leave_processes()
+        if not first:
+            return {}
+        lock.close()
+        result = _evaluate(run, config, prepared, weights, progress)
+        run.copy_training()
+        record(loggers, run, result, final_checkpoints(training, config) if result["weights"] else ())
+    run.write_result(result)  # last: a run that is killed before its loggers have the result is evaluated again
     return result
+
+
+@contextmanager
+def _logged(run: RunDir, config: dict[str, Any]) -> Iterator[list[Logger]]:
+    """Make the run's loggers, and finish them with the outcome of the context; a fast dev run has none."""
+    nodes = {} if config["trainer"]["fast_dev_run"] else config["logger"]
+    loggers: list[Logger] = make_parts("logger", nodes, Logger, run=run, config=config, save_dir=run.path)
+    exit_code = 1
+    try:
+        yield loggers
+        exit_code = 0
+    finally:
+        finish(loggers, exit_code=exit_code)
+
+
+def _begin(training: TrainingDir, prepared: _Prepared) -> None:
+    """Record with which subwords and in which environment a training begins or goes on."""
+    remove_leftovers(training.path)
+    begun_in, made = read_json(training.environment_file) or {}, prepared.environment
+    if training.checkpoint.exists() or previous(training.checkpoint).exists():
+        if code_of(begun_in) is not Code.SAME:
+            log.warning("this run was begun by other code than today's; stale=rerun starts it from the beginning")
+        made = made | merge_code(begun_in, made)
+    with replacing(training.tokenizer_file) as temporary:
+        shutil.copyfile(prepared.store.tokenizer.model_file, temporary)
+    write_json(training.environment_file, made | {"libraries": libraries_of(made, begun_in)})
+
+
+def _train(
+    run: RunDir,
+    training: TrainingDir,
+    config: dict[str, Any],
+    prepared: _Prepared,
+    loggers: list[Logger],
+    progress: ProgressFile,
+) -> None:
+    """Train to the end, or until it diverges, and write `trained.json`; all ranks do."""
+    torch.manual_seed(config["seed"])
+    module = training_module(config, build.model(config, prepared.store.vocab_size))
+    how = None
+    try:
+        seconds, steps = fit(
+            run, training, config, module, prepared.store, loggers, progress, prepared.averaged, prepared.callbacks
+        )
+    except Diverged as end:
+        seconds, steps, how = end.seconds, end.step, end
+    except Stopped:  # all processes are, at the same step
+        leave_processes()
+        raise
+    if rank() > 0:
+        return
+    saved = training.checkpoint.is_file()  # not if it diverged before the first validation
+    made = read_json(training.environment_file) or {}
+    write_json(
+        training.trained_file,
+        {"step": steps, "tokens": module.tokens, "seconds": round(seconds, 1), "diverged": str(how) if how else None}
+        | {"weights": hash_weights(model_weights(read_checkpoint(training.checkpoint))) if saved else None}
+        | {key: made.get(key) for key in ("results_version", "own_files", "libraries")},
+    )
+    previous(training.checkpoint).unlink(missing_ok=True)
+
+
+def _evaluate(
+    run: RunDir,
+    config: dict[str, Any],
+    prepared: _Prepared,
+    weights: dict[str, torch.Tensor] | None,
+    progress: ProgressFile,
+) -> dict[str, Any]:
+    """Score the weights of a complete training; return the result of the run, without scores if that diverged.
+
+    The weights are loaded if they are None.
+    """
+    training = run.own_training
+    trained = read_json(training.trained_file)
+    if how := trained["diverged"]:
+        log.error("diverged: %s; trainer.stop_when_diverged=false goes on, once %s is deleted", how, training.path)
+        scores = no_scores(config["metrics"]) | {"diverged": how}
+    else:
+        progress.evaluating(trained["step"])
+        model = build.model(config, prepared.store.vocab_size)
+        load_weights(model, final_weights(training, config) if weights is None else weights)
+        scores = evaluate(run, config, model.to(build.device_of_training(config)), prepared.store)
+        if why := divergence(scores):
+            log.error("diverged: %s", why)
+            scores["diverged"] = why
+    steps, now = trained["step"], prepared.environment
+    return {
+        **{key: config[key] for key in ("study", "arm", "seed")},
+        "id": run.path.name.rpartition("-")[2],
+        "parameters": sum(parameter.numel() for parameter in prepared.shapes.parameters()),
+        "vocabulary": prepared.store.vocab_size,
+        "store": prepared.store.path.name,
+        "scored_by": scored_by(config),
+        **scores,
+        **{key: trained[key] for key in ("tokens", "seconds", "weights")},
+        "steps": steps,
+        "flops": prepared.flops * (steps / config["budget"]["max_steps"]),
+        **merge_code(trained, now),
+        "libraries": libraries_of(now, trained),
+        "finished": True,
+    }
 
 
 def _shorten(config: dict[str, Any]) -> dict[str, Any]:
@@ -169,58 +296,6 @@ def _same_text(run: RunDir, store: TokenStore) -> None:
         )
 
 
-def _identity(run: RunDir, config: dict[str, Any], transformer: EncoderDecoder, store: TokenStore) -> dict[str, Any]:
-    """Return the part of the result that says which run this is, of what size, and on which text."""
-    return {
-        "study": config["study"],
-        "arm": config["arm"],
-        "seed": config["seed"],
-        "id": run.path.name.rpartition("-")[2],
-        "parameters": sum(parameter.numel() for parameter in transformer.parameters()),
-        "vocabulary": store.vocab_size,
-        "store": store.path.name,
-        "scored_by": scored_by(config),
-    }
-
-
-def _fit_and_score(
-    run: RunDir,
-    config: dict[str, Any],
-    module: TrainingModule,
-    store: TokenStore,
-    loggers: list[Logger],
-    averaged: dict[int, Path],
-    callbacks: list[Callback],
-    first: bool,
-) -> dict[str, Any]:
-    """Train the run and score its final weights; a run that was stopped because it diverged has no scores."""
-    progress = ProgressFile(run.progress_file, config["budget"]["max_steps"])
-    diverged = None
-    try:
-        seconds, steps, device = fit(run, config, module, store, loggers, progress, averaged, callbacks)
-    except Diverged as end:
-        seconds, diverged = end.seconds, end
-    except Stopped:  # all processes are, at the same step
-        leave_processes()
-        raise
-    leave_processes()
-    if not first:
-        return {}
-    cost = {"tokens": module.tokens, "seconds": round(seconds, 1)}
-    if diverged:
-        way_out = "trainer.stop_when_diverged=false goes on, once the directory of this run is deleted"
-        log.error("diverged: %s; %s", diverged, way_out)
-        return no_scores(config["metrics"]) | cost | {"steps": diverged.step, "diverged": str(diverged)}
-    model = build.model(config, store.vocab_size)
-    load_weights(model, final_weights(run, config))
-    progress.evaluating(steps)
-    scores = evaluate(run, config, model.to(device), store)
-    if why := divergence(scores):
-        log.error("diverged: %s", why)
-        scores["diverged"] = why
-    return scores | cost | {"steps": steps}
-
-
 def main() -> None:
     """Train the run of `python -m etude.training.run RUN_DIR`, frozen by a sweep; the output is its log."""
     if len(sys.argv) != 2:
@@ -231,7 +306,7 @@ def main() -> None:
     run = RunDir(Path(sys.argv[1]))
     try:
         check_device(run)
-        result = train(run, _GRACE)
+        result = train(run)
     except Exception as error:
         sentence = explain(error)
         if sentence is None:

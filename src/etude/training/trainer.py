@@ -22,6 +22,7 @@ from etude.errors import UserError
 from etude.files import is_whole_archive
 from etude.model.precision import NO_UNITS, computed_precision
 from etude.runs.run_dir import RunDir
+from etude.runs.training_dir import TrainingDir
 from etude.trained.checkpoint import newest_checkpoint
 from etude.training.averaging import KeepWeights
 from etude.training.build import training_data
@@ -52,6 +53,7 @@ def rank() -> int:
 
 def fit(
     run: RunDir,
+    training: TrainingDir,
     config: dict[str, Any],
     module: TrainingModule,
     store: TokenStore,
@@ -59,11 +61,13 @@ def fit(
     progress: ProgressFile,
     averaged: dict[int, Path],
     callbacks: list[Callback],
-) -> tuple[float, int, torch.device]:
+) -> tuple[float, int]:
     """Train to the end of the budget, or until a callback ends the training; resume from the last checkpoint, if any.
 
     Args:
-        run, config: the run and its config.
+        run: the run that is trained, in whose directory loggers and profilers write.
+        training: its training.
+        config: its config.
         module: the module to train.
         store: the text.
         loggers: Lightning's loggers.
@@ -72,7 +76,7 @@ def fit(
         callbacks: the callbacks of the config.
 
     Returns:
-        The seconds of training in all, validation included; the number of steps; and the device.
+        The seconds of training in all, validation included; and the number of steps.
 
     Raises:
         Stopped: the run was asked to stop; it can resume from a checkpoint of that step.
@@ -84,7 +88,7 @@ def fit(
     precision: Any = computed_precision(config["precision"], "cpu" if trains_on_cpu(config) else "gpu")
     _gpus_answer(where["accelerator"])
     steps, micro_batches = budget["max_steps"], where["micro_batches"]
-    start, ended, checkpoint = broadcast_from_rank0(_start(run, averaged) if rank() == 0 else (0, False, None))
+    start, ended, checkpoint = broadcast_from_rank0(_start(training, averaged) if rank() == 0 else (0, False, None))
     data = training_data(config, store, start_step=start)
     bar = Bar(Console(stderr=True), steps)
     every = min(50, max(1, steps // 50))  # steps between two rows of metrics
@@ -92,16 +96,16 @@ def fit(
     if rank() == 0:
         if precision != config["precision"]:
             log.warning("precision=%s: %s; computing in float32", config["precision"], NO_UNITS)
-        if lost := missing_steps(run.metrics_file, start, every=every):
+        if lost := missing_steps(training.metrics_file, start, every=every):
             log.warning(
                 "%s has lost rows of %d steps, from %d to %d, which its curves will lack: training goes on",
-                *(run.metrics_file, len(lost), lost[0], lost[-1]),
+                *(training.metrics_file, len(lost), lost[0], lost[-1]),
             )
-        sinks = [MetricsFile(run.metrics_file, start), progress, LogSink(steps), bar, *map(LoggerSink, loggers)]
+        sinks = [MetricsFile(training.metrics_file, start), progress, LogSink(steps), bar, *map(LoggerSink, loggers)]
     if where["stop_when_diverged"] or rank() == 0:  # every process stops by itself, only rank 0 reports
         sinks.append(DivergenceWatch(stop=where["stop_when_diverged"]))
     records = Records(sinks, every=every, max_steps=steps)
-    checkpoints = Checkpoints(run.checkpoint)
+    checkpoints = Checkpoints(training.checkpoint)
     cluster = _processes(run, where)
     flags = {
         key: make(value, dirpath=run.path) if isinstance(value, dict) else value
@@ -127,7 +131,7 @@ def fit(
                 checkpoints,
                 StopWhenAsked(checkpoints, val_every=budget["val_every"]),
             ],
-            plugins=[DirectIO(run), *([cluster] if isinstance(cluster, LightningEnvironment) else [])],
+            plugins=[DirectIO(training), *([cluster] if isinstance(cluster, LightningEnvironment) else [])],
             enable_progress_bar=False,
             enable_model_summary=False,
             use_distributed_sampler=False,
@@ -154,7 +158,7 @@ def fit(
         raise KeyboardInterrupt from stop
     if where["stop_when_diverged"] and not all_finite(module):  # in the last update, after which no loss is computed
         raise Diverged("a weight is no finite number", step=trainer.global_step, seconds=records.seconds)
-    return records.seconds, trainer.global_step, trainer.strategy.root_device
+    return records.seconds, trainer.global_step
 
 
 def _why_not_compiled(message: str) -> str:
@@ -178,9 +182,9 @@ def _gpus_answer(accelerator: str) -> None:
         )
 
 
-def _start(run: RunDir, averaged: dict[int, Path]) -> tuple[int, bool, Path | None]:
+def _start(training: TrainingDir, averaged: dict[int, Path]) -> tuple[int, bool, Path | None]:
     """Return `newest_checkpoint`, or no checkpoint if one that is to be averaged with later ones is lost."""
-    step, ended, checkpoint = newest_checkpoint(run.checkpoint)
+    step, ended, checkpoint = newest_checkpoint(training.checkpoint)
     gone = [file for kept, file in averaged.items() if kept <= step and not is_whole_archive(file)]
     if gone:
         log.warning(
@@ -189,8 +193,8 @@ def _start(run: RunDir, averaged: dict[int, Path]) -> tuple[int, bool, Path | No
             "is incomplete or damaged" if gone[0].exists() else "has gone",
         )
         return 0, False, None
-    if checkpoint != run.checkpoint:  # a damaged one, which the next save would put in the place of the only good one
-        run.checkpoint.unlink(missing_ok=True)
+    if checkpoint != training.checkpoint:  # a damaged one, which the next save would put in place of the only good one
+        training.checkpoint.unlink(missing_ok=True)
     return step, ended, checkpoint
 
 

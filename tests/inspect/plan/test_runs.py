@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from itertools import islice
-from zipfile import ZipFile
 
 import pytest
 import yaml
@@ -97,12 +96,12 @@ def test_what_another_study_has_trained_is_not_trained_again(config_of):
     config = config_of(*SMALL_TEXT)
     build.token_store(config)
     done, asked = compose_run(config), config | {"study": "mine"}
-    done.checkpoint.parent.mkdir(parents=True)
-    with ZipFile(done.checkpoint, "w") as archive:
-        archive.writestr("weights", "")
-    write_json(done.environment_file, {})
-    assert only(asked).state == "to do"
     done.write_result({"results_version": RESULTS_VERSION})
+    done.own_training.checkpoint.parent.mkdir(parents=True)
+    assert only(asked).state == "to do"
+    done.own_training.checkpoint.touch()
+    assert only(asked).state == "begun"
+    write_json(done.own_training.trained_file, {"diverged": None})
     assert only(asked).state == "shared"
 
 
@@ -145,8 +144,7 @@ def test_lengths_are_counted_where_the_text_has_been_prepared_and_assumed_where_
 
 def test_a_run_is_to_do_then_begun_then_finished(config_of):
     config = config_of()
-    run = run_dir(config, fingerprints(config).all)
-    states = [only(config).state]
+    states, run = [only(config).state], compose_run(config)
     run.checkpoint.parent.mkdir(parents=True)
     run.checkpoint.touch()
     states.append(only(config).state)

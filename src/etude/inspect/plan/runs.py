@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
-from pathlib import Path
 
 from etude.config.identity import run_dir
 from etude.errors import UserError
@@ -12,7 +11,7 @@ from etude.inspect.plan.device import Device
 from etude.inspect.plan.memory import estimate_peak_memory
 from etude.runs.divergence import divergence
 from etude.runs.material import identify_training
-from etude.runs.siblings import hands_over, runs_of_training
+from etude.runs.training_dir import FOLDER, TrainingDir
 from etude.tasks.size import Config, Size, is_ours, measure_size
 from etude.tasks.text_size import TextSize, batch_size, measure_text, with_vocabulary
 from etude.training.schedule import learning_rate
@@ -110,11 +109,11 @@ def plan_runs(configs: Iterable[Config], device: Device) -> list[RunPlan]:
             at_once = ceil(sentences / (_devices(config) * config["trainer"]["micro_batches"]))
             memory = estimate_peak_memory(learned, of_model, at_once, source, target, gpu=device.is_gpu)
             sizes[size_key] = of_model, memory
-        state = _state(config, text)
         training = identify_training(config, text.training) if text.training else ""
-        if state in ("to do", "begun") and (training in trained or _is_trained_elsewhere(config, training)):
+        state = _state(config, text, training)
+        if state in ("to do", "begun") and training in trained:
             state = "shared"
-        if state not in ("finished", "diverged"):  # `_is_trained_elsewhere` finds the finished ones
+        if state not in ("finished", "diverged"):  # which need not have the weights any more
             trained.add(training)
         plans.append(_plan(config, text, *sizes[size_key], device, state))
     return plans
@@ -151,19 +150,14 @@ def _devices(config: Config) -> int:
     return int(config["trainer"]["devices"] * config["trainer"].get("num_nodes", 1))
 
 
-def _state(config: Config, text: TextSize) -> str:
+def _state(config: Config, text: TextSize, training: str) -> str:
     if text.fingerprint is None:
         return "?"
     run = run_dir(config, text.fingerprint)
     if run.finished:
         return "diverged" if divergence(run.result()) else "finished"
-    return "begun" if run.checkpoint.is_file() else "to do"
-
-
-def _is_trained_elsewhere(config: Config, training: str) -> bool:
-    """Tell whether a finished run, of another study or with another decoding, has the weights of this training."""
-    runs_dir = Path(config["runs_dir"]).expanduser()
-    return any(run.finished and hands_over(run) for run in runs_of_training(runs_dir, config["seed"], training))
+    shared = TrainingDir(run.runs_dir / FOLDER / training)
+    return "shared" if shared.trained else "begun" if shared.checkpoint.is_file() else "to do"
 
 
 def _key(node: Config) -> str:
