@@ -1,14 +1,15 @@
-"""Small sweeps killed at random moments, and started again each time, end as an undisturbed one: bit for bit.
+"""Small sweeps killed at random moments, and started again each time, end as undisturbed ones: bit for bit.
 
     python benchmarks/soak.py --kills 50
 
-Four families (the Transformer, a recurrent decoder, a convolutional encoder, linear attention), two runs at a time,
-from an empty folder: round after round until as many blows as asked for have fallen. Two in five of them are
-SIGKILL to the sweep itself, the others SIGKILL to one of its runs, SIGTERM and Ctrl-C to the sweep; each falls at a
-moment drawn from the seed, be it while the text is prepared, in training or in evaluation. Then the report is
-struck as well while it writes its page. In the end of a round weights, optimizer, metrics and hypotheses of every
-run, and the table of them all, are compared with those of the same sweep left in peace. Exit status 1 if anything
-differs.
+Two sweeps on one folder of runs, which is empty at first: one trains four families (the Transformer, a recurrent
+decoder, a convolutional encoder, linear attention), two runs at a time; the other shares two of these trainings, with
+the same beam in another study and with another. Round after round, until as many blows as asked for have fallen. Two
+in six of them are SIGKILL to a sweep, the others SIGKILL to one of its runs, SIGTERM and Ctrl-C to a sweep, and `etude
+clean --yes`; each falls at a moment drawn from the seed, be it while the text is prepared, in training or in
+evaluation. Then the report is struck as well while it writes its page. In the end of a round metrics, hypotheses and
+weights of every run, the optimizer where it was not cleaned, and the table of them all, are compared with those of the
+same sweeps left in peace. Exit status 1 if anything differs.
 """
 
 import argparse
@@ -31,35 +32,56 @@ from typing import Any
 
 import torch
 
-BLOWS = ("SIGKILL to the sweep", "SIGKILL to the sweep", "SIGKILL to a run", "SIGTERM to the sweep", "Ctrl-C")
+SIGNALS = {"SIGKILL to a sweep": signal.SIGKILL, "SIGTERM to a sweep": signal.SIGTERM, "Ctrl-C": signal.SIGINT}
+BLOWS = (*SIGNALS, "SIGKILL to a sweep", "SIGKILL to a run", "clean")
 TIMES = {"seconds", "tokens_per_second", "decoding_seconds"}
-SWEEP = [
-    *("-m", "experiment=axes/base,axes/decoder-recurrent,axes/encoder-convolution,axes/attention-linear", "seed=1"),
-    *("data=files", "data.tsv=pairs.tsv", "data.holdout=20"),
+FAMILIES = "experiment=axes/base,axes/decoder-recurrent,axes/encoder-convolution,axes/attention-linear"
+SWEEPS = [[FAMILIES], ["experiment=axes/base,axes/decoder-recurrent", "decoding.beam=2,4", "study=again"]]
+SETTING = [
+    *("-m", "seed=1", "data=files", "data.tsv=pairs.tsv", "data.holdout=20"),
     *("tokenizer.vocab_size=20", "model.d_model=16", "model.d_ff=32", "model.n_layers=1", "logger=none"),
     *("budget.source_tokens=200", "budget.target_tokens=200", "budget.val_every=50", "decoding.max_len_offset=5"),
     *("trainer=cpu", "hydra.launcher.workers=2", "cache_dir=${runs_dir}/cache"),
 ]
 
 
-def start(folder: Path, runs: str, steps: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "etude", "train", *SWEEP, f"budget.max_steps={steps}", f"runs_dir={runs}"]
+def start(folder: Path, runs: str, steps: int, sweep: list[str]) -> subprocess.Popen[bytes]:
+    words = [*SETTING, *sweep, f"budget.max_steps={steps}", f"runs_dir={runs}"]
+    command = [sys.executable, "-m", "etude", "train", *words]
     with (folder / f"{runs}.log").open("ab") as log:
         return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, start_new_session=True)
 
 
 def strike(blow: str, sweep: subprocess.Popen[bytes], runs: Path) -> bool:
     """Deal one blow, wait until the sweep has ended where it was meant, and say whether there was something to hit."""
+    if blow == "clean":
+        command = [sys.executable, "-m", "etude", "clean", "--yes", f"runs_dir={runs.name}"]
+        done = subprocess.run(command, cwd=runs.parent, capture_output=True, text=True, check=False)
+        if done.returncode and "there is no folder" not in done.stderr:
+            sys.exit(f"etude clean: {done.stderr}")
+        return "freed" in done.stdout
     if blow == "SIGKILL to a run":
         for pid in training_processes(runs)[:1]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
                 return True
         return False
-    number = {"SIGKILL to the sweep": signal.SIGKILL, "SIGTERM to the sweep": signal.SIGTERM, "Ctrl-C": signal.SIGINT}
-    sweep.send_signal(number[blow])
+    sweep.send_signal(SIGNALS[blow])
     sweep.wait()
     return True
+
+
+def left_behind(runs: Path, sweeps: list[subprocess.Popen[bytes]]) -> set[int]:
+    """The training processes below a folder that no sweep is the launcher of any more."""
+    launchers = {str(sweep.pid) for sweep in sweeps if sweep.poll() is None}
+    found = set()
+    for pid in training_processes(runs):
+        with suppress(OSError):
+            supervisor = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+            words = Path(f"/proc/{supervisor}/cmdline").read_text().split("\0")
+            if not launchers & {*words}:
+                found.add(pid)
+    return found
 
 
 def training_processes(runs: Path) -> list[int]:
@@ -82,14 +104,22 @@ def without(node: dict[str, Any], ignored: Set[str]) -> dict[str, Any]:
     return {key: without(value, ignored) if isinstance(value, dict) else value for key, value in kept.items()}
 
 
+def checkpoints(runs: Path) -> dict[str, str]:
+    """The digest of weights and optimizer of each training, unless they were cleaned."""
+    found = {}
+    for file in sorted(runs.glob(".trainings/*/checkpoints/last.ckpt")):
+        checkpoint = torch.load(file, weights_only=True)
+        moments = [torch.as_tensor(v) for m in checkpoint["optimizer_states"][0]["state"].values() for v in m.values()]
+        hashed = hashlib.sha256()
+        for tensor in [*checkpoint["state_dict"].values(), *moments]:
+            hashed.update(tensor.numpy().tobytes())
+        found[file.parents[1].name] = hashed.hexdigest()
+    return found
+
+
 def digest(run: Path, ignored: Set[str] = TIMES) -> str:
-    """Of all that a run found, but for how long it took, or whatever else is ignored."""
-    checkpoint = torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
-    moments = checkpoint["optimizer_states"][0]["state"]
-    tensors = [*checkpoint["state_dict"].values(), *(torch.as_tensor(v) for m in moments.values() for v in m.values())]
+    """Of all that a run found, the hash of its weights included, but for how long it took."""
     hashed = hashlib.sha256()
-    for tensor in tensors:
-        hashed.update(tensor.numpy().tobytes())
     with (run / "metrics.csv").open(newline="") as file:
         rows = [without(row, ignored) for row in csv.DictReader(file)]
     result = without(json.loads((run / "result.json").read_text()), ignored)
@@ -129,33 +159,34 @@ def strike_the_report(folder: Path, runs: str, chance: random.Random, seconds: f
 
 
 def one_round(folder: Path, runs: str, steps: int, chance: random.Random, most: float, left: int) -> Counter[str]:
-    """The blows that fell before the sweep had ended, `left` at most; whatever else is wrong ends the program."""
+    """The blows that fell before the sweeps had ended, `left` at most; whatever else is wrong ends the program."""
     dealt: Counter[str] = Counter()
     dying: set[int] = set()  # what a sweep that was killed has left, and what is writing its checkpoint
-    sweep = start(folder, runs, steps)
-    while dealt.total() < left:
+    sweeps = [start(folder, runs, steps, words) for words in SWEEPS]
+    while True:
+        for place, sweep in enumerate(sweeps):
+            if sweep.poll() == 1:  # it had lost a run, and went on to the end with the others
+                sweeps[place] = start(folder, runs, steps, SWEEPS[place])
+            elif sweep.poll():
+                log = (folder / f"{runs}.log").read_text()
+                sys.exit(f"a sweep ended with {sweep.returncode}:\n{log[-3000:]}")
+        going = [place for place, sweep in enumerate(sweeps) if sweep.poll() is None]
+        if not going:
+            break
         time.sleep(chance.uniform(0.1, most))
-        if sweep.poll() is not None:
-            if sweep.returncode == 0:
-                break
-            sweep = start(folder, runs, steps)  # it had lost a run, and went on to the end with the others
+        place, blow = chance.choice(going), chance.choice(BLOWS)
+        if dealt.total() >= left or sweeps[place].poll() is not None:
             continue
-        blow = chance.choice(BLOWS)
-        if strike(blow, sweep, folder / runs):
-            dealt[blow] += 1
-        if sweep.poll() is not None:
-            there = set(training_processes(folder / runs))
+        dealt[blow] += strike(blow, sweeps[place], folder / runs)
+        if blow in SIGNALS:
+            there = left_behind(folder / runs, sweeps)
             if blow != BLOWS[0] and there - dying:
                 sys.exit(f"{blow}: processes were left behind")
             dying = there
-            sweep = start(folder, runs, steps)
-    while sweep.wait() != 0:
-        if sweep.returncode != 1:
-            sys.exit(f"the sweep ended with {sweep.returncode}:\n{(folder / f'{runs}.log').read_text()[-3000:]}")
-        sweep = start(folder, runs, steps)
+            sweeps[place] = start(folder, runs, steps, SWEEPS[place])
     if training_processes(folder / runs):
         sys.exit("processes were left behind in the end")
-    return dealt
+    return +dealt
 
 
 def soak(folder: Path, kills: int, steps: int, seed: int, most: float) -> int:
@@ -164,11 +195,11 @@ def soak(folder: Path, kills: int, steps: int, seed: int, most: float) -> int:
     text = "".join(f"{row} {'abcdefgh'[k % 8]}\t{row} {'abcdefgh'[k % 8]}\n" for k, row in enumerate(rows))
     (folder / "pairs.tsv").write_text(text)
     started = time.monotonic()
-    if start(folder, "peace", steps).wait():
-        sys.exit(f"the undisturbed sweep failed:\n{(folder / 'peace.log').read_text()[-3000:]}")
+    if any(start(folder, "peace", steps, sweep).wait() for sweep in SWEEPS):
+        sys.exit(f"the undisturbed sweeps failed:\n{(folder / 'peace.log').read_text()[-3000:]}")
     print(f"undisturbed: {time.monotonic() - started:.0f} s", flush=True)
     started = time.monotonic()
-    expected, peace = table(folder, "peace"), digests(folder / "peace")
+    expected, peace, weights = table(folder, "peace"), digests(folder / "peace"), checkpoints(folder / "peace")
     of_a_report = time.monotonic() - started
     dealt: Counter[str] = Counter()
     rounds = same = 0
@@ -183,12 +214,14 @@ def soak(folder: Path, kills: int, steps: int, seed: int, most: float) -> int:
             dealt["any, to the report"] += 1
         war = digests(folder / runs)
         same += sum(peace[run] == war.get(run) for run in peace)
+        if not checkpoints(folder / runs).items() <= weights.items():
+            sys.exit(f"round {rounds}: weights or optimizer of a training differ")
         print(f"round {rounds}: {dealt.total()} blows, {same} of {rounds * len(peace)} runs the same", flush=True)
         shutil.rmtree(folder / runs)
     told = ", ".join(f"{count} {blow}" for blow, count in sorted(dealt.items()))
     every = rounds * len(peace)
     print(f"{dealt.total()} blows ({told}); {same} of {every} runs are the same to the last bit", flush=True)
-    return 0 if same == every and len(peace) == 4 else 1
+    return 0 if same == every and (len(peace), len(weights)) == (8, 4) else 1
 
 
 def main() -> None:
