@@ -44,12 +44,13 @@ _SPECIAL = {
     "✗": r"$\times$",
     "§": r"$\S$",
     "†": r"$\dagger$",
+    "‡": r"$\ddagger$",
     "¶": r"$\P$",
     **{char: f"$^{{{digit}}}$" for digit, char in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
     **{char: f"$\\{name}$" for char, name in zip("αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ", _GREEK.split(), strict=True)},
     **{char: f"$\\{name}$" for char, name in zip("≤≥≈≠→←∞√·", _SIGNS.split(), strict=True)},
 }
-_MARKS = tuple("⁰¹²³⁴⁵⁶⁷⁸⁹§†¶")  # a note that starts with one of these explains a mark
+_MARKS = tuple("⁰¹²³⁴⁵⁶⁷⁸⁹§†‡¶")  # a note that starts with one of these explains a mark
 
 
 def latex(rows: Rows, notes: Notes = "full", columns: int = 2) -> str:
