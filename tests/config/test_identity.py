@@ -2,6 +2,7 @@
 
 import pytest
 import yaml
+from omegaconf import OmegaConf
 
 from etude.config.compose import compose
 from etude.config.identity import fingerprints, freeze, freeze_all, run_dir
@@ -137,6 +138,10 @@ def test_a_run_is_filed_by_study_arm_and_seed_with_its_frozen_config(corpus, tmp
     assert frozen["model"]["attention"]["d_k"] == 64
     assert frozen["choices"]["model/position"] == "sinusoidal"
     assert "hydra" not in frozen
+    written = run.written()
+    assert written["model"]["heads"] == 1
+    assert "${" in str(written["model"]["attention"]["d_k"])
+    assert OmegaConf.to_container(OmegaConf.create(written), resolve=True)["model"] == frozen["model"]
     assert "experiment=table3/A1" in run.overrides_file.read_text().splitlines()
 
 
@@ -163,16 +168,16 @@ def test_freezing_a_finished_run_changes_nothing(corpus):
 
 
 def files(run):
-    return run.path, run.config_file.read_bytes(), run.overrides_file.read_bytes()
+    return run.path, run.config_file.read_bytes(), run.written(), run.overrides_file.read_bytes()
 
 
 def test_freezing_many_writes_what_freezing_each_writes(corpus, tmp_path):
     jobs = [[*corpus, f"experiment=table3/{arm}", f"seed={seed}"] for arm in ("A1", "E1") for seed in (1, 2)]
     jobs += [[*corpus, "model.d_k=${width:64}"], [*corpus, "model.d_k=null", "data.languages=[x,y]"]]
     together = [files(run) for run in freeze_all(jobs, compose)]
-    for overrides, (path, config, typed) in zip(jobs, together, strict=True):
+    for overrides, (path, *kept) in zip(jobs, together, strict=True):
         (path / "config.yaml").unlink()
-        assert files(freeze(compose(overrides))) == (path, config, typed)
+        assert files(freeze(compose(overrides))) == (path, *kept)
 
 
 def test_freezing_many_writes_nothing_where_one_of_them_is_refused(corpus, tmp_path):

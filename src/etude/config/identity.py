@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from omegaconf import DictConfig, OmegaConf
 
-from etude.config.compose_cache import Compose, ConfigCache, naming
+from etude.config.compose_cache import Compose, ConfigCache, ValidConfig, naming
 from etude.config.explain import explain_own_data
 from etude.config.parts import make
-from etude.config.resolve import resolve_valid, typed_overrides
+from etude.config.resolve import as_written, resolve_valid, typed_overrides
 from etude.errors import UserError
 from etude.files import write_json, write_text
 from etude.runs.lock import hold
@@ -33,7 +33,7 @@ def freeze(config: DictConfig) -> RunDir:
         UserError: the config is not valid.
     """
     plain = resolve_valid(config)
-    return _freeze(plain, typed_overrides(config), fingerprints(plain))
+    return _freeze(ValidConfig(plain, as_written(config), typed_overrides(config)), fingerprints(plain))
 
 
 def freeze_all(
@@ -52,17 +52,17 @@ def freeze_all(
         UserError: a config is not valid; nothing has been written.
     """
     found = []
-    for config, words, text in [*_identify_jobs(jobs, compose)]:
-        run = _freeze(config, words, text)
+    for job, text in _identify_jobs(jobs, compose):
+        run = _freeze(job, text)
         if run.finished:
-            finished(run, config)
+            finished(run, job.config)
         found.append(run)
     return found
 
 
 def places(jobs: Iterable[Sequence[str]], compose: Compose) -> list[RunDir]:
     """Return the directory of every job's run without writing anything; arguments and errors as in `freeze_all`."""
-    return [run_dir(config, text.all) for config, _, text in _identify_jobs(jobs, compose)]
+    return [run_dir(job.config, text.all) for job, text in _identify_jobs(jobs, compose)]
 
 
 class Fingerprints(NamedTuple):
@@ -72,10 +72,8 @@ class Fingerprints(NamedTuple):
     training: str
 
 
-def _identify_jobs(
-    jobs: Iterable[Sequence[str]], compose: Compose
-) -> list[tuple[dict[str, Any], list[str], Fingerprints]]:
-    """Return the resolved config, overrides and text fingerprints of every job; each text is read only once."""
+def _identify_jobs(jobs: Iterable[Sequence[str]], compose: Compose) -> list[tuple[ValidConfig, Fingerprints]]:
+    """Return the config and the text fingerprints of every job; each text is read only once."""
     texts: dict[str, Fingerprints] = {}
     runs, jobs = [], [*jobs]
     for overrides, job in zip(jobs, ConfigCache(compose).resolve_all(jobs), strict=True):
@@ -83,7 +81,7 @@ def _identify_jobs(
         if data not in texts:
             with naming(overrides, jobs):
                 texts[data] = fingerprints(job.config)
-        runs.append((job.config, job.typed, texts[data]))
+        runs.append((job, texts[data]))
     return runs
 
 
@@ -126,8 +124,9 @@ def remove(directory: RunDir | TrainingDir) -> None:
             shutil.rmtree(directory.path, ignore_errors=True)
 
 
-def _freeze(config: dict[str, Any], typed: Iterable[str], text: Fingerprints) -> RunDir:
+def _freeze(job: ValidConfig, text: Fingerprints) -> RunDir:
     """Return the run's directory; unless it is finished, write config, overrides, fingerprints and training to it."""
+    config = job.config
     directory, decisive = run_dir(config, text.all), training_material(config, text.training)
     training = TrainingDir(directory.runs_dir / FOLDER / digest(decisive))
     if config["trainer"]["fast_dev_run"]:  # a debug run starts from scratch
@@ -136,10 +135,11 @@ def _freeze(config: dict[str, Any], typed: Iterable[str], text: Fingerprints) ->
     if config["stale"] == "rerun":
         config = config | {"metrics": put_aside(directory) | config["metrics"]}
     if not directory.finished:  # immaterial keys may have changed since, such as the path of the data or the logger
-        write_text(directory.overrides_file, "".join(f"{line}\n" for line in typed))
+        write_text(directory.overrides_file, "".join(f"{line}\n" for line in job.typed))
         write_text(directory.text_file, f"{text.all}\n")
         directory.link_training(training.path.name)
         if not training.identity_file.is_file():
             write_json(training.identity_file, decisive)
+        write_text(directory.written_file, OmegaConf.to_yaml(OmegaConf.create(job.written)))
         write_text(directory.config_file, OmegaConf.to_yaml(OmegaConf.create(config)))
     return directory

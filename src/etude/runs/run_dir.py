@@ -2,6 +2,7 @@
 
 runs/<study>/<arm>/seed<k>-<hash>/
     config.yaml          the resolved config, frozen when the run was launched
+    written.yaml         the same config with its interpolations unresolved
     overrides.txt        the overrides it was launched with, one per line
     text.txt             the fingerprint of the corpus when the run was launched
     training.txt         the name of its training in `.trainings`, see `training_dir.py`
@@ -66,6 +67,7 @@ class RunDir:
     path: Path
 
     config_file = _RunFile("config.yaml")
+    written_file = _RunFile("written.yaml")
     overrides_file = _RunFile("overrides.txt")
     text_file = _RunFile("text.txt")
     training_file = _RunFile("training.txt")
@@ -158,6 +160,12 @@ class RunDir:
             raise UserError(f"{self.config_file} is incomplete: delete the directory and train again")
         return content
 
+    def written(self) -> dict[str, Any]:
+        """Load the frozen config with its interpolations unresolved; empty if it is damaged or was not recorded."""
+        with suppress(OSError, ValueError):
+            return read_written(self.written_file.read_text(encoding="utf-8"))
+        return {}
+
     def overrides(self) -> list[str]:
         """Return the overrides the run was launched with; an empty list if they were not recorded."""
         return self.overrides_file.read_text(encoding="utf-8").splitlines() if self.overrides_file.is_file() else []
@@ -224,6 +232,14 @@ def runs_by_training(runs_dir: Path) -> dict[Path, list[RunDir]]:
             run = RunDir(file.parent)
             found[run.own_training.path].append(run)
     return found
+
+
+def read_written(text: str) -> dict[str, Any]:
+    """Parse a config with its interpolations unresolved; empty if it is no such config."""
+    with suppress(yaml.YAMLError):
+        content = _parse(text)
+        return content if isinstance(content, dict) else {}
+    return {}
 
 
 def _parse(text: str) -> Any:

@@ -178,7 +178,8 @@ def _start_wandb(run: RunDir, config: dict[str, Any], *, online: bool, tags: Seq
             console="off",
         ),
     )
-    config = {"overrides": run.overrides()} | config
+    written = run.written_file.read_text(encoding="utf-8") if run.written_file.is_file() else ""
+    config = {"overrides": run.overrides(), "written": written} | config
     started.config.update(_wandb_config(config, run.environment_file, started.config), allow_val_change=True)
     _define_axes(started)
     return started
