@@ -26,7 +26,8 @@ from etude.inspect.show.anatomy import Node
 from etude.inspect.show.drawing import render_tree
 from etude.launchers.dashboard import dashboard
 from etude.launchers.job import Job
-from etude.report.render.rows import Column, Row, Rows
+from etude.report.footnotes import Note
+from etude.report.render.rows import Cell, Column, Row, Rows
 from etude.report.render.terminal import RenderedTable
 from etude.runs.run_dir import RunDir
 from etude.tasks.text_size import TextSize
@@ -65,8 +66,8 @@ def of_status(words: str) -> str:
 
 def of_report(words: str) -> str:
     rows = Rows("own", words, [Column("arm", words=True), Column(words, about_arm=True), Column("PPL", words)])
-    rows.rows.append(Row("base", ["base", words, words], run=True))
-    rows.notes.append(words)
+    rows.rows.append(Row("base", [*map(Cell, ["base", words, words])], run=True))
+    rows.notes.append(Note(words))
     return shown(RenderedTable(rows))
 
 

@@ -63,7 +63,7 @@ def arms(runs_dir: Path, baseline: str = "") -> dict[str, ArmResult]:
 
 
 def footnotes(runs_dir: Path) -> str:
-    return "\n".join(report("heads", runs_dir, {}).rows.notes)
+    return "\n".join(report("heads", runs_dir, {}).rows.said)
 
 
 def told(runs_dir: Path) -> str:
@@ -132,7 +132,7 @@ def test_the_mean_and_its_interval_are_students(runs_dir: Path, make_arm: MakeAr
 def test_an_interval_that_rounds_to_nothing_is_not_said_to_be_nothing(runs_dir: Path, make_arm: MakeArm) -> None:
     make_arm("base", [0.9, 0.9, 0.9], [3.0, 3.001, 3.002])
     make_arm("A1", [0.9, 0.9, 0.9], [3.0, 3.1, 3.2])
-    rows = {row.cells[0]: row.cells for row in report("heads", runs_dir, {}).rows.rows}
+    rows = {row.texts[0]: row.texts for row in report("heads", runs_dir, {}).rows.rows}
     assert "3.00 ± <0.01" in rows["base"]
     assert "3.10 ± 0.25" in rows["A1"]
 
@@ -421,7 +421,7 @@ def test_any_arm_may_be_the_baseline(runs_dir: Path, make_arm: MakeArm) -> None:
     assert there == pytest.approx(-back)
     table = report("heads", runs_dir, {}, "A1").rows
     heads = [column.header for column in table.columns].index("h")
-    assert [row.cells[heads] for row in table.rows[:2]] == ["8", "1"], "an arm that is not as the baseline says how"
+    assert [row.texts[heads] for row in table.rows[:2]] == ["8", "1"], "an arm that is not as the baseline says how"
     with pytest.raises(UserError, match=re.escape("heads has no arm 'A3'; did you mean A2 or A1?")):
         compared(runs_dir, "A3")
 

@@ -1,18 +1,19 @@
-"""One row a run, as other tools read it."""
+"""A row a run, as a DataFrame and in files, and read back from a CSV of étude's or of anybody's."""
 
-import csv
-import io
 import json
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from etude.cli.report import main as report_command
+from etude.cli.results import main as results_command
 from etude.errors import UserError
-from etude.report import frame, results
-from etude.report.frame import as_csv, as_json, write_parquet
+from etude.report import frame, make_report, report, results, results_of_csv
+from etude.report.frame import as_json, write_parquet
 from etude.runs.run_dir import RunDir
 
 Make = Callable[..., RunDir]
@@ -23,40 +24,54 @@ def test_there_is_one_row_a_run_in_the_order_of_the_arms_and_seeds(runs_dir: Pat
     make_run("base", 2)
     make_run("base", 1)
     make_run("A1", finished=False)
-    rows = results("heads", runs_dir).rows
-    assert [(row["arm"], row["seed"]) for row in rows] == [("base", 1), ("base", 2), ("E1", 1)]
-    assert len({tuple(row) for row in rows}) == 1, "rows have different columns"
+    rows = results("heads", runs_dir).frame()
+    assert [*zip(rows.arm, rows.seed, strict=True)] == [("base", 1), ("base", 2), ("E1", 1)]
 
 
 def test_a_row_says_what_the_run_is_and_what_it_found(runs_dir: Path, make_run: Make) -> None:
-    run = make_run("E1", 3, ppl=2.5, bleu=41.25, tokens=1000)
-    (row,) = results("heads", runs_dir).rows
+    run = make_run("E1", 3, ppl=2.5, bleu=41.25, tokens=1000, text="aa11", typed=("model.dropout=0.3",))
+    [row] = results("heads", runs_dir).frame().to_dict("records")
     expected = {
         "study": "heads",
         "arm": "E1",
         "seed": 3,
+        "state": "finished",
         "model.heads": 8,
         "model/position": "learned",
         "budget.max_steps": 100,
+        "scale": "pocket",
+        "overrides": "model.dropout=0.3 scale=pocket",
         "test_perplexity": 2.5,
         "test_bleu": 41.25,
         "test_signature": "nrefs:1|tok:13a",
         "parameters": 526_123,
         "tokens": 1000,
-        "flops": None,
         "code": "same",
+        "results_version": 1,
+        "text": "aa11",
         "path": str(run.path),
     }
-    assert expected.items() <= row.items()
+    assert {key: row[key] for key in expected} | {"overrides": " ".join(sorted(row["overrides"].split()))} == expected
+    assert pd.isna(row["flops"])
 
 
 def test_the_columns_are_those_that_the_documentation_names(runs_dir: Path, make_run: Make) -> None:
     make_run("base")
-    (row,) = results("heads", runs_dir).rows
-    varied = {"model.heads", "model/position", "budget.max_steps"}
-    listed = [re.split(r" {3,}", line.strip())[0] for line in (frame.__doc__ or "").splitlines() if line[:4] == "    "]
-    documented = {name for line in listed if "<" not in line for name in line.split(", ")}
-    assert documented == set(row) - varied
+    columns = {*results("heads", runs_dir).frame()}
+    config = {"model.heads", "model/position", "budget.max_steps", "data", "scale", "budget"}
+    lines = [line[4:] for line in (frame.__doc__ or "").splitlines() if re.match(r" {4}\S", line)]
+    listed = [re.split(r" {3,}", line)[0] for line in lines]
+    documented = {name for line in listed if "<" not in line for name in line.split(", ") if name}
+    assert documented == columns - config
+
+
+def test_a_key_in_which_two_runs_differ_is_a_column_and_one_that_follows_from_it_is_none(
+    runs_dir: Path, make_run: Make
+) -> None:
+    for arm, size in (("base", 64), ("A1", 32)):
+        run = make_run(arm, changed={"loss": {"smoothing": 0.1 * size}, "head": {"d_model": size}, "same": 1})
+        run.written_file.write_text("{head: {d_model: '${model.d_model}'}, same: 1}")
+    assert {"loss.smoothing", "head.d_model", "same"} & {*results("heads", runs_dir).frame()} == {"loss.smoothing"}
 
 
 def test_a_filter_selects_and_settings_are_not_mixed(runs_dir: Path, make_run: Make) -> None:
@@ -64,59 +79,157 @@ def test_a_filter_selects_and_settings_are_not_mixed(runs_dir: Path, make_run: M
     make_run("base", scale="pocket")
     make_run("A1", scale="pocket")
     found = results("heads", runs_dir)
-    assert [row["arm"] for row in found.rows] == ["base", "A1"]
+    assert [*found.frame().arm] == ["base", "A1"]
     assert found.notes == ["Left out: 1 run of another setting: say budget=small scale=small to see them."]
-    assert len(results("heads", runs_dir, {"scale": "small"}).rows) == 1
+    assert len(results("heads", runs_dir, {"scale": "small"}).frame()) == 1
 
 
-def test_the_rows_are_a_frame_where_pandas_is_installed(
-    runs_dir: Path, make_run: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
-    for seed, bleu in ((1, 10.0), (2, 20.0)):
-        make_run("base", seed, bleu=bleu)
-    found = results("heads", runs_dir)
-    pandas.testing.assert_frame_equal(found.frame(), pandas.DataFrame(found.rows))
-    assert found.frame().groupby("arm").test_bleu.mean()["base"] == 15
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(UserError, match=r"frame\(\) needs pandas: pip install pandas, or take \.rows"):
-        found.frame()
-
-
-def test_csv_and_json_give_the_same_numbers_back(runs_dir: Path, make_run: Make) -> None:
-    make_run("base", ppl=1 / 3, bleu=200 / 7)
-    make_run("A1")
-    rows = results("heads", runs_dir).rows
-    assert json.loads(as_json(rows)) == rows
-    read = list(csv.DictReader(io.StringIO(as_csv(rows))))
-    assert [float(row["test_perplexity"]) for row in read] == [1 / 3, 3.0]
-    assert [row["arm"] for row in read] == ["base", "A1"]
-    assert read[0]["flops"] == ""
-
-
-def test_json_stays_json_where_a_run_diverged(runs_dir: Path, make_run: Make) -> None:
-    make_run("base", ppl=float("inf"))
-    text = as_json(results("heads", runs_dir).rows)
-    assert json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))[0]["test_perplexity"] is None
-
-
-def test_parquet_gives_the_same_rows_back(runs_dir: Path, make_run: Make) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
-    make_run("base", tokens=1000)
-    make_run("A1", ppl=2.0)
-    rows = results("heads", runs_dir).rows
-    write_parquet(rows, runs_dir.parent / "runs.parquet")
-    assert parquet.read_table(runs_dir.parent / "runs.parquet").to_pylist() == rows
+def test_json_and_parquet_give_the_same_numbers_back(runs_dir: Path, make_run: Make, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    make_run("base", ppl=1 / 3, bleu=200 / 7, tokens=1000)
+    make_run("A1", ppl=float("inf"))
+    rows = results("heads", runs_dir).frame()
+    read = json.loads(as_json(rows), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert [row["test_perplexity"] for row in read] == [1 / 3, None]
+    assert [row["tokens"] for row in read] == [1000, None]
+    write_parquet(rows, tmp_path / "runs.parquet")
+    assert as_json(pd.read_parquet(tmp_path / "runs.parquet")) == as_json(rows)
 
 
 def test_a_column_of_numbers_and_words_is_one_of_words_in_parquet(tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
-    write_parquet([{"a": 1, "b": 1}, {"a": "auto", "b": 0.5}, {"a": None, "b": None}], tmp_path / "runs.parquet")
-    table = parquet.read_table(tmp_path / "runs.parquet").to_pydict()
-    assert table == {"a": ["1", "auto", None], "b": [1.0, 0.5, None]}
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    write_parquet(pd.DataFrame({"a": [1, "auto", None]}), tmp_path / "runs.parquet")
+    assert pd.read_parquet(tmp_path / "runs.parquet").a.dropna().to_list() == ["1", "auto"]
 
 
 def test_without_pyarrow_there_is_a_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UserError, match="--parquet needs pyarrow: pip install pyarrow, or write --csv"):
-        write_parquet([{"a": 1}], tmp_path / "runs.parquet")
+        write_parquet(pd.DataFrame({"a": [1]}), tmp_path / "runs.parquet")
+
+
+def test_a_csv_gives_the_same_table_back(runs_dir: Path, make_run: Make) -> None:
+    """With stars, costs, marks, settings and what is no equal comparison; no translations were kept."""
+    for seed in (1, 2, 3):
+        make_run("base", seed, ppl=3.0 + 0.01 * seed, tokens=1000, paper_bleu=39.0, typed=("model.dropout=0.3",))
+        make_run("A1", seed, ppl=3.5 + 0.01 * seed, tokens=2000, bleu=30.0 + seed, typed=("model.dropout=0.3",))
+        make_run("A2", seed, version=0, signature="nrefs:2", typed=("model.dropout=0.3",))
+    make_run("E1", ppl=float("nan"), typed=("model.dropout=0.3",))
+    make_run("long", changed={"loss": {"smoothing": [0.1, None]}, "precision": "64"}, typed=("model.dropout=0.3",))
+    results_command(["heads", "--csv", "runs.csv"])
+    made = report("heads", runs_dir, {})
+    again = make_report(results_of_csv("runs.csv", "heads"))
+    assert "*" in made.markdown()
+    assert again.markdown() == made.markdown()
+    written = ("runs.csv", "again.csv")
+    results_command(["heads", "--from", written[0], "--csv", written[1]])
+    first, second = (pd.read_csv(file).drop(columns=["path", "code", "results_version"]) for file in written)
+    pd.testing.assert_frame_equal(first, second)
+
+
+def test_runs_that_share_their_trainings_share_them_in_a_csv_too(runs_dir: Path, make_run: Make) -> None:
+    for seed in (1, 2):
+        for arm, beam in (("base", 4), ("A2", 8)):
+            model = {"heads": 8}
+            make_run(arm, seed, bleu=40.0 + seed, changed={"model": model, "decoding": {"beam": beam}}, store="s")
+    results_command(["heads", "--csv", "runs.csv"])
+    assert (
+        "The same trainings as what they are held against: A2"
+        in make_report(results_of_csv("runs.csv", "heads")).markdown()
+    )
+
+
+FOREIGN = """\
+arm,seed,test_loss,host
+small,1,3.30,a
+small,2,3.32,b
+small,3,3.31,c
+large,1,3.10,a
+large,2,3.12,b
+large,3,3.11,c
+"""
+
+
+@pytest.fixture
+def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("theirs.csv").write_text(FOREIGN)
+    return Path("theirs.csv")
+
+
+def test_a_csv_of_any_trainer_gets_table_statistics_latex_and_page(
+    foreign: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--from", "theirs.csv", "--baseline", "small", "--metric", "test_loss:lower:log"]
+    report_command(["mine", *words, "--markdown", "-", "--latex", "table.tex", "--html", "page.html"])
+    shown = capsys.readouterr().out
+    assert "| small | 3.310 ± 0.025 |  | 3 |" in shown
+    assert "| large | 3.110 ± 0.025 | **−0.062**\\* | 3 |" in shown
+    assert not {"†", "§"} & {*shown}
+    assert "same run" not in shown
+    assert r"\textbf{$-$0.062}" in Path("table.tex").read_text()
+    assert "<b>−0.062*</b>" in Path("page.html").read_text()
+    report_command([*words, "--markdown", "-"])
+    assert capsys.readouterr().out.replace("theirs", "mine") == shown.partition("\n")[2]
+
+
+def test_several_metrics_of_a_csv_are_compared_and_a_missing_one_is_said_to_be(foreign: Path) -> None:
+    foreign.write_text("arm,seed,loss,acc\na,1,2,90\na,2,2.1,91\nb,1,3,\nb,2,3.1,\nc,1,nan,0\n")
+    report_command(
+        ["--from", "theirs.csv", "--baseline", "a", "--metric", "loss:lower,acc:higher", "--markdown", "t.md"]
+    )
+    table = Path("t.md").read_text()
+    assert "| b | 2.550 ±" not in table
+    assert "acc was not measured" in table
+    assert "c, seed 1, diverged (its loss is nan)" in table
+
+
+def test_the_metrics_and_arms_of_a_study_read_a_csv_too(foreign: Path, runs_dir: Path) -> None:
+    foreign.write_text("arm,seed,test_perplexity,model.heads\nbase,1,3.0,8\nA1,1,4.0,1\nZ,1,1.0,1\n")
+    found = results_of_csv(foreign, "heads")
+    assert found.compare().arms[1].against
+    assert found.notes == ["Left out: the arm Z, which the study does not have."]
+    assert make_report(found).rows.rows[1].texts[:2] == ["A1", "1"]
+
+
+def test_columns_named_like_config_keys_tell_settings_apart(foreign: Path) -> None:
+    foreign.write_text("arm,seed,data,loss,note\na,1,x,2,p\nb,1,x,3,q\na,1,y,4,r\n")
+    metric = ["--metric", "loss:lower", "--baseline", "a"]
+    report_command(["--from", "theirs.csv", *metric, "--markdown", "x.md"])
+    assert "Left out: 1 run of another setting: say data=y to see them." in Path("x.md").read_text()
+    report_command(["data=y", "--from", "theirs.csv", *metric, "--markdown", "y.md"])
+    assert "| a | 4.000 |" in Path("y.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "sentence"),
+    [
+        (None, "", "theirs.csv cannot be read: No such file"),
+        ("", "", "theirs.csv has no rows below its header"),
+        ("arm,seed,loss\n", "", "theirs.csv has no rows below its header"),
+        ("arm,sed,loss\na,1,2\n", "", "theirs.csv, line 1: there is no column 'seed'; did you mean sed"),
+        ("arm,seed,loss,loss\na,1,2,3\n", "", "theirs.csv, line 1: the column 'loss' is there twice"),
+        ("arm,seed,lss\na,1,2\n", "", "theirs.csv, line 1: there is no column of a metric; there should be .* loss:"),
+        ("arm,seed,loss\na,1,2\na,2,x\n", "", "theirs.csv, line 3: loss is 'x', which is no number"),
+        ("arm,seed,loss\na,one,2\n", "", "theirs.csv, line 2: seed is 'one', which is no whole number"),
+        ("arm,seed,loss\na,1,\n", "", "theirs.csv, line 2: no number of loss: give one"),
+        ("arm,seed,loss\n,1,2\n", "", "theirs.csv, line 2: arm is empty"),
+        ("arm,seed,loss\na,1,2,3\n", "", "theirs.csv, line 2: 4 cells, where line 1 names 3 columns"),
+        ("arm,seed,loss\na,1,2\na,1,3\n", "", "theirs.csv, lines 2 and 3: a has seed 1 twice in one setting"),
+        ("arm,seed,loss\na,1,2\n", "--baseline b", "theirs.csv: it has no arm 'b'; choose one of a|did you mean a"),
+        ("arm,seed,loss\na,1,2\n", "--metric loss:down", "--metric loss:down: say the column and what is better"),
+        ("arm,seed,loss\na,1,2\n", "--wandb me/x", "--wandb draws the runs of runs_dir: leave out --from"),
+        ("arm,seed,loss\na,1,2\n", "scale=small", "scale=small: the runs know no scale"),
+    ],
+)
+def test_a_csv_that_cannot_be_read_is_one_sentence_with_file_and_line(
+    content: str | None, words: str, sentence: str, foreign: Path
+) -> None:
+    foreign.unlink() if content is None else foreign.write_text(content)
+    with pytest.raises(UserError, match=sentence):
+        report_command(["mine", "--from", "theirs.csv", "--baseline", "a", "--metric", "loss:lower", *words.split()])
+
+
+def test_without_a_study_the_baseline_must_be_named(foreign: Path) -> None:
+    with pytest.raises(UserError, match=r"theirs\.csv: --baseline ARM must name the arm to compare with; .*small"):
+        report_command(["--from", "theirs.csv", "--metric", "test_loss:lower"])

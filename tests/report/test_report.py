@@ -23,12 +23,12 @@ def table(runs_dir: Path, **where: str) -> dict[str, dict[str, str]]:
     """The report of `heads` as cells by arm and header."""
     rows = report("heads", runs_dir, where).rows
     headers = [f"{column.header} {column.whose}".strip() for column in rows.columns]
-    return {row.cells[0]: dict(zip(headers, row.cells, strict=True)) for row in rows.rows}
+    return {row.texts[0]: dict(zip(headers, row.texts, strict=True)) for row in rows.rows}
 
 
 def notes(runs_dir: Path, **where: str) -> str:
     rows = report("heads", runs_dir, where).rows
-    return "\n".join([*rows.notes, *rows.left_out])
+    return "\n".join([*rows.said, *rows.left_out])
 
 
 def printed(made: Report, width: int) -> str:
@@ -494,9 +494,9 @@ def test_markdown_holds_the_same_cells(runs_dir: Path, make_run: Make) -> None:
     made = report("heads", runs_dir, {})
     lines = made.markdown().splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-    assert cells[2:] == [row.cells for row in made.rows.rows]
+    assert cells[2:] == [row.texts for row in made.rows.rows]
     assert {len(row) for row in cells} == {len(made.rows.columns)}
-    assert all(note in lines for note in made.rows.notes)
+    assert all(note in lines for note in made.rows.said)
 
 
 def test_the_report_imports_neither_torch_nor_hydra() -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from etude.cli.report import main as report
 from etude.errors import UserError
-from etude.report.render.rows import is_command
 from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import search
 from etude.runs.run_dir import RunDir
@@ -44,8 +43,8 @@ def test_trials_stand_by_their_validation_perplexity_and_only_the_best_is_tested
     runs = [tried(0.1, valid=5, bleu=61.5, ppl=2.5), tried(0.5, valid=3, bleu=44.4, ppl=4.75), tried(0.3, valid=4)]
     found = search("my.yaml", runs, drawn=())
     assert [column.header for column in found.columns] == ["budget.lr_factor", "PPL"]
-    assert [row.cells for row in found.rows] == [["0.5", "3.00"], ["0.3", "4.00"], ["0.1", "5.00"]]
-    told = " ".join(found.notes)
+    assert [row.texts for row in found.rows] == [["0.5", "3.00"], ["0.3", "4.00"], ["0.1", "5.00"]]
+    told = " ".join(found.said)
     assert "budget.lr_factor=0.5" in told
     assert "4.75" in told
     assert "44.4 BLEU" in told
@@ -56,25 +55,25 @@ def test_trials_stand_by_their_validation_perplexity_and_only_the_best_is_tested
 def test_a_random_search_is_told_what_so_many_trials_find(tried: Callable[..., Planned], runs_dir: Path) -> None:
     found = search("my.yaml", [tried(0.1, valid=5), tried(0.2, valid=3)], drawn={"budget.lr_factor"})
     # of two: the best is 3 but where both draws fall on 5, a quarter of all
-    assert f"1: 4.00 ± 1.00, 2: 3.50 ± {math.sqrt(0.75):.2f}." in found.notes[-1]
+    assert f"1: 4.00 ± 1.00, 2: 3.50 ± {math.sqrt(0.75):.2f}." in found.said[-1]
 
 
 def test_a_drawn_number_is_shown_short_and_told_in_full(tried: Callable[..., Planned], runs_dir: Path) -> None:
     found = search("my.yaml", [tried(0.17358239193, valid=3), tried(2, valid=4)], drawn={"budget.lr_factor"})
-    assert [row.cells[0] for row in found.rows] == ["0.1736", "2"]
-    assert "budget.lr_factor=0.17358239193" in " ".join(found.notes)
+    assert [row.texts[0] for row in found.rows] == ["0.1736", "2"]
+    assert "budget.lr_factor=0.17358239193" in " ".join(found.said)
 
 
 def test_the_seeds_of_one_trial_are_averaged(tried: Callable[..., Planned], runs_dir: Path) -> None:
     runs = [tried(0.1, valid=4, seed=1), tried(0.1, valid=6, seed=2), tried(0.2, valid=4.5)]
     found = search("my.yaml", runs, drawn=())
-    assert [row.cells for row in found.rows] == [["0.2", "4.50", "1"], ["0.1", "5.00", "2"]]
+    assert [row.texts for row in found.rows] == [["0.2", "4.50", "1"], ["0.1", "5.00", "2"]]
 
 
 def test_what_is_not_finished_yet_is_counted(tried: Callable[..., Planned], runs_dir: Path) -> None:
     planned = [tried(0.1, valid=4), (words(0.3), RunDir(runs_dir / "one")), (words(0.4), RunDir(runs_dir / "other"))]
     found = search("my.yaml", planned, drawn={"budget.lr_factor"})
-    assert [row.cells for row in found.rows] == [["0.1", "4.00"]]
+    assert [row.texts for row in found.rows] == [["0.1", "4.00"]]
     assert found.left_out == ["Not finished: 2 runs of the search."]
 
 
@@ -84,17 +83,17 @@ def test_what_diverged_stands_last_and_enters_no_expectation(
 ) -> None:
     runs = [tried(0.1, valid=bad), tried(0.2, valid=5), tried(0.3, valid=3)]
     found = search("my.yaml", runs, drawn={"budget.lr_factor"})
-    assert [row.cells[0] for row in found.rows] == ["0.3", "0.2", "0.1"]
-    assert "1 of 3 diverged." in found.notes
-    assert "that do not diverge" in found.notes[-1]
-    assert "1: 4.00 ± 1.00" in found.notes[-1]
+    assert [row.texts[0] for row in found.rows] == ["0.3", "0.2", "0.1"]
+    assert "1 of 3 diverged." in found.said
+    assert "that do not diverge" in found.said[-1]
+    assert "1: 4.00 ± 1.00" in found.said[-1]
 
 
 def test_what_was_drawn_twice_counts_twice(tried: Callable[..., Planned], runs_dir: Path) -> None:
     often, once = tried(0.1, valid=3), tried(0.2, valid=6)
     found = search("my.yaml", [often, once, often], drawn={"budget.lr_factor"})
     assert len(found.rows) == 2
-    assert f"1: 4.00 ± {math.sqrt(2):.2f}, 2:" in found.notes[-1]
+    assert f"1: 4.00 ± {math.sqrt(2):.2f}, 2:" in found.said[-1]
 
 
 def test_each_seed_that_was_drawn_is_a_draw_and_each_that_was_listed_is_not(
@@ -102,14 +101,14 @@ def test_each_seed_that_was_drawn_is_a_draw_and_each_that_was_listed_is_not(
 ) -> None:
     runs = [tried(0.1, valid=3, seed=1), tried(0.1, valid=3, seed=2), tried(0.2, valid=6)]
     found = search("my.yaml", runs, drawn={"budget.lr_factor", "seed"})
-    assert f"1: 4.00 ± {math.sqrt(2):.2f}, 2:" in found.notes[-1]
+    assert f"1: 4.00 ± {math.sqrt(2):.2f}, 2:" in found.said[-1]
     found = search("my.yaml", runs, drawn={"budget.lr_factor"})
-    assert "1: 4.50 ± 1.50, 2:" in found.notes[-1]
+    assert "1: 4.50 ± 1.50, 2:" in found.said[-1]
 
 
 def test_what_was_not_drawn_has_no_luck_to_be_reckoned(tried: Callable[..., Planned], runs_dir: Path) -> None:
     runs = [tried(0.1, valid=3), tried(0.2, valid=6)]
-    assert "Expected" not in " ".join(search("my.yaml", runs, drawn={"model.heads"}).notes)
+    assert "Expected" not in " ".join(search("my.yaml", runs, drawn={"model.heads"}).said)
 
 
 def test_perplexities_over_other_word_pieces_are_not_ranked(tried: Callable[..., Planned], runs_dir: Path) -> None:
@@ -119,8 +118,8 @@ def test_perplexities_over_other_word_pieces_are_not_ranked(tried: Callable[...,
 
 def test_trials_of_other_code_are_marked(tried: Callable[..., Planned], runs_dir: Path) -> None:
     found = search("my.yaml", [tried(0.1, valid=3, version=0), tried(0.2, valid=6)], drawn=())
-    assert [row.cells[-1] for row in found.rows] == ["3.00†", "6.00"]
-    assert any(note.startswith("† made by other code") for note in found.notes)
+    assert [row.texts[-1] for row in found.rows] == ["3.00†", "6.00"]
+    assert any(note.startswith("† made by other code") for note in found.said)
 
 
 @pytest.mark.parametrize("damage", ["{", "{}", '{"valid": null, "test": {}}'])
@@ -176,7 +175,7 @@ def test_a_search_without_a_score_on_the_test_set_says_nothing_of_it(
     planned = tried(0.1, valid=5)
     result = planned[1].result()
     planned[1].result_file.write_text(json.dumps(result | {"test": {"sentences": 1000}}))
-    assert "test set" not in " ".join(search("my.yaml", [planned], drawn=()).notes)
+    assert "test set" not in " ".join(search("my.yaml", [planned], drawn=()).said)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +200,7 @@ def test_the_metric_and_the_goal_of_a_file_rank_its_trials(
     for (_, run), loss in zip(runs, (0.9, 0.7, 0.5), strict=True):  # of a curve the last counts
         run.metrics_file.write_text(f"step,loss,valid_loss\n1,9.0,{1 - loss}\n2,8.0,{loss}\n3,7.0,\n")
     found = search("my.yaml", runs, drawn=(), ranking=Ranking(name, maximize))
-    assert [row.cells for row in found.rows] == [[rate, score] for rate, score in zip(order, shown, strict=True)]
+    assert [row.texts for row in found.rows] == [[rate, score] for rate, score in zip(order, shown, strict=True)]
 
 
 def test_a_metric_that_no_run_has_is_refused_and_one_that_some_have_ranks_those(
@@ -211,7 +210,7 @@ def test_a_metric_that_no_run_has_is_refused_and_one_that_some_have_ranks_those(
     with pytest.raises(UserError, match=r"^my\.yaml: metric\.name=test\.bluu: .*; did you mean test\.bleu\?"):
         search("my.yaml run_cap=2", runs, drawn=(), ranking=Ranking("test.bluu"))
     found = search("my.yaml", runs, drawn=(), ranking=Ranking("chrf", maximize=True))
-    assert [row.cells for row in found.rows] == [["0.2", "40.000"]]
+    assert [row.texts for row in found.rows] == [["0.2", "40.000"]]
     assert str(runs[0][1].path) in found.left_out[0]
 
 
@@ -230,7 +229,7 @@ def test_a_goal_that_asks_for_the_worst_is_doubted(
     name: str, maximize: bool, doubted: bool, tried: Callable[..., Planned], runs_dir: Path
 ) -> None:
     found = search("my.yaml", [tried(0.1, valid=5, seconds=1.0)], drawn=(), ranking=Ranking(name, maximize))
-    assert ("the first trial is the worst" in " ".join(found.notes)) == doubted
+    assert ("the first trial is the worst" in " ".join(found.said)) == doubted
 
 
 def test_scores_of_other_texts_are_not_ranked_and_of_other_subwords_if_they_count_none(
@@ -252,15 +251,15 @@ def test_the_best_trial_is_a_command_with_all_that_it_was_run_with(
     runs = [([*words, *typed, "hydra.launcher.workers=2"], run) for words, run in runs]
     arm = ["experiment=heads/base", "scale=pocket"]
     rows = search("my.yaml", runs, drawn=())
-    [command] = filter(is_command, rows.notes)
+    [command] = (note.text for note in rows.notes if note.is_command)
     assert shlex.split(command) == ["etude", "train", "-m", *arm, "budget.lr_factor=0.1", *typed, "seed=1,2"]
-    [command] = filter(is_command, search("my.yaml", runs[2:], drawn=()).notes)
+    [command] = (note.text for note in search("my.yaml", runs[2:], drawn=()).notes if note.is_command)
     assert shlex.split(command) == ["etude", "train", *arm, "budget.lr_factor=0.2", *typed, "seed=1"]
     narrow = console(width=40, file=StringIO())
     narrow.print(RenderedTable(rows), crop=False)
     assert isinstance(narrow.file, StringIO)
     assert any(line.startswith("etude train -m") and line.endswith("seed=1,2") for line in lines_of(narrow.file))
-    assert f"\n    {next(filter(is_command, rows.notes))}\n" in markdown(rows)
+    assert f"\n    {next(note.text for note in rows.notes if note.is_command)}\n" in markdown(rows)
 
 
 def lines_of(file: StringIO) -> list[str]:

@@ -49,7 +49,7 @@ def nats(runs_dir: Path) -> dict[str, dict[str, str]]:
     """The cells of Δ ln PPL by arm and whose they are."""
     rows = report("heads", runs_dir, {}).rows
     columns = {column.whose: index for index, column in enumerate(rows.columns) if column.header == "Δ ln PPL"}
-    return {row.cells[0]: {whose: row.cells[index] for whose, index in columns.items()} for row in rows.rows}
+    return {row.texts[0]: {whose: row.texts[index] for whose, index in columns.items()} for row in rows.rows}
 
 
 def test_the_table_holds_the_shared_value_and_each_arm_at_its_own_best(runs_dir: Path, tried: Make) -> None:
@@ -70,7 +70,7 @@ def test_the_table_holds_the_shared_value_and_each_arm_at_its_own_best(runs_dir:
     )
     assert [run.seed for arm in compared.arms for run in arm.runs] == [11, 11], "a pilot is in no table"
     told = "tuned: each arm with the best of 2 values, by validation loss on seed 101, which the table does not hold"
-    assert f"{told}: budget.lr_factor=1.0: base; budget.lr_factor=0.5: A1." in report("heads", runs_dir, {}).rows.notes
+    assert f"{told}: budget.lr_factor=1.0: base; budget.lr_factor=0.5: A1." in report("heads", runs_dir, {}).rows.said
 
 
 def test_a_list_of_the_runs_says_which_arms_it_lacks_at_their_own_best(
@@ -113,11 +113,11 @@ def test_the_widest_table_keeps_every_cell_beside_its_arm(width: int, runs_dir: 
     assert max(len(line.rstrip()) for line in lines) <= width
     columns = [not column.about_arm for column in made.rows.columns]
     for row in made.rows.rows:
-        beside = " ".join(line for line in lines if line.split(" ")[0] == row.cells[0])
+        beside = " ".join(line for line in lines if line.split(" ")[0] == row.texts[0])
         missing = [
-            cell for cell, of_numbers in zip(row.cells, columns, strict=True) if of_numbers and cell not in beside
+            cell for cell, of_numbers in zip(row.texts, columns, strict=True) if of_numbers and cell not in beside
         ]
-        assert not missing, row.cells[0]
+        assert not missing, row.texts[0]
 
 
 def test_a_trial_that_diverged_was_tried_and_is_no_best(runs_dir: Path, tried: Make) -> None:
@@ -183,7 +183,7 @@ def test_a_tuned_run_that_diverged_leaves_the_other_reading_alone(runs_dir: Path
     tried("base", 11, 0.5, ppl=math.inf)
     compared = results("heads", runs_dir).compare()
     assert "ppl" in compared.baseline.means
-    assert not any(note.startswith("tuned:") for note in report("heads", runs_dir, {}).rows.notes)
+    assert not any(note.startswith("tuned:") for note in report("heads", runs_dir, {}).rows.said)
 
 
 def test_a_perplexity_of_nothing_diverged(runs_dir: Path, make_run: Make) -> None:
@@ -204,11 +204,8 @@ def test_pilots_of_more_arms_in_another_setting_do_not_hide_judged_runs(runs_dir
 
 
 @pytest.mark.parametrize("names", ["as made", "the other way round"])
-def test_of_trials_before_and_after_an_edit_the_newer_decide(
-    names: str, runs_dir: Path, tried: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_trials_before_and_after_an_edit_the_newer_decide(names: str, runs_dir: Path, tried: Make) -> None:
     """Whatever their order in the folder is, which is that of their hashes."""
-    monkeypatch.setattr("etude.report.versions.is_todays", lambda run: False)
     older = [tried("base", 101, rate, valid=valid) for rate, valid in ((0.5, 4.0), (1.0, 5.0))]
     for run in older:
         edited = run.config() | {"schedule": {"factor": 7.0}}
@@ -245,7 +242,7 @@ def test_what_is_missing_or_different_in_the_tuned_reading_is_told(runs_dir: Pat
     tried("A1", 11, 0.5)
     tried("A1", 12, 0.5, ppl=math.inf)
     tried("A2", 11, 0.5, ppl=math.inf)
-    notes = report("heads", runs_dir, {}).rows.notes
+    notes = report("heads", runs_dir, {}).rows.said
     assert "Tuned: A1, seed 12, diverged (the test perplexity is inf): it enters no mean." in notes
     assert any(note.startswith("Tuned: A2, seed 11, diverged") for note in notes)
     assert "Tuned, the seeds are others: A1 11." in notes
@@ -257,7 +254,7 @@ def test_a_tuned_reading_without_its_baseline_says_that_it_compares_nothing(runs
         tried(arm, 11, 1.0)
     tried("A1", 11, 0.5)
     told = "Tuned: base has no run at its best value, so that nothing is compared."
-    assert told in report("heads", runs_dir, {}).rows.notes
+    assert told in report("heads", runs_dir, {}).rows.said
 
 
 def test_the_best_value_is_the_one_that_a_sweep_runs_whatever_else_was_tried(runs_dir: Path, tried: Make) -> None:

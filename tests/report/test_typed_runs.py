@@ -43,12 +43,12 @@ def test_what_was_typed_makes_the_rows_and_seeds_are_averaged(typed: Callable[..
         typed(8, "schedule=wsd", seed=seed, ppl=ppl + 1)
     table = report("single", runs_dir, {})
     assert table.compared.baseline.arm == "base"  # schedule=wsd, which all have, tells no run apart
-    assert [(row.cells[0], row.cells[1].split()[0]) for row in table.rows.rows] == [
+    assert [(row.texts[0], row.texts[1].split()[0]) for row in table.rows.rows] == [
         ("base", "5.00"),
         ("model.heads=4", "4.00"),
     ]
     assert table.compared.arms[1].against is not None
-    assert "schedule=wsd" in " ".join(table.rows.notes)
+    assert "schedule=wsd" in " ".join(table.rows.said)
 
 
 def test_one_config_is_one_row_however_it_was_typed(typed: Callable[..., RunDir], runs_dir: Path) -> None:

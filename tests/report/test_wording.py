@@ -5,7 +5,7 @@ import math
 import pytest
 
 from etude.report.render.html.table import table
-from etude.report.render.rows import Column, Row, Rows
+from etude.report.render.rows import Cell, Column, Row, Rows
 from etude.report.wording import format_fixed
 
 
@@ -28,6 +28,24 @@ def test_a_number_has_its_digits_and_an_enormous_one_as_many_significant_ones(
 
 
 def test_an_enormous_number_sorts_as_what_it_is() -> None:
-    cell = f"{format_fixed(2e30, 2)} ± {format_fixed(3e29, 2)}"
-    drawn = table(Rows("own", "Mine", [Column("arm", words=True), Column("PPL")], [Row("A", ["A1", cell], True)]))
-    assert 'data-value="2e+30"' in drawn
+    columns, cells = [Column("arm", words=True), Column("PPL")], [Cell("A1"), Cell(2e30, 2, half=3e29)]
+    drawn = table(Rows("own", "Mine", columns, [Row("A", cells, True)]))
+    assert 'data-value="2e+30">2.00e+30 ± 3.00e+29<' in drawn
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        (Cell(), ""),
+        (Cell(100_000), "100K"),
+        (Cell(8, blank=True), ""),
+        (Cell(5.294, 2), "5.29"),
+        (Cell(5.294, 2, half=0.104), "5.29 ± 0.10"),
+        (Cell(5.294, 2, half=0.004), "5.29 ± <0.01"),
+        (Cell(-0.5, 2, sign=True, star=True), "−0.50*"),
+        (Cell(0.5, 1, sign=True, marks="†"), "+0.5†"),
+        (Cell(2, marks=" of 3"), "2 of 3"),
+    ],
+)
+def test_a_cell_is_read_as_its_number_with_interval_star_and_marks(cell: Cell, text: str) -> None:
+    assert cell.text == text

@@ -108,7 +108,7 @@ def test_what_is_left_out_of_the_runs_read_back_is_told(
     new = logged_as(logged("new", "dddddddddd"))
     finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=1)
     capsys.readouterr()
-    assert typed("results", "table3", "--wandb", "etude", "--json", "-") == 0
+    assert typed("results", "table3", "--from", "wandb:etude", "--json", "-") == 0
     told = capsys.readouterr()
     assert [row["id"] for row in json.loads(told.out)] == ["cccccccccc"]
     assert "Left out: A1, seed 2: failed at W&B." in told.err
@@ -166,7 +166,7 @@ def test_an_outage_leaves_a_run_of_the_notebooks_alone(server: Any, run: RunDir)
 @pytest.mark.slow
 def test_an_outage_is_one_sentence(server: Any, capsys: pytest.CaptureFixture[str]) -> None:
     server.outage(60)
-    assert typed("results", "table3", "--wandb", "me/etude") == 2
+    assert typed("results", "table3", "--from", "wandb:me/etude") == 2
     assert capsys.readouterr().err.startswith("etude: W&B cannot be reached")
 
 

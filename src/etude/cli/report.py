@@ -13,26 +13,29 @@ from etude.cli.arguments import Arguments, parse
 from etude.config.quoting import quote
 from etude.errors import UserError
 from etude.files import write_or_print, write_or_print_page
-from etude.report import report as make_report
+from etude.report import Results, make_report, results_of_csv
+from etude.report import results as find_results
 from etude.report.render.latex import Notes, latex
-from etude.report.render.rows import Rows, is_command
+from etude.report.render.rows import Rows
 from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import search
 from etude.search import sweep_file
 from etude.search.ranking import ranking_of
+from etude.studies.metrics import Metric
 from etude.studies.study import load_study, study_names
 from etude.terminal import PIPE_WIDTH, console
 
 HELP = """usage: etude report STUDY [key=value ...] [--html FILE] [--serve]
                     [--markdown FILE] [--latex FILE] [--svg FILE] ...
        etude report SWEEP.yaml [key=value ...] [--markdown FILE] [--latex FILE]
+       etude report NAME --from FILE.csv [--baseline ARM] [--metric NAME:lower]
 
 The table of a study, with the paper's numbers. Runs of different settings never
 share a table. It shows the setting with the most arms, and of equals the one
 with the fewest overrides, then the newest; key=value selects another, such as
-scale=small or data=multi30k_en_de. seed=11,12,13 leaves out other seeds. Where
-a text was edited between two sweeps, it shows the runs of the present text;
-text=DIGITS selects others. Of several seeds it gives intervals and tests: a
+scale=small or data=multi30k_en_de. seed=11,12,13 leaves out other seeds. Of an
+arm that was run before and after an edit of the study or its text, it shows the
+newest; text=DIGITS (of text.txt) selects a text. Of several seeds it gives intervals and tests: a
 star says that an arm differs from the baseline by more than seeds do, and in
 BLEU also by more than test sentences do.
 
@@ -40,8 +43,16 @@ Of a sweep file: what it tried, the best first, by the file's `metric` or else
 by validation perplexity, and for a random search what so many trials can be
 expected to find. Type the words that you typed after `etude sweep`.
 
+--from FILE.csv reads a CSV in place of runs: one that `etude results` wrote, or
+one of any trainer's, with the columns arm, seed and a metric. NAME may be that
+of a study, which then has its arms and metrics; else --baseline names an arm.
+
   --baseline ARM     compare the other arms with this one
   runs_dir=DIR       the folder of runs
+  --from PLACE       the runs in a CSV, or on Weights & Biases with
+                     wandb:[ENTITY/]PROJECT, instead of those in runs_dir
+  --metric LIST      columns to compare, and which way they are better, such as
+                     test_loss:lower:log,accuracy:higher; of log, the logarithms
   --html FILE        write a page with everything: table, curves, differences,
                      costs, translations
   --serve[=PORT]     show that page in a browser here, renewed as runs go on
@@ -66,7 +77,7 @@ def main(words: Sequence[str]) -> None:
     args = parse("report", f"{HELP}\nStudies: {', '.join(study_names())}\n", words or ["--help"])
     draw = _drawings(args.options)
     files = {option: file for option, file in args.options.items() if option in draw}
-    if sweep_file.names_file(args.study):
+    if args.words and sweep_file.names_file(args.study):
         _show(_search(args), files, draw)
         return
     if "--serve" in args.options:
@@ -74,7 +85,11 @@ def main(words: Sequence[str]) -> None:
         return
     page, project = args.options.get("--html"), args.options.get("--wandb")
     baseline = args.options.get("--baseline", "")
-    made = make_report(args.study, args.runs_dir, args.where, baseline)
+    if project and "--from" in args.options:
+        raise UserError("--wandb draws the runs of runs_dir: leave out --from")
+    place = args.options.get("--from")
+    found = read_from(place, args) if place else find_results(args.study, args.runs_dir, args.where)
+    made = make_report(found, baseline)
     if page:
         from etude.report.render.html.document import document
 
@@ -89,13 +104,36 @@ def main(words: Sequence[str]) -> None:
         _show(made.rows, files, draw)
 
 
+def read_from(place: str, args: Arguments) -> Results:
+    """Read the runs of a study from a CSV, or from W&B if `place` is wandb:[ENTITY/]PROJECT.
+
+    Raises:
+        UserError: a CSV or an option is not valid, or there is no such run.
+    """
+    if place.startswith("wandb:"):
+        from etude.report.render.wandb.fetch import fetch
+
+        return fetch(args.study, place.removeprefix("wandb:"), args.where)
+    words = args.words if args.words and "=" not in args.words[0] else ["", *args.words]  # the study need not be named
+    metrics = [_metric(word) for word in args.options.get("--metric", "").split(",") if word]
+    return results_of_csv(place, words[0], Arguments(words, {}).where, args.options.get("--baseline", ""), metrics)
+
+
+def _metric(word: str) -> Metric:
+    """Read a metric as it is typed: `test_loss:lower:log`."""
+    name, better, scale = [*word.split(":"), "", ""][:3]
+    if not name or better not in ("lower", "higher") or scale not in ("", "log") or word.count(":") > 2:
+        raise UserError(f"--metric {word}: say the column and what is better: {name or 'loss'}:lower, or :lower:log")
+    return Metric(name, name, name, better, scale or "linear", digits=3)
+
+
 def _search(args: Arguments) -> Rows:
     """Make the table of the runs of a sweep file.
 
     Raises:
         UserError: an option or a word is not allowed, or no run of the sweep is finished.
     """
-    for option in ("--html", "--serve", "--wandb", "--baseline"):
+    for option in ("--html", "--serve", "--wandb", "--baseline", "--from", "--metric"):
         if option in args.options:
             raise UserError(f"{option} is for a study; of a sweep file there are {', '.join(_DRAWINGS)}")
     name, typed = args.study, sweep_words(args)
@@ -143,18 +181,18 @@ def _serve(args: Arguments, files: Mapping[str, str]) -> None:
 
     if not (args.runs_dir / args.study).is_dir():
         load_study(args.study)  # raises if there is no such study, before the server starts
-    if other := [*files, *({"--html", "--wandb"} & args.options.keys())]:
+    if other := [*files, *({"--html", "--wandb", "--from"} & args.options.keys())]:
         raise UserError(f"--serve shows the page and writes nothing: leave out {', '.join(other)}")
     port = args.options["--serve"]
     if port and not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
         raise UserError(f"--serve={port}: a port is a number below 65536, such as --serve=8000")
     runs_dir, where, baseline = args.runs_dir, args.where, args.options.get("--baseline", "")
-    serve(lambda: make_report(args.study, runs_dir, where, baseline).compared, runs_dir / args.study, int(port or 0))
+    serve(lambda: find_results(args.study, runs_dir, where).compare(baseline), runs_dir / args.study, int(port or 0))
 
 
 def _picture(rows: Rows) -> str:
     """Render as SVG what a terminal would show."""
-    width = max([PIPE_WIDTH, *(len(note) for note in rows.notes if is_command(note))])
+    width = max([PIPE_WIDTH, *(len(note.text) for note in rows.notes if note.is_command)])
     recording = console(record=True, width=width, file=StringIO())
     recording.print(RenderedTable(rows))
     return WEB_FONT.sub("", recording.export_svg(title=f"etude report {rows.name}"))

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from etude.cli.arguments import parse
-from etude.cli.report import sweep_words
+from etude.cli.report import read_from, sweep_words
 from etude.errors import UserError
 from etude.files import write_or_print
 from etude.garbage import pause_garbage_collector
 from etude.report import Results, results_of_sweep
 from etude.report import results as find_results
-from etude.report.frame import as_csv, as_json, write_parquet
+from etude.report.frame import as_json, write_parquet
 from etude.report.wording import format_count
 from etude.search import sweep_file
 from etude.studies.study import study_names
 
 HELP = """usage: etude results STUDY|SWEEP.yaml [key=value ...] [--csv FILE]
                            [--json FILE] [--parquet FILE]
-                           [--wandb [ENTITY/]PROJECT]
+                           [--from FILE.csv|wandb:PROJECT]
 
 One row per finished run, for notebooks and other tools: what the run is, its
 test set, its scores and its cost. It selects runs as `etude report` does; what
@@ -29,9 +29,10 @@ is left out is printed to stderr. STUDY may be single: runs typed one by one.
   --csv FILE        with a header; - is standard output, the default
   --json FILE       a list of objects; - is standard output
   --parquet FILE    needs pyarrow
-  --wandb PROJECT   the runs on Weights & Biases, instead of those here
+  --from PLACE      the runs in a CSV, or on Weights & Biases with
+                    wandb:[ENTITY/]PROJECT, instead of those in runs_dir
 
-In Python: etude.report.results("table3").frame(), with pandas, or .rows
+In Python: etude.report.results("table3").frame() is a pandas.DataFrame
 """
 
 
@@ -39,17 +40,15 @@ In Python: etude.report.results("table3").frame(), with pandas, or .rows
 def main(words: Sequence[str]) -> None:
     """Write the runs of a study as a frame, and report runs without a result with their state."""
     args = parse("results", f"{HELP}\nStudies: {', '.join(study_names())}\n", words or ["--help"])
-    if project := args.options.get("--wandb"):
-        from etude.report.render.wandb.fetch import fetch
-
-        found = fetch(args.study, project, args.where)
+    if place := args.options.get("--from"):
+        found = read_from(place, args)
     elif sweep_file.names_file(args.study):
         typed = sweep_words(args)
         planned = (run for _, run in sweep_file.runs_of(args.study, typed))
         found = results_of_sweep(shlex.join([args.study, *typed]), planned)
     else:
         found = find_results(args.study, args.runs_dir, args.where)
-    rows = found.rows
+    rows = found.frame()
     files = {option: file for option, file in args.options.items() if option in ("--csv", "--json", "--parquet")}
     for option, file in (files or {"--csv": "-"}).items():
         if option == "--parquet":
@@ -57,18 +56,18 @@ def main(words: Sequence[str]) -> None:
                 raise UserError("--parquet - would fill the terminal with bytes: name a file, or write --csv -")
             write_parquet(rows, Path(file))
         else:
-            write_or_print(file, as_csv(rows) if option == "--csv" else as_json(rows))
-    sys.stderr.write("".join(f"{note}\n" for note in _notes_on_missing(found, bool(project))))
+            write_or_print(file, rows.to_csv(index=False) if option == "--csv" else as_json(rows))
+    sys.stderr.write("".join(f"{note}\n" for note in _notes_on_missing(found)))
 
 
-def _notes_on_missing(found: Results, at_wandb: bool) -> list[str]:
+def _notes_on_missing(found: Results) -> list[str]:
     """List the unfinished runs, the arms without a run, and other notes."""
     unfinished = found.selection.unfinished
     begun = {run.arm for run in (*found.runs, *unfinished)}
     missing = [arm for arm in found.study.arms if arm not in begun]
     notes = []
     for run in unfinished:
-        why = f"{run.error} at W&B" if at_wandb else ", ".join(filter(None, (run.state, run.error)))
+        why = ", ".join(filter(None, (run.state, run.error)))
         notes.append(f"Left out: {run.arm}, seed {run.seed}: {why}.")
     shown = {run.run_dir.path for run in found.runs}
     if tuned := sum(run.run_dir.path not in shown for run in found.selection.best):

@@ -1,20 +1,20 @@
-"""Read the runs of a study from `runs/`, compare its arms, and report them beside the paper's numbers.
+"""Read the runs of a study, compare its arms, and report them beside the paper's numbers.
 
 Needs neither torch nor W&B.
 
     from etude.report import results
 
     found = results("table3", where={"scale": "pocket"})
-    found.rows                           # one dict per run; found.frame() returns them as a pandas.DataFrame
+    found.frame()                        # a pandas.DataFrame, a row a run (the columns stand in frame.py)
     found.arms["A1"][0].result["test"]   # the test scores of a run
     found.compare("base").arms           # means, intervals, differences from base and their tests
 
-`results` never mixes settings, and lists in `notes` what it left out. Only `runs_dir` is read, so run directories may
-be copied there from any machine.
+`results` never mixes settings, and lists in `notes` what it left out. It reads `runs_dir` alone, where run directories
+may be copied to from any machine. `results_of_csv` reads the runs of another trainer in the same way.
 """
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,17 +23,17 @@ from etude.errors import UserError, did_you_mean
 from etude.report import frame
 from etude.report.compare import compare
 from etude.report.comparison import Compared
+from etude.report.grouping import by_setting, make_study, with_settings
 from etude.report.render import latex
 from etude.report.render.rows import Rows, make_rows
 from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import read_finished
 from etude.report.selection import Selection, select
-from etude.report.typed_runs import make_study, only_arms
 from etude.report.wording import format_count
 from etude.runs.records import Run, read_rows
 from etude.runs.run_dir import RunDir
-from etude.runs.table import read_runs, runs_of
-from etude.studies.study import Study, load_study, study_names
+from etude.studies.metrics import Metric, default_metrics
+from etude.studies.study import Paper, Study, load_study, study_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -62,22 +62,9 @@ class Results:
         """The finished runs of each arm; an empty list for an arm that was not run."""
         return {arm: [run for run in self.runs if run.arm == arm] for arm in self.study.arms}
 
-    @property
-    def rows(self) -> frame.Frame:
-        """One dict per run, all with the same keys (listed in `frame.py`)."""
-        return frame.frame(self.study, self.runs)
-
     def frame(self) -> "DataFrame":
-        """Return the rows as a pandas DataFrame.
-
-        Raises:
-            UserError: pandas is not installed.
-        """
-        try:
-            from pandas import DataFrame
-        except ImportError as error:
-            raise UserError("frame() needs pandas: pip install pandas, or take .rows, one dict a run") from error
-        return DataFrame(self.rows)
+        """Return a pandas DataFrame with a row per run; its columns stand in `frame.py`."""
+        return frame.frame(self.study, self.runs)
 
     def compare(self, baseline: str = "") -> Compared:
         """Compare every arm with `baseline`; by default with the arm that the study compares it with.
@@ -122,21 +109,77 @@ def results(study: str, runs_dir: str | Path = "runs", where: Mapping[str, str] 
     Raises:
         UserError: there is no such study, or no finished run of it matches `where`.
     """
-    rows, notes = read_rows(Path(runs_dir) / study) if study not in study_names() else ([], [])
-    if rows:
-        found, rows = make_study(study, rows)
-        runs, unreadable = runs_of(found, rows, notes)
-    else:
-        found = load_study(study)
-        runs, unreadable = read_runs(found, Path(runs_dir))
-    if not any(run.finished for run in runs):
+    known = load_study(study) if study in study_names() else None
+    rows, notes = read_rows(Path(runs_dir) / study, known.arms if known else None)
+    if not rows and known is None:
+        load_study(study)  # says that there is none
+    reasons = {id(run): _why_left_out(run) for run in rows}
+    fitting = [run for run in rows if not reasons[id(run)]]
+    notes += [f"Left out: {why}." for why in reasons.values() if why]
+    if not any(run.finished for run in fitting):
         if not Path(runs_dir).is_dir():
             raise UserError(f"there is no folder {runs_dir}: name that of the runs with runs_dir=DIR, or train some")
         there = "" if str(runs_dir) == "runs" else f" runs_dir={runs_dir}"
-        way_out = f"etude status {study}" if rows else f"this makes them: etude sweep {study}"
+        way_out = f"this makes them: etude sweep {study}" if known else f"etude status {study}"
         raise UserError(f"{runs_dir} holds no finished run of {study}; {way_out}{there}")
-    selection = select(found, runs, where or {}, unreadable)
-    return Results(only_arms(found, selection.runs) if rows else found, selection)
+    if known:
+        return Results(known, select(known, fitting, where or {}, notes))
+    made, fitting = make_study(study, fitting)
+    selection = select(made, fitting, where or {}, notes)
+    shown = {run.arm for run in selection.runs}
+    arms = {arm: words for arm, words in made.arms.items() if arm in shown}  # others are of another setting
+    return Results(replace(made, arms=arms, baseline=next(iter(arms))), selection)
+
+
+def _why_left_out(run: Run) -> str:
+    """Say why a run fits in no table; empty if it does."""
+    needed = ("parameters", "steps", *["test.sentences"] * (not run.divergence)) if run.finished else ()
+    lacks = [key for key in needed if run.score(key) is None]
+    if run.config.get("arm", run.arm) != run.arm:
+        return f"{run.run_dir.path}, which is a run of the arm {run.config['arm']}"
+    return f"{run.run_dir.path}, which cannot be read (its result has no {lacks[0]})" if lacks else ""
+
+
+def results_of_csv(
+    file: str | Path,
+    study: str = "",
+    where: Mapping[str, str] | None = None,
+    baseline: str = "",
+    metrics: Sequence[Metric] = (),
+) -> Results:
+    """Read and select the runs in a CSV: one that `etude results --csv` wrote, or any with arm, seed and a metric.
+
+    Args:
+        file: the CSV; its columns are those of `frame.py`.
+        study: the name of the study; by default that of the file. There need be no such study.
+        where: which setting to select if there are several.
+        baseline: the arm that the others are compared with; needed if there is no such study.
+        metrics: the metrics; by default those of the study, or if there is none, the built-in ones.
+
+    Raises:
+        UserError: the file cannot be read, its rows are not valid, or no run in it matches `where`.
+    """
+    file, notes = Path(file), []
+    name = study or file.stem
+    known = load_study(name) if name in study_names() else None
+    if metrics and known:
+        known = replace(known, metrics={metric.name: metric for metric in metrics})
+    by_name = {metric.name: metric for metric in metrics} or (known.metrics if known else default_metrics(None))
+    runs = frame.read_csv(file, name, by_name)
+    arms = dict.fromkeys(run.arm for run in runs)
+    if known is None:
+        if baseline not in arms:
+            told = f"it has no arm {baseline!r}" if baseline else "--baseline ARM must name the arm to compare with"
+            raise UserError(f"{file}: {told}; {did_you_mean(baseline, arms)}")
+        measured = {n: m for n, m in by_name.items() if any(run.score(m.key) is not None for run in runs)}
+        known = Study(name, name, baseline, {arm: [] for arm in arms}, {}, Paper(), metrics=measured or by_name)
+    else:
+        notes = [f"Left out: the arm {arm}, which the study does not have." for arm in arms if arm not in known.arms]
+        runs = [run for run in runs if run.arm in known.arms]
+        if not runs:
+            raise UserError(f"{file} holds no arm of {name}; {did_you_mean(next(iter(arms)), known.arms)}")
+    frame.refuse_twice(file, by_setting(with_settings(known, runs)))
+    return Results(known, select(known, runs, where or {}, notes))
 
 
 def results_of_sweep(name: str, planned: Iterable[RunDir]) -> Results:
@@ -161,5 +204,10 @@ def results_of_sweep(name: str, planned: Iterable[RunDir]) -> Results:
 
 def report(study: str, runs_dir: Path, where: Mapping[str, str], baseline: str = "") -> Report:
     """Make the table of a study; arguments and errors as in `results` and `Results.compare`."""
-    compared = results(study, runs_dir, where).compare(baseline)
+    return make_report(results(study, runs_dir, where), baseline)
+
+
+def make_report(found: Results, baseline: str = "") -> Report:
+    """Make the table of selected runs; arguments and errors as in `Results.compare`."""
+    compared = found.compare(baseline)
     return Report(compared, make_rows(compared))

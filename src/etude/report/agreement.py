@@ -5,8 +5,8 @@ from etude.report.statistics import Interval
 from etude.report.wording import format_fixed, format_interval
 
 
-def on_agreement(compared: Compared) -> list[str]:
-    """Report how far the study agrees with its paper."""
+def on_agreement(compared: Compared, subject: str = "Agreement") -> list[str]:
+    """Report how far the study agrees with its paper; `subject` opens the first sentence."""
     lead, found = compared.study.lead, compared.agreement
     if found is None:
         return []
@@ -35,7 +35,7 @@ def on_agreement(compared: Compared) -> list[str]:
     parts = [*[f"{against_paper} with another sign"] * bool(against_paper), *[f"{apart} no tie"] * bool(apart)]
     missing = f"No result, and so not as in the paper either: {', '.join(found.missing)}."
     return [
-        f"Agreement with the paper in {lead.compared_label}: {', '.join(sentences)}.",
+        f"{subject} with the paper in {lead.compared_label}: {', '.join(sentences)}.",
         *[f"Not as in the paper: {'; '.join(parts)}."] * bool(parts),
         *[missing] * bool(found.missing),
         f"Signs: of the arms whose {lead.compared_label} differs from {compared.baseline.arm}'s by more than "

@@ -9,9 +9,9 @@ from etude.paths import find_file
 from etude.report import statistics as st
 from etude.report.against import test_arms
 from etude.report.comparison import BUDGET, TOLERANCE, Against, Agreement, ArmResult, Compared, Difference, Point, Ranks
+from etude.report.grouping import edited_arms
 from etude.report.measure import TestSet, measure_arm, scores, test_set
 from etude.report.selection import Selection
-from etude.report.versions import TODAY
 from etude.report.wording import name_arms
 from etude.runs.records import Run
 from etude.studies.criteria import Criteria
@@ -37,14 +37,11 @@ def compare(study: Study, selection: Selection) -> Compared:
         )
         for arm in found.values()
     ]
-    version = first.setting.get("text", TODAY)
     return Compared(
         study,
         baseline=next(arm for arm in arms if arm.arm == study.baseline),
         arms=arms,
-        setting={key: first.chosen(key) for key in ("data", "scale", "budget")}
-        | first.typed
-        | ({} if version == TODAY else {"text": version}),
+        setting={key: first.chosen(key) for key in ("data", "scale", "budget") if key in first.choices} | first.typed,
         test_set=base_set,
         ranks={name: _ranks(name, arms) for name in study.printed},
         agreement=_agreement(study, tests),
@@ -57,7 +54,7 @@ def compare(study: Study, selection: Selection) -> Compared:
             *_not_compared({arm.arm: arm.why_not for arm in arms if arm.runs}),
             *_not_measured(study, arms),
         ],
-        outdated=selection.outdated,
+        edited=edited_arms(study, selection.runs),
         left_out=selection.notes,
         readings=selection.readings,
         tuned=compare(study, _tuned(selection)) if selection.best else None,
@@ -65,7 +62,7 @@ def compare(study: Study, selection: Selection) -> Compared:
 
 
 def _tuned(selection: Selection) -> Selection:
-    return replace(selection, runs=selection.best, best=[], outdated=selection.best_outdated, notes=[])
+    return replace(selection, runs=selection.best, best=[], notes=[])
 
 
 def _collect(study: Study, arm: str, selection: Selection, base: TestSet) -> ArmResult:

@@ -4,13 +4,11 @@ Every view of a report (terminal, Markdown, LaTeX, W&B) shows these; the HTML pa
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 from etude.report import statistics as st
 from etude.report.measure import TestSet
 from etude.report.tuning import Readings
-from etude.runs.material import identify_training
 from etude.runs.records import Run
 from etude.studies.criteria import Criteria
 from etude.studies.study import Study
@@ -83,11 +81,10 @@ class ArmResult:
     budget: dict[str, float]  # label -> multiple of the baseline's, only where it differs by more than TOLERANCE
     against: Against | None = None  # None for the baseline, and if this arm or its reference has no runs
 
-    @cached_property
+    @property
     def training(self) -> str:
         """The identity of its training, whatever the seed; arms that share it differ in their scoring alone."""
-        run = next(iter(self.runs), None)
-        return identify_training({**run.config, "seed": 0}, str(run.result.get("store"))) if run else ""
+        return self.runs[0].training if self.runs else ""
 
     @property
     def seeds(self) -> list[int]:
@@ -170,7 +167,7 @@ class Compared:
     ranks: dict[str, Ranks]  # by each metric that the paper prints
     agreement: Agreement | None  # with the paper, by the study's criteria
     notes: list[str]  # sentences on runs that diverged, and on what is not compared and why
-    outdated: list[str]  # arms whose runs have another config than study.yaml and conf/ give now
+    edited: list[str]  # arms whose runs do not have the values that study.yaml gives them now
     left_out: list[str]  # sentences on runs that were not selected
     readings: Readings  # the runs separated into trials, shared value and best values, if the study tunes its arms
     tuned: "Compared | None" = None  # the same table with each arm at its own best value, if anything was tuned

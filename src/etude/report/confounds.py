@@ -28,14 +28,15 @@ def find_confounds(compared: Compared) -> dict[str, list[str]]:
         differing: dict[str, Pair] = {}
         seen: list[Config] = []  # the seeds of an arm have one config but for the seed
         for run in arm.runs:
-            if (config := _comparable_config(run)) not in seen:
+            if (config := comparable_config(run)) not in seen:
                 seen.append(config)
-                pairs = _sources(_comparable_config(base.runs[0]), config).items()
+                between = difference(comparable_config(first := base.runs[0]), config, (first.written, run.written))
                 differing |= {
                     key: its
-                    for key, its in pairs
-                    if (key.split(".")[0] in _ALWAYS_REPORTED or not _follows(key, meant))
-                    and not _is_set_alike(key, base.runs[0], run)
+                    for key, its in (between.choices | between.values).items()
+                    if not key.startswith("data.")  # but its store
+                    and (key.split(".")[0] in _ALWAYS_REPORTED or not _follows(key, meant))
+                    and not _is_set_alike(key, first, run)
                 }
             tested = tested_weights(base.runs[0].config), tested_weights(run.config)
             differing |= {"weights": tested} if tested[0] != tested[1] else {}
@@ -58,37 +59,17 @@ def _is_set_alike(key: str, run: Run, other: Run) -> bool:
     return value is not None and value == value_at(other.config, key)
 
 
-def _comparable_config(run: Run) -> Config:
+def comparable_config(run: Run) -> Config:
     """Return the part of a run's config that may change its result."""
-    return {key: value for key, value in run.material.items() if key != "weights"} | {"data": run.config.get("data")}
-
-
-def _sources(before: Config, after: Config) -> dict[str, Pair]:
-    """Find the differences between two configs, without keys that only repeat the change of another.
-
-    A frozen config holds values, not interpolations. So if two keys have the same last name and the same change, one is
-    taken for a copy of the other: `schedule.d_model` of `model.d_model`. The outermost key is kept.
-    """
-    found = difference(before, after)
-    pairs = {key: pair for key, pair in (found.choices | found.values).items() if pair[0] != pair[1]}
-    sources: dict[str, tuple[str, Pair]] = {}
-    for key in sorted(pairs, key=lambda key: (key.count("."), key)):
-        change = (key.rpartition(".")[2], pairs[key])
-        if change not in sources.values():
-            sources[key] = change
-    return {key: pair for key, pair in pairs.items() if key in sources and not key.startswith("data.")}  # but its store
+    return {key: value for key, value in run.recipe.items() if key != "weights"} | {"data": run.config.get("data")}
 
 
 def _follows(key: str, meant: Collection[str]) -> bool:
-    """Whether a difference in `key` follows from the intended changes of `meant`, groups and dotted keys.
+    """Whether a difference in `key` is within the intended changes of `meant`, groups and dotted keys.
 
-    Within the model, values depend on each other: the size of a head on the number of heads; and a choice of a group
-    may change other values. A top-level value such as `model.dropout` depends on no other value.
+    A choice of a group of the model, or of the scale, may bring other values of the model with it.
     """
     path = key.replace("/", ".")
     if any(f"{path}.".startswith(f"{name.replace('/', '.')}.") for name in meant):
         return True
-    if not path.startswith("model."):
-        return False
-    chosen = any(name in ("model", "scale") or name.startswith("model/") for name in meant)
-    return chosen or (path.count(".") > 1 and any(name.startswith("model.") for name in meant))
+    return path.startswith("model.") and any(name in ("model", "scale") or name.startswith("model/") for name in meant)

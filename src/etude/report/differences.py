@@ -1,8 +1,8 @@
 """Notes below a table on the differences between arms: how they were tested, and why some have no star."""
 
 import math
-import re
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean, median
 
 from etude.report.comparison import ALPHA, Compared, Difference, Spread
@@ -21,17 +21,17 @@ def on_differences(compared: Compared) -> list[str]:
     elsewhere = [f"{arm} against {other}" for arm, other in others.items() if other != base.arm]
     sentences = [f"Held against another arm than {base.arm}: {', '.join(elsewhere)}."] if elsewhere else []
     whose = "ours" if compared.study.paper.arms else "an arm's"
-    nats = " ".join(
-        f"Δ {metric.compared_label}: {whose} less that of {base.arm}, in nats{' a token' * (metric.over == 'tokens')}."
+    nats = "".join(
+        f"Δ {metric.compared_label}: {whose} less that of {base.arm}, in nats{' a token' * (metric.over == 'tokens')}. "
         for metric in metrics
         if metric.is_log
     )
     if not compared.several_seeds:
         alone = "One seed an arm: nothing is starred or bold, for it does not say how far another seed would fall."
-        return [*sentences, f"{nats} {alone}".strip()]
+        return [*sentences, f"{nats}{alone}"]
     sentences.append(
-        f"±: half the 95 % interval of the mean over seeds (Student's t). {nats} Bold with a star: p < {ALPHA} after "
-        f"Holm's correction for all arms, for each metric by itself; {_tests(compared)}."
+        f"±: half the 95 % interval of the mean over seeds (Student's t). {nats}Bold with a star: p < "
+        f"{ALPHA} after Holm's correction for all arms, for each metric by itself; {_tests(compared)}."
     )
     sentences += _on_shared_trainings(compared)
     sentences += [note for metric in metrics if not metric.sentences for note in _on_single_seeds(compared, metric)]
@@ -108,16 +108,18 @@ def _on_single_seeds(compared: Compared, metric: Metric) -> list[str]:
 def _on_missing_tests(compared: Compared) -> list[str]:
     """Say why arms have no test and so no star; arms that share a reason get one sentence."""
     reasons: dict[tuple[str, str], list[str]] = {}  # (metrics, why) -> arms
-    held = [arm.arm for arm in compared.arms if arm.against]
+    held = [arm for arm in compared.arms if arm.against]
     for arm in held:
         whys: dict[str, list[str]] = {}
         for metric in reversed(compared.study.metrics.values()):
-            found = _differences(compared, metric).get(arm)
+            found = arm.against and arm.against.differences.get(metric.name)
             if found and found.test.p is None:
-                why = re.sub(rf"(?<!\w){re.escape(arm)} has\b", "each has", found.test.why_not)
+                scores, why = arm.scores.get(metric.name), found.test.why_not
+                if scores and why == scores.unknown_spread():  # arms that share a reason share its sentence
+                    why = replace(scores, arm="each").unknown_spread()
                 whys.setdefault(why, []).append(metric.label)
         for why, metrics in whys.items():
-            reasons.setdefault((" and ".join(metrics), why), []).append(arm)
+            reasons.setdefault((" and ".join(metrics), why), []).append(arm.arm)
     return [
         f"No test of {metrics}, hence no star: {why} ({name_arms(names, len(held), 'all others')})."
         for (metrics, why), names in reasons.items()

@@ -1,6 +1,7 @@
 """The notes below a table: the meaning of its marks and numbers, and their limits."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 from etude.report.agreement import on_agreement, on_ranks
@@ -9,7 +10,7 @@ from etude.report.confounds import find_confounds
 from etude.report.differences import on_differences
 from etude.report.wording import SUPERSCRIPTS, format_fixed, format_range, format_value, name_arms
 from etude.runs.material import find_copies
-from etude.runs.provenance import is_one_code, marks_on_code, notes_on_code, notes_on_libraries
+from etude.runs.provenance import explain_marks, is_one_code, marks_on_code, notes_on_libraries
 from etude.runs.records import Run
 from etude.runs.run_state import State
 from etude.studies.study import value_at
@@ -19,6 +20,18 @@ _AFTER_A_LOOK = (
     " Seeds added after a look at the table make false stars more likely: whoever looks after each seed from 3 to 10 "
     "gives one in 14 % of comparisons, not in 5 %."
 )
+
+
+@dataclass(frozen=True)
+class Note:
+    """A sentence below a table."""
+
+    text: str
+    mark: str = ""  # the mark in a cell that it explains
+    is_command: bool = False  # to be pasted, so that it must not be wrapped or escaped
+
+    def __str__(self) -> str:
+        return f"{self.mark} {self.text}".strip()
 
 
 def marks(compared: Compared) -> dict[str, str]:
@@ -35,22 +48,29 @@ def marks(compared: Compared) -> dict[str, str]:
 def _numbered(compared: Compared) -> dict[str, list[str]]:
     """Return the numbered footnotes in order, each with the arms that it applies to."""
     sweep = f"etude sweep {compared.study.name}"
-    outdated = f"Of another config than study.yaml and conf/ give the arm now; {sweep} makes the runs that are."
-    return find_confounds(compared) | ({outdated: compared.outdated} if compared.outdated else {})
+    edited = f"Made before study.yaml was edited: the arm has other values now; {sweep} makes the runs that have them."
+    return find_confounds(compared) | ({edited: compared.edited} if compared.edited else {})
 
 
-def notes(compared: Compared) -> list[str]:
+def notes(compared: Compared) -> list[Note]:
     """Return all notes: first the agreement with the paper, then the meaning of the marks, then the rest."""
     runs = [run for arm in compared.arms for run in arm.runs]
-    sentences = on_agreement(compared) + _on_tuning(compared)
-    sentences += [f"{str(n).translate(SUPERSCRIPTS)} {text}" for n, text in enumerate(_numbered(compared), start=1)]
-    sentences += _budgets(compared.arms) + _on_copies(compared)
-    sentences += notes_on_code(run.result for run in runs) + notes_on_libraries(run.result for run in runs)
-    sentences += _on_mixed_code(compared.arms) + _on_empty_columns(compared, runs) + compared.notes
-    sentences += _on_seeds(compared)
-    sentences += on_differences(compared)
-    sentences += _on_conditions(compared, runs)
-    return sentences + on_ranks(compared) + _on_unfinished(compared.arms)
+    explained = {str(n).translate(SUPERSCRIPTS): text for n, text in enumerate(_numbered(compared), start=1)}
+    explained |= _budgets(compared.arms) | explain_marks(run.result for run in runs if run.code)
+    first = [*on_agreement(compared), *_on_tuning(compared)]
+    rest = [
+        *_on_copies(compared),
+        *notes_on_libraries(run.result for run in runs),
+        *_on_mixed_code(compared.arms),
+        *_on_empty_columns(compared, runs),
+        *compared.notes,
+        *_on_seeds(compared),
+        *on_differences(compared),
+        *_on_conditions(compared, runs),
+        *on_ranks(compared),
+        *_on_unfinished(compared.arms),
+    ]
+    return [*map(Note, first), *(Note(text, mark) for mark, text in explained.items()), *map(Note, rest)]
 
 
 def _on_unfinished(arms: Sequence[ArmResult]) -> list[str]:
@@ -101,7 +121,7 @@ def _on_tuning(compared: Compared) -> list[str]:
     return [
         f"tuned: each arm with the best of {trials} values, by validation loss on seed {pilots}, which the table does "
         f"not hold: {best}.",
-        *(sentence.replace("Agreement", "Tuned: agreement", 1) for sentence in on_agreement(tuned)[:1]),
+        *on_agreement(tuned, "Tuned: agreement")[:1],
         *own,
     ]
 
@@ -111,10 +131,8 @@ def _only_tuned(tuned: Compared, compared: Compared) -> list[str]:
     sentences = [f"Tuned: {note}" for note in tuned.notes if note not in compared.notes]
     if not tuned.baseline.runs:
         sentences.append(f"Tuned: {tuned.baseline.arm} has no run at its best value, so that nothing is compared.")
-    if tuned.outdated:
-        sentences.append(
-            f"Tuned: {', '.join(tuned.outdated)} of another config than study.yaml and conf/ give the arm now."
-        )
+    if tuned.edited:
+        sentences.append(f"Tuned: {', '.join(tuned.edited)} made before study.yaml was edited.")
     seeds = {arm.arm: arm.seeds for arm in compared.arms}
     others = [f"{arm.arm} {_seeds(arm.runs)}" for arm in tuned.arms if arm.runs and arm.seeds != seeds[arm.arm]]
     return sentences + [f"Tuned, the seeds are others: {'; '.join(others)}."] * bool(others)
@@ -135,21 +153,21 @@ def _on_seeds(compared: Compared) -> list[str]:
     ]
 
 
-def _budgets(arms: Sequence[ArmResult]) -> list[str]:
-    """List the budgets that differ from the baseline's, by kind."""
+def _budgets(arms: Sequence[ArmResult]) -> dict[str, str]:
+    """Explain the mark of a budget by the budgets that differ from the baseline's, by kind."""
     sentences = []
     for what in BUDGET.values():
         if multiples := [f"{arm.arm} {arm.budget[what]:.2f}" for arm in arms if what in arm.budget]:
             sentences.append(f"{what}: {', '.join(multiples)}")
-    meaning = f"{_BUDGET} Not the baseline's budget, by more than {100 * TOLERANCE:.0f} %; as a multiple of it"
-    return [f"{meaning}: {'; '.join(sentences)}."] * bool(sentences)
+    meaning = f"Not the baseline's budget, by more than {100 * TOLERANCE:.0f} %; as a multiple of it"
+    return {_BUDGET: f"{meaning}: {'; '.join(sentences)}."} if sentences else {}
 
 
 def _on_copies(compared: Compared) -> list[str]:
     """List the arms that are the same run as the baseline, or as another arm."""
     base = compared.baseline
-    configs = {"the baseline": base.runs[0].config} if base.runs else {}
-    configs |= {arm.arm: arm.runs[0].config for arm in compared.arms if arm.arm != base.arm and arm.runs}
+    told = [arm for arm in (base, *compared.arms) if arm.runs and arm.runs[0].code]  # of another trainer, none is known
+    configs = {"the baseline" if arm.arm == base.arm else arm.arm: arm.runs[0].config for arm in told}
     return [f"Arms that are the same run as {one}: {', '.join(rest)}." for one, rest in find_copies(configs).items()]
 
 
@@ -162,11 +180,12 @@ def _on_conditions(compared: Compared, runs: Sequence[Run]) -> list[str]:
     translated = [value_at(run.result, "test.sentences") for run in runs]
     whole = [value_at(run.result, "test.pairs") or one for run, one in zip(runs, translated, strict=True)]
     part = "" if whole == translated or not scores else f", {scores} on the first {format_range(translated)} of them"
+    steps = [int(steps) for run in runs if (steps := run.score("steps")) is not None]
     conditions = (
-        ", ".join(f"{key}={value}" for key, value in compared.setting.items()),
-        f"{format_range(run.result['steps'] for run in runs)} steps",
+        *[", ".join(f"{key}={value}" for key, value in compared.setting.items())][: len(compared.setting)],
+        *([f"{format_range(steps)} steps"] if len(steps) == len(runs) else []),
         f"seed {_seeds(runs)}",
-        f"tested on {format_range(whole)} sentences{part}",
+        *([f"tested on {format_range(whole)} sentences{part}"] if None not in whole else []),
         *(f"{metric.label} per subword" for metric in metrics if metric.over == "tokens"),
     )
     sentences = [f"{'Ours' if paper.arms else 'All arms'}: {'; '.join(conditions)}."]

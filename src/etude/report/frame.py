@@ -1,105 +1,268 @@
-"""Runs as a tidy table, one row per run, for notebooks and other tools.
+"""The frame: a row a run, as a pandas DataFrame or a CSV, and read back from a CSV of étude's or of anybody's.
 
-Every row has all columns; a value that a run does not have is None:
+The columns; a value that a run does not have is missing:
 
     study, arm, seed, id            which run it is
-    <config key>                    what the study varies, such as model.heads or model/position
+    state, diverged                 finished or diverged, and how
     <key of a metric>               such as test_chrf: the metrics that the study declares; by default
     test_perplexity, test_bleu      these two
     test_paper_bleu, valid_perplexity
-    test_sentences, test_tokens     those that were translated, and those of the whole set, which perplexity is of
-    test_signature, test_paper_signature, store
+    test_sentences, test_tokens, test_pairs    those that were translated, and those of the whole set
+    <config key>                    such as model.heads or model/position: what differs between any two of the runs,
+                                    what the study varies or shows, and the choices data, scale, budget and task
+    overrides                       what was typed beside the arm
+    text, store, training           fingerprints: the text; text and subwords; what shares one training but for the seed
+    test_signature, test_paper_signature
     parameters, steps, tokens, flops, seconds, decoding_seconds
-    code                            same | other | unknown | unchecked: whether today's code made the run
-    diverged                        how the run diverged, if it did
+    code, results_version           same | other | unchecked: whether today's code made the run; the number of its code
     path                            the run directory
 """
 
 import csv
-import io
 import json
 import math
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from etude.errors import UserError
+from etude.config.difference import difference
+from etude.errors import UserError, did_you_mean
 from etude.files import format_json, replacing
+from etude.paths import find_file, folders_of
+from etude.report.confounds import comparable_config
+from etude.runs.provenance import code_of
 from etude.runs.records import Run
+from etude.runs.run_dir import RunDir
+from etude.runs.run_state import State
+from etude.studies.metrics import Metric
 from etude.studies.study import Study, value_at
+from etude.yaml_file import read_yaml
 
-Frame = list[dict[str, Any]]
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
-_FURTHER_SCORES = ("test.paper_bleu", "valid.perplexity", "test.sentences", "test.tokens")
+_SHARED_CHOICES = ("data", "scale", "budget", "task")
 _COSTS = ("parameters", "steps", "tokens", "flops", "seconds", "decoding_seconds")
+_FURTHER_NUMBERS = ("test.paper_bleu", "valid.perplexity", "test.sentences", "test.tokens", "test.pairs")
+_TEXTS = ("id", "diverged", "store", "test.paper_signature")
+Names = Mapping[str, str]  # column -> dotted key of a result
+_OF_THE_RUN = {"study", "arm", "seed"}
 
 
-def frame(study: Study, runs: Sequence[Run]) -> Frame:
-    """Make one row per run, in the order given."""
-    shown = [key.removeprefix("choices.") for key in study.columns.values()]
-    keys = [*shown, *sorted(study.changed.difference(shown))]
-    metrics = study.metrics.values()
-    signatures = (*(metric.signature for metric in metrics if metric.signature), "test.paper_signature", "store")
-    results = (*(metric.key for metric in metrics), *_FURTHER_SCORES, *signatures, *_COSTS)
-    return [
-        {
-            "study": run.study,
-            "arm": run.arm,
-            "seed": run.seed,
-            "id": run.result.get("id", run.run_dir.path.name.rpartition("-")[2]),  # at W&B a run has another name
-            **{key: _cell(run, key) for key in keys},
-            **{key.replace(".", "_"): value_at(run.result, key) for key in results},
-            "code": str(run.code),
-            "diverged": run.divergence,
-            "path": str(run.run_dir.path),
-        }
-        for run in runs
-    ]
+def frame(study: Study, runs: Sequence[Run]) -> "DataFrame":
+    """Make a DataFrame with one row per run, in the order given."""
+    import pandas as pd
+
+    rows = [_row(study, run, _config_columns(study, runs)) for run in runs]
+    return pd.DataFrame({key: pd.array([row[key] for row in rows]) for key in rows[0]} if rows else {})
 
 
-def _cell(run: Run, key: str) -> Any:
-    """Return the choice in a config group or the value of a key; lists and mappings as JSON, to fit one cell."""
-    value = run.choices.get(key, value_at(run.config, key))
+def _row(study: Study, run: Run, keys: Sequence[str]) -> dict[str, Any]:
+    numbers = {**{metric.key: None for metric in study.metrics.values()}, **dict.fromkeys(_FURTHER_NUMBERS)}
+    signatures = [metric.signature for metric in study.metrics.values() if metric.signature]
+    found = {key.replace(".", "_"): value_at(run.result, key) for key in (*numbers, *signatures, *_TEXTS, *_COSTS)}
+    version = run.result.get("results_version")
+    return {
+        "study": run.study,
+        "arm": run.arm,
+        "seed": run.seed,
+        "id": found["id"] or run.run_dir.path.name.rpartition("-")[2],  # at W&B a run has another name
+        "state": str(run.state),
+        "diverged": run.divergence,
+        **{key: _cell(run.choices.get(key, value_at(run.config, key))) for key in keys},
+        **{key: value for key, value in found.items() if key not in ("id", "diverged")},
+        "overrides": shlex.join(f"{key}={value}" for key, value in run.typed.items()),
+        "text": run.text or None,
+        "training": run.training,
+        "code": run.code and str(run.code),
+        "results_version": version if isinstance(version, int) else None,
+        "path": str(run.run_dir.path),
+    }
+
+
+def _config_columns(study: Study, runs: Sequence[Run]) -> list[str]:
+    """Return the groups and keys that the study shows or changes, or that differ as written, and shared choices."""
+    first, shown = runs[0], [key.removeprefix("choices.") for key in study.columns.values()]
+    before, keys = comparable_config(first), {*_SHARED_CHOICES, *study.changed}
+    for run in runs[1:]:
+        found = difference(before, comparable_config(run), (first.written, run.written))
+        keys |= found.choices.keys() | found.values.keys()
+    known = {key for key in keys for run in runs if (run.choices.get(key), value_at(run.config, key)) != (None, None)}
+    return list(dict.fromkeys([*shown, *sorted(known)]))
+
+
+def _cell(value: Any) -> Any:
+    """Return a value that fits one cell: lists and mappings as JSON."""
     return json.dumps(value) if isinstance(value, list | dict) else value
 
 
-def as_csv(rows: Frame) -> str:
-    """Format the rows as CSV with a header; numbers in full precision."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, rows[0] if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+def as_json(rows: "DataFrame") -> str:
+    """Format a frame as a JSON list of objects. JSON has no infinity or NaN: these become null."""
+    records = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    infinite = (float("inf"), -float("inf"))
+    return format_json([{k: None if v in infinite else v for k, v in record.items()} for record in records])
 
 
-def as_json(rows: Frame) -> str:
-    """Format the rows as a JSON list of objects. JSON has no infinity or NaN: these become null."""
-    finite = [
-        {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
-        for row in rows
-    ]
-    return format_json(finite)
-
-
-def write_parquet(rows: Frame, file: Path) -> None:
-    """Write the rows to a Parquet file; a column that mixes numbers and strings becomes one of strings.
+def write_parquet(rows: "DataFrame", file: Path) -> None:
+    """Write a frame to a Parquet file; a column that mixes numbers and words becomes one of words.
 
     Raises:
         UserError: pyarrow is not installed, or the file cannot be written.
     """
-    try:
-        from pyarrow import Table, parquet
-    except ImportError as error:
-        raise UserError("--parquet needs pyarrow: pip install pyarrow, or write --csv instead") from error
-    columns = {key: _convert([row[key] for row in rows]) for key in rows[0]}
+    mixed = {key: "string" for key in rows if rows[key].dtype == object}
     with replacing(file) as temporary:
-        parquet.write_table(Table.from_pydict(columns), temporary)
+        try:
+            rows.astype(mixed).to_parquet(temporary)
+        except ImportError as error:
+            raise UserError("--parquet needs pyarrow: pip install pyarrow, or write --csv instead") from error
 
 
-def _convert(values: list[Any]) -> list[Any]:
-    """Convert a column to one type: ints among floats to float, other mixtures to str."""
-    types = {type(value) for value in values if value is not None}
-    if len(types) < 2:
-        return values
-    convert = float if types == {int, float} else str
-    return [None if value is None else convert(value) for value in values]
+def read_csv(file: Path, name: str, metrics: Mapping[str, Metric]) -> list[Run]:
+    """Read a frame that `frame` wrote, or any CSV with the columns arm and seed and a column for a metric.
+
+    Columns of étude's are what the head of this file says; of the others, those that are named like a config key
+    (with a dot or a slash) or group belong to the config, and the rest is not looked at.
+
+    Args:
+        file: the CSV.
+        name: the name of the study.
+        metrics: the metrics; the column of one is its key, with _ in place of dots.
+
+    Raises:
+        UserError: a column is missing, or a cell is not what its column needs; the sentence names file and line.
+    """
+    header, rows = _read(file)
+    columns = {metric.key.replace(".", "_"): metric for metric in metrics.values()}
+    for column in ("arm", "seed"):
+        if column not in header:
+            raise UserError(f"{file}, line 1: there is no column {column!r}; {did_you_mean(column, header)}")
+    if not columns.keys() & set(header):
+        raise UserError(
+            f"{file}, line 1: there is no column of a metric; there should be one of {', '.join(columns)}: "
+            "--metric NAME:lower or NAME:higher takes another, NAME:lower:log compares logarithms"
+        )
+    numbers = {column: metric.key for column, metric in columns.items()}
+    numbers |= {key.replace(".", "_"): key for key in (*_FURTHER_NUMBERS, *_COSTS)}
+    texts = {key.replace(".", "_"): key for key in (*_TEXTS, *(m.signature for m in metrics.values() if m.signature))}
+    runs = []
+    for line, row in rows:
+        result = _result(f"{file}, line {line}", row, columns, numbers, texts)
+        state = State.DIVERGED if "diverged" in result else State.FINISHED
+        place = RunDir(file / f"line {line}")  # which no file lies below
+        runs.append(
+            Run(
+                place,
+                name,
+                row["arm"] or _refuse(f"{file}, line {line}: arm is empty: name the arm of this run"),
+                int(_number(f"{file}, line {line}", "seed", row["seed"], whole=True)),
+                _config({column: text for column, text in row.items() if text and column not in (*numbers, *texts)}),
+                result,
+                state,
+                result.get("diverged"),
+                overrides=shlex.split(row.get("overrides", "")),
+                changed=float(line),
+                code=code_of(result) if "results_version" in row else None,
+                text=row.get("text", ""),
+                trained_as=row.get("training") or row["arm"],
+            )
+        )
+    return runs
+
+
+def _read(file: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+    try:
+        lines = file.read_text(encoding="utf-8-sig").splitlines(keepends=True)
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise UserError(f"{file} cannot be read: {why}; --from takes a CSV with the columns arm and seed") from error
+    reader = csv.reader(lines)
+    header = [name.strip() for name in next(reader, [])]
+    rows = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if cells]
+    if not rows:
+        raise UserError(f"{file} has no rows below its header: it needs one a run, with arm, seed and a metric")
+    if twice := next((name for name in header if header.count(name) > 1), ""):
+        raise UserError(f"{file}, line 1: the column {twice!r} is there twice: rename one")
+    for line, cells in rows:
+        if len(cells) != len(header):
+            raise UserError(f"{file}, line {line}: {len(cells)} cells, where line 1 names {len(header)} columns")
+    return header, [(line, dict(zip(header, cells, strict=True))) for line, cells in rows]
+
+
+def _result(
+    place: str, row: Mapping[str, str], metrics: Mapping[str, Metric], numbers: Names, texts: Names
+) -> dict[str, Any]:
+    """Make what `result.json` would hold of the numbers and words of a row."""
+    found: dict[str, Any] = {}
+    for column, key in {**numbers, **texts}.items():
+        if text := row.get(column):
+            _put(found, key, _number(place, column, text) if column in numbers else text)
+    if not any(row.get(column) for column in metrics) and "diverged" not in found:
+        raise UserError(f"{place}: no number of {', '.join(metrics)}: give one, or leave the line out")
+    for column, metric in metrics.items():
+        if row.get(column) and not math.isfinite(value_at(found, metric.key)):
+            found.setdefault("diverged", f"its {metric.label} is {row[column]}")
+    if "results_version" in row:  # that of a run which today's code may not reproduce is none
+        same = row.get("code", "same") == "same" and row["results_version"]
+        found["results_version"] = int(_number(place, "results_version", row["results_version"])) if same else None
+    return found
+
+
+def _config(row: Mapping[str, str]) -> dict[str, Any]:
+    """Make the part of the config that a row tells."""
+    config: dict[str, Any] = {}
+    choices: dict[str, Any] = {}
+    single = read_yaml(find_file("conf", "train.yaml")).keys() - _OF_THE_RUN
+    for column, text in row.items():
+        value = _value(text)
+        is_group = "/" in column or any((folder / column).is_dir() for folder in folders_of("conf"))
+        if is_group and not isinstance(value, list | dict):
+            choices[column] = text
+        elif is_group or "." in column or column in single:
+            _put(config, column, value)
+    return config | ({"choices": choices} if choices else {})
+
+
+def _put(content: dict[str, Any], key: str, value: Any) -> None:
+    """Set the value of a dotted key."""
+    *sections, name = key.split(".")
+    for section in sections:
+        content = content.setdefault(section, {})
+    content[name] = value
+
+
+def _value(text: str) -> Any:
+    with suppress(ValueError):
+        return json.loads({"True": "true", "False": "false"}.get(text, text))
+    return text
+
+
+def _number(place: str, column: str, text: str, whole: bool = False) -> float:
+    with suppress(ValueError):
+        return int(text)
+    with suppress(ValueError):
+        if not whole or float(text).is_integer():
+            return float(text)
+    raise UserError(f"{place}: {column} is {text!r}, which is no {'whole ' * whole}number")
+
+
+def _refuse(sentence: str) -> str:
+    raise UserError(sentence)
+
+
+def refuse_twice(file: Path, groups: Sequence[Sequence[Run]]) -> None:
+    """Check that within each setting, no arm has a seed twice.
+
+    Raises:
+        UserError: one has; the sentence names the lines.
+    """
+    for group in groups:
+        first: dict[tuple[str, int], Run] = {}
+        for run in group:
+            if (other := first.setdefault((run.arm, run.seed), run)) is not run:
+                lines = " and ".join(f"{one.changed:.0f}" for one in (other, run))
+                raise UserError(
+                    f"{file}, lines {lines}: {run.arm} has seed {run.seed} twice in one setting; columns such as "
+                    "model.heads or data tell settings apart"
+                )

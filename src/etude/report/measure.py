@@ -116,7 +116,7 @@ def _why_not(run: Run, base: TestSet, metric: Metric) -> str:
     ours, theirs = (value_at(one.result, metric.signature) for one in (run, base.run))
     if ours != theirs:
         return f"its {metric.scorer} signature is {ours}, {base.run.arm}'s {theirs}"
-    sentences = value_at(run.result, "test.sentences")
+    sentences = int(run.score("test.sentences") or 0)
     if sentences != base.sentences:
         return f"it was tested on {sentences:,} sentences, {base.run.arm} on {base.sentences:,}"
     try:

@@ -14,12 +14,13 @@ from pathlib import Path
 from statistics import fmean
 
 from etude.errors import UserError, did_you_mean
-from etude.report.render.rows import Column, Row, Rows
+from etude.report.footnotes import Note
+from etude.report.render.rows import Cell, Column, Row, Rows
 from etude.report.statistics import Scores, expected_best
 from etude.report.wording import format_count, format_fixed
 from etude.runs.metrics_file import read_metrics
 from etude.runs.objective import numbers
-from etude.runs.provenance import marks_on_code, notes_on_code, notes_on_libraries
+from etude.runs.provenance import explain_marks, marks_on_code, notes_on_libraries
 from etude.runs.records import Run, leaving_out, read_run
 from etude.runs.run_dir import RunDir
 from etude.search.ranking import Ranking
@@ -100,7 +101,7 @@ def search(
     missing = sum(not run.finished for run in wanted)
     left_out = [*unreadable, *([f"Not finished: {format_count(missing)} of the search."] if missing else [])]
     at_random = bool(varied) and set(varied) <= set(drawn)
-    notes = [f"The runs of: etude sweep {name}", *_notes(trials, metric, ranked.maximize, at_random)]
+    notes = [Note(f"The runs of: etude sweep {name}"), *_notes(trials, metric, ranked.maximize, at_random)]
     return _rows(shlex.split(name)[0], trials, metric, notes, left_out)
 
 
@@ -168,14 +169,15 @@ def _command(runs: Sequence[Sequence[str]]) -> str:
     return shlex.join(["etude", "train", *["-m"] * (len(runs) > 1), *words, *[f"seed={seeds}"] * bool(seeds)])
 
 
-def _rows(file: str, trials: Sequence[Trial], metric: Metric, notes: list[str], left_out: list[str]) -> Rows:
+def _rows(file: str, trials: Sequence[Trial], metric: Metric, notes: list[Note], left_out: list[str]) -> Rows:
     several = any(len(trial.runs) > 1 for trial in trials)
     plain = {key: all(NUMBER.fullmatch(trial.words[key]) for trial in trials) for key in trials[0].words}
     columns = [*(Column(key, words=not number) for key, number in plain.items()), Column(metric.label, _text(metric))]
     rows = []
     for trial in trials:
-        score = format_fixed(trial.score, metric.digits) + marks_on_code(run.code for run in trial.runs)
-        rows.append([*map(shorten_value, trial.words.values()), score, *([str(len(trial.runs))] * several)])
+        score = Cell(trial.score, metric.digits, marks=marks_on_code(run.code for run in trial.runs))
+        words = [Cell(shorten_value(word)) for word in trial.words.values()]
+        rows.append([*words, score, *([Cell(len(trial.runs))] * several)])
     return Rows(
         file,
         Path(file).stem,
@@ -186,10 +188,11 @@ def _rows(file: str, trials: Sequence[Trial], metric: Metric, notes: list[str], 
     )
 
 
-def _notes(trials: Sequence[Trial], metric: Metric, maximize: bool, at_random: bool) -> list[str]:
+def _notes(trials: Sequence[Trial], metric: Metric, maximize: bool, at_random: bool) -> list[Note]:
     best, finite = trials[0], [trial for trial in trials if isfinite(trial.score)]
     runs = [run for trial in trials for run in trial.runs]
-    sentences = notes_on_code(run.result for run in runs) + notes_on_libraries(run.result for run in runs)
+    notes = [Note(text, mark) for mark, text in explain_marks(run.result for run in runs).items()]
+    sentences = notes_on_libraries(run.result for run in runs)
     if metric.better == ("lower" if maximize else "higher"):
         goals = ("maximize", "minimize") if maximize else ("minimize", "maximize")
         sentences.append(
@@ -197,7 +200,9 @@ def _notes(trials: Sequence[Trial], metric: Metric, maximize: bool, at_random: b
             f"with goal: {goals[1]} in the file it is the best."
         )
     if finite:
-        sentences += [f"First by {f'{_text(metric)} {metric.label}'.strip()}:", best.command]
+        sentences.append(f"First by {f'{_text(metric)} {metric.label}'.strip()}:")
+        notes += [*map(Note, sentences), Note(best.command, is_command=True)]
+        sentences = []
         metrics = metrics_of(best.runs[0].study).values()
         scored = [(m, [score for run in best.runs if (score := run.score(m.key)) is not None]) for m in metrics]
         scores = " and ".join(f"{format_fixed(fmean(values), m.digits)} {m.label}" for m, values in scored if values)
@@ -214,7 +219,7 @@ def _notes(trials: Sequence[Trial], metric: Metric, maximize: bool, at_random: b
         sentences.append(f"{len(trials) - len(finite)} of {len(trials)} diverged.")
     if at_random and len(finite) > 1:
         sentences.append(_expected_best(finite, metric.digits, maximize, among=len(trials)))
-    return sentences
+    return [*notes, *map(Note, sentences)]
 
 
 def _expected_best(trials: Sequence[Trial], digits: int, maximize: bool, among: int) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from etude.errors import UserError, did_you_mean
+from etude.report.grouping import by_setting, newest_configs, with_settings
 from etude.report.tuning import Readings, separate_trials, tuned_values
-from etude.report.versions import TODAY, by_setting, by_text, choose_config
 from etude.report.wording import format_count
 from etude.runs.records import Run
 from etude.studies.study import Study
@@ -19,23 +19,22 @@ class Selection:
     runs: list[Run]  # finished, the baseline's first; runs of one arm differ only in their seeds
     unfinished: list[Run]  # runs of the same setting that have begun
     notes: list[str]  # sentences on what was left out
-    outdated: list[str] = field(default_factory=list)  # arms whose runs have another config than study.yaml gives now
     best: list[Run] = field(default_factory=list)  # runs with each arm at its own best value, if anything was tuned
-    best_outdated: list[str] = field(default_factory=list)  # arms of `best` whose runs have another config than now
     readings: Readings = field(default_factory=Readings)
 
 
 def select(study: Study, runs: Sequence[Run], where: Mapping[str, str], unreadable: Sequence[str] = ()) -> Selection:
     """Select the runs of one setting.
 
-    Of several settings that match `where`, one on today's text wins, then one with other seeds than pilots, then the
-    one with the most arms, then the one with the fewest overrides, then the one with the newest run.
+    Of several settings that match `where`, one with other seeds than pilots wins, then the one with the most arms, then
+    the one with the fewest overrides, then the one with the newest run.
 
     Args:
         study: the study of the runs.
         runs: all runs of the study, at least one of them finished.
         where: what the setting must be, such as {"scale": "pocket"}. A key that the arms change must have this value
-            in the baseline. {"seed": "11,12,13"} leaves out all other seeds, such as pilot runs.
+            in the baseline. {"seed": "11,12,13"} leaves out all other seeds, such as pilot runs; {"text": "0123abcd"}
+            runs on other texts, by the first digits of the fingerprint in their text.txt.
         unreadable: sentences on runs that could not be read; they are added to the notes.
 
     Raises:
@@ -48,11 +47,15 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str], unreadab
     if "seed" in where:
         seeds = _read_seeds(where["seed"])
         runs, seeds_left_out = _filter_seeds(study, runs, seeds)
-        where = {key: value for key, value in where.items() if key != "seed"}
-    runs = by_text(runs, always="text" in where)
+    if "text" in where:
+        runs = [run for run in runs if run.text.startswith(where["text"] or "-")]
+        if not any(run.finished for run in runs):
+            raise UserError(f"no finished run has text={where['text']}: text.txt of a run holds its fingerprint")
+    runs = with_settings(study, runs)
+    where = {key: value for key, value in where.items() if key not in ("seed", "text")}
     asked = {key: value for key, value in where.items() if key not in study.tune}
     groups = by_setting(run for run in sorted(runs, key=lambda run: run.arm != study.baseline) if run.finished)
-    fitting = [group for group in groups if all(group[0].has(key, value) for key, value in asked.items())]
+    fitting = [group for group in groups if all(group[0].chosen(key) == value for key, value in asked.items())]
     if not fitting:
         raise UserError(_explain_no_fit([group[0] for group in groups], asked))
     if seeds:
@@ -61,11 +64,10 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str], unreadab
             those = " ".join(f"{key}={value}" for key, value in asked.items())
             raise UserError(f"no finished run has seed={_join(seeds)} and {those} at once")
 
-    def preference(group: Sequence[Run]) -> tuple[bool, bool, int, int, float]:
-        is_todays = group[0].setting.get("text", TODAY) == TODAY
+    def preference(group: Sequence[Run]) -> tuple[bool, int, int, float]:
         is_judged = any(run.seed not in study.pilots for run in group)
         arms = {run.arm for run in group}
-        return is_todays, is_judged, len(arms), -len(group[0].typed), max(run.changed for run in group)
+        return is_judged, len(arms), -len(group[0].typed), max(run.changed for run in group)
 
     best = max(fitting, key=preference)
     setting = best[0].setting
@@ -73,12 +75,12 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str], unreadab
     readings = separate_trials(study, best, {key: where[key] for key in study.tune if key in where})
     if not readings.shared:
         raise UserError(_explain_no_fit(best, where))
-    chosen, outdated, left = choose_config(study, readings.shared)
-    suited, tuned_outdated, tuned_left = choose_config(study, readings.best)
+    chosen, left = newest_configs(readings.shared)
+    suited, tuned_left = newest_configs(readings.best)
     notes += [*dict.fromkeys([*left, *tuned_left]), *readings.notes, *seeds_left_out, *unreadable]
     begun = [run for run in runs if not run.finished and run.setting == setting and run.seed not in readings.pilots]
     unfinished = _choose_unfinished(study, begun, [*chosen, *suited])
-    return Selection(chosen, unfinished, notes, outdated, suited, tuned_outdated, readings)
+    return Selection(chosen, unfinished, notes, suited, readings)
 
 
 def _choose_unfinished(study: Study, begun: Sequence[Run], shown: Sequence[Run]) -> list[Run]:
@@ -126,7 +128,7 @@ def _explain_no_fit(runs: Sequence[Run], where: Mapping[str, str]) -> str:
         if there == {format_value(None)}:
             known = {name for run in runs for name in (*run.setting, *run.config.get("choices", {}))}
             return f"{key}={value}: the runs know no {key}; {did_you_mean(key, known)}"
-        if not any(run.has(key, value) for run in runs):
+        if value not in there:
             return f"no finished run has {key}={value}; {did_you_mean(value, there)}"
     return f"no finished run has {' and '.join(f'{key}={value}' for key, value in where.items())} at once"
 

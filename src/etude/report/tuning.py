@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from etude.report.versions import choose_config
+from etude.report.grouping import is_same, newest_configs
 from etude.report.wording import format_count
 from etude.runs.records import Run
 from etude.studies.criteria import OTHER_TEXTS, best_value
 from etude.studies.study import Study, value_at
-from etude.terminal import format_value
 
 Values = tuple[Any, ...]  # the values of the keys that a study tunes, in the order of the study
 
@@ -72,9 +71,9 @@ def _perplexities(study: Study, trials: Sequence[Run]) -> tuple[dict[str, dict[V
     tried: dict[str, dict[Values, dict[int, Any]]] = {}
     texts: dict[str, set[tuple[int, Any]]] = {}
     there = dict.fromkeys(tuned_values(study, run) for run in trials)
-    listed = (values for one in product(*study.tune.values()) for values in there if all(map(_is_same, one, values)))
+    listed = (values for one in product(*study.tune.values()) for values in there if all(map(_may_be, one, values)))
     for values in dict.fromkeys(listed):
-        for run in choose_config(study, [run for run in trials if tuned_values(study, run) == values])[0]:
+        for run in newest_configs([run for run in trials if tuned_values(study, run) == values])[0]:
             perplexity = None if run.divergence else value_at(run.result, "valid.perplexity")
             tried.setdefault(run.arm, {}).setdefault(values, {})[run.seed] = perplexity
             texts.setdefault(run.arm, set()).add((run.seed, run.result.get("store")))
@@ -82,14 +81,9 @@ def _perplexities(study: Study, trials: Sequence[Run]) -> tuple[dict[str, dict[V
     return {arm: found for arm, found in tried.items() if arm not in others}, others
 
 
-def _is_same(written: str | float, value: Any) -> bool:
+def _may_be(written: str | float, value: Any) -> bool:
     """Return whether a value of study.yaml is that of a config; an interpolation may stand for any value."""
-    if written == value or str(written) == format_value(value):
-        return True
-    try:
-        return bool(float(written) == value)  # YAML takes 1e-5 for text
-    except ValueError:
-        return "${" in str(written)
+    return is_same(written, value) or "${" in str(written)
 
 
 def tuned_values(study: Study, run: Run) -> Values:

@@ -45,14 +45,6 @@ def format_range(values: Iterable[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def format_millions(parameters: float | None) -> str:
-    """Format a number of parameters in millions, with three figures."""
-    if parameters is None:
-        return "–"
-    found = parameters / 1e6
-    return f"{found:.{max(0, 2 - math.floor(math.log10(found)))}f}" if 0 < found < 100 else f"{found:.0f}"
-
-
 def format_value(value: Any) -> str:
     """Format a config value as the paper writes it: 0.1, 100K, sinusoidal."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 10_000 and value % 1000 == 0:

@@ -41,11 +41,16 @@ def marks_on_code(codes: Iterable[Code | None]) -> str:
 
 def notes_on_code(results: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return a sentence for each mark among finished runs: what it means, and what to do; an empty result is none."""
+    return [f"{mark} {told}" for mark, told in explain_marks(results).items()]
+
+
+def explain_marks(results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return each mark among finished runs with what it means."""
     found: dict[Code, set[str]] = {}
     for code, files in (_compare(result) for result in results if result):
         found.setdefault(code, set()).update(files)
     reasons = {code: f" ({', '.join(sorted(files))})" if files else "" for code, files in found.items()}
-    return [f"{MARKS[code]} {told.format(reasons[code])}" for code, told in _MEANINGS.items() if code in found]
+    return {MARKS[code]: told.format(reasons[code]) for code, told in _MEANINGS.items() if code in found}
 
 
 def notes_on_libraries(results: Iterable[Mapping[str, Any]]) -> list[str]:

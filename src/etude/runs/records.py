@@ -16,7 +16,7 @@ from etude.errors import UserError
 from etude.garbage import pause_garbage_collector
 from etude.runs.divergence import divergence
 from etude.runs.lock import is_held
-from etude.runs.material import BACKENDS, material
+from etude.runs.material import BACKENDS, identify_training, material
 from etude.runs.provenance import Code, code_of
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import NO_PROGRESS, Progress, State, state_of_unfinished
@@ -47,6 +47,8 @@ class Run:
         changed: when its result, or else its config, was written, in seconds since the epoch.
         code: for a finished run, how the code that computed it compares to today's.
         text: the fingerprint of the corpus at launch; empty if it was not recorded.
+        trained_as: identifies its training whatever the seed, where the config does not tell it.
+        as_written: the config with its interpolations unresolved, if it is not in the run's directory.
     """
 
     run_dir: RunDir
@@ -63,6 +65,8 @@ class Run:
     changed: float = 0.0
     code: Code | None = None
     text: str = ""
+    trained_as: str = ""
+    as_written: dict[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -107,9 +111,15 @@ class Run:
         """Return the choice for a config group or the value of a config key, written as in an override."""
         return self.setting.get(key, format_value(self.choices.get(key, value_at(self.config, key))))
 
-    def has(self, key: str, value: str) -> bool:
-        """Return whether `key` has this value; for `text`, the first digits of the fingerprint match too."""
-        return self.chosen(key) == value or (key == "text" and self.text.startswith(value or "-"))
+    @cached_property
+    def written(self) -> dict[str, Any]:
+        """The config with its interpolations unresolved; the resolved one if the run did not keep it."""
+        return self.as_written or self.run_dir.written() or self.config
+
+    @cached_property
+    def training(self) -> str:
+        """Identifies the training whatever the seed; arms that share it differ in their scoring alone."""
+        return self.trained_as or identify_training({**self.config, "seed": 0}, str(self.result.get("store")))
 
     @cached_property
     def _identity(self) -> dict[str, Any]:
@@ -126,8 +136,8 @@ class Run:
             return False
         return value_at(self.config, key) is not None and value_at(self._identity, key) is None
 
-    @property
-    def material(self) -> dict[str, Any]:
+    @cached_property
+    def recipe(self) -> dict[str, Any]:
         """The part of the config that can change the result, without the seed, together with the group choices."""
         ignored = NOT_A_SETTING | SAME_FUNCTION  # if such a part does change the result, its `_target_` differs
         choices = {
@@ -141,7 +151,7 @@ class Run:
         """Return whether this run and another of its arm may be averaged: same text, same config except the seed."""
         stores = [run.result.get("store") for run in (self, other)]
         same_text = stores[0] == stores[1] if self.finished and other.finished else self.text == other.text
-        return same_text and self.material | {"choices": {}} == other.material | {"choices": {}}
+        return same_text and self.recipe | {"choices": {}} == other.recipe | {"choices": {}}
 
 
 def read_run(run_dir: RunDir) -> Run:

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etude.report import report
+from etude.report.footnotes import Note
 from etude.report.render.latex import escape_latex, latex
-from etude.report.render.rows import Column, Row, Rows
+from etude.report.render.rows import Cell, Column, Row, Rows
 from etude.runs.run_dir import RunDir
 
 Make = Callable[..., RunDir]
@@ -30,6 +31,11 @@ DOCUMENT = r"""\documentclass{article}
 compiles = pytest.mark.skipif(
     any(shutil.which(program) is None for program in NEEDED), reason=f"needs {' and '.join(NEEDED)}"
 )
+
+
+def row(group: str, *words: str) -> Row:
+    """A row of cells that are words."""
+    return Row(group, [*map(Cell, words)], run=True)
 
 
 def body(text: str) -> list[list[str]]:
@@ -110,7 +116,7 @@ def test_arms_that_stand_alone_are_not_parted_by_rules() -> None:
         ("rms", "rms"),
         ("last", "last"),
     )
-    rows.rows += [Row(group, [arm, "3.0"], True) for group, arm in arms]
+    rows.rows += [row(group, arm, "3.0") for group, arm in arms]
     assert rules_and_names(rows) == ["base", "rope", "rule", "size-1", "size-2", "rule", "rms", "last"]
 
 
@@ -126,7 +132,7 @@ def test_where_there_is_no_paper_nothing_is_called_ours(runs_dir: Path, make_run
 
 
 def test_a_header_of_one_line_has_no_empty_line_above_it() -> None:
-    rows = Rows("own", "Mine", [Column("arm", words=True), Column("PPL")], [Row("base", ["base", "3.0"], True)])
+    rows = Rows("own", "Mine", [Column("arm", words=True), Column("PPL")], [row("base", "base", "3.0")])
     assert body(latex(rows)) == [["arm", "PPL"], ["base", "3.0"]]
 
 
@@ -136,7 +142,7 @@ def test_short_notes_explain_the_marks_and_signs_alone_and_none_are_none(runs_di
     full, short, none = (made.latex(notes=notes) for notes in ("full", "short", "none"))
     assert full == made.latex()
     [below] = re.findall(r"\\raggedright\n(.*)\\end\{minipage\}", short, re.DOTALL)
-    explained = [note for note in made.rows.notes if note[0] in "¹²§†‡¶"]
+    explained = [note for note in made.rows.said if note[0] in "¹²§†¶"]
     assert below.splitlines() == [
         *(rf"{escape_latex(note)}\par" for note in explained),
         r"$\pm$: half the 95 \% interval over seeds.\par",
@@ -162,12 +168,17 @@ def test_in_one_column_what_an_arm_is_shares_a_column_and_bleu_stands_below(runs
 
 
 def test_a_search_fits_one_column_too() -> None:
-    rows = Rows("own", "Mine", [Column("rate"), Column("PPL", "validation")], [Row("", ["1.0", "3.0"], True)])
+    rows = Rows("own", "Mine", [Column("rate"), Column("PPL", "validation")], [row("", "1.0", "3.0")])
     assert latex(rows, columns=1).count(r"\begin{tabular}") == 1
 
 
 def test_a_study_without_letters_has_no_column_for_them() -> None:
-    rows = Rows("own", "Mine", [Column("arm", words=True), Column("PPL", "ours")], [Row("base", ["base", "3.0"], True)])
+    rows = Rows(
+        "own",
+        "Mine",
+        [Column("arm", words=True), Column("PPL", "ours")],
+        [row("base", "base", "3.0")],
+    )
     assert body(latex(rows))[1:] == [["arm", "ours"], ["base", "3.0"]]
 
 
@@ -230,14 +241,14 @@ def test_one_column_compiles(tmp_path: Path, runs_dir: Path, make_run: Make) -> 
 
 @compiles
 def test_every_character_that_is_escaped_compiles(tmp_path: Path) -> None:
-    every = "&%$#_{}~^\\|<> ±×−–§†‡¶¹²³αβγδεηλρστΔ äöüßé"
+    every = "&%$#_{}~^\\|<> ±×−–§†¶¹²³αβγδεηλρστΔ äöüßé"
     every += "ζθικμνξπυφχψωΓΘΛΞΠΣΥΦΨΩ≤≥≈≠→←∞√·[]"
     rows = Rows("own", every, [Column("arm", words=True), Column("ε_αls"), Column("PPL", "ours", starred=True)])
-    rows.rows.append(Row("base", [every, f"{every}*", "3.0*"], True))
-    rows.notes.append(every)
+    rows.rows.append(Row("base", [Cell(every), Cell(f"{every}*"), Cell(3.0, 1, star=True)], True))
+    rows.notes.append(Note(every))
     rows.left_out.append(every)
     page = normalize("NFC", "".join(printed(tmp_path, latex(rows)).split()))
-    assert "&%$#{}˜ˆ\\|<>±×−–§†‡¶123αβγδ" in page, "an underscore is drawn, not set"
+    assert "&%$#{}˜ˆ\\|<>±×−–§†¶123αβγδ" in page, "an underscore is drawn, not set"
     assert "äöüßé" in page
 
 
@@ -245,7 +256,10 @@ def test_every_character_that_is_escaped_compiles(tmp_path: Path) -> None:
 @pytest.mark.parametrize("columns", [1, 2])
 def test_a_row_that_begins_with_a_list_compiles(columns: int, tmp_path: Path) -> None:
     rows = Rows("own", "Mine", [Column("optimizer.betas", words=True), Column("PPL")])
-    rows.rows += [Row("", ["[0.9,0.98]", "3.0"], True), Row("", ["[0.9,0.999]", "4.0"], True)]
+    rows.rows += [
+        row("", "[0.9,0.98]", "3.0"),
+        row("", "[0.9,0.999]", "4.0"),
+    ]
     page = printed(tmp_path, latex(rows, columns=columns))
     assert "[0.9,0.98]" in page
     assert "[0.9,0.999]" in page
@@ -253,6 +267,6 @@ def test_a_row_that_begins_with_a_list_compiles(columns: int, tmp_path: Path) ->
 
 @pytest.mark.parametrize("arms", [60, 61])
 def test_a_table_longer_than_a_page_and_letters_that_pdflatex_lacks_are_told_of(arms: int) -> None:
-    text = latex(Rows("own", "我的", [Column("arm", words=True)], [Row("", ["base"], True)] * arms))
+    text = latex(Rows("own", "我的", [Column("arm", words=True)], [row("", "base")] * arms))
     assert ("% Its 61 rows do not fit one page" in text) == (arms == 61)
     assert "such as Chinese ones, need lualatex or xelatex" in text.partition(r"\begin")[0]

@@ -6,14 +6,20 @@ import re
 import pytest
 from rich.console import Console
 
-from etude.report.render.rows import Column, Row, Rows
+from etude.report.footnotes import Note
+from etude.report.render.rows import Cell, Column, Row, Rows
 from etude.report.render.terminal import RenderedTable, markdown
+
+
+def row(group: str, *words: str) -> Row:
+    """A row of cells that are words."""
+    return Row(group, [*map(Cell, words)], run=True)
 
 
 @pytest.mark.parametrize("width", [40, 80])
 def test_a_table_without_bleu_is_in_one_piece(width: int) -> None:
     columns = [Column("rate", words=True), Column("PPL", "validation"), Column("PPL", "test")]
-    rows = Rows("own", "Mine", columns, [Row("", ["0.001", "3.00 ± 0.25", "4.00 ± 0.25"], True)])
+    rows = Rows("own", "Mine", columns, [row("", "0.001", "3.00 ± 0.25", "4.00 ± 0.25")])
     console = Console(file=io.StringIO(), width=width, color_system=None)
     console.print(RenderedTable(rows))
     assert isinstance(console.file, io.StringIO)
@@ -31,7 +37,7 @@ def test_no_digit_is_cut_off_however_narrow_the_terminal(width: int) -> None:
     ]
     cells = ["lower¹", "206.41 ± 4.85", "−0.123*", "41.25 ± 0.57", "0.381"]
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(RenderedTable(Rows("own", "Mine", columns, [Row("", cells, True)])), crop=False)
+    console.print(RenderedTable(Rows("own", "Mine", columns, [row("", *cells)])), crop=False)
     assert isinstance(console.file, io.StringIO)
     assert all(cell in console.file.getvalue() for cell in cells)
 
@@ -49,7 +55,7 @@ def test_no_column_is_left_out_however_narrow_the_terminal(width: int) -> None:
     cells = ["position-sinusoidal", "16", "1024", "206.41 ± 4.85", "4.92", "−0.123*", "−0.456"]
     cells += ["41.25 ± 0.57", "+1.7", "25.8"]
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(RenderedTable(Rows("own", "Mine", columns, [Row("", cells, True)])), crop=False)
+    console.print(RenderedTable(Rows("own", "Mine", columns, [row("", *cells)])), crop=False)
     assert isinstance(console.file, io.StringIO)
     assert [cell for cell in cells if cell not in console.file.getvalue()] == []
 
@@ -69,6 +75,7 @@ def test_no_column_is_left_out_however_narrow_the_terminal(width: int) -> None:
 )
 def test_a_name_that_looks_like_markdown_stays_text(name: str, written: str) -> None:
     columns = [Column("arm", words=True), Column("Δ", starred=True)]
-    lines = markdown(Rows("own", "a *b*", columns, [Row("", [name, "+0.1*"], True)], [name])).splitlines()
+    made = [Row("", [Cell(name), Cell(0.1, 1, sign=True, star=True)], True)]
+    lines = markdown(Rows("own", "a *b*", columns, made, [Note(name)])).splitlines()
     assert (lines[0], lines[4]) == (r"**a \*b\***", f"| {written} | **+0.1**\\* |")
     assert lines[6] == re.sub(r"\\([|`])", r"\1", written), "a bar or code in a note is none of a table"

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Literal
 
 from etude.report.comparison import ALPHA
-from etude.report.render.rows import STAR, Column, Row, Rows
+from etude.report.render.rows import STAR, Cell, Column, Row, Rows
 from etude.report.render.terminal import WHAT, narrow, split_by_metric
 
 Notes = Literal["full", "short", "none"]
@@ -50,7 +50,6 @@ _SPECIAL = {
     **{char: f"$\\{name}$" for char, name in zip("αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ", _GREEK.split(), strict=True)},
     **{char: f"$\\{name}$" for char, name in zip("≤≥≈≠→←∞√·", _SIGNS.split(), strict=True)},
 }
-_MARKS = tuple("⁰¹²³⁴⁵⁶⁷⁸⁹§†‡¶")  # a note that starts with one of these explains a mark
 
 
 def latex(rows: Rows, notes: Notes = "full", columns: int = 2) -> str:
@@ -104,14 +103,11 @@ def _tabular(rows: Rows, width: str) -> list[str]:
 def _choose(rows: Rows, notes: Notes) -> list[str]:
     """Choose the notes to show. Short ones explain the marks and signs of the table."""
     if notes != "short":
-        return rows.notes if notes == "full" else []
-    cells = [(column, cell) for row in rows.rows for column, cell in zip(rows.columns, row.cells, strict=True)]
-    footnotes = [note for note in rows.notes if note[:1] in _MARKS]
-    footnotes += ["±: half the 95 % interval over seeds."] * any("±" in cell for _, cell in cells)
-    footnotes += [f"{STAR} p < {ALPHA} after Holm's correction for all arms."] * any(
-        c.has_star(cell) for c, cell in cells
-    )
-    return footnotes
+        return rows.said if notes == "full" else []
+    cells = [cell for row in rows.rows for cell in row.cells]
+    footnotes = [str(note) for note in rows.notes if note.mark]
+    footnotes += ["±: half the 95 % interval over seeds."] * any(cell.half is not None for cell in cells)
+    return footnotes + [f"{STAR} p < {ALPHA} after Holm's correction for all arms."] * any(cell.star for cell in cells)
 
 
 def escape_latex(text: str) -> str:
@@ -155,13 +151,11 @@ def _letter(row: Row) -> str:
     return f"({row.group})" if len(row.group) == 1 else ""
 
 
-def _cell(cell: str, column: Column) -> str:
+def _cell(cell: Cell, column: Column) -> str:
     """Render a cell: bold with a raised star if it has one; ragged right in the column `WHAT`."""
     if column.header == WHAT:
-        return rf"\raggedright {escape_latex(cell)}"
-    if column.has_star(cell):
-        return rf"\textbf{{{escape_latex(cell.removesuffix(STAR))}}}\rlap{{$^*$}}"
-    return escape_latex(cell)
+        return rf"\raggedright {escape_latex(cell.text)}"
+    return rf"\textbf{{{escape_latex(cell.plain)}}}\rlap{{$^*$}}" if cell.star else escape_latex(cell.plain)
 
 
 def _symbol(header: str) -> str:

@@ -4,11 +4,11 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from etude.report.comparison import ArmResult, Compared
-from etude.report.footnotes import marks, notes
-from etude.report.statistics import Mean
-from etude.report.wording import format_fixed, format_millions, format_value
+from etude.report.footnotes import Note, marks, notes
+from etude.report.wording import format_fixed, format_value
 from etude.runs.run_state import State
 from etude.studies.metrics import Metric
 from etude.studies.study import value_at
@@ -17,7 +17,39 @@ _PARAMETERS = "params ×10⁶"
 DELTA = "Δ"
 STAR = "*"
 
-Cell = Callable[[ArmResult], str]
+
+@dataclass(frozen=True)
+class Cell:
+    """What a cell says: a number, or words."""
+
+    value: Any = None  # a score, a difference, a count, a config value or words; None: the cell is empty
+    digits: int | None = None  # decimal places of a score or difference; None: as configs are written
+    half: float | None = None  # half of its interval
+    sign: bool = False  # whether a plus is shown
+    star: bool = False
+    marks: str = ""  # what refers to notes, or more words behind a number
+    blank: bool = False  # not shown, because it is the baseline's
+
+    @property
+    def text(self) -> str:
+        """The cell as it is read, with its star."""
+        return self.plain + STAR * self.star
+
+    @property
+    def plain(self) -> str:
+        """The cell without its star: "5.29 ± 0.10"."""
+        if self.blank or self.value is None:
+            return self.marks
+        if self.digits is None:
+            return format_value(self.value) + self.marks
+        least = 10.0**-self.digits
+        around = "" if self.half is None else f" ± {format_fixed(self.half, self.digits)}"
+        if self.half is not None and self.half < least / 2:
+            around = f" ± <{format_fixed(least, self.digits)}"
+        return format_fixed(self.value, self.digits, self.sign) + around + self.marks
+
+
+_NONE = Cell("–")
 
 
 @dataclass(frozen=True)
@@ -31,18 +63,19 @@ class Column:
     starred: bool = False  # its numbers may have a star
     breaks: bool = False  # a table that is too wide is broken before this column
 
-    def has_star(self, cell: str) -> bool:
-        """Whether a cell has a star; a config value that ends with an asterisk has none."""
-        return self.starred and cell.endswith(STAR)
-
 
 @dataclass(frozen=True)
 class Row:
     """The row of one arm: its cells in the order of the columns."""
 
     group: str  # "A" for A1, A2, ...; rules separate the groups
-    cells: list[str]
+    cells: list[Cell]
     run: bool  # whether the arm has a result
+
+    @property
+    def texts(self) -> list[str]:
+        """Its cells as they are read."""
+        return [cell.text for cell in self.cells]
 
 
 @dataclass
@@ -53,13 +86,18 @@ class Rows:
     title: str
     columns: list[Column]
     rows: list[Row] = field(default_factory=list)  # one per arm
-    notes: list[str] = field(default_factory=list)  # on the numbers, the marks, and runs that diverged
+    notes: list[Note] = field(default_factory=list)  # on the numbers, the marks, and runs that diverged
     left_out: list[str] = field(default_factory=list)  # which runs were not selected, and why
 
+    @property
+    def said(self) -> list[str]:
+        """The notes as they are read."""
+        return [*map(str, self.notes)]
 
-def is_command(note: str) -> bool:
-    """Whether a note is a command to be pasted, which must not be wrapped or escaped."""
-    return note.startswith("etude ")
+    @property
+    def paragraphs(self) -> list[Note]:
+        """All that stands below the table."""
+        return [*self.notes, *map(Note, self.left_out)]
 
 
 def make_rows(compared: Compared) -> Rows:
@@ -70,7 +108,7 @@ def make_rows(compared: Compared) -> Rows:
     for arm in compared.arms:
         row = [cell(arm) for cell in cells]
         if not arm.runs:  # its state replaces its first score
-            row[1 + len(study.columns)] = state_of(arm)
+            row[1 + len(study.columns)] = Cell(state_of(arm))
         match = re.fullmatch(r"([A-Za-z]+)\d+|([A-Za-z]+)-.+|([^ =]+)=.*", arm.arm)  # A1; position-rope; model.heads=2
         group = next(filter(None, match.groups())) if match else arm.arm
         rows.append(Row(group, row, bool(arm.runs)))
@@ -83,37 +121,38 @@ def state_of(arm: ArmResult) -> str:
     return "diverged" if arm.diverged else "not run" if not arm.unfinished else "failed" if failed else "begun"
 
 
-def _columns(compared: Compared) -> Iterator[tuple[Column, Cell]]:
+def _columns(compared: Compared) -> Iterator[tuple[Column, Callable[[ArmResult], Cell]]]:
     """Yield the columns of a study's table, each with the function that makes an arm's cell."""
     study, marked = compared.study, marks(compared)
-    yield Column("arm", words=True), lambda arm: arm.arm + marked[arm.arm]
+    yield Column("arm", words=True), lambda arm: Cell(arm.arm, marks=marked[arm.arm])
     configs = [run.config for arm in compared.arms for run in arm.runs]
     for header, key in study.columns.items():
         words = any(isinstance(value_at(config, key), str | bool | list) for config in configs)
-        yield Column(header, about_arm=True, words=words), _describe(key, compared)
+        yield Column(header, about_arm=True, words=words), lambda arm, key=key: _config_value(arm, key, compared)  # type: ignore[misc]
     paper, ours = bool(study.paper.arms), "ours" if study.paper.arms else ""
     for place, metric in enumerate(study.metrics.values()):
         yield from _metric_columns(metric, compared, ours, breaks=place > 0)
-    yield Column(_PARAMETERS, ours), lambda arm: format_millions(arm.costs["parameters"])
+    if any(arm.costs["parameters"] for arm in compared.arms):
+        yield Column(_PARAMETERS, ours), _parameters
     if paper:
-        yield Column(_PARAMETERS, "paper"), lambda arm: _format_printed(arm, "params_M", 0)
+        yield Column(_PARAMETERS, "paper"), lambda arm: Cell(arm.paper.get("params_M"), 0)
     if compared.several_seeds:
         yield Column("seeds"), _seeds
 
 
-def _metric_columns(metric: Metric, compared: Compared, ours: str, breaks: bool) -> Iterator[tuple[Column, Cell]]:
+def _metric_columns(
+    metric: Metric, compared: Compared, ours: str, breaks: bool
+) -> Iterator[tuple[Column, Callable[[ArmResult], Cell]]]:
     """Yield a metric's columns: mean and difference, ours and the paper's.
 
     For a logarithmic metric the difference is of logarithms, and the paper's is shown too.
     """
-    name, digits = metric.name, metric.digits
-    paper = name in compared.study.printed
-    header = f"{DELTA} {metric.compared_label}"
-    yield Column(metric.label, ours, breaks=breaks), lambda arm: _mean(arm.means.get(name), digits)
+    paper, header = metric.name in compared.study.printed, f"{DELTA} {metric.compared_label}"
+    yield Column(metric.label, ours, breaks=breaks), lambda arm: _mean(arm, metric)
     if compared.several_seeds and not metric.is_log:
         yield Column(metric.label, DELTA, starred=True), lambda arm: _difference(arm, metric)
     if paper:
-        yield Column(metric.label, "paper"), lambda arm: _format_printed(arm, name, digits)
+        yield Column(metric.label, "paper"), lambda arm: Cell(arm.paper.get(metric.name), metric.digits)
     if metric.is_log:
         yield Column(header, ours, starred=True), lambda arm: _difference(arm, metric)
     if metric.is_log and paper:
@@ -126,59 +165,55 @@ def _metric_columns(metric: Metric, compared: Compared, ours: str, breaks: bool)
             yield Column("agrees", words=True), lambda arm: _agrees(arm, compared)
 
 
-def _describe(key: str, compared: Compared) -> Cell:
-    """Make the function that shows an arm's config value at `key`, blank if it equals the baseline's."""
-    base = [value_at(run.config, key) for run in compared.baseline.runs[:1]]
-
-    def cell(arm: ArmResult) -> str:
-        values = [value_at(run.config, key) for run in arm.runs[:1]]
-        return "" if arm is not compared.baseline and values == base else "".join(map(format_value, values))
-
-    return cell
+def _config_value(arm: ArmResult, key: str, compared: Compared) -> Cell:
+    """Return an arm's config value at `key`, blank if it equals the baseline's."""
+    if not arm.runs:
+        return Cell()
+    value, base = value_at(arm.runs[0].config, key), compared.baseline
+    same = arm is not base and bool(base.runs) and value == value_at(base.runs[0].config, key)
+    return Cell("–" if value is None else value, blank=same)
 
 
-def _seeds(arm: ArmResult) -> str:
-    """Format the number of seeds in the means; if some diverged, also the number of finished runs: "2 of 3"."""
+def _parameters(arm: ArmResult) -> Cell:
+    """Return the parameters in millions, with three figures."""
+    if (count := arm.costs["parameters"]) is None:
+        return _NONE
+    millions = count / 1e6
+    return Cell(millions, max(0, 2 - math.floor(math.log10(millions))) if 0 < millions < 100 else 0)
+
+
+def _seeds(arm: ArmResult) -> Cell:
+    """Return the number of seeds in the means; if some diverged, also the number of finished runs: "2 of 3"."""
     finished = len(arm.runs) + len(arm.diverged)
-    return f"{len(arm.runs)} of {finished}" if arm.diverged else str(finished or "")
+    return Cell(len(arm.runs), marks=f" of {finished}" if arm.diverged else "") if finished else Cell()
 
 
-def _mean(mean: Mean | None, digits: int) -> str:
-    """Format a mean, with half of its interval if it has one."""
+def _mean(arm: ArmResult, metric: Metric) -> Cell:
+    """Return the mean of an arm, with half of its interval if it has one."""
+    mean = arm.means.get(metric.name)
     if mean is None:
-        return "–"
-    if not mean.interval:
-        return format_fixed(mean.value, digits)
-    half, least = mean.interval.high - mean.value, 10.0**-digits
-    about = format_fixed(half, digits) if half >= least / 2 else f"<{format_fixed(least, digits)}"
-    return f"{format_fixed(mean.value, digits)} ± {about}"
+        return _NONE
+    return Cell(mean.value, metric.digits, mean.interval.high - mean.value if mean.interval else None)
 
 
-def _difference(arm: ArmResult, metric: Metric) -> str:
-    """Format the difference from the reference arm, with its sign, and a star if it is significant."""
+def _difference(arm: ArmResult, metric: Metric) -> Cell:
+    """Return the difference from the reference arm, with a star if it is significant."""
     found = arm.against.differences.get(metric.name) if arm.against else None
-    if found is None:
-        return ""
-    return format_fixed(found.test.difference, metric.compared_digits, sign=True) + (STAR if found.star else "")
+    return Cell(found.test.difference, metric.compared_digits, sign=True, star=found.star) if found else Cell()
 
 
-def _papers_difference(arm: ArmResult, metric: Metric, compared: Compared) -> str:
+def _papers_difference(arm: ArmResult, metric: Metric, compared: Compared) -> Cell:
     reference = compared.study.paper.arms.get(compared.study.reference(arm.arm), {})
     theirs, base = arm.paper.get(metric.name), reference.get(metric.name)
     if not theirs or not base or arm is compared.baseline:
-        return ""
-    return format_fixed(math.log(theirs / base), metric.compared_digits, sign=True)
+        return Cell()
+    return Cell(math.log(theirs / base), metric.compared_digits, sign=True)
 
 
-def _agrees(arm: ArmResult, compared: Compared) -> str:
-    """Format whether an arm agrees with the paper: ✓, ✗, or ? for a tie that is within the margin but not shown."""
+def _agrees(arm: ArmResult, compared: Compared) -> Cell:
+    """Say whether an arm agrees with the paper: ✓, ✗, or ? for a tie that is within the margin but not shown."""
     point = compared.agreement.points.get(arm.arm) if compared.agreement else None
     if not point:
-        return ""
+        return Cell()
     open_yet = point.agrees and not point.shown and compared.several_seeds
-    return f"{'?' if open_yet else '✓' if point.agrees else '✗'} {'sign' if point.large else 'tie'}"
-
-
-def _format_printed(arm: ArmResult, name: str, digits: int) -> str:
-    value = arm.paper.get(name)
-    return "" if value is None else format_fixed(value, digits)
+    return Cell(f"{'?' if open_yet else '✓' if point.agrees else '✗'} {'sign' if point.large else 'tie'}")

@@ -10,7 +10,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from etude.report.render.rows import STAR, Column, Row, Rows, is_command
+from etude.report.render.rows import STAR, Cell, Column, Row, Rows
 from etude.terminal import needed_width
 
 WHAT = "what it is"
@@ -41,8 +41,8 @@ class RenderedTable:
                     table.width = needed  # rich would leave out whole columns; a line that is wrapped can be read
             yield table
             yield Text()
-        for note in (*self.rows.notes, *self.rows.left_out):
-            yield Text(note, no_wrap=True, overflow="ignore") if is_command(note) else Text(note)
+        for note in self.rows.paragraphs:
+            yield Text(str(note), no_wrap=True, overflow="ignore") if note.is_command else Text(str(note))
 
     def _layout(self, console: Console, options: ConsoleOptions) -> list[Rows]:
         """Return the first layout that fits; in the narrow one, the column `WHAT` may wrap."""
@@ -63,8 +63,9 @@ def narrow(rows: Rows) -> Rows:
     columns = [*rows.columns[:first], Column(WHAT, about_arm=True, words=True), *rows.columns[end:]]
     shorter = []
     for row in rows.rows:
-        words = [f"{rows.columns[index].header}={row.cells[index]}" for index in about_arm if row.cells[index]]
-        shorter.append(Row(row.group, [*row.cells[:first], ", ".join(words), *row.cells[end:]], row.run))
+        told = {rows.columns[index].header: row.cells[index].text for index in about_arm}
+        words = Cell(", ".join(f"{header}={text}" for header, text in told.items() if text))
+        shorter.append(Row(row.group, [*row.cells[:first], words, *row.cells[end:]], row.run))
     return replace(rows, columns=columns, rows=shorter)
 
 
@@ -85,8 +86,8 @@ def markdown(rows: Rows) -> str:
     headers = [f"{column.header} {column.whose}".strip() for column in rows.columns]
     lines = [f"**{_escape(rows.title)}**", "", _line(map(_escape, headers))]
     lines.append(_line([":--" if column.words else "--:" for column in rows.columns]))
-    lines += [_line(map(_bold, row.cells, rows.columns)) for row in rows.rows]
-    notes = (f"    {n}\n" if is_command(n) else f"{_escape(n, besides='|`')}\n" for n in (*rows.notes, *rows.left_out))
+    lines += [_line(map(_bold, row.cells)) for row in rows.rows]
+    notes = (f"    {n}\n" if n.is_command else f"{_escape(str(n), besides='|`')}\n" for n in rows.paragraphs)
     return "\n".join([*lines, "", *notes])
 
 
@@ -113,15 +114,15 @@ def _table(rows: Rows, narrowest: int | None = None) -> Table:
     return table
 
 
-def _cell(cell: str, column: Column) -> Text:
+def _cell(cell: Cell, column: Column) -> Text:
     """Make a cell; in a column with stars, numbers without one get a space, so that digits stay aligned."""
-    if column.has_star(cell):
-        return Text(cell, style="bold")
-    return Text(f"{cell} " if column.starred else cell)
+    if cell.star:
+        return Text(cell.text, style="bold")
+    return Text(f"{cell.text} " if column.starred else cell.text)
 
 
-def _bold(cell: str, column: Column) -> str:
-    return f"**{_escape(cell.removesuffix(STAR))}**\\{STAR}" if column.has_star(cell) else _escape(cell)
+def _bold(cell: Cell) -> str:
+    return f"**{_escape(cell.plain)}**\\{STAR}" if cell.star else _escape(cell.plain)
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -22,8 +22,8 @@ from etude.report.compare import compare
 from etude.report.comparison import Compared
 from etude.report.selection import select
 from etude.report.statistics.sentences import count
+from etude.runs.records import read_rows
 from etude.runs.run_dir import RunDir
-from etude.runs.table import read_runs
 from etude.studies.study import load_study
 
 # Chromium reads from descriptor 3 and writes to 4. Both are moved out of the way first: either may be the other.
@@ -290,6 +290,6 @@ def fabricate(tmp_path_factory: pytest.TempPathFactory) -> Fabricate:
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
             told = load_study("made-up")
-        return compare(told, select(told, read_runs(told, folder / "runs")[0], {}))
+        return compare(told, select(told, read_rows(folder / "runs" / "made-up")[0], {}))
 
     return make

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from etude.report.render.html.table import table
-from etude.report.render.rows import Column, Row, Rows
+from etude.report.render.rows import Cell, Column, Row, Rows
 
 COLUMNS = [
     Column("arm", words=True),
@@ -18,10 +18,25 @@ ROWS = Rows(
     "Made up",
     COLUMNS,
     [
-        Row("base", ["base", "100K", "sinusoidal", "1,234.50 ± 0.02", "", "4.92"], True),
-        Row("A", ["A1²", "", "<i>learned</i>", "2.00", "−0.50*", ""], True),
-        Row("A", ["A2", "", "", "not run", "", "5.00"], False),
-        Row("B", ["B", "", "*.bias*", "2.00", "", ""], True),
+        Row(
+            "base",
+            [Cell("base"), Cell(100_000), Cell("sinusoidal"), Cell(1234.5, 2, 0.02), Cell(), Cell(4.92, 2)],
+            True,
+        ),
+        Row(
+            "A",
+            [
+                Cell("A1", marks="²"),
+                Cell(100_000, blank=True),
+                Cell("<i>learned</i>"),
+                Cell(2.0, 2),
+                Cell(-0.5, 2, sign=True, star=True),
+                Cell(),
+            ],
+            True,
+        ),
+        Row("A", [Cell("A2"), Cell(), Cell(), Cell("not run"), Cell(), Cell(5.0, 2)], False),
+        Row("B", [Cell("B"), Cell(100_000, blank=True), Cell("*.bias*"), Cell(2.0, 2), Cell(), Cell()], True),
     ],
 )
 
@@ -46,13 +61,14 @@ def test_numbers_sort_as_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cell", "value"), [("1e-05", 1e-5), ("1e+06", 1e6), ("-1", -1), ("+0.5", 0.5), ("–", None), ("12.5 ± 0.3", 12.5)]
+    ("cell", "value"),
+    [(Cell(1e-5), 1e-5), (Cell(1e6), 1e6), (Cell(-1), -1), (Cell(0.5, 1, sign=True), 0.5), (Cell("–"), None)],
 )
-def test_a_number_sorts_however_it_is_written(cell: str, value: float | None) -> None:
-    drawn = table(
-        Rows("made-up", "Made up", [Column("arm", words=True), Column("rate")], [Row("A", ["A1", cell], True)])
+def test_a_number_sorts_however_it_is_written(cell: Cell, value: float | None) -> None:
+    columns = [Column("arm", words=True), Column("rate")]
+    found = re.search(
+        r'<td data-value="([^"]*)"', table(Rows("made-up", "Made up", columns, [Row("A", [Cell("A1"), cell], True)]))
     )
-    found = re.search(r'<td data-value="([^"]*)"', drawn)
     assert (float(found[1]) if found else None) == value
 
 

@@ -104,13 +104,12 @@ def test_without_wandb_workspaces_the_way_out_is_told(
 
 def test_runs_cannot_be_read_back_offline(runs_dir: Path) -> None:
     with pytest.raises(UserError, match="WANDB_MODE=offline"):
-        results(["heads", "--wandb", "etude"])
+        results(["heads", "--from", "wandb:etude"])
 
 
-@pytest.mark.parametrize("verb", [report, results])
-def test_a_project_must_be_named(verb: Callable[[list[str]], None], runs_dir: Path) -> None:
+def test_a_project_must_be_named(runs_dir: Path) -> None:
     with pytest.raises(UserError, match="--wandb needs PROJECT: "):
-        verb(["heads", "--wandb"])
+        report(["heads", "--wandb"])
 
 
 def test_who_does_not_ask_for_wandb_does_not_wait_for_its_import(runs_dir: Path, make_run: Make) -> None:

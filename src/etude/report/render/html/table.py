@@ -4,22 +4,21 @@ import re
 from html import escape
 
 from etude.report.comparison import Compared
-from etude.report.render.rows import Column, Row, Rows
+from etude.report.render.rows import Cell, Column, Row, Rows
 
-_NUMBER = re.compile(r"([−+-]?[\d,.]+(?:e[−+-]?\d+)?)(K?)")
 _SYMBOL = re.compile(r"\b(\w)_(\w+)")  # d_model, ε_ls: a letter with an index
 
 
 def table(rows: Rows) -> str:
     """Render the table, one row per arm in the study's order.
 
-    Each cell has its sort key in `data-value`: its number or word; the baseline's if the cell is blank because it
-    equals the baseline's; none if there is no value.
+    Each cell has its sort key in `data-value`: its number or word, also where the cell is blank because it equals the
+    baseline's; none if there is no value.
     """
-    base = next((row for row in rows.rows if row.run and all(cell for _, cell in _about(rows, row))), None)
+    first = next((row for row in rows.rows if row.run), None)
     body, group = "", ""
     for row in rows.rows:
-        body += _row(rows, row, base, begins=row.group != group)
+        body += _row(rows, row, row is first, begins=row.group != group)
         group = row.group
     heads = "".join(map(_head, rows.columns))
     return f'<table id="study"><thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody></table>'
@@ -27,7 +26,7 @@ def table(rows: Rows) -> str:
 
 def notes(rows: Rows) -> str:
     """Render the notes and what was left out, one paragraph each."""
-    return "\n".join(f"<p>{escape(note)}</p>" for note in (*rows.notes, *rows.left_out))
+    return "\n".join(f"<p>{escape(str(note))}</p>" for note in rows.paragraphs)
 
 
 def setting(compared: Compared) -> str:
@@ -37,23 +36,18 @@ def setting(compared: Compared) -> str:
     return f"<code>{escape(chosen)}</code>, seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
 
 
-def _row(rows: Rows, row: Row, base: Row | None, begins: bool) -> str:
-    about = ", ".join(f"{column.header}={cell}" for column, cell in _about(rows, row) if cell)
-    note = "" if row is base else f'<span class="is">{escape(about)}</span>'  # shown if there is no room for columns
+def _row(rows: Rows, row: Row, is_first: bool, begins: bool) -> str:
+    pairs = [*zip(rows.columns, row.cells, strict=True)]
+    about = ", ".join(f"{column.header}={cell.text}" for column, cell in pairs if column.about_arm and cell.text)
+    note = "" if is_first else f'<span class="is">{escape(about)}</span>'  # shown if there is no room for columns
     cells = []
-    for index, (cell, column) in enumerate(zip(row.cells, rows.columns, strict=True)):
-        shown = base.cells[index] if base and row.run and column.about_arm and not cell else cell
-        attributes = _classes(column) + _sort_key(shown, column.words)
-        text = f"<b>{escape(cell)}</b>" if column.has_star(cell) else escape(cell)
+    for index, (column, cell) in enumerate(pairs):
+        attributes = _classes(column) + _sort_key(cell, column)
+        text = f"<b>{escape(cell.text)}</b>" if cell.star else escape(cell.text)
         cells.append(f"<td{attributes}>{text}</td>" if index else f'<th scope="row"{attributes}>{text}{note}</th>')
     kinds = " ".join(filter(None, ("begins" * begins, "absent" * (not row.run))))
     opening = f'<tr class="{kinds}">' if kinds else "<tr>"
     return f"{opening}{''.join(cells)}</tr>\n"
-
-
-def _about(rows: Rows, row: Row) -> list[tuple[Column, str]]:
-    """Return the columns and cells with the config values of the arm."""
-    return [(column, cell) for column, cell in zip(rows.columns, row.cells, strict=True) if column.about_arm]
 
 
 def _classes(column: Column) -> str:
@@ -62,14 +56,10 @@ def _classes(column: Column) -> str:
     return f' class="{classes}"' if classes else ""
 
 
-def _sort_key(cell: str, words: bool) -> str:
-    if words:
-        return f' data-value="{escape(cell)}"' if cell else ""
-    number = _NUMBER.match(cell)
-    if not number or not number[1].strip("−+-,."):
+def _sort_key(cell: Cell, column: Column) -> str:
+    if cell.value is None or not (column.words or isinstance(cell.value, int | float)):
         return ""
-    value = float(number[1].replace("−", "-").replace(",", "")) * (1000 if number[2] else 1)
-    return f' data-value="{value:.12g}"'
+    return f' data-value="{escape(str(cell.value))}"'
 
 
 def _head(column: Column) -> str:

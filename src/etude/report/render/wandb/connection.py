@@ -56,5 +56,5 @@ def project_of(api: "Api", asked: str) -> tuple[str, str]:
     entity, slash, project = asked.rpartition("/")
     entity = entity if slash else api.default_entity or ""
     if not entity or not project or "/" in entity:
-        raise UserError(f"--wandb {asked}: say ENTITY/PROJECT, such as me/etude")
+        raise UserError(f"{asked} names no project at W&B: say ENTITY/PROJECT, such as me/etude")
     return entity, project

@@ -11,9 +11,8 @@ from etude.report import Results
 from etude.report.render.wandb.connection import connect, project_of
 from etude.report.selection import select
 from etude.runs.records import Run, finished_run, leaving_out
-from etude.runs.run_dir import RunDir
+from etude.runs.run_dir import RunDir, read_written
 from etude.runs.run_state import State
-from etude.runs.table import runs_of
 from etude.studies.study import Study, load_study, value_at
 from etude.terminal import format_value
 
@@ -25,6 +24,7 @@ _NOT_CONFIG = (
     "results_version",
     "code",
     "overrides",
+    "written",
     "studies",
 )  # logged with the config, but not part of it
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")  # W&B stores them as strings
@@ -57,10 +57,9 @@ def fetch(study: str, project: str, where: Mapping[str, str] | None = None) -> R
             continue
         with leaving_out(place, strangers):
             rows.append(_row(known, run, RunDir(place), arm, asked))
-    runs, notes = runs_of(known, rows, strangers)
-    if not any(run.finished for run in runs):
-        raise UserError(" ".join([f"W&B has no finished run of {study} in {entity}/{name}.", *notes]).rstrip("."))
-    return Results(known, select(known, runs, asked, notes))
+    if not any(run.finished for run in rows):
+        raise UserError(" ".join([f"W&B has no finished run of {study} in {entity}/{name}.", *strangers]).rstrip("."))
+    return Results(known, select(known, rows, asked, strangers))
 
 
 def _row(study: Study, run: "WandbRun", there: RunDir, arm: str, asked: Iterable[str]) -> Run:
@@ -69,13 +68,15 @@ def _row(study: Study, run: "WandbRun", there: RunDir, arm: str, asked: Iterable
     chosen = {key: config["choices"].get(key, value_at(config, key)) for key in asked if key not in study.changed}
     row: dict[str, Any] = {
         "overrides": [*overrides_of(run.config), *(f"{key}={format_value(value)}" for key, value in chosen.items())],
+        "as_written": read_written(str(run.config.get("written", ""))),
         "changed": datetime.fromisoformat(run.created_at).timestamp(),
     }
     seed = int(config["seed"])
     if run.state == "finished":
         return finished_run(there, study.name, arm, seed, config, result_of(run.summary_metrics), **row)
     state = _STATES.get(run.state, State.WAITING)
-    return Run(there, study.name, arm, seed, config, {}, state, run.state, **row)
+    why = f"{run.state} at W&B" if state is State.FAILED else None
+    return Run(there, study.name, arm, seed, config, {}, state, why, **row)
 
 
 def config_of(logged: Mapping[str, Any]) -> dict[str, Any]:
