@@ -1,24 +1,21 @@
-"""docs/record: configs and results of runs that took hours, from which a report can be made again."""
+"""experiments/<study>/record.csv: numbers of runs that took hours, from which the tables of the documents are made."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from etude.report import results
-from etude.report.comparison import Difference
-from etude.runs.material import identify
-from etude.runs.records import read_rows
+from etude.report import frame, results_of_csv
+from etude.report.comparison import Compared, Difference
 from etude.runs.results_version import RESULTS_VERSION
-from etude.runs.run_dir import RunDir
 from etude.studies.study import load_study
 
 REPOSITORY = Path(__file__).parents[2]
-RECORD = REPOSITORY / "docs" / "record"
-RUNS = sorted(file.parent for file in RECORD.glob("*/*/*/seed*/config.yaml"))
-COMMAND = re.compile(r"^etude report (\S+) runs_dir=(docs/record/\S+) seed=(\S+)$", re.MULTILINE)
+RECORDS = sorted(REPOSITORY.glob("experiments/*/record.csv"))
+COMMAND = re.compile(r"^etude report (\S+) --from (\S+) (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -27,12 +24,16 @@ class Claim:
 
     file: Path
     study: str
-    runs_dir: str
-    seeds: str
+    record: str
+    where: str
     below: str
 
     def __str__(self) -> str:
-        return f"{self.file.relative_to(REPOSITORY)}: {self.study}, {Path(self.runs_dir).name}"
+        return f"{self.file.relative_to(REPOSITORY)}: {self.where}"
+
+    def compared(self) -> Compared:
+        where = dict(word.split("=") for word in self.where.split())
+        return results_of_csv(REPOSITORY / self.record, self.study, where).compare()
 
     def rows(self) -> dict[str, dict[str, str]]:
         """The next table with a column PPL: arm -> heading -> cell."""
@@ -48,52 +49,39 @@ class Claim:
         return found
 
 
-def test_every_run_has_the_number_of_todays_code() -> None:
-    """If not, results were changed on purpose, and the record is made anew."""
-    others = [run for run in map(RunDir, RUNS) if run.result().get("results_version") != RESULTS_VERSION]
-    assert not others, f"{len(others)} of {len(RUNS)}, such as {others[0].path}"
-    assert len(RUNS) > 250
-
-
 def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.replace("−", "-").strip().strip("|").split("|")]
 
 
-def _claims() -> list[Claim]:
-    found = []
+def _claims() -> Iterator[Claim]:
     for file in sorted((REPOSITORY / "experiments").glob("*/*.md")):
         text = file.read_text(encoding="utf-8")
         for command in COMMAND.finditer(text):
-            study, runs_dir, seeds = command.groups()
-            found.append(Claim(file, study, runs_dir, seeds, text[command.end() :]))
-    return found
+            yield Claim(file, *command.groups(), below=text[command.end() :])
 
 
-CLAIMS = _claims()
+CLAIMS = [*_claims()]
 
 
-@pytest.mark.parametrize("path", RUNS, ids=lambda path: f"{path.parent.name}-{path.name}")
-def test_a_recorded_run_is_finished_and_named_by_its_config(path: Path) -> None:
-    run = RunDir(path)
-    config, text, result = run.config(), run.text(), run.result()
-    assert (config["study"], config["arm"]) == (path.parts[-3], path.parts[-2]) == (result["study"], result["arm"])
-    assert path.name == f"seed{config['seed']}-{identify(config, text)}"
-    assert result["finished"]
-    assert result["steps"] == config["budget"]["max_steps"]
+def test_there_is_a_table_of_every_record_but_that_of_a_single_arm() -> None:
+    assert {Path(claim.record).parent.name for claim in CLAIMS} == {file.parent.name for file in RECORDS} - {"multi30k"}
+    assert len(CLAIMS) == 9
 
 
-@pytest.mark.parametrize("study", sorted({path.parents[1] for path in RUNS}), ids=lambda path: path.name)
-def test_all_of_the_record_can_be_read_for_a_report(study: Path) -> None:
-    rows, notes = read_rows(study)
-    assert len(rows) == len([path for path in RUNS if path.parents[1] == study]) > 0
-    assert notes == []
+@pytest.mark.parametrize("file", RECORDS, ids=lambda file: file.parent.name)
+def test_every_run_of_a_record_is_of_todays_code_and_finished(file: Path) -> None:
+    """If not, results were changed on purpose, and the record is made anew."""
+    study = load_study(file.parent.name)
+    runs = frame.read_csv(file, study.name, study.metrics)
+    assert {run.result["results_version"] for run in runs} == {RESULTS_VERSION}
+    assert {run.arm for run in runs} <= {*study.arms}
+    assert all(run.finished and not run.divergence for run in runs)
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 def test_a_table_of_a_document_is_that_of_its_record(claim: Claim) -> None:
     """Every arm that was run, its scores and difference to the last printed digit, and its star."""
-    compared = results(claim.study, REPOSITORY / claim.runs_dir, {"seed": claim.seeds}).compare()
-    rows = claim.rows()
+    compared, rows = claim.compared(), claim.rows()
     assert set(rows) == {arm.arm for arm in compared.arms if arm.runs}
     for arm in compared.arms:
         row = rows[arm.arm]
@@ -110,7 +98,7 @@ def _told(found: Difference) -> str:
 
 @pytest.mark.parametrize("claim", [claim for claim in CLAIMS if claim.study == "table3"], ids=str)
 def test_what_is_said_of_the_agreement_with_the_paper_is_that_of_the_record(claim: Claim) -> None:
-    compared = results(claim.study, REPOSITORY / claim.runs_dir, {"seed": claim.seeds}).compare()
+    compared = claim.compared()
     assert compared.agreement
     (right, large), rho = compared.agreement.signs, compared.ranks["ppl"].spearman.value
     told = claim.below.split("|")[0]
@@ -124,6 +112,7 @@ def test_what_is_said_of_the_agreement_with_the_paper_is_that_of_the_record(clai
 
 
 def test_every_row_of_table_3_is_recorded_with_the_seeds_that_were_judged() -> None:
-    for record, seeds in (("multi30k", ("21", "22", "23")), ("pocket", ("31", "32", "33"))):
-        runs = {(p.parent.name, p.name[4:].partition("-")[0]) for p in RUNS if p.parts[-4:-2] == (record, "table3")}
-        assert runs == {*product(load_study("table3").arms, seeds)}
+    study = load_study("table3")
+    runs = frame.read_csv(REPOSITORY / "experiments/table3/record.csv", study.name, study.metrics)
+    for data, seeds in (("multi30k_en_de", (21, 22, 23)), ("grammar", (31, 32, 33))):
+        assert {(run.arm, run.seed) for run in runs if run.choices["data"] == data} == {*product(study.arms, seeds)}
