@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from etude.data.batching import Batch, BatchStream
-from etude.data.datamodule import TextDataModule
-from etude.data.prefetch import Prefetched
+from etude.data.datamodule import Prefetched, TextDataModule
 from etude.data.store import TokenStore
 
 

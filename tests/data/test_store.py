@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from filelock import FileLock
-from tests.data.conftest import ListCorpus
 
 from etude.data import store as store_module
-from etude.data.corpus import Pair, digest
+from etude.data.corpus import Pair
 from etude.data.store import TokenStore, prepare
 from etude.data.tokenizer import SentencePiece
 from etude.errors import UserError
@@ -35,38 +34,6 @@ def test_a_second_call_opens_what_the_first_one_made(make_corpus: Callable, bpe:
     assert (corpus.fetched, again.fetched, again.asked) == (1, 0, [])
     assert len(first.path.name) == 16
     assert first.vocab_size == len(first.tokenizer) == 60
-
-
-class TestSets(ListCorpus):
-    """A corpus that tells its test text apart."""
-
-    __test__ = False
-
-    def training_fingerprint(self) -> str:
-        return digest([self.splits["train"], self.splits["valid"]])
-
-
-def test_another_test_set_has_the_rest_in_common(make_corpus: Callable, bpe: SentencePiece, tmp_path: Path) -> None:
-    splits, other = make_corpus().splits, make_corpus(test=[("the cat", "tac eht")]).splits
-    again, elsewhere = TestSets(**other), TestSets(**other)
-    first = prepare(TestSets(**splits), bpe, tmp_path / "one", MAX_TOKENS)
-    second = prepare(again, bpe, tmp_path / "one", MAX_TOKENS)
-    assert again.asked == ["test"], "and no vocabulary was learned"
-    whole = prepare(elsewhere, bpe, tmp_path / "other", MAX_TOKENS)
-    assert second.path != first.path
-    assert second.meta == whole.meta
-    for name in whole.meta["files"]:
-        assert (second.path / name).read_bytes() == (whole.path / name).read_bytes()
-        assert (second.path / name).samefile(first.path / name) == (not name.startswith("test."))
-    second.verify()
-
-
-def test_what_is_damaged_is_not_taken_over(make_corpus: Callable, bpe: SentencePiece, tmp_path: Path) -> None:
-    first = prepare(TestSets(**make_corpus().splits), bpe, tmp_path, MAX_TOKENS)
-    flip(first.path / "train.source.pieces.npy")
-    again = TestSets(**make_corpus(test=[("the cat", "tac eht")]).splits)
-    prepare(again, bpe, tmp_path, MAX_TOKENS).verify()
-    assert "train" in again.asked
 
 
 def test_the_address_follows_text_tokenizer_and_limits(

@@ -1,12 +1,11 @@
 """The prepared text as a `LightningDataModule`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 from lightning import LightningDataModule
 
 from etude.data.batching import Batch, BatchStream, Examples, evaluation_batches
-from etude.data.prefetch import Prefetched
 from etude.data.splits import TokenSplit
 from etude.data.store import TokenStore
 
@@ -42,7 +41,7 @@ class TextDataModule(LightningDataModule):
         self.length_noise, self.seed = length_noise, seed
         self.start_step, self.limit, self.examples = start_step, limit, examples
 
-    def train_dataloader(self) -> BatchStream | Prefetched:
+    def train_dataloader(self) -> "BatchStream | Prefetched":
         """Return the training batches of this process, from `start_step` on; with a GPU, on it and one ahead."""
         batches = BatchStream(
             self.examples(self.store.split("train")),
@@ -80,3 +79,36 @@ class BatchList:
 
     def __iter__(self) -> Iterator[Batch]:
         return iter(self.batches)
+
+
+class Prefetched:
+    """Iterates over batches on a GPU: while a step computes on one, the next is copied, in a CUDA stream of its own.
+
+    Args:
+        batches: batches on the CPU.
+        device: the GPU.
+    """
+
+    def __init__(self, batches: Iterable[Batch], device: torch.device) -> None:
+        self.batches, self.device = batches, device
+
+    def __iter__(self) -> Iterator[Batch]:
+        stream = torch.cuda.Stream(self.device)
+        ahead = None
+        for batch in self.batches:
+            with torch.cuda.stream(stream):
+                copied = batch.to(self.device), stream.record_event()
+            if ahead:
+                yield self._wait(*ahead)
+            ahead = copied
+        if ahead:
+            yield self._wait(*ahead)
+
+    def _wait(self, batch: Batch, copied: torch.cuda.Event) -> Batch:
+        """Let the stream that computes wait for the copy; the CPU does not wait."""
+        computing = torch.cuda.current_stream(self.device)
+        computing.wait_event(copied)
+        for tensor in vars(batch).values():
+            if isinstance(tensor, torch.Tensor):
+                tensor.record_stream(computing)  # or its memory would be free for the next copy before it has been read
+        return batch

@@ -11,18 +11,17 @@ import json
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from etude.data.corpus import SPLITS, TRAINING, Corpus, digest, first_pair, read_pairs
+from etude.data.corpus import SPLITS, Corpus, digest, first_pair, read_pairs
 from etude.data.folder import make_folder
 from etude.data.splits import TokenSplit, describe_counts, read_text, write_split
 from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.errors import UserError
-from etude.files import checksum, disk_mistake, link_or_copy, write_json
+from etude.files import checksum, disk_mistake, write_json
 
 __all__ = ["TokenSplit", "TokenStore", "find_prepared", "prepare"]
 
@@ -150,45 +149,22 @@ def _build(
     """Write the files of the store `path` into the folder `building`."""
     began = time.monotonic()
     corpus.fetch()
-    key = key | {"training": corpus.training_fingerprint()}
-    model, similar = building / "tokenizer.model", _find_same_training(path.parent, key)
-    if similar:
-        logger.info("taking over all but the test text from %s", similar.path)
-        for name in similar.meta["files"]:
-            if not name.startswith("test."):
-                link_or_copy(similar.path / name, building / name)
-    else:
-        logger.info("learning %d subwords", tokenizer.vocab_size)
-        model.write_bytes(tokenizer.train(_sentences(corpus, tokenizer.input_sentence_size)))
+    logger.info("learning %d subwords", tokenizer.vocab_size)
+    model = building / "tokenizer.model"
+    model.write_bytes(tokenizer.train(_sentences(corpus, tokenizer.input_sentence_size)))
     vocabulary = Tokenizer(model)
-    splits = {name: similar.meta["splits"][name] for name in TRAINING} if similar else {}
-    missing = [name for name in SPLITS if name not in splits]
-    logger.info("tokenising %s", ", ".join(missing))
-    splits |= {name: write_split(building, name, read_pairs(corpus, name), vocabulary, max_tokens) for name in missing}
+    logger.info("tokenising")
+    splits = {name: write_split(building, name, read_pairs(corpus, name), vocabulary, max_tokens) for name in SPLITS}
     files = sorted(building.iterdir())
     sizes = {file.name: file.stat().st_size for file in files}
     sums = {file.name: checksum(file) for file in files}
     meta = {**key, "vocab_size": len(vocabulary), "splits": splits, "files": sizes, "sums": sums}
-    about = similar.meta if similar else {"sources": corpus.source_counts(), "first_pair": first_pair(corpus)}
-    meta |= {name: about[name] for name in ("sources", "first_pair") if about.get(name)}
+    meta |= {"sources": corpus.source_counts(), "first_pair": first_pair(corpus)}
     write_json(building / "meta.json", meta | {"sum": digest(meta)})
     if corpus.fingerprint() != key["corpus"]:
         raise UserError("the text was changed while it was being prepared: start again when it is complete")
     summary = "; ".join(f"{name} {describe_counts(counts)}" for name, counts in splits.items())
     logger.info("prepared in %.1f s: %s; %d subwords; %s", time.monotonic() - began, summary, len(vocabulary), path)
-
-
-def _find_same_training(folder: Path, key: dict[str, Any]) -> TokenStore | None:
-    """Find an intact store in `folder` that differs from `key` in its test text at most."""
-    for file in sorted(folder.glob("*/meta.json")):
-        meta = _read_meta(file.parent) or {}
-        if all(meta.get(name) == key[name] for name in key if name != "corpus"):
-            with suppress(UserError, OSError):  # damaged, or removed meanwhile
-                store = TokenStore(file.parent)
-                for name in (*TRAINING, "tokenizer"):
-                    store.verify(f"{name}.")
-                return store
-    return None
 
 
 def _sentences(corpus: Corpus, limit: int | None) -> Iterator[str]:

@@ -34,8 +34,7 @@ def test_the_line_of_a_tree_has_labels_at_both_ends_and_tags_for_words() -> None
     assert linear(TREE) == "(S (NP XX XX )NP , (VP XX (VP XX )VP )VP . )S"
 
 
-TREES = (
-    """
+TREES = """
 He did not have to work . | (S (NP XX )NP (VP XX XX (VP XX (S (VP XX (VP XX )VP )VP )S )VP )VP . )S
 Every dog should wake up . | (S (NP XX XX )NP (VP XX (VP XX (PRT XX )PRT )VP )VP . )S
 He came to the concert . | (S (NP XX )NP (VP XX (PP XX (NP XX XX )NP )PP )VP . )S
@@ -52,10 +51,7 @@ You ate her apple because it snowed . | (S (NP XX )NP (VP XX (NP XX XX )NP (SBAR
 )VP . )S
 We did not laugh and a man drank water . | (S (S (NP XX )NP (VP XX XX (VP XX )VP )VP )S XX (S (NP XX XX )NP (VP XX (NP \
 XX )NP )VP )S . )S
-""".strip()
-    .replace("\\\n", "")
-    .splitlines()
-)
+""".strip().splitlines()
 
 
 def test_verbs_nest_and_prepositions_clauses_and_questions_are_constituents_of_their_kind() -> None:
