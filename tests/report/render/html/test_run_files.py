@@ -11,9 +11,10 @@ HEADER = "step,tokens,seconds,loss,valid_perplexity\n"
 
 
 def run(folder: Path, rows: str) -> Run:
-    folder.mkdir()
-    (folder / "metrics.csv").write_text(HEADER + rows)
-    return Run(RunDir(folder), "heads", "base", 1, {}, {})
+    made = RunDir(folder / "heads" / "base" / "seed1-0")
+    made.metrics_file.parent.mkdir(parents=True)
+    made.metrics_file.write_text(HEADER + rows)
+    return Run(made, "heads", "base", 1, {}, {})
 
 
 def test_a_curve_is_the_mean_over_seeds_between_the_lowest_and_the_highest(tmp_path: Path) -> None:
