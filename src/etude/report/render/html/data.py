@@ -34,6 +34,8 @@ def data(compared: Compared) -> dict[str, Any]:
     lengths = buckets(test_set.sources) if counts else []
     bleu = {arm: bucket_bleu(its, [sentences for _, sentences in lengths]) for arm, its in counts.items()}
     analysed = analyses([compared.baseline, *compared.arms])
+    facts = {arm.arm: _facts(compared, arm) for arm in compared.arms}
+    known = [title for title in facts[compared.arms[0].arm] if any(its[title] != UNKNOWN for its in facts.values())]
     return {
         "study": study.name,
         "baseline": compared.baseline.arm,
@@ -44,7 +46,7 @@ def data(compared: Compared) -> dict[str, Any]:
                 "name": arm.arm,
                 "seeds": arm.seeds,
                 "state": "" if arm.runs else state_of(arm),
-                "facts": _facts(compared, arm),
+                "facts": {title: facts[arm.arm][title] for title in known},
                 "same_tokens": not arm.runs or all(name in arm.scores for name in _over_tokens(compared)),
                 "curves": curves(arm.runs or arm.diverged or arm.unfinished),
                 "config": {key: after for key, (_, after) in differing[arm.arm].items()},
@@ -93,7 +95,8 @@ def _facts(compared: Compared, arm: ArmResult) -> dict[str, str]:
     """Return what is told of an arm beside another one: title -> text."""
     headline, costs, (unit, seconds) = compared.study.headline, arm.costs, time_unit(compared)
     ordered = sorted(compared.study.metrics.values(), key=lambda metric: metric is not headline)
-    facts = {"what is changed": "  ".join(arm.overrides) or "nothing"}
+    changes = any(other.overrides for other in compared.arms)
+    facts = {"what is changed": "  ".join(arm.overrides) or ("nothing" if changes else UNKNOWN)}
     for metric in ordered:
         mean = arm.means.get(metric.name)
         interval = f" ({format_ends(mean.interval, metric.digits)})" if mean and mean.interval else ""
@@ -104,7 +107,8 @@ def _facts(compared: Compared, arm: ArmResult) -> dict[str, str]:
     flops, took = costs.get("flops"), costs.get("seconds")
     facts["training FLOPs"] = UNKNOWN if flops is None else f"{flops:.2e}"
     facts[f"{unit} of training"] = format_known(None if took is None else took / seconds, 1)
-    facts["budget beside the baseline’s"] = describe_budget(compared, arm)
+    budgets = [describe_budget(compared, one) for one in (arm, *compared.arms)]
+    facts["budget beside the baseline’s"] = budgets[0] if {*budgets} - {UNKNOWN, "the same"} else UNKNOWN
     scored = [(run.seed, next(iter(scores([run], headline) or ()), None)) for run in arm.runs]
     facts[f"seeds ({headline.label})"] = ", ".join(
         f"{s} ({format_known(score, headline.digits)})" for s, score in scored

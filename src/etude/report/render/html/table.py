@@ -33,7 +33,8 @@ def setting(compared: Compared) -> str:
     """Render the setting that all runs share, and their seeds."""
     seeds = sorted({seed for arm in compared.arms for seed in arm.seeds})
     chosen = " ".join(f"{key}={value}" for key, value in compared.setting.items())
-    return f"<code>{escape(chosen)}</code>, seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+    told = [f"<code>{escape(chosen)}</code>"] * bool(chosen)
+    return ", ".join([*told, f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"])
 
 
 def _row(rows: Rows, row: Row, is_first: bool, begins: bool) -> str:
