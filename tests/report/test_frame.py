@@ -230,6 +230,8 @@ def test_a_csv_that_cannot_be_read_is_one_sentence_with_file_and_line(
         report_command(["mine", "--from", "theirs.csv", "--baseline", "a", "--metric", "loss:lower", *words.split()])
 
 
-def test_without_a_study_the_baseline_must_be_named(foreign: Path) -> None:
-    with pytest.raises(UserError, match=r"theirs\.csv: --baseline ARM must name the arm to compare with; .*small"):
-        report_command(["--from", "theirs.csv", "--metric", "test_loss:lower"])
+def test_without_a_study_the_first_arm_is_the_baseline(foreign: Path) -> None:
+    report_command(["--from", "theirs.csv", "--metric", "test_loss:lower", "--markdown", "t.md"])
+    assert "| large | 3.110 ± 0.025 | **−0.200**\\* | 3 |" in Path("t.md").read_text()
+    results_command(["--from", "theirs.csv", "--metric", "test_loss:lower", "--csv", "ours.csv"])
+    assert pd.read_csv("ours.csv").test_loss.to_list() == pd.read_csv("theirs.csv").test_loss.to_list()

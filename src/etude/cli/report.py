@@ -45,7 +45,8 @@ expected to find. Type the words that you typed after `etude sweep`.
 
 --from FILE.csv reads a CSV in place of runs: one that `etude results` wrote, or
 one of any trainer's, with the columns arm, seed and a metric. NAME may be that
-of a study, which then has its arms and metrics; else --baseline names an arm.
+of a study, which then has its arms and metrics; else the first arm is the
+baseline, or the one that --baseline names.
 
   --baseline ARM     compare the other arms with this one
   runs_dir=DIR       the folder of runs

@@ -31,6 +31,7 @@ is left out is printed to stderr. STUDY may be single: runs typed one by one.
   --parquet FILE    needs pyarrow
   --from PLACE      the runs in a CSV, or on Weights & Biases with
                     wandb:[ENTITY/]PROJECT, instead of those in runs_dir
+  --metric LIST     the metrics in a CSV: test_loss:lower,accuracy:higher
 
 In Python: etude.report.results("table3").frame() is a pandas.DataFrame
 """

@@ -153,7 +153,7 @@ def results_of_csv(
         file: the CSV; its columns are those of `frame.py`.
         study: the name of the study; by default that of the file. There need be no such study.
         where: which setting to select if there are several.
-        baseline: the arm that the others are compared with; needed if there is no such study.
+        baseline: the arm that the others are compared with if there is no such study; by default the first.
         metrics: the metrics; by default those of the study, or if there is none, the built-in ones.
 
     Raises:
@@ -168,9 +168,9 @@ def results_of_csv(
     runs = frame.read_csv(file, name, by_name)
     arms = dict.fromkeys(run.arm for run in runs)
     if known is None:
+        baseline = baseline or next(iter(arms))
         if baseline not in arms:
-            told = f"it has no arm {baseline!r}" if baseline else "--baseline ARM must name the arm to compare with"
-            raise UserError(f"{file}: {told}; {did_you_mean(baseline, arms)}")
+            raise UserError(f"{file}: it has no arm {baseline!r}; {did_you_mean(baseline, arms)}")
         measured = {n: m for n, m in by_name.items() if any(run.score(m.key) is not None for run in runs)}
         known = Study(name, name, baseline, {arm: [] for arm in arms}, {}, Paper(), metrics=measured or by_name)
     else:

@@ -21,8 +21,7 @@ The columns; a value that a run does not have is missing:
 import csv
 import json
 import math
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,7 +46,7 @@ _SHARED_CHOICES = ("data", "scale", "budget", "task")
 _COSTS = ("parameters", "steps", "tokens", "flops", "seconds", "decoding_seconds")
 _FURTHER_NUMBERS = ("test.paper_bleu", "valid.perplexity", "test.sentences", "test.tokens", "test.pairs")
 _TEXTS = ("id", "diverged", "store", "test.paper_signature")
-Names = Mapping[str, str]  # column -> dotted key of a result
+Names = dict[str, str]  # column -> dotted key of a result
 _OF_THE_RUN = {"study", "arm", "seed"}
 
 
@@ -55,14 +54,14 @@ def frame(study: Study, runs: Sequence[Run]) -> "DataFrame":
     """Make a DataFrame with one row per run, in the order given."""
     import pandas as pd
 
-    rows = [_row(study, run, _config_columns(study, runs)) for run in runs]
+    keys = _config_columns(study, runs) if runs else []
+    rows = [_row(study, run, keys) for run in runs]
     return pd.DataFrame({key: pd.array([row[key] for row in rows]) for key in rows[0]} if rows else {})
 
 
 def _row(study: Study, run: Run, keys: Sequence[str]) -> dict[str, Any]:
-    numbers = {**{metric.key: None for metric in study.metrics.values()}, **dict.fromkeys(_FURTHER_NUMBERS)}
-    signatures = [metric.signature for metric in study.metrics.values() if metric.signature]
-    found = {key.replace(".", "_"): value_at(run.result, key) for key in (*numbers, *signatures, *_TEXTS, *_COSTS)}
+    numbers, texts = _result_columns(study.metrics)
+    found = {column: value_at(run.result, key) for column, key in (numbers | texts).items()}
     version = run.result.get("results_version")
     return {
         "study": run.study,
@@ -73,13 +72,20 @@ def _row(study: Study, run: Run, keys: Sequence[str]) -> dict[str, Any]:
         "diverged": run.divergence,
         **{key: _cell(run.choices.get(key, value_at(run.config, key))) for key in keys},
         **{key: value for key, value in found.items() if key not in ("id", "diverged")},
-        "overrides": shlex.join(f"{key}={value}" for key, value in run.typed.items()),
+        "overrides": " ".join(f"{key}={value}".replace(" ", "") for key, value in run.typed.items()),
         "text": run.text or None,
         "training": run.training,
         "code": run.code and str(run.code),
         "results_version": version if isinstance(version, int) else None,
         "path": str(run.run_dir.path),
     }
+
+
+def _result_columns(metrics: Mapping[str, Metric]) -> tuple[Names, Names]:
+    """Return the columns of numbers, and those of words, with their keys in a result."""
+    numbers = (*(metric.key for metric in metrics.values()), *_FURTHER_NUMBERS, *_COSTS)
+    texts = (*(metric.signature for metric in metrics.values() if metric.signature), *_TEXTS)
+    return {key.replace(".", "_"): key for key in numbers}, {key.replace(".", "_"): key for key in texts}
 
 
 def _config_columns(study: Study, runs: Sequence[Run]) -> list[str]:
@@ -134,7 +140,9 @@ def read_csv(file: Path, name: str, metrics: Mapping[str, Metric]) -> list[Run]:
         UserError: a column is missing, or a cell is not what its column needs; the sentence names file and line.
     """
     header, rows = _read(file)
+    numbers, texts = _result_columns(metrics)
     columns = {metric.key.replace(".", "_"): metric for metric in metrics.values()}
+    single = read_yaml(find_file("conf", "train.yaml")).keys() - _OF_THE_RUN
     for column in ("arm", "seed"):
         if column not in header:
             raise UserError(f"{file}, line 1: there is no column {column!r}; {did_you_mean(column, header)}")
@@ -143,25 +151,24 @@ def read_csv(file: Path, name: str, metrics: Mapping[str, Metric]) -> list[Run]:
             f"{file}, line 1: there is no column of a metric; there should be one of {', '.join(columns)}: "
             "--metric NAME:lower or NAME:higher takes another, NAME:lower:log compares logarithms"
         )
-    numbers = {column: metric.key for column, metric in columns.items()}
-    numbers |= {key.replace(".", "_"): key for key in (*_FURTHER_NUMBERS, *_COSTS)}
-    texts = {key.replace(".", "_"): key for key in (*_TEXTS, *(m.signature for m in metrics.values() if m.signature))}
     runs = []
     for line, row in rows:
-        result = _result(f"{file}, line {line}", row, columns, numbers, texts)
-        state = State.DIVERGED if "diverged" in result else State.FINISHED
-        place = RunDir(file / f"line {line}")  # which no file lies below
+        place = f"{file}, line {line}"
+        if not row["arm"]:
+            raise UserError(f"{place}: arm is empty: name the arm of this run")
+        result = _result(place, row, columns, numbers, texts)
+        config = {column: text for column, text in row.items() if text and column not in numbers | texts}
         runs.append(
             Run(
-                place,
+                RunDir(file / f"line {line}"),  # below which no file lies
                 name,
-                row["arm"] or _refuse(f"{file}, line {line}: arm is empty: name the arm of this run"),
-                int(_number(f"{file}, line {line}", "seed", row["seed"], whole=True)),
-                _config({column: text for column, text in row.items() if text and column not in (*numbers, *texts)}),
+                row["arm"],
+                int(_number(place, "seed", row["seed"], whole=True)),
+                _config(config, single),
                 result,
-                state,
+                State.DIVERGED if "diverged" in result else State.FINISHED,
                 result.get("diverged"),
-                overrides=shlex.split(row.get("overrides", "")),
+                overrides=row.get("overrides", "").split(),
                 changed=float(line),
                 code=code_of(result) if "results_version" in row else None,
                 text=row.get("text", ""),
@@ -178,16 +185,19 @@ def _read(file: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise UserError(f"{file} cannot be read: {why}; --from takes a CSV with the columns arm and seed") from error
     reader = csv.reader(lines)
-    header = [name.strip() for name in next(reader, [])]
-    rows = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if cells]
+    try:
+        header, *rows = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if cells] or [(1, [])]
+    except csv.Error as error:
+        raise UserError(f"{file}, line {reader.line_num} is no CSV: {error}") from error
+    names = header[1]
     if not rows:
         raise UserError(f"{file} has no rows below its header: it needs one a run, with arm, seed and a metric")
-    if twice := next((name for name in header if header.count(name) > 1), ""):
+    if twice := next((name for name in names if names.count(name) > 1), ""):
         raise UserError(f"{file}, line 1: the column {twice!r} is there twice: rename one")
     for line, cells in rows:
-        if len(cells) != len(header):
-            raise UserError(f"{file}, line {line}: {len(cells)} cells, where line 1 names {len(header)} columns")
-    return header, [(line, dict(zip(header, cells, strict=True))) for line, cells in rows]
+        if len(cells) != len(names):
+            raise UserError(f"{file}, line {line}: {len(cells)} cells, where line 1 names {len(names)} columns")
+    return names, [(line, dict(zip(names, cells, strict=True))) for line, cells in rows]
 
 
 def _result(
@@ -195,7 +205,7 @@ def _result(
 ) -> dict[str, Any]:
     """Make what `result.json` would hold of the numbers and words of a row."""
     found: dict[str, Any] = {}
-    for column, key in {**numbers, **texts}.items():
+    for column, key in (numbers | texts).items():
         if text := row.get(column):
             _put(found, key, _number(place, column, text) if column in numbers else text)
     if not any(row.get(column) for column in metrics) and "diverged" not in found:
@@ -209,11 +219,10 @@ def _result(
     return found
 
 
-def _config(row: Mapping[str, str]) -> dict[str, Any]:
-    """Make the part of the config that a row tells."""
+def _config(row: Mapping[str, str], single: Collection[str]) -> dict[str, Any]:
+    """Make the part of the config that a row tells; `single` are the keys without a dot."""
     config: dict[str, Any] = {}
     choices: dict[str, Any] = {}
-    single = read_yaml(find_file("conf", "train.yaml")).keys() - _OF_THE_RUN
     for column, text in row.items():
         value = _value(text)
         is_group = "/" in column or any((folder / column).is_dir() for folder in folders_of("conf"))
@@ -228,7 +237,9 @@ def _put(content: dict[str, Any], key: str, value: Any) -> None:
     """Set the value of a dotted key."""
     *sections, name = key.split(".")
     for section in sections:
-        content = content.setdefault(section, {})
+        if not isinstance(content.get(section), dict):
+            content[section] = {}
+        content = content[section]
     content[name] = value
 
 
@@ -245,10 +256,6 @@ def _number(place: str, column: str, text: str, whole: bool = False) -> float:
         if not whole or float(text).is_integer():
             return float(text)
     raise UserError(f"{place}: {column} is {text!r}, which is no {'whole ' * whole}number")
-
-
-def _refuse(sentence: str) -> str:
-    raise UserError(sentence)
 
 
 def refuse_twice(file: Path, groups: Sequence[Sequence[Run]]) -> None:
