@@ -80,7 +80,7 @@ def shown(tab: Any, section: str) -> list[str]:
 def cells(tab: Any, table: str) -> list[list[str]]:
     """The text of a table's body."""
     return tab.run(
-        f"[...document.querySelectorAll('{table} tbody tr')].map(row => [...row.texts].map(c => c.innerText))"
+        f"[...document.querySelectorAll('{table} tbody tr')].map(row => [...row.cells].map(c => c.innerText))"
     )
 
 
