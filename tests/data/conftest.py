@@ -1,7 +1,11 @@
 """Small corpora to test with."""
 
 import random
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -12,6 +16,26 @@ from etude.data.store import TokenStore, prepare
 from etude.data.tokenizer import SentencePiece
 
 register()  # what `conf/data` and `conf/tokenizer` ask for, whichever test comes first
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """Serve the files of a folder; the address."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as server,
+    ):
+        patch.setenv("no_proxy", "*")
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
 
 
 class ListCorpus(Corpus):

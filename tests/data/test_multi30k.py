@@ -1,13 +1,11 @@
 import gzip
 import hashlib
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
+from tests.data.conftest import serving
 
 from etude.data.corpus import SPLITS, digest
 from etude.data.multi30k import Multi30k
@@ -71,17 +69,10 @@ def test_the_files_in_use_are_pinned_and_those_of_other_test_sets_are_listed(tmp
     assert corpus.url.startswith("https://")
 
 
-def test_fetching_downloads_the_files_and_then_they_are_read(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("no_proxy", "*")
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(folder))) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        corpus = small(folder, tmp_path / "cache", root=None, url=f"http://127.0.0.1:{server.server_port}/")
+def test_fetching_downloads_the_files_and_then_they_are_read(folder: Path, tmp_path: Path) -> None:
+    with serving(folder) as url:
+        corpus = small(folder, tmp_path / "cache", root=None, url=f"{url}/")
         corpus.fetch()
-        server.shutdown()
-        thread.join()
     corpus.fetch()  # nothing left to ask for
     assert list(corpus.pairs("valid")) == [("val en", "val de"), ("2", "2")]
     assert (tmp_path / "cache" / "downloads" / "multi30k" / "train.en.gz").is_file()

@@ -4,15 +4,13 @@ import gzip
 import hashlib
 import io
 import tarfile
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
+from tests.data.conftest import serving
 
 from etude.config.parts import make
 from etude.data.folder import make_folder
@@ -68,21 +66,8 @@ def folder(language: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def url(folder: Path) -> Iterator[str]:
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        ThreadingHTTPServer(
-            ("127.0.0.1", 0), partial(type("Quiet", (SimpleHTTPRequestHandler,), QUIET), directory=str(folder))
-        ) as server,
-    ):
-        patch.setenv("no_proxy", "*")
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
-QUIET = {"log_message": lambda *_: None}
+    with serving(folder) as url:
+        yield url
 
 
 @pytest.fixture

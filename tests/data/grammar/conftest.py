@@ -6,7 +6,7 @@ import pytest
 
 from etude.data.grammar.lexicon import Lexicon, shipped
 from etude.data.grammar.selection import Selection
-from etude.data.grammar.words import NounPhrase, Phrase, Verb
+from etude.data.grammar.words import NounPhrase
 
 
 @pytest.fixture(scope="session")
@@ -17,12 +17,6 @@ def lexicon() -> Lexicon:
 @pytest.fixture(scope="session")
 def selection(lexicon: Lexicon) -> Selection:
     return Selection(lexicon)
-
-
-@pytest.fixture(scope="session")
-def verb(lexicon: Lexicon) -> Callable[[str], Verb]:
-    """A verb by its German infinitive."""
-    return lambda infinitive: next(verb for verb in lexicon.verbs if verb.german.infinitive == infinitive)
 
 
 @pytest.fixture(scope="session")
@@ -39,9 +33,3 @@ def np(lexicon: Lexicon) -> Callable[..., NounPhrase]:
         )
 
     return build
-
-
-@pytest.fixture(scope="session")
-def pronoun(lexicon: Lexicon) -> Callable[[str], Phrase]:
-    """A personal pronoun by its German nominative."""
-    return lambda form: next(word for word in lexicon.pronouns if word.german["nominative"] == form)
