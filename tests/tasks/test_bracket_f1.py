@@ -56,27 +56,9 @@ def test_brackets_are_counted_as_in_the_sample_that_comes_with_evalb(lines) -> N
     assert bracket_f1(test, gold)["score"] == pytest.approx(100 * 2 * precision * recall / (precision + recall))
 
 
-def test_punctuation_is_no_word_wherever_it_is_attached() -> None:
-    reference = "(S (NP XX )NP , (VP XX )VP . )S"
-    assert count_brackets("(S (NP XX , )NP (VP XX . )VP )S", reference) == (3, 3, 3)
-    assert count_brackets("(S (NP XX )NP (X , )X (VP XX )VP . )S", reference) == (3, 3, 3)
-
-
-def test_a_wrong_tag_of_a_word_is_no_matter() -> None:
-    assert count_brackets("(S (NP . )NP XX (VP XX )VP XX )S", "(S (NP XX )NP , (VP XX )VP . )S") == (3, 3, 3)
-
-
-def test_particles_and_adverbs_have_one_label() -> None:
-    assert count_brackets("(S XX (ADVP XX )ADVP )S", "(S XX (PRT XX )PRT )S") == (2, 2, 2)
-
-
 def test_where_the_words_are_not_as_many_nothing_matches_and_everything_counts() -> None:
     assert count_brackets("(S (NP XX )NP )S", "(S (NP XX )NP XX )S") == (0, 2, 2)
     assert bracket_f1(["(S XX )S", ""], ["(S XX )S", "(S XX )S"])["score"] == pytest.approx(200 / 3)
-
-
-def test_a_line_that_does_not_close_is_scored_as_it_is_mended() -> None:
-    assert count_brackets("(S (NP XX )NP (VP XX", "(S (NP XX )NP (VP XX )VP )S") == (3, 3, 3)
 
 
 def test_the_corpus_is_scored_as_one_and_not_as_a_mean_of_sentences() -> None:

@@ -11,10 +11,10 @@ import shutil
 import tarfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from etude.data.corpus import Corpus, Pair, digest, require_test_set, two_languages
+from etude.data.corpus import Pair, SplitCorpus, digest, require_test_set, two_languages
 from etude.data.download import SourceFile
 from etude.data.folder import make_folder
 from etude.data.lines import parallel_lines, sgm_pairs
@@ -29,7 +29,7 @@ Node = Mapping[str, str | None]
 _KEPT = "pairs"
 
 
-class WMT(Corpus):
+class WMT(SplitCorpus):
     """Sources and test sets as in `conf/data/wmt14_en_de.yaml`; `valid` and `test` name two of the test sets."""
 
     def __init__(
@@ -60,16 +60,9 @@ class WMT(Corpus):
         self._counts: dict[str, Counter[str]] = {}
         self._check_direction()
 
-    def fingerprint(self) -> str:
+    def fingerprint_of(self, splits: Sequence[str]) -> str:
         """Hash the checksums, the archive members in use, the rules of filtering and the languages."""
-        return self._fingerprint(*self._chosen)
-
-    def training_fingerprint(self) -> str:
-        """Hash the same without the test set."""
-        return self._fingerprint("valid")
-
-    def _fingerprint(self, *splits: str) -> str:
-        nodes = [*map(self._test_set, splits), *self._sources.values()]
+        nodes = [*(self._test_set(split) for split in self._chosen if split in splits), *self._sources.values()]
         rules = {"max_words": self._max_words, "max_ratio": self._max_ratio}
         return digest([[self._identity(node) for node in nodes], rules, list(self.languages)])
 
