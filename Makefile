@@ -40,7 +40,7 @@ lock: $(VENV)/.installed-all ## constraints.txt anew: the versions that are inst
 	sed -E '/^(nvidia|cuda|triton)/d; s/\+.*//' $(VENV)/versions >> constraints.txt # as PyTorch pins them; for CPU and CUDA alike
 
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit("étude needs Python 3.11 or newer; this is " + sys.version.split()[0] + ": make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -c 'import sys; sys.exit("étude needs Python 3.11.4 or newer; this is " + sys.version.split()[0] + ": make PYTHON=python3.11 ...") if sys.version_info < (3, 11, 4) else None'
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "no virtual environment: install python3-venv, then make again"; exit 1; }
 
 $(VENV)/.installed: pyproject.toml | $(BIN)/python

@@ -14,9 +14,7 @@ from etude.config.compose import compose
 from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.paths import shipped
-from etude.training.module import TrainingModule
-from etude.training.optimizer import adam
-from etude.training.schedule import Noam, as_scheduler, check_schedule
+from etude.training.schedule import Noam, check_schedule
 
 
 def noam(d_model, warmup, max_steps, cooldown=0.0):
@@ -42,27 +40,6 @@ def test_the_rate_is_equation_three(step, d_model, warmup):
 def test_the_full_budget_of_conf_gives_the_base_model_the_papers_rates(step, rate):
     schedule = instantiate(resolve(compose(["scale=full"]))["schedule"])
     assert math.isclose(schedule(step), rate)
-
-
-def test_the_first_update_is_step_one():
-    schedule = noam(16, 10, max_steps=50)
-    module = TrainingModule(
-        torch.nn.Linear(2, 2),
-        loss=lambda logits, targets: logits.sum(),
-        nll=lambda logits, targets: logits.sum(),
-        optimizer=lambda parameters: adam(parameters, beta1=0.9, beta2=0.98, eps=1e-9),
-        scheduler=as_scheduler(schedule),
-        seed=1,
-    )
-    made = module.configure_optimizers()
-    optimizer, scheduler = made["optimizer"], made["lr_scheduler"]["scheduler"]
-    rates = []
-    for _ in range(3):
-        rates.append(optimizer.param_groups[0]["lr"])
-        optimizer.step()
-        scheduler.step()
-    assert rates == [schedule(1), schedule(2), schedule(3)]
-    assert made["lr_scheduler"]["interval"] == "step"
 
 
 @pytest.mark.parametrize(
