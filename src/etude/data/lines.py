@@ -15,7 +15,10 @@ from etude.data.corpus import Pair
 from etude.errors import UserError, did_you_mean
 
 # SGM is not XML, since a bare & occurs in it; so its tags are searched for, as sacreBLEU does.
-_TAG = re.compile(r'<doc\b[^>]*?\bdocid="([^"]*)"|<seg\b[^>]*?\bid="?([^">\s]+)[^>]*>|</seg>', re.IGNORECASE)
+_TAG = re.compile(
+    r'<doc\b[^>]*?\bdocid="([^"]*)"|<seg\b[^>]*?\bid="?([^">\s]+)[^>]*>((?:(?!</?seg\b).)*)(</seg>)?',
+    re.IGNORECASE | re.DOTALL,
+)
 _QUOTES = {"&quot;": '"', "&apos;": "'"}
 
 Segment = tuple[tuple[str, str], str]
@@ -125,20 +128,14 @@ def read_segments(path: Path) -> list[Segment]:
     """
     text = "\n".join(read_lines(path))
     segments: list[Segment] = []
-    document, opened = "", None
+    document = ""
     for tag in _TAG.finditer(text):
-        closes = tag[0].startswith("</")
-        if (opened is None) == closes:
-            line = text.count("\n", 0, (opened or tag).start()) + 1
-            raise UserError(f"{path}, line {line}: a segment is not closed, or was never opened")
-        if opened is not None:
-            body = unescape(text[opened.end() : tag.start()], _QUOTES)
-            segments.append(((document, opened[2]), " ".join(body.split())))
-        elif tag[1] is not None:
+        if tag[1] is not None:
             document = tag[1]
-        opened = tag if tag[2] else None
-    if opened is not None:
-        raise UserError(f"{path}, line {text.count(chr(10), 0, opened.start()) + 1}: a segment is not closed")
+        elif tag[4] is None:
+            raise UserError(f"{path}, line {text.count(chr(10), 0, tag.start()) + 1}: a segment is not closed")
+        else:
+            segments.append(((document, tag[2]), " ".join(unescape(tag[3], _QUOTES).split())))
     if not segments:
         raise UserError(f'{path} has no segment: it should hold lines such as <seg id="1">A sentence.</seg>')
     return segments
