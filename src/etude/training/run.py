@@ -134,8 +134,7 @@ def _prepare(run: RunDir, config: dict[str, Any]) -> _Prepared:
     _same_text(run, store)
     build.check_budget(config, store)
     flops = flops_to_train(config) if rank() == 0 else 0.0
-    matmul = choose_matmul_of_run(config, shapes, (read_json(training.environment_file) or {}).get("matmul"))
-    made = environment(config) | {"matmul": matmul}
+    made = environment(config)
     if rank() == 0:
         rehearse(config, store.vocab_size)
     return _Prepared(store, shapes, averaged_checkpoints(training, config), callbacks, flops, made)
@@ -153,6 +152,8 @@ def _train_and_evaluate(
             lock.enter_context(hold(training.lock_file, training.busy))
             weights = find_weights(training, config)  # another process may have trained it meanwhile
         todo = broadcast_from_rank0(weights is None)
+        begun_in = read_json(training.environment_file) or {}  # not before: another process may have begun it just now
+        prepared.environment["matmul"] = choose_matmul_of_run(config, prepared.shapes, begun_in.get("matmul"))
         if todo and first:
             _begin(training, prepared)
         elif first:
