@@ -165,7 +165,8 @@ def test_whatever_is_typed_sharing_changes_nothing(lines, keys, data):
 
 def test_what_reads_hydras_node_is_composed_for_each_run(monkeypatch):
     asked = []
-    monkeypatch.setattr(compose_cache, "check_and_resolve", lambda own, choices, typed: {"seed": 0})
+    monkeypatch.setattr(compose_cache, "resolve_plain", lambda own, choices: {"seed": 0})
+    monkeypatch.setattr(compose_cache, "check_resolved", lambda plain, typed: None)
 
     def counting(overrides):
         asked.append(list(overrides))

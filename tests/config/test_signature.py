@@ -1,48 +1,24 @@
-"""What a config may give to a part, read from the source, against what Python says of the imported class."""
+"""What a config may give to a part."""
 
 import inspect
-import subprocess
-import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
-import yaml
-from hydra.utils import get_object
+from lightning import Trainer
 
+from etude.config import schema
 from etude.config.check import check
 from etude.config.compose import compose
+from etude.config.schema import _INSTEAD, FLAGS
 from etude.config.signature import signature
 from etude.errors import UserError
-from etude.paths import shipped
-
-OURS = sorted(
-    {
-        yaml.safe_load(text)["_target_"]
-        for file in shipped("conf").rglob("*.yaml")
-        if "\n_target_: " in (text := file.read_text(encoding="utf-8"))
-    }
-)
-OTHERS = [
-    *(f"torch.optim.{name}" for name in ("AdamW", "SGD", "Adafactor", "NAdam")),
-    *(f"torch.optim.lr_scheduler.{name}" for name in ("OneCycleLR", "CosineAnnealingLR", "LinearLR")),
-    "lightning.pytorch.callbacks.EarlyStopping",
-    "lightning.pytorch.loggers.CSVLogger",
-    "sacrebleu.metrics.CHRF",
-    "torch.nn.LayerNorm",
-]
 
 
-@pytest.mark.parametrize("target", [*OURS, *OTHERS])
-def test_the_source_tells_what_python_tells(target: str) -> None:
-    parameters = inspect.signature(get_object(target)).parameters.values()
-    named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-    told = signature(target)
-    assert [*told.keywords] == [one.name for one in named]
-    bare = {one.name for one in named if one.default is one.empty}
-    assert {*told.required, *told.leading} == bare
-    assert told.for_config(partial=False).required == bare
-    plain = {one.name: one.default for one in named if isinstance(one.default, int | float | str | bool)}
-    assert all(plain[name] == value for name, value in told.defaults.items() if name in plain)
+def test_the_flags_of_lightnings_trainer_are_all_known_and_no_others() -> None:
+    flags = {*inspect.signature(Trainer).parameters}
+    assert {*FLAGS} == flags - {*_INSTEAD} - {field.name for field in fields(schema.Trainer)}
+    assert {*_INSTEAD} <= flags
 
 
 def test_what_the_code_gives_is_not_left_to_the_config() -> None:
@@ -50,18 +26,6 @@ def test_what_the_code_gives_is_not_left_to_the_config() -> None:
     assert "params" not in adamw.for_config(partial=True).keywords
     assert not {"scale", "backend", "is_cross"} & {*attention.for_config(partial=True).keywords}
     assert "T_max" in signature("torch.optim.lr_scheduler.CosineAnnealingLR").for_config(partial=True).keywords
-
-
-def test_reading_a_signature_imports_neither_torch_nor_lightning(tmp_path: Path) -> None:
-    source = "from lightning import Callback\nclass Mine(Callback): ...\nclass Yours(Mine): ..."
-    (tmp_path / "callbacks.py").write_text(source)
-    program = (
-        "import sys; from etude.config.signature import signature; signature('torch.optim.AdamW');"
-        "signature('torch.optim.lr_scheduler.OneCycleLR'); print(signature('callbacks.Yours').keywords);"
-        "print('torch' in sys.modules, 'lightning' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout == "{}\nFalse False\n"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +89,6 @@ def test_a_misspelt_key_of_a_foreign_part_is_refused_by_name(overrides: list[str
 def test_functions_classes_and_what_is_neither(
     source: str, keywords: list[str], needed: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the source does not tell is imported."""
     module = f"parts_{abs(hash(source))}"
     (tmp_path / f"{module}.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)

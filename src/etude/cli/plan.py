@@ -9,8 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from etude.cli.arguments import parse
-from etude.config.compose_cache import ConfigCache, ValidConfig, expand
+from etude.config.compose_cache import ConfigCache, ValidConfig, expand, naming
 from etude.config.difference import Difference, difference
+from etude.config.resolve import check_resolved
 from etude.config.sweep_params import with_written_params
 from etude.errors import UserError
 from etude.report.wording import format_count
@@ -56,6 +57,9 @@ def main(words: Sequence[str]) -> None:
     runs = [*dict.fromkeys(map(tuple, overrides))]  # a sweep trains what it draws twice once
     bases = [_baseline_of(run) for run in runs]
     valid = _compose_beside_torch(runs, bases)
+    for run, one in valid.items():
+        with naming(run, runs):
+            check_resolved(one.config, one.typed)
     configs = {run: one.config for run, one in valid.items()}
 
     from etude.inspect.plan.budgets import find_gaps, find_idle, find_same  # these import torch
@@ -131,10 +135,11 @@ def _compose_beside_torch(runs: Sequence[Run], bases: Sequence[Run]) -> dict[Run
 
 
 def _compose(runs: Sequence[Run], bases: Sequence[Run]) -> dict[Run, ValidConfig]:
-    """Compose and validate the config of each run, then of the baselines."""
+    """Compose the config of each run, then of the baselines; to check them needs torch."""
     configs = ConfigCache()
-    composed = dict(zip(runs, configs.resolve_all(runs), strict=True))
-    return composed | {base: configs.resolve(base) for base in dict.fromkeys(bases) if base not in composed}
+    composed = dict(zip(runs, configs.resolve_all(runs, check=False), strict=True))
+    others = [base for base in dict.fromkeys(bases) if base not in composed]
+    return composed | {base: configs.resolve(base, check=False) for base in others}
 
 
 def _baseline_of(run: Run) -> Run:

@@ -22,7 +22,7 @@ from omegaconf.errors import OmegaConfBaseException
 from etude.config.compose import compose
 from etude.config.explain import explain, explained
 from etude.config.quoting import make_readable
-from etude.config.resolve import check_and_resolve, typed_overrides, without_hydra
+from etude.config.resolve import check_resolved, resolve_plain, typed_overrides, without_hydra
 from etude.config.unknown import group_names, no_such_group, options, refuse_number
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of
@@ -69,8 +69,8 @@ class ConfigCache:
         self._compose = compose
         self._templates: dict[tuple[str, ...], tuple[DictConfig, dict[str, Any]]] = {}  # by the choices
 
-    def resolve(self, overrides: Sequence[str]) -> ValidConfig:
-        """Compose, check and resolve the config of a run.
+    def resolve(self, overrides: Sequence[str], *, check: bool = True) -> ValidConfig:
+        """Compose, resolve and `check` the config of a run.
 
         Raises:
             UserError: the config is not valid.
@@ -78,9 +78,12 @@ class ConfigCache:
         typed = plain_overrides(overrides)
         own, choices, words = (typed and self._set_values(overrides, typed)) or self._compose_alone(overrides)
         written: dict[str, Any] = OmegaConf.to_container(own)  # type: ignore[assignment]
-        return ValidConfig(check_and_resolve(own, choices, words), written, words)
+        config = resolve_plain(own, choices)
+        if check:
+            check_resolved(config, words)
+        return ValidConfig(config, written, words)
 
-    def resolve_all(self, runs: Sequence[Sequence[str]]) -> list[ValidConfig]:
+    def resolve_all(self, runs: Sequence[Sequence[str]], *, check: bool = True) -> list[ValidConfig]:
         """Resolve the configs of several runs.
 
         Raises:
@@ -89,7 +92,7 @@ class ConfigCache:
         resolved = []
         for run in runs:
             with naming(run, runs):
-                resolved.append(self.resolve(run))
+                resolved.append(self.resolve(run, check=check))
         return resolved
 
     def _compose_alone(self, overrides: Sequence[str]) -> tuple[DictConfig, dict[str, Any], list[str]]:

@@ -22,7 +22,9 @@ def resolve_valid(config: DictConfig) -> dict[str, Any]:
     Raises:
         UserError: the config is not valid.
     """
-    return check_and_resolve(without_hydra(config), config.hydra.runtime.choices, typed_overrides(config))
+    plain = resolve_plain(without_hydra(config), config.hydra.runtime.choices)
+    check_resolved(plain, typed_overrides(config))
+    return plain
 
 
 def resolve(config: DictConfig) -> dict[str, Any]:
@@ -45,27 +47,29 @@ def without_hydra(config: DictConfig) -> DictConfig:
     return OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
 
 
-def check_and_resolve(own: DictConfig, choices: Mapping[str, Any], typed: Sequence[str]) -> dict[str, Any]:
-    """Check a config completely and return it resolved.
+def resolve_plain(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]:
+    """Resolve a config, given without Hydra's own node, and the chosen option of each config group.
 
-    Args:
-        own: the config without Hydra's own node.
-        choices: the chosen option of each config group, from Hydra's node.
-        typed: the overrides.
+    Raises:
+        UserError: a value cannot be resolved.
+    """
+    try:
+        return _resolve(own, choices)
+    except (OmegaConfBaseException, UserError):
+        check(own)  # key by key, to find the one that cannot be resolved
+        raise
+
+
+def check_resolved(plain: dict[str, Any], typed: Sequence[str]) -> None:
+    """Check a resolved config completely, given the overrides.
 
     Raises:
         UserError: the config is not valid.
     """
-    try:
-        plain = _resolve(own, choices)
-    except (OmegaConfBaseException, UserError):
-        check(own)  # key by key, to find the one that cannot be resolved
-        raise
     _refuse_lists(plain)
     check(plain)
     check_rules(plain)
     check_choices(plain, typed)
-    return plain
 
 
 def _refuse_lists(plain: Mapping[str, Any]) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from etude.config.signature import signature
 from etude.errors import UserError, did_you_mean
 
 
@@ -220,13 +219,18 @@ _INSTEAD = {
 }
 """Flags of Lightning's Trainer that étude sets itself, and the key to use instead."""
 
+FLAGS = (
+    *("benchmark", "detect_anomaly", "enable_autolog_hparams", "gradient_clip_algorithm", "inference_mode"),
+    *("limit_val_batches", "log_every_n_steps", "model_registry", "num_nodes", "profiler", "sync_batchnorm"),
+)
+"""The other flags of Lightning's Trainer, besides the fields of `Trainer`."""
+
 
 def flag_mistake(key: str, own: Collection[str]) -> UserError | None:
     """Return the error for a key of `trainer`; None if it is one of étude's `own` or a flag that Lightning accepts."""
-    others = signature("lightning.pytorch.trainer.trainer.Trainer").keywords.keys() - _INSTEAD.keys()
-    if key in own or key in others:
+    if key in own or key in FLAGS:
         return None
     if key in _INSTEAD:
         way_out = f"say {_INSTEAD[key]} instead" if _INSTEAD[key] else "leave it out"
         return UserError(f"trainer.{key} is set by étude itself: {way_out}")
-    return UserError(f"trainer.{key} is no flag of the trainer; {did_you_mean(key, [*own, *sorted(others)])}")
+    return UserError(f"trainer.{key} is no flag of the trainer; {did_you_mean(key, [*own, *FLAGS])}")

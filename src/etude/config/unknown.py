@@ -128,8 +128,9 @@ def _called_otherwise(key: str) -> UserError:
 def _keys_of_class(section: DictConfig) -> Collection[str]:
     """Return the parameters that the config may give to the class of a section, with or without a default."""
     with suppress(UserError):  # a missing class is reported by the check
-        if target := section.get("_target_"):
-            taken = signature(str(target)).for_config(bool(section.get("_partial_"))).keywords
+        target = str(section.get("_target_", "etude."))
+        if not target.startswith("etude."):  # whose parts have all their keys in the config
+            taken = signature(target).for_config(bool(section.get("_partial_"))).keywords
             return taken.keys() - {*chain.from_iterable(GIVEN.values())}  # of the code, not of the config
     return ()
 

@@ -7,18 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from lightning.pytorch.loggers import Logger
-
 from etude.config.wandb_rules import MAX_NAME, make_tag
 from etude.files import read_json
 from etude.runs.run_dir import RunDir
 from etude.runs.typed import distinguishing_overrides
 from etude.runs.wandb_id import has_only_offline, own_id
 from etude.trained.weights import final_checkpoints
-from etude.training.wandb_logger import OTHER_AXES, WandbLogger
 from etude.wandb_service import end_service, ignore_empty_variables, use_own_service
 
 if TYPE_CHECKING:
+    from lightning.pytorch.loggers import Logger
+
     from wandb import Run
 
 log = logging.getLogger(__name__)
@@ -27,7 +26,7 @@ _TAGGED = ("scale", "budget", "model", "data")  # choices that become tags, to f
 _KEPT = "nothing is sent to W&B (%s); logging offline, `wandb sync %s` sends it later"
 
 
-def record(loggers: Sequence[Logger], run: RunDir, result: dict[str, Any], checkpoints: Sequence[Path] = ()) -> None:
+def record(loggers: Sequence["Logger"], run: RunDir, result: dict[str, Any], checkpoints: Sequence[Path] = ()) -> None:
     """Log the result of a finished run: the numbers to every logger, sentences and artifacts to W&B.
 
     Args:
@@ -41,6 +40,8 @@ def record(loggers: Sequence[Logger], run: RunDir, result: dict[str, Any], check
     lines = {name: file.read_text(encoding="utf-8").split("\n")[:-1] for name, file in existing.items()}
     artifacts = {"hypotheses": [*existing.values()], "checkpoint": [file for file in checkpoints if file.is_file()]}
     figures = _figures(result)
+    from etude.training.wandb_logger import WandbLogger  # late: it imports Lightning, as no check needs to
+
     for logger in loggers:
         try:
             if isinstance(logger, WandbLogger):
@@ -52,8 +53,10 @@ def record(loggers: Sequence[Logger], run: RunDir, result: dict[str, Any], check
             log.warning("%s did not take the result: %s", type(logger).__name__, error)
 
 
-def finish(loggers: Sequence[Logger], *, exit_code: int) -> None:
+def finish(loggers: Sequence["Logger"], *, exit_code: int) -> None:
     """Close the loggers with the run's exit code, so that W&B shows a failed run as failed. Errors are only logged."""
+    from etude.training.wandb_logger import WandbLogger
+
     for logger in loggers:
         try:
             if isinstance(logger, WandbLogger):
@@ -91,7 +94,7 @@ def wandb(
     tags: Sequence[str] = (),
     notes: str | None = None,
     artifacts: Sequence[str] = (),
-) -> list[Logger]:
+) -> list["Logger"]:
     """Make the logger for Weights & Biases, with the id that the run was begun with, so that its curve continues.
 
     There is none in mode "disabled". If the server cannot be reached or accepts no key, the run logs offline, with a
@@ -100,7 +103,7 @@ def wandb(
     results, the mode is always "online".
     """
 
-    def begin(online: bool) -> list[Logger]:
+    def begin(online: bool) -> list["Logger"]:
         started = _start_wandb(run, config, online=online, project=project, entity=entity, notes=notes, tags=tags)
         if started.disabled:
             log.warning("WANDB_MODE=disabled switches W&B off: the run goes on without it")
@@ -109,6 +112,8 @@ def wandb(
             log.info("W&B shows this run at %s", started.url)
         elif online:
             log.warning(_KEPT, "WANDB_MODE=offline", folder)
+        from etude.training.wandb_logger import WandbLogger
+
         return [WandbLogger(run, started, artifacts)]
 
     ignore_empty_variables()
@@ -207,6 +212,8 @@ def _wandb_config(config: dict[str, Any], environment_file: Path, existing: Mapp
 
 def _define_axes(started: "Run") -> None:
     """Define W&B's axes: curves over steps, perplexity over tokens and seconds too, with its minimum as summary."""
+    from etude.training.wandb_logger import OTHER_AXES
+
     for axis in ("step", *OTHER_AXES):
         started.define_metric(axis, hidden=True)
     started.define_metric("*", step_metric="step")
