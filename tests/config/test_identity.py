@@ -139,7 +139,7 @@ def test_a_run_is_filed_by_study_arm_and_seed_with_its_frozen_config(corpus, tmp
     assert frozen["choices"]["model/position"] == "sinusoidal"
     assert "hydra" not in frozen
     written = run.written()
-    assert written["model"]["heads"] == 1
+    assert written["model"]["heads"] == "${heads:1}"
     assert "${" in str(written["model"]["attention"]["d_k"])
     assert OmegaConf.to_container(OmegaConf.create(written), resolve=True)["model"] == frozen["model"]
     assert "experiment=table3/A1" in run.overrides_file.read_text().splitlines()

@@ -127,6 +127,15 @@ def test_a_csv_gives_the_same_table_back(runs_dir: Path, make_run: Make) -> None
     pd.testing.assert_frame_equal(first, second)
 
 
+def test_a_shown_value_that_follows_from_another_is_no_confound_in_a_csv_either(runs_dir: Path, make_run: Make) -> None:
+    for arm, size in (("base", 8), ("E1", 4)):
+        run = make_run(arm, changed={"model": {"heads": size}, "loss": {"smoothing": size}})
+        run.written_file.write_text("model: {heads: '${loss.size}'}")
+    results_command(["heads", "--csv", "runs.csv"])
+    for made in (report("heads", runs_dir, {}), make_report(results_of_csv("runs.csv", "heads"))):
+        assert "¹ Not an equal comparison: loss.smoothing 4 (baseline: 8)." in made.rows.said
+
+
 def test_runs_that_share_their_trainings_share_them_in_a_csv_too(runs_dir: Path, make_run: Make) -> None:
     for seed in (1, 2):
         for arm, beam in (("base", 4), ("A2", 8)):

@@ -11,6 +11,7 @@ The columns; a value that a run does not have is missing:
     <config key>                    such as model.heads or model/position: what differs between any two of the runs,
                                     what the study varies or shows, and the choices data, scale, budget and task
     overrides                       what was typed beside the arm
+    written                         which of the config keys were written as ${...}, and so follow from others, as JSON
     text, store, training           fingerprints: the text; text and subwords; what shares one training but for the seed
     test_signature, test_paper_signature
     parameters, steps, tokens, flops, seconds, decoding_seconds
@@ -70,9 +71,10 @@ def _row(study: Study, run: Run, keys: Sequence[str]) -> dict[str, Any]:
         "id": found["id"] or run.run_dir.path.name.rpartition("-")[2],  # at W&B a run has another name
         "state": str(run.state),
         "diverged": run.divergence,
-        **{key: _cell(run.choices.get(key, value_at(run.config, key))) for key in keys},
+        **{key: _value_of(run, key) for key in keys},
         **{key: value for key, value in found.items() if key not in ("id", "diverged")},
         "overrides": " ".join(f"{key}={value}".replace(" ", "") for key, value in run.typed.items()),
+        "written": json.dumps(written) if (written := _interpolations(run, keys)) else None,
         "text": run.text or None,
         "training": run.training,
         "code": run.code and str(run.code),
@@ -91,16 +93,24 @@ def _result_columns(metrics: Mapping[str, Metric]) -> tuple[Names, Names]:
 def _config_columns(study: Study, runs: Sequence[Run]) -> list[str]:
     """Return the groups and keys that the study shows or changes, or that differ as written, and shared choices."""
     first, shown = runs[0], [key.removeprefix("choices.") for key in study.columns.values()]
-    before, keys = comparable_config(first), {*_SHARED_CHOICES, *study.changed}
+    before, written = comparable_config(first), set[str]()
     for run in runs[1:]:
         found = difference(before, comparable_config(run), (first.written, run.written))
-        keys |= found.choices.keys() | found.values.keys()
-    known = {key for key in keys for run in runs if (run.choices.get(key), value_at(run.config, key)) != (None, None)}
+        written |= found.choices.keys() | found.values.keys()
+    keys = {*_SHARED_CHOICES, *study.changed, *written}
+    known = {key for key in keys if any(_value_of(run, key) is not None for run in runs)}
     return list(dict.fromkeys([*shown, *sorted(known)]))
 
 
-def _cell(value: Any) -> Any:
-    """Return a value that fits one cell: lists and mappings as JSON."""
+def _interpolations(run: Run, keys: Sequence[str]) -> dict[str, str]:
+    """Return the values of some keys that were written as interpolations, as far as the run kept what was written."""
+    written = {key: value_at(run.written, key) for key in keys}
+    return {key: value for key, value in written.items() if isinstance(value, str) and "${" in value}
+
+
+def _value_of(run: Run, key: str) -> Any:
+    """Return the choice in a config group or the value of a key; lists and mappings as JSON, to fit one cell."""
+    value = run.choices.get(key, value_at(run.config, key))
     return json.dumps(value) if isinstance(value, list | dict) else value
 
 
@@ -158,13 +168,17 @@ def read_csv(file: Path, name: str, metrics: Mapping[str, Metric]) -> list[Run]:
             raise UserError(f"{place}: arm is empty: name the arm of this run")
         result = _result(place, row, columns, numbers, texts)
         config = {column: text for column, text in row.items() if text and column not in numbers | texts}
+        content, as_written = _config(config, single), _config(config, single)
+        interpolations = _value(row.get("written", ""))
+        for key, value in interpolations.items() if isinstance(interpolations, dict) else ():
+            _put(as_written, key, value)
         runs.append(
             Run(
                 RunDir(file / f"line {line}"),  # below which no file lies
                 name,
                 row["arm"],
                 int(_number(place, "seed", row["seed"], whole=True)),
-                _config(config, single),
+                content,
                 result,
                 State.DIVERGED if "diverged" in result else State.FINISHED,
                 result.get("diverged"),
@@ -173,6 +187,7 @@ def read_csv(file: Path, name: str, metrics: Mapping[str, Metric]) -> list[Run]:
                 code=code_of(result) if "results_version" in row else None,
                 text=row.get("text", ""),
                 trained_as=row.get("training") or row["arm"],
+                as_written=as_written if as_written != content else None,
             )
         )
     return runs
