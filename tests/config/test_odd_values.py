@@ -127,8 +127,8 @@ def test_a_part_of_a_part_is_checked_like_one() -> None:
 
 
 def test_what_only_torch_can_refuse_is_one_sentence() -> None:
-    config = resolve_valid(compose(["optimizer=adamw", "optimizer.betas=3"]))
-    with pytest.raises(UserError, match=r"torch\.optim\.AdamW cannot be made"):
+    config = resolve_valid(compose(["optimizer=adamw", "optimizer.betas=[3,3]"]))
+    with pytest.raises(UserError, match=r"Invalid beta parameter at index 0: 3 \(torch\.optim\.AdamW\)"):
         make_optimizer(config["optimizer"], build.shapes(config).named_parameters())
     config = resolve_valid(compose([f"model.d_ff={2**62}"]))
     with pytest.raises(UserError, match="this model cannot be built"):

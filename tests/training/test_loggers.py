@@ -33,8 +33,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDir]:
     for name in [name for name in os.environ if name.startswith("WANDB_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("WANDB_ERROR_REPORTING", "false")
-    directory = RunDir(tmp_path / "seed2-0123456789")
-    directory.path.mkdir()
+    directory = RunDir(tmp_path / "runs" / "table3" / "A1" / "seed2-0123456789")
+    directory.path.mkdir(parents=True)
     write_json(directory.config_file, CONFIG)
     for file in (directory.sources_file, directory.references_file, directory.hypotheses_file):
         file.write_text("ein Hund\n")

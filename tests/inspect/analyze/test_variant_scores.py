@@ -122,7 +122,7 @@ def test_alpha_is_nothing_to_greedy_search_and_lengthens_what_a_beam_finds(analy
 
 def keep(subject, step, weights):
     folder = subject.run.checkpoint.parent
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     torch.save({"state_dict": {f"model.{k}": v for k, v in weights.items()}}, folder / f"step-{step:08}.ckpt")
 
 
