@@ -135,9 +135,9 @@ class Tokenizer:
         """Convert one line to tokens, without BOS and EOS; a blank line gives an empty list."""
         return self._processor.encode(_normalize_spaces(text))
 
-    def encode_all(self, lines: Iterable[str], threads: int = -1) -> list[list[int]]:
-        """Convert many lines to tokens, faster than one by one; -1 threads is one per core."""
-        return self._processor.encode([_normalize_spaces(line) for line in lines], num_threads=threads)
+    def encode_all(self, lines: Iterable[str]) -> list[list[int]]:
+        """Convert many lines to tokens, faster than one by one: with a thread per core."""
+        return self._processor.encode([_normalize_spaces(line) for line in lines], num_threads=-1)
 
     def unknown(self, text: str) -> str:
         """Return the characters of one line that became UNK."""
