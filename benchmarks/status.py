@@ -25,6 +25,7 @@ RESULT = {
     "test": {"perplexity": 3.01, "tokens": 11387, "bleu": 51.6, "sentences": 1000},
     "seconds": 42.0,
     "results_version": RESULTS_VERSION,
+    "weights": "0123456789abcdef" * 4,
     "finished": True,
 }
 LOG = "11:15:13 step 1000/1000  loss 2.324  validation perplexity 3.09  9206 tokens/s  42 s\n" * 20
@@ -39,7 +40,11 @@ def make_up(runs_dir: Path, runs: int) -> None:
         folder = runs_dir / "table3" / arms[number % len(arms)] / f"seed{number // len(arms) + 1}-{number:010x}"
         folder.mkdir(parents=True)
         (folder / "config.yaml").write_text(frozen[number % len(arms)])
-        (folder / "result.json").write_text(json.dumps(RESULT, indent=2))
+        training = runs_dir / ".trainings" / f"{number:010x}"
+        training.mkdir(parents=True)
+        (training / "trained.json").write_text(json.dumps(RESULT, indent=2))
+        (folder / "training.txt").write_text(f"{training.name}\n")
+        (folder / "result.json").write_text(json.dumps(RESULT | {"training": training.name}, indent=2))
         (folder / "log.txt").write_text(LOG)
         (folder / ".lock").touch()
 

@@ -80,6 +80,14 @@ def test_checkpoints_that_runs_share_go_when_all_of_them_are_finished(make_run: 
     assert not greedy.checkpoint.exists()
 
 
+def test_a_training_is_named_however_the_folder_of_runs_is_typed(make_run: Make) -> None:
+    unfinished = make_run("base", None)
+    Path("beside").mkdir()
+    for typed in ("./runs", "beside/../runs", str(Path("runs").absolute())):
+        clean([f"runs_dir={typed}", "--yes"])
+    assert unfinished.checkpoint.exists()
+
+
 def test_a_training_goes_when_no_run_names_it(make_run: Make, capsys: pytest.CaptureFixture[str]) -> None:
     run = make_run("base")
     shutil.rmtree(run.path)

@@ -257,7 +257,7 @@ def test_a_run_that_somebody_is_training_stays_where_it_is(job, locked):
 
 def test_a_result_of_other_weights_than_the_training_has_now_is_marked(job):
     run = freeze(compose(job))
-    run.write_result(TODAY | {"weights": "a" * 64})
+    run.write_result(TODAY | {"training": run.training, "weights": "a" * 64})
     for weights, code in (("a" * 64, Code.SAME), ("b" * 64, Code.REPLACED)):
         write_json(run.own_training.trained_file, {"weights": weights, "diverged": None})
         assert read_run(run).code is code

@@ -3,6 +3,7 @@
 The exceptions are unfinished runs that `stale=rerun` has put aside, and runs that failed before their first step.
 """
 
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -56,7 +57,7 @@ class Removable:
 
 def find_removable(runs_dir: Path) -> Iterator[Removable]:
     """Yield what may be deleted from all runs in a folder of runs, those put aside included, and their trainings."""
-    going = set[RunDir]()
+    going, runs_dir = set[RunDir](), Path(os.path.normpath(runs_dir))  # as each run names it
     for path in sorted([*runs_dir.glob("*/*/seed*/"), *runs_dir.glob("*/*/.stale/seed*/")]):
         run = RunDir(path)
         if not (run.id and run.config_file.is_file()) or is_held(run.lock_file):

@@ -192,8 +192,10 @@ class RunDir:
 
     def is_replaced(self, result: Mapping[str, Any]) -> bool:
         """Return whether the training has other weights by now than those that this result of the run was made of."""
-        weights = result.get("weights")
-        return bool(weights) and (read_json(self.training_dir.trained_file) or {}).get("weights", weights) != weights
+        file = f"{self.path}/../../../{FOLDER}/{result.get('training')}/trained.json"
+        with suppress(OSError), open(file, encoding="utf-8") as opened:  # noqa: PTH123 (`status` opens thousands)
+            return str(result["weights"] or "") not in opened.read()
+        return False  # it was deleted, or not recorded
 
     def progress(self) -> dict[str, Any] | None:
         """Load the recorded progress; None before the first step.
@@ -225,12 +227,16 @@ class RunDir:
 
 
 def runs_by_training(runs_dir: Path) -> dict[Path, list[RunDir]]:
-    """Return the runs of all studies that name each training, those put aside included, by the training's directory."""
+    """Return the runs of all studies that name each training, those put aside included, by the training's directory.
+
+    Raises:
+        OSError: a run cannot be read, so that nobody knows what it names.
+    """
     found: defaultdict[Path, list[RunDir]] = defaultdict(list)
     for pattern in ("*/*/seed*/training.txt", "*/*/.stale/seed*/training.txt"):
         for file in sorted(runs_dir.glob(pattern)):
-            run = RunDir(file.parent)
-            found[run.own_training.path].append(run)
+            name, run = file.read_text(encoding="utf-8").strip(), RunDir(file.parent)
+            found[run.runs_dir / FOLDER / name].append(run)
     return found
 
 

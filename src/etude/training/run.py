@@ -260,6 +260,7 @@ def _evaluate(
     return {
         **{key: config[key] for key in ("study", "arm", "seed")},
         "id": run.path.name.rpartition("-")[2],
+        "training": run.training,
         "parameters": sum(parameter.numel() for parameter in prepared.shapes.parameters()),
         "vocabulary": prepared.store.vocab_size,
         "store": prepared.store.path.name,
