@@ -3,7 +3,7 @@
 import pytest
 from mine.data import Reversal
 
-from etude.inspect.claims import check_claims, own_parts
+from etude.tasks.claims import check_claims, own_parts
 
 
 @pytest.mark.parametrize("part", own_parts())

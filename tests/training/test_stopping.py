@@ -1,11 +1,13 @@
-"""Which signals a training heeds."""
+"""Which signals a training heeds, and which checkpoints it writes."""
 
 import signal
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from etude.errors import UserError
 from etude.training.stopping import StopWhenAsked
 
 
@@ -22,3 +24,12 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored_as_in_a_sweep(numb
         callback.on_exception(nobody, nobody, KeyboardInterrupt())
     finally:
         signal.signal(number, before)
+
+
+def test_the_state_of_a_callback_that_could_not_be_read_again_is_refused_before_it_is_written() -> None:
+    nobody: Any = SimpleNamespace()
+    stop = StopWhenAsked(nobody, val_every=1)
+    stop.on_save_checkpoint(nobody, nobody, {"callbacks": {"Mine": {"best": 1.5}}})
+    told = r"the state of callbacks\['Mine'\]\['best'\] is a numpy\.float64.*keep numbers"
+    with pytest.raises(UserError, match=told):
+        stop.on_save_checkpoint(nobody, nobody, {"callbacks": {"Mine": {"best": np.float64(2)}}})

@@ -121,7 +121,7 @@ def _train(run: "RunDir", config: "DictConfig") -> dict[str, Any]:
         return train_on_several(run, OmegaConf.to_container(config.hydra.launcher))  # type: ignore[arg-type]
     from etude.config.explain import explain
     from etude.config.identity import remove
-    from etude.training.rehearsal import check_device
+    from etude.training.before import check_device
     from etude.training.run import train
     from etude.training.stopping import end_on_sigterm
 

@@ -1,28 +1,65 @@
-"""What every model that writes a target from left to right promises, checked on a small batch."""
+"""What parts of the user's own promise, checked on small random tensors.
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+The test that `etude init` writes calls `check_claims`; a run with such parts is checked once before its first step.
+"""
+
+import io
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
+from etude.config.compose import compose
+from etude.config.resolve import resolve_valid
 from etude.data.tokenizer import BOS, EOS, PAD, UNK
-from etude.model.block import DecoderLayer, EncoderLayer
-from etude.model.position import Position
+from etude.studies.axes import axes
+from etude.tasks import build
 
+LENGTH = 9  # tokens of a sentence
 _FIRST = 1 + max(PAD, BOS, EOS, UNK)  # the first token that is not a special one
-_KEEP_SHAPE = ("attention", "cross_attention", "feedforward")  # parts of a layer
-_HOOKS = ("add_to_embedding", "rotate", "score_bias", "for_layers", "at_layer")  # of a position scheme
+_SIZE = 4  # the largest of a small weight
+_PLAIN = {str, int, float, bool, type(None), Tensor, nn.Parameter}
+
+Named = tuple[str, Tensor]
 
 
 class BrokenClaim(AssertionError):  # noqa: N818
-    """A model does not do what it promises; the message says what."""
+    """A part does not do what it promises; the message says what."""
+
+
+def own_parts() -> list[str]:
+    """List the overrides that choose each model part with a config file in the working directory's `conf` folder."""
+    chosen = [(axis, value) for axis in axes() if f"{axis.group}/".startswith("model/") for value in axis.values]
+    own = [(axis, value) for axis, value in chosen if (Path.cwd() / "conf" / axis.group / f"{value}.yaml").is_file()]
+    return [f"{axis.needs} {axis.group}={value}".strip() for axis, value in own]
+
+
+def check_claims(overrides: str) -> None:
+    """Check the model that some overrides choose, as `check_left_to_right` does.
+
+    Raises:
+        BrokenClaim: a claim does not hold.
+    """
+    model = build.model(resolve_valid(compose(overrides.split())), vocab_size=40).eval()
+    with torch.no_grad():
+        model(*random_pairs(model, 40, LENGTH))  # as it is trained: not all that works in float64 does
+    add_noise(model.double(), 0.1)
+    try:
+        check_left_to_right(model, vocab_size=40)
+    except BrokenClaim as broken:
+        raise BrokenClaim(f"{overrides}: {broken}") from None
 
 
 @torch.no_grad()
-def check_left_to_right(model: Any, vocab_size: int, *, length: int = 9, tolerance: float = 1e-7) -> None:
+def check_left_to_right(model: Any, vocab_size: int, *, length: int = LENGTH, tolerance: float = 1e-7) -> None:
     """Check that later target tokens and padding have no influence, and that decoding by steps equals one forward pass.
+
+    Decoding is checked with its hypotheses in one order, and with the cache reordered between the steps.
 
     Args:
         model: in evaluation mode.
@@ -31,7 +68,7 @@ def check_left_to_right(model: Any, vocab_size: int, *, length: int = 9, toleran
         tolerance: the largest difference allowed, as a share of the largest logit.
 
     Raises:
-        BrokenClaim: one of the three does not hold.
+        BrokenClaim: one of these does not hold, or the model gives other numbers each time, or infinite ones.
     """
     source, mask, target = random_pairs(model, vocab_size, length)
     whole = model(source, mask, target)
@@ -41,106 +78,115 @@ def check_left_to_right(model: Any, vocab_size: int, *, length: int = 9, toleran
         if not (change := float((logits - expected).abs().max())) <= allowed:
             raise BrokenClaim(f"{claim} (a logit changes by {change:.2g}, the largest is {allowed / tolerance:.2g})")
 
+    if not whole.isfinite().all():
+        raise BrokenClaim(
+            "some logits are no finite numbers; a weight that `reset_parameters` does not fill is anything"
+        )
+    if not torch.equal(whole, model(source, mask, target)):
+        raise BrokenClaim("it gives other numbers each time in evaluation mode; draw at random only `if self.training`")
     half, place = length // 2, torch.arange(length, device=source.device)
     later = torch.where(place < half, target, _next(target, vocab_size))
     claim = "a later token of the target changes what comes before it"
     expect(model(source, mask, later)[:, :half], whole[:, :half], claim)
     padded = torch.where(mask, source, _next(source, vocab_size))
     expect(model(padded, mask, target), whole, "what stands in the padding changes the answer")
-    state = model.start(source, mask)
-    for column in range(length):
-        claim = "token by token, it answers otherwise than at once"
-        expect(model.step(target[:, column], state), whole[:, column], claim)
+    rows = torch.arange(2, device=source.device)
+    for swapped, claim in (
+        (False, "token by token, it answers otherwise than at once"),
+        (True, "its cache does not follow its hypotheses; `reorder` must keep the rows it is given"),
+    ):
+        state, order = model.start(source, mask), rows
+        for column in range(length):
+            expect(model.step(target[order, column], state), whole[order, column], claim)
+            if swapped:
+                state.reorder(1 - rows)
+                order = 1 - order
 
 
-@torch.no_grad()
-def is_deterministic(model: Any, vocab_size: int, length: int) -> bool:
-    """Return whether a model in evaluation mode gives the same logits twice.
-
-    Raises:
-        BrokenClaim: some are no finite numbers, of which nothing can be said.
-    """
-    pairs = random_pairs(model, vocab_size, length)
-    once: Tensor = model(*pairs)
-    if not once.isfinite().all():
-        raise BrokenClaim(
-            "some logits are no finite numbers; a weight that `reset_parameters` does not fill is anything"
-        )
-    return torch.equal(once, model(*pairs))
-
-
-@torch.no_grad()
-def check_rebuilt(model: nn.Module, again: nn.Module, vocab_size: int, *, length: int, tolerance: float) -> None:
-    """Check that a model that is built again is the same with the weights of a checkpoint.
+def check_resumes(make: Callable[[Sequence[Named]], Optimizer], parameters: Iterable[Named]) -> None:
+    """Check that an optimizer calls its closure, and goes on from a checkpoint as it would have without.
 
     Args:
-        model: in evaluation mode, and called before.
-        again: the same, built anew.
-        vocab_size, length, tolerance: as of `check_left_to_right`.
+        make: makes it for named parameters.
+        parameters: smaller ones of the same names and dimensions are updated; what fails with them is not told.
 
     Raises:
-        BrokenClaim: the weights do not fit, or it computes something else.
+        BrokenClaim: it does not call its closure, no checkpoint can hold its state, or its next update is another one.
     """
+    weights = {name: nn.Parameter(torch.randn([min(n, _SIZE) for n in one.shape])) for name, one in parameters}
     try:
-        again.load_state_dict(model.state_dict())
-    except RuntimeError as error:
+        optimizer = make([*weights.items()])
+        for step in (1, 2):
+            _update(optimizer, weights.values(), step)
+        check_readable(optimizer.state_dict(), "its state")
+        copies = {name: nn.Parameter(weight.detach().clone()) for name, weight in weights.items()}
+        resumed = make([*copies.items()])
+        resumed.load_state_dict(deepcopy(optimizer.state_dict()))
+        _update(optimizer, weights.values(), 3)
+        _update(resumed, copies.values(), 3)
+    except BrokenClaim:
+        raise
+    except Exception:  # it may need larger weights, or others
+        return
+    if any(not torch.equal(weight.nan_to_num(), copies[name].nan_to_num()) for name, weight in weights.items()):
         raise BrokenClaim(
-            "once it has been called, its weights do not fit the same model built again: a buffer that changes its "
-            f"shape needs register_buffer(..., persistent=False) ({' '.join(str(error).split())})"
-        ) from error
-    pairs = random_pairs(model, vocab_size, length)
-    expected, found = model(*pairs), again(*pairs)
-    if not float((found - expected).abs().max()) <= tolerance * float(expected.abs().max()):
-        raise BrokenClaim(
-            "built again, with the weights of a checkpoint, it answers otherwise: what its constructor draws at random "
-            "must be a buffer (register_buffer), and nothing may be kept between two constructions"
+            "after a checkpoint its next update is another one; what it remembers must stand in `self.state` and "
+            "`self.param_groups`, which a checkpoint holds"
         )
 
 
-@contextmanager
-def checked_shapes(model: nn.Module) -> Iterator[None]:
-    """Check within the context that the parts of a layer keep the shape of what they are given.
+def _update(optimizer: Optimizer, weights: Iterable[Tensor], step: int) -> None:
+    asked = []
+
+    def closure() -> float:
+        generator = torch.Generator().manual_seed(step)
+        for weight in weights:
+            weight.grad = torch.randn(weight.shape, generator=generator)
+        asked.append(step)
+        return 1.0 / step
+
+    torch.manual_seed(step)
+    optimizer.step(closure)
+    if not asked:
+        raise BrokenClaim("`step` must call its closure, which computes the gradients")
+
+
+def check_readable(state: Any, where: str) -> None:
+    """Check that a checkpoint with this state could be read again: étude executes nothing in one.
+
+    Args:
+        state: a value, or containers of values.
+        where: its name.
 
     Raises:
-        BrokenClaim: one does not; a residual connection would broadcast some shapes without an error.
+        BrokenClaim: it could not; the message names the first value in the way.
     """
-
-    def check(part: nn.Module, given: tuple[Any, ...], out: Any) -> None:
-        name, shape = type(part).__name__, tuple(given[0].shape)
-        if not isinstance(out, Tensor):
-            what = "nothing" if out is None else f"a {type(out).__name__}"
-            raise BrokenClaim(f"{name} returns {what}; it must return a tensor of the shape of its input, {shape}")
-        if out.shape != given[0].shape:
-            raise BrokenClaim(f"{name} returns {tuple(out.shape)} for an input of {shape}; it must keep the shape")
-
-    layers = [layer for layer in model.modules() if isinstance(layer, EncoderLayer | DecoderLayer)]
-    parts = [part for layer in layers for name, part in layer.named_children() if name in _KEEP_SHAPE]
-    with ExitStack() as stack:
-        for part in parts:
-            stack.enter_context(part.register_forward_hook(check))
-        yield
-
-
-def check_positions(model: nn.Module) -> None:
-    """Check that each position scheme of the user's own overrides a method that has an effect.
-
-    Raises:
-        BrokenClaim: one does not, and the model would train without positions.
-    """
-    for kind in {type(part) for part in model.modules() if isinstance(part, Position)}:
-        own = not kind.__module__.startswith("etude.")
-        if own and all(getattr(kind, hook) is getattr(Position, hook) for hook in _HOOKS):
-            what = f"{kind.__name__} overrides none of {', '.join(_HOOKS)}"
-            raise BrokenClaim(f"{what}, and does nothing: is one misspelt? model/position=none has no positions")
+    if type(state) in _PLAIN:
+        return
+    if type(state) in (dict, OrderedDict):
+        for key, value in state.items():
+            check_readable(key, f"{where}: the key {key!r}")
+            check_readable(value, f"{where}[{key!r}]")
+    elif type(state) in (list, tuple):
+        for place, value in enumerate(state):
+            check_readable(value, f"{where}[{place}]")
+    elif not _is_read_again(state):
+        kind = f"{type(state).__module__}.{type(state).__qualname__}"
+        raise BrokenClaim(
+            f"{where} is a {kind}, with which no checkpoint can be read: keep numbers, texts, tensors, and lists and "
+            "dictionaries of them"
+        )
 
 
-def weights_without_gradient(model: Any, vocab_size: int, length: int) -> list[str]:
-    """Return the names of the trainable weights that the logits of a model do not depend on."""
-    weights = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
-    with torch.backends.cudnn.flags(enabled=False):  # whose recurrent layers have no gradients in evaluation mode
-        logits = model(*random_pairs(model, vocab_size, length))
-        gradients = torch.autograd.grad(logits.sum(), [*weights.values()], allow_unused=True)
-    return [name for name, gradient in zip(weights, gradients, strict=True) if gradient is None]
+def _is_read_again(value: Any) -> bool:
+    file = io.BytesIO()
+    try:
+        torch.save(value, file)
+        file.seek(0)
+        torch.load(file, weights_only=True)
+    except Exception:  # pickle may raise anything, and so may the value
+        return False
+    return True
 
 
 def random_pairs(model: Any, vocab_size: int, length: int) -> tuple[Tensor, Tensor, Tensor]:

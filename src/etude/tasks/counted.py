@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from etude.data.tokenizer import EOS
 from etude.errors import UserError
 from etude.model.chunks import takes_cost
-from etude.tasks.claims import BrokenClaim, checked_shapes
 
 Numbers = tuple[int, int]
 
@@ -70,10 +69,8 @@ class CountedSize:
         except Exception:  # for example, the model reads a value, which tensors on the meta device do not have
             model = self.build().train()
             try:
-                with checked_shapes(model), _without_onednn():
+                with _without_onednn():
                     counted = count(model, source, target)
-            except BrokenClaim as broken:
-                raise UserError(f"model{self.blame(broken)}: {broken}") from broken
             except Exception as error:
                 raise UserError(
                     f"model: {type(model).__name__} fails{self.blame(error)} when it is called with a source "

@@ -32,6 +32,8 @@ def make_optimizer(config: Mapping[str, Any], parameters: Iterable[Named]) -> op
         raise UserError(f"optimizer: {node['_target_']} is no torch.optim.Optimizer: derive it from that class")
     if not {"closure", "args"} & signature(optimizer.step).parameters.keys():
         raise UserError(f"optimizer: `step` of {node['_target_']} must take a closure, and call it, as PyTorch's do")
+    if any("lr" not in group for group in optimizer.param_groups):
+        raise UserError(f"optimizer: {node['_target_']}: its parameter groups need `lr`, which the schedule sets")
     for key in {key for group in groups for key in group} - {"match", *optimizer.defaults}:
         near = did_you_mean(key, optimizer.defaults)
         raise UserError(f"optimizer.groups: {type(optimizer).__name__} has no {key} for a group; {near}")

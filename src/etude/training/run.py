@@ -51,13 +51,13 @@ from etude.trained.weights import (
     find_weights,
     load_weights,
 )
+from etude.training.before import check_device, check_own_parts
 from etude.training.build import choose_matmul_of_run, make_parts, training_module
 from etude.training.divergence import Diverged, no_scores
 from etude.training.loggers import finish, record
 from etude.training.metrics_writers import ProgressFile
 from etude.training.optimizer import make_optimizer
 from etude.training.processes import broadcast_from_rank0, leave_processes
-from etude.training.rehearsal import check_device, rehearse
 from etude.training.schedule import check_schedule
 from etude.training.score import evaluate
 from etude.training.stopping import Stopped, end_on_sigterm
@@ -136,7 +136,7 @@ def _prepare(run: RunDir, config: dict[str, Any]) -> _Prepared:
     flops = flops_to_train(config) if rank() == 0 else 0.0
     made = environment(config)
     if rank() == 0:
-        rehearse(config, store.vocab_size)
+        check_own_parts(config, store.vocab_size)
     return _Prepared(store, shapes, averaged_checkpoints(training, config), callbacks, flops, made)
 
 

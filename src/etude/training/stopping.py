@@ -16,11 +16,10 @@ from lightning.pytorch.callbacks import Checkpoint
 
 from etude.data.batching import Batch
 from etude.errors import UserError
-from etude.tasks.claims import BrokenClaim
+from etude.tasks.claims import BrokenClaim, check_readable
 from etude.training.checkpoints import Checkpoints
 from etude.training.module import TrainingModule
 from etude.training.processes import Poll
-from etude.training.readable import check_readable
 
 log = logging.getLogger(__name__)
 

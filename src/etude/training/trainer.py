@@ -25,6 +25,7 @@ from etude.runs.run_dir import RunDir
 from etude.runs.training_dir import TrainingDir
 from etude.trained.checkpoint import newest_checkpoint
 from etude.training.averaging import KeepWeights
+from etude.training.before import trains_on_cpu
 from etude.training.build import training_data
 from etude.training.checkpoints import Checkpoints, DirectIO
 from etude.training.divergence import Diverged, DivergenceWatch, all_finite
@@ -33,7 +34,6 @@ from etude.training.metrics_callback import Records
 from etude.training.metrics_writers import Bar, LoggerSink, LogSink, MetricsFile, ProgressFile, Sink, missing_steps
 from etude.training.module import TrainingModule
 from etude.training.processes import broadcast_from_rank0
-from etude.training.rehearsal import trains_on_cpu
 from etude.training.stopping import StopWhenAsked
 
 log = logging.getLogger(__name__)

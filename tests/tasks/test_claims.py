@@ -1,13 +1,16 @@
 """The claims about every part hold those in a user's folder to account."""
 
+from collections import OrderedDict
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
-from etude.inspect.claims import check_claims, own_parts
 from etude.model.attention import MultiHeadAttention
 from etude.model.norm import LayerNorm
+from etude.tasks.claims import BrokenClaim, check_claims, check_readable, own_parts
 
 
 class Ahead(MultiHeadAttention):
@@ -66,3 +69,24 @@ def test_the_parts_of_a_folder_are_the_files_in_its_conf(tmp_path: Path, monkeyp
         (tmp_path / "conf" / file).parent.mkdir(parents=True)
         (tmp_path / "conf" / file).write_text("_target_: mine.Mine\n")
     assert set(own_parts()) == {"model/norm=mine", "model/decoder=recurrent model/decoder/alignment=mine"}
+
+
+PLAIN = {"best": 1.5, "at": (1, None), "names": ["a"], "sum": torch.ones(2), "own": OrderedDict(x={3: True}), "s": {1}}
+
+
+def test_plain_values_are_read_again() -> None:
+    check_readable(PLAIN, "state")
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        ({"best": np.float64(1.5)}, r"state\['best'\] is a numpy\.float64, with"),
+        ([[Path("a")]], r"state\[0\]\[0\] is a pathlib\.\w+"),
+        ({"f": lambda: 1}, r"state\['f'\] is a builtins\.function"),
+        ({np.int64(1): 1}, r"state: the key .* is a numpy\.int64"),
+    ],
+)
+def test_anything_else_that_no_checkpoint_can_be_read_with_is_named(state: Any, told: str) -> None:
+    with pytest.raises(BrokenClaim, match=told):
+        check_readable(state, "state")
