@@ -378,7 +378,7 @@ def test_a_mistake_that_only_the_run_can_find_is_one_sentence_on_two_devices_too
         (["train", "budget.max_steps=-1"], "budget.max_steps must be at least 1, not -1"),
         (["train", "data=files", "data.tsv=pairs.tsv", "data.languages=[en]"], "data.languages=['en'] must name two"),
         (["evaluate", "run=x", "split=train"], "split must be one of valid, test"),
-        (["train", "model.d_model=63", "model.heads=9", *SMALL], "and d_model=63 is odd: say model.d_model=64"),
+        (["train", "model.d_model=63", "model.heads=9", *SMALL], "d_model must be even, not 63: say model.d_model=64"),
         (["train", "model.heads=7"], "etude: model.heads=7 does not divide model.d_model=64"),
         (["evaluate", "--resolve"], "--resolve goes with --cfg, as in --cfg job --resolve: leave it out"),
         (["plan", "~model/position=1"], "a config group takes the name of one of its files"),

@@ -7,12 +7,13 @@ import pytest
 import torch
 
 from etude.config.compose import compose
-from etude.config.resolve import resolve_valid
+from etude.config.resolve import resolve, resolve_valid
 from etude.config.rules import check_rules
 from etude.config.task_rules import class_name
 from etude.data.batch import make_batch
 from etude.errors import UserError
 from etude.model.position.absolute import Learned
+from etude.tasks import build
 
 KEEPING = [
     "+callbacks.mine._target_=lightning.pytorch.callbacks.ModelCheckpoint",
@@ -208,10 +209,16 @@ IMPOSSIBLE = {
 
 @pytest.mark.parametrize("overrides", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
 def test_an_impossible_combination_is_refused_and_the_way_out_is_one(overrides):
+    def refuse(words):
+        """Before the first step: by a rule, or by the constructor of a part."""
+        config = compose(words)
+        check_rules(config)
+        build.shapes(resolve(config))
+
     with pytest.raises(UserError) as refusal:
-        check_rules(compose(overrides))
+        refuse(overrides)
     (way_out,) = re.findall(r"say ([\w/.]+=\w+)", str(refusal.value))
-    check_rules(compose([*overrides, way_out]))
+    refuse([*overrides, way_out])
 
 
 @pytest.mark.parametrize(

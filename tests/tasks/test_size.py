@@ -165,7 +165,7 @@ class Beside(Experts):
 
 def test_a_part_of_ones_own_that_returns_no_tensor_is_told_with_its_file():
     config = config_of(f"model.feedforward._target_={__name__}.Beside")
-    with pytest.raises(UserError, match=r"EncoderDecoder fails with .*Beside \(.*test_size\.py\) when .*TypeError"):
+    with pytest.raises(UserError, match=r"EncoderDecoder fails with .*Beside \(.*size\.py\) when .*AttributeError"):
         measure_size(config).training_flops(5, 3)
 
 

@@ -1,7 +1,6 @@
-"""Check what types cannot express: ranges, names, and parts that must fit each other. Each error says what to change.
+"""Check what neither types nor constructors can: ranges, names, and parts that must fit each other.
 
-Classes check their sizes again when they are built, but these checks come before torch is imported. In a class of your
-own, raise a ValueError in the constructor for values that it cannot use.
+Each error says what to change. What a class alone knows of its sizes, its constructor says, with a ValueError.
 """
 
 import re
@@ -12,7 +11,6 @@ from etude.config.callback_rules import check_callbacks
 from etude.config.ranges import check_ranges
 from etude.config.signature import signature
 from etude.config.task_rules import check_task, class_name
-from etude.config.trainer_rules import check_trainer
 from etude.config.wandb_rules import check_wandb
 from etude.errors import UserError, did_you_mean
 from etude.studies.study import value_at
@@ -47,12 +45,10 @@ def check_rules(config: Config) -> None:
     check_callbacks(config)
     _positions_fit(config)
     _stacks_fit(config)
-    _key_heads_are_shared_evenly(config)
     _norms_are_used(config)
-    _vocabulary_has_room(config)
     _own_files_are_named(config)
     check_task(config)
-    check_trainer(config)
+    _trainer_fits(config)
 
 
 def _schedule_gives_the_rate(config: Config) -> None:
@@ -108,21 +104,7 @@ def _own_files_are_named(config: Config) -> None:
 
 
 def _positions_fit(config: Config) -> None:
-    """Check that dimensions are even and buckets divide; a table must hold the longest source and its translation."""
-    d_k, d_model = value_at(config, "model.position.d_k"), value_at(config, "model.position.d_model")
-    if _is(config, "model.position", "Rotary") and d_k % 2:
-        raise UserError(f"model/position=rope turns pairs of dimensions, and d_k={d_k} is odd: say model.d_k={d_k + 1}")
-    if _is(config, "model.position", "Sinusoidal", "SinusoidalT2T") and d_model % 2:
-        raise UserError(
-            f"sinusoidal positions are pairs of sine and cosine, and d_model={d_model} is odd: "
-            f"say model.d_model={d_model + 1}"
-        )
-    buckets = value_at(config, "model.position.buckets")
-    if _is(config, "model.position", "T5") and buckets % 4:
-        raise UserError(
-            f"model/position=t5 halves its buckets twice, and {buckets} is no multiple of 4: "
-            f"say model.position.buckets={buckets - buckets % 4}"
-        )
+    """Check that a table of positions holds the longest source and its translation."""
     table, tokens = value_at(config, "model.position.max_length"), value_at(config, "budget.max_tokens")
     extra = value_at(config, "decoding.max_len_offset") or 0
     columns = tokens + 1
@@ -138,32 +120,12 @@ def _positions_fit(config: Config) -> None:
 
 
 def _stacks_fit(config: Config) -> None:
-    """Check encoder kernel and width, and that positions, alignment and attention suit the stacks and each other."""
+    """Check that positions, alignment and attention suit the stacks and each other."""
     if _is(config, "model", "EncoderDecoder") and value_at(config, "model.decoder") is None:
         raise UserError("model.decoder=null leaves no decoder: model=encoder_only is a model without one")
-    kernel, d_model = value_at(config, "model.encoder.kernel"), value_at(config, "model.encoder.d_model")
-    if _is(config, "model.encoder", "ConvolutionEncoder") and kernel % 2 == 0:
-        raise UserError(
-            f"model.encoder.kernel={kernel} is even, and its neighbourhood has no middle: "
-            f"say model.encoder.kernel={kernel + 1}"
-        )
-    reads_both_ways = _is(config, "model.encoder", "RecurrentEncoder") and value_at(
-        config, "model.encoder.bidirectional"
-    )
-    if reads_both_ways and d_model % 2:
-        raise UserError(
-            f"half of the recurrent encoder reads backwards, and d_model={d_model} is odd: "
-            f"say model.d_model={d_model + 1}"
-        )
     alignment = value_at(config, "model.decoder.alignment")
     if _is(config, "model.decoder", "RecurrentDecoder") and not isinstance(alignment, Mapping):
         raise UserError(f"model.decoder.alignment is {alignment!r}, no alignment: say model/decoder/alignment=none")
-    looks = alignment and not _is(config, "model.decoder.alignment", "NoAlignment")
-    if looks and _is(config, "model.encoder", "NoEncoder"):
-        raise UserError(
-            "model/decoder/alignment looks at the encoder, and model/encoder=none has none: "
-            "say model/decoder/alignment=none"
-        )
     without_attention = (
         _is(config, "model.encoder", "ConvolutionEncoder", "RecurrentEncoder", "NoEncoder"),
         _is(config, "model.decoder", "ConvolutionDecoder", "RecurrentDecoder"),
@@ -182,27 +144,25 @@ def _stacks_fit(config: Config) -> None:
         )
 
 
-def _key_heads_are_shared_evenly(config: Config) -> None:
-    heads, kv_heads = value_at(config, "model.attention.heads"), value_at(config, "model.attention.kv_heads")
-    if isinstance(heads, int) and isinstance(kv_heads, int) and heads % kv_heads:
-        nearest = max(number for number in range(1, min(heads, kv_heads) + 1) if heads % number == 0)
-        raise UserError(
-            f"model.attention.kv_heads={kv_heads} does not divide model.heads={heads}, so that each key head would "
-            f"serve as many query heads: say model.attention.kv_heads={nearest}"
-        )
-
-
 def _norms_are_used(config: Config) -> None:
     if _is(config, "model.residual", "ReZero") and not _is(config, "model.norm", "NoNorm"):
         raise UserError("model/residual=rezero stands in for every norm, and none would be used: say model/norm=none")
 
 
-def _vocabulary_has_room(config: Config) -> None:
-    rows, size = value_at(config, "model.vocabulary"), value_at(config, "tokenizer.vocab_size")
-    if rows is not None and size is not None and rows < size:
+def _trainer_fits(config: Config) -> None:
+    if value_at(config, "trainer.limit_val_batches") is not None:
         raise UserError(
-            f"model.vocabulary={rows} has no room for tokenizer.vocab_size={size}: say model.vocabulary={size}"
+            "trainer.limit_val_batches would validate the shortest sentences alone, for batches are sorted by length, "
+            "and with 0 write no checkpoint: leave it out"
         )
+    if value_at(config, "trainer.compile") != "reduce-overhead":
+        return
+    for key in ("devices", "micro_batches", "num_nodes"):  # a gradient must not outlive the CUDA graph that computed it
+        if (value_at(config, f"trainer.{key}") or 1) != 1:
+            raise UserError(
+                f"trainer.compile=reduce-overhead records the step of one device, whole, and trainer.{key} shares it "
+                f"out: say trainer.{key}=1, or trainer.compile=true"
+            )
 
 
 def _is(config: Config, part: str, *names: str) -> bool:

@@ -52,7 +52,11 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.heads, self.kv_heads = heads, heads if kv_heads is None else kv_heads
         if self.kv_heads < 1 or heads % self.kv_heads:
-            raise ValueError(f"kv_heads={kv_heads} must divide heads={heads}: each serves as many heads of queries")
+            most = max(n for n in range(1, heads + 1) if heads % n == 0 and n <= max(1, self.kv_heads))
+            raise ValueError(
+                f"kv_heads={kv_heads} must divide heads={heads}: each serves as many heads of queries: "
+                f"say model.attention.kv_heads={most}"
+            )
         self.scale = scale
         self.backend = backend
         self.is_cross = is_cross

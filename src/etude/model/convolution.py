@@ -74,7 +74,9 @@ class ConvolutionEncoder(nn.Module):
     def __init__(self, parts: Parts, *, n_layers: int, d_model: int, kernel: int, separable: bool) -> None:
         super().__init__()
         if kernel % 2 == 0:
-            raise ValueError(f"kernel={kernel} is even: the kernel of an encoder must be odd")
+            raise ValueError(
+                f"the kernel of an encoder must be odd, not {kernel}: say model.encoder.kernel={kernel + 1}"
+            )
         self.dropout = Dropout(parts.dropout)
         self.position: Position = parts.position(False)
         layer = partial(ConvolutionEncoderLayer, parts, d_model=d_model, kernel=kernel, separable=separable)

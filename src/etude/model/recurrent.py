@@ -93,7 +93,9 @@ class RecurrentEncoder(nn.Module):
         super().__init__()
         directions = 1 + bidirectional
         if d_model % directions:
-            raise ValueError(f"d_model={d_model} is odd: half of it reads forwards, half backwards")
+            raise ValueError(
+                f"half of it reads backwards: d_model must be even, not {d_model}: say model.d_model={d_model + 1}"
+            )
         units = d_model // directions
         self.dropout = Dropout(parts.dropout)
         self.forwards = nn.ModuleList(recurrent_layers(cell, d_model, units) for _ in range(n_layers))

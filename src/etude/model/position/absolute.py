@@ -23,7 +23,8 @@ class Sinusoidal(Position):
         super().__init__(causal)
         if d_model % 2:
             raise ValueError(
-                f"sinusoidal positions come in pairs of sine and cosine: d_model must be even, not {d_model}"
+                f"sinusoidal positions come in pairs of sine and cosine: d_model must be even, not {d_model}: "
+                f"say model.d_model={d_model + 1}"
             )
         self.pairs = d_model // 2
         self.table = GrowingTable(self._compute_rows)

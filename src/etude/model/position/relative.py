@@ -26,7 +26,7 @@ class Rotary(Position):
     def __init__(self, causal: bool, *, d_k: int, base: float) -> None:
         super().__init__(causal)
         if d_k % 2:
-            raise ValueError(f"rotary positions turn queries and keys in pairs: d_k must be even, not {d_k}")
+            raise ValueError(f"rotary positions turn pairs: d_k must be even, not {d_k}: say model.d_k={d_k + 1}")
         self.d_k, self.base = d_k, base
         self.table = GrowingTable(self._compute_rows)
 
@@ -85,7 +85,10 @@ class T5(Position):
     def __init__(self, causal: bool, *, heads: int, buckets: int, max_distance: int) -> None:
         super().__init__(causal)
         if buckets < 4 or buckets % 4:
-            raise ValueError(f"buckets are halved twice in the encoder: they must be a multiple of 4, not {buckets}")
+            raise ValueError(
+                f"buckets are halved twice in the encoder: they must be a multiple of 4, not {buckets}: "
+                f"say model.position.buckets={max(4, buckets - buckets % 4)}"
+            )
         if max_distance <= buckets // 2:
             raise ValueError(f"{buckets} buckets need a max_distance above {buckets // 2}, not {max_distance}")
         self.heads, self.buckets, self.max_distance = heads, buckets, max_distance
