@@ -58,11 +58,3 @@ def test_the_rows_that_were_logged_come_back_in_their_order(tmp_path: Path) -> N
     assert read_rows(run, id) == [(1, ""), None, (1, "v"), (20, "c2")]
     keep_rows(run, id, read_rows(run, id)[:2]).close()
     assert read_rows(run, id) == [(1, ""), None]
-
-
-def test_rows_of_earlier_versions_are_counted(tmp_path: Path) -> None:
-    run = run_of(tmp_path)
-    rows_file(run, own_id(run)).write_bytes(b"...")
-    assert read_rows(run, own_id(run)) == [None, None, None]
-    rows_file(run, own_id(run)).write_bytes(b"21")
-    assert read_rows(run, own_id(run)) == [], "the first line of today's, cut off by a kill"

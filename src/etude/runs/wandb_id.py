@@ -27,12 +27,10 @@ def rows_file(run: RunDir, id: str) -> Path:
 def read_rows(run: RunDir, id: str) -> list[Row | None]:
     """Read which rows were logged under an id, in their order; None for one of which only that is known.
 
-    Earlier versions wrote a dot for each row. A last line that was cut off counts as not written.
+    A last line that was cut off counts as not written.
     """
     file = rows_file(run, id)
     written = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
-    if not written.strip("."):
-        return [None] * len(written)
     return [(int(found[1]), found[2]) if (found := _ROW.fullmatch(line)) else None for line in written.split("\n")[:-1]]
 
 

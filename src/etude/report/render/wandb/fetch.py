@@ -1,6 +1,6 @@
 """Read the runs of a study back from W&B: the same `Run` objects as from disk, selected in the same way."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,7 @@ from etude.report.selection import select
 from etude.runs.records import Run, finished_run, leaving_out
 from etude.runs.run_dir import RunDir, read_written
 from etude.runs.run_state import State
-from etude.studies.study import Study, load_study, value_at
-from etude.terminal import format_value
+from etude.studies.study import Study, load_study
 
 if TYPE_CHECKING:
     from wandb.apis.public import Run as WandbRun
@@ -34,9 +33,7 @@ _STATES = {"running": State.RUNNING, "failed": State.FAILED, "crashed": State.FA
 def fetch(study: str, project: str, where: Mapping[str, str] | None = None) -> Results:
     """Read the runs of a study in the W&B project `project`, [ENTITY/]PROJECT, selected as `results` does.
 
-    The directory of a run is its path at W&B, ENTITY/PROJECT/ID, where there are no files. If a run did not log its
-    overrides, its setting is made from its config groups and its sweep's parameters; other overrides distinguish
-    settings only if `where` names their keys.
+    The directory of a run is its path at W&B, ENTITY/PROJECT/ID, where there are no files.
 
     Raises:
         UserError: W&B cannot be reached, or has no finished run of the study that matches `where`.
@@ -56,18 +53,17 @@ def fetch(study: str, project: str, where: Mapping[str, str] | None = None) -> R
             strangers.append(f"Left out: {place}, for the study has no arm {arm}.")
             continue
         with leaving_out(place, strangers):
-            rows.append(_row(known, run, RunDir(place), arm, asked))
+            rows.append(_row(known, run, RunDir(place), arm))
     if not any(run.finished for run in rows):
         raise UserError(" ".join([f"W&B has no finished run of {study} in {entity}/{name}.", *strangers]).rstrip("."))
     return Results(known, select(known, rows, asked, strangers))
 
 
-def _row(study: Study, run: "WandbRun", there: RunDir, arm: str, asked: Iterable[str]) -> Run:
+def _row(study: Study, run: "WandbRun", there: RunDir, arm: str) -> Run:
     """Convert a W&B run to the `Run` that its directory would give."""
     config = config_of(run.config) | {"study": study.name, "arm": arm}
-    chosen = {key: config["choices"].get(key, value_at(config, key)) for key in asked if key not in study.changed}
     row: dict[str, Any] = {
-        "overrides": [*overrides_of(run.config), *(f"{key}={format_value(value)}" for key, value in chosen.items())],
+        "overrides": [str(override) for override in run.config.get("overrides", [])],
         "as_written": read_written(str(run.config.get("written", ""))),
         "changed": datetime.fromisoformat(run.created_at).timestamp(),
     }
@@ -90,18 +86,6 @@ def config_of(logged: Mapping[str, Any]) -> dict[str, Any]:
         start = f"{section}."
         config[section] = {key.removeprefix(start): value for key, value in logged.items() if key.startswith(start)}
     return config
-
-
-def overrides_of(logged: Mapping[str, Any]) -> list[str]:
-    """Return the logged overrides of a run; if it did not log them, the parameters of its W&B sweep."""
-    if "overrides" in logged:
-        return [str(override) for override in logged["overrides"]]
-    named = _named_sections(logged)
-    return [
-        f"{key}={format_value(value)}"
-        for key, value in logged.items()
-        if key in named or "/" in key or ("." in key and key.partition(".")[0] not in named)
-    ]
 
 
 def result_of(summary: Mapping[str, Any]) -> dict[str, Any]:
