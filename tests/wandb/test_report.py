@@ -111,7 +111,7 @@ def test_what_is_left_out_of_the_runs_read_back_is_told(
     assert typed("results", "table3", "--from", "wandb:etude", "--json", "-") == 0
     told = capsys.readouterr()
     assert [row["id"] for row in json.loads(told.out)] == ["cccccccccc"]
-    assert "Left out: A1, seed 2: failed at W&B." in told.err
+    assert "Left out: A1, seed 2: failed, as W&B says." in told.err
     assert f"Left out: me/etude/{first}, the same run as me/etude/{again}." in told.err
     assert f"Left out: me/etude/{new}, for the study has no arm new." in told.err
     assert "Not run: A2, A3" in told.err
@@ -125,19 +125,11 @@ def test_settings_read_back_are_not_mixed(server: Any, logged: Logged, run: RunD
     logged("base", "ffffffffff", overrides=["precision=64-true"], precision="64-true")
 
     def ids(**where: str) -> list[str]:
-        return [row["id"] for row in fetch("table3", "etude", where).rows]
+        return [*fetch("table3", "etude", where).frame().id]
 
     assert ids() == ids(scale="pocket") == ["aaaaaaaaaa", "bbbbbbbbbb"]
     assert ids(scale="small") == ["eeeeeeeeee"]
     assert ids(precision="64-true") == ["ffffffffff"]
-
-
-def test_what_was_typed_but_never_told_is_found_by_its_key(server: Any, logged: Logged) -> None:
-    logged("base", "aaaaaaaaaa", precision="32-true")
-    logged("base", "bbbbbbbbbb", precision="64-true")
-    for precision, id in (("32-true", "aaaaaaaaaa"), ("64-true", "bbbbbbbbbb")):
-        rows = fetch("table3", "etude", {"precision": precision}).rows
-        assert [row["id"] for row in rows] == [id]
 
 
 @pytest.mark.parametrize(

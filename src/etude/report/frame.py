@@ -68,7 +68,7 @@ def _row(study: Study, run: Run, keys: Sequence[str]) -> dict[str, Any]:
         "study": run.study,
         "arm": run.arm,
         "seed": run.seed,
-        "id": found["id"] or run.run_dir.path.name.rpartition("-")[2],  # at W&B a run has another name
+        "id": found["id"] or run.run_dir.id.rpartition("-")[2] or None,  # at W&B a run has another name
         "state": str(run.state),
         "diverged": run.divergence,
         **{key: _value_of(run, key) for key in keys},

@@ -71,7 +71,7 @@ def _row(study: Study, run: "WandbRun", there: RunDir, arm: str) -> Run:
     if run.state == "finished":
         return finished_run(there, study.name, arm, seed, config, result_of(run.summary_metrics), **row)
     state = _STATES.get(run.state, State.WAITING)
-    why = f"{run.state} at W&B" if state is State.FAILED else None
+    why = "as W&B says" if state is State.FAILED else None
     return Run(there, study.name, arm, seed, config, {}, state, why, **row)
 
 
