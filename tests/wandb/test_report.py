@@ -19,6 +19,7 @@ from etude.cli.main import main
 from etude.errors import UserError
 from etude.files import write_json
 from etude.report import report, results
+from etude.report.frame import as_json
 from etude.report.render.wandb.connection import connect
 from etude.report.render.wandb.fetch import fetch
 from etude.runs.run_dir import RunDir
@@ -94,10 +95,10 @@ def reports(server: Any) -> dict[str, Any]:
 
 def test_runs_read_back_are_as_those_that_lie_here(server: Any, logged: Logged) -> None:
     ids = [logged_as(logged("base", "aaaaaaaaaa")), logged_as(logged("A1", "bbbbbbbbbb", bleu=0.0, ppl=math.inf))]
-    there = fetch("table3", "me/etude").rows
-    assert [row.pop("path") for row in there] == [f"me/etude/{id}" for id in ids]
-    here = results("table3").rows
-    assert [{key: value for key, value in row.items() if key != "path"} for row in here] == there
+    there, here = fetch("table3", "me/etude").frame(), results("table3").frame()
+    assert [*there.path] == [f"me/etude/{id}" for id in ids]
+    of_this_disk = ["path", "text"]
+    assert as_json(there.drop(columns=of_this_disk)) == as_json(here.drop(columns=of_this_disk))
 
 
 def test_what_is_left_out_of_the_runs_read_back_is_told(
