@@ -128,6 +128,8 @@ def _freeze(job: ValidConfig, text: Fingerprints) -> RunDir:
     """Return the run's directory; unless it is finished, write config, overrides, fingerprints and training to it."""
     config = job.config
     directory, decisive = run_dir(config, text.all), training_material(config, text.training)
+    if profiler := config["trainer"].get("profiler"):  # it reports on a training, so there must be one
+        decisive["profiler"] = profiler
     training = TrainingDir(directory.runs_dir / FOLDER / digest(decisive))
     if config["trainer"]["fast_dev_run"]:  # a debug run starts from scratch
         remove(directory)
