@@ -80,8 +80,7 @@ class FrozenLauncher(Launcher):
 
     def _launch(self, job_overrides: Sequence[Sequence[str]]) -> Sequence[JobReturn]:
         from etude.config.compose_cache import expand
-        from etude.launchers.shared import notes_on_shared
-        from etude.launchers.slots import SweepFailed
+        from etude.launchers.sweep import SweepFailed
         from etude.runs.provenance import Code, code_of_run
 
         if not job_overrides:
@@ -89,8 +88,9 @@ class FrozenLauncher(Launcher):
         callbacks = self.hydra_context.callbacks
         Path(self.config.hydra.sweep.dir).mkdir(parents=True, exist_ok=True)  # sweepers write their results there
         run_dirs = self._freeze(job_overrides)
-        for note in notes_on_shared(job_overrides, run_dirs, self._resolve):
-            logger.info(note)
+        runs, trainings = len({*run_dirs}), len({run.own_training for run in run_dirs})
+        if trainings < len(job_overrides):
+            logger.info("jobs: %d, runs: %d, trainings: %d", len(job_overrides), runs, trainings)
         if other := [run.finished for run in run_dirs if code_of_run(run) not in (None, Code.SAME)]:
             kept = f"{sum(other)} finished, {len(other) - sum(other)} half-finished"
             logger.warning(
@@ -135,13 +135,6 @@ class FrozenLauncher(Launcher):
 
         with _hydra_config_kept():
             return freeze_all(jobs, self._compose, add_missing_metrics)
-
-    def _resolve(self, overrides: Sequence[str]) -> dict[str, Any]:
-        """Return the resolved config of one job."""
-        from etude.config.resolve import resolve
-
-        with _hydra_config_kept():
-            return resolve(self._compose(overrides))
 
     def _compose(self, overrides: Sequence[str]) -> DictConfig:
         """Compose the config of one job, with Hydra's own node."""

@@ -12,7 +12,7 @@ from rich.console import Console
 from etude.files import write_json
 from etude.launchers.dashboard import dashboard, sweep_table
 from etude.launchers.job import Job
-from etude.launchers.slots import jobs_of
+from etude.launchers.sweep import jobs_of
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
 from etude.terminal import format_duration

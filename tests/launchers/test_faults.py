@@ -12,7 +12,8 @@ import pytest
 from etude.errors import UserError
 from etude.launchers.process import describe_exit
 from etude.launchers.resources import Slots
-from etude.launchers.slots import SweepFailed, run_side_by_side
+from etude.launchers.slots import run_side_by_side
+from etude.launchers.sweep import SweepFailed
 from etude.runs.run_dir import RunDir
 
 Make = Callable[..., RunDir]

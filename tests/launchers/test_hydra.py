@@ -19,7 +19,7 @@ from etude.cli.train import main
 from etude.config.compose import compose
 from etude.config.resolvers import register
 from etude.errors import UserError
-from etude.launchers.slots import SweepFailed
+from etude.launchers.sweep import SweepFailed
 from etude.runs.run_dir import RunDir
 
 CALLBACK = """

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from etude.launchers.resources import Slots
-from etude.launchers.slots import SweepFailed, run_side_by_side
+from etude.launchers.slots import run_side_by_side
+from etude.launchers.sweep import SweepFailed
 from etude.runs.log import last_lines
 from etude.runs.run_dir import RunDir
 

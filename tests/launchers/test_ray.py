@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from etude.errors import UserError
-from etude.launchers.slots import SweepFailed
+from etude.launchers.sweep import SweepFailed
 from etude.runs.lock import Busy
 from etude.runs.run_dir import RunDir
 

@@ -14,7 +14,8 @@ from filelock import FileLock
 
 from etude.errors import UserError
 from etude.launchers.resources import Slots
-from etude.launchers.slots import SweepFailed, jobs_of, run_side_by_side
+from etude.launchers.slots import run_side_by_side
+from etude.launchers.sweep import SweepFailed, jobs_of
 from etude.runs.lock import Busy
 from etude.runs.run_dir import RunDir
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from omegaconf import OmegaConf
 
 from etude.config.resolvers import register
 from etude.errors import UserError
-from etude.launchers.slots import SweepFailed
+from etude.launchers.sweep import SweepFailed
 from etude.paths import shipped
 from etude.runs.lock import Busy
 from etude.runs.run_dir import RunDir
@@ -27,10 +27,11 @@ submitit = pytest.importorskip("submitit", reason="needs submitit: pip install '
 import etude.launchers.remote  # noqa: E402
 import etude.launchers.slurm  # noqa: E402
 import etude.launchers.slurm_queue  # noqa: E402
+from etude.launchers.interrupts import Interrupts  # noqa: E402
 from etude.launchers.job import Job  # noqa: E402
-from etude.launchers.remote import follow  # noqa: E402
-from etude.launchers.slurm import outcomes, run_as_jobs, submit  # noqa: E402
+from etude.launchers.slurm import SubmititLauncher, run_as_jobs  # noqa: E402
 from etude.launchers.slurm_queue import Queue  # noqa: E402
+from etude.launchers.sweep import run_all  # noqa: E402
 
 Make = Callable[..., RunDir]
 Programs = Callable[[dict[str, str]], Callable[[RunDir], Sequence[str]]]
@@ -88,6 +89,20 @@ def where(tmp_path: Path) -> Callable[..., dict[str, Any]]:
         return said | {"submitit_folder": str(tmp_path / "jobs" / "%j")} | options
 
     return arguments
+
+
+def submit(jobs: Sequence[Job], **how: Any) -> SubmititLauncher:
+    launcher = SubmititLauncher(**how)
+    assert launcher.submit(jobs) == jobs
+    return launcher
+
+
+def wait_for(launcher: SubmititLauncher) -> list[Job]:
+    """The runs, each when its job has ended."""
+    ended: list[Job] = []
+    while launcher.tasks:
+        ended += launcher.wait([], Interrupts())
+    return ended
 
 
 def preempt(job: Any) -> None:
@@ -151,10 +166,7 @@ except Timeout:
     run_as_jobs(runs, wait_for_completion=True, command=command, **where(signal_delay_s=2))
     thread.join()
     assert [run.finished for run in runs] == [True, True]
-    assert [m.partition(";")[0] for m in caplog.messages if m.startswith("submitted")] == [
-        "submitted 2 jobs",
-        "submitted 1 jobs",
-    ]
+    assert [m.partition(";")[0] for m in caplog.messages if m.startswith("submitted")] == ["submitted 1 jobs"] * 2
 
 
 def test_where_all_is_finished_no_cluster_is_needed(make_run: Make, where: Where) -> None:
@@ -171,7 +183,7 @@ def test_a_preempted_run_saves_and_goes_on_when_its_job_comes_back(
 ) -> None:
     run = make_run("A1")
     command = programs({"A1": program + finish})
-    ((job, _),) = submit([Job(run)], command=command, **where(signal_delay_s=2)).items()
+    [job] = submit([Job(run)], command=command, **where(signal_delay_s=2)).tasks
     assert soon((run.path / "started").exists)
     preempt(job)
     assert job.result().reason == ""
@@ -186,7 +198,7 @@ def test_a_job_that_is_taken_away_for_good_lets_its_run_save(
 ) -> None:
     run = make_run("A1")
     command = programs({"A1": PATIENT + finish})
-    ((job, _),) = submit([Job(run)], command=command, **where(signal_delay_s=2)).items()
+    [job] = submit([Job(run)], command=command, **where(signal_delay_s=2)).tasks
     assert soon((run.path / "started").exists)
     job._process.send_signal(signal.SIGTERM)
     assert soon((run.path / "checkpoint").exists)
@@ -201,14 +213,13 @@ def test_a_run_that_is_out_of_time_too_often_has_failed(
 ) -> None:
     run = make_run("A1")
     jobs = [Job(run)]
-    submitted = submit(
-        jobs, command=programs({"A1": PATIENT + finish}), **where(signal_delay_s=2, timeout_min=1, max_num_timeout=0)
-    )
+    how = where(signal_delay_s=2, timeout_min=1, max_num_timeout=0)
+    launcher = submit(jobs, command=programs({"A1": PATIENT + finish}), **how)
     assert soon((run.path / "started").exists)
-    for job in submitted:
+    for job in launcher.tasks:
         preempt(job)
     with pytest.raises(SweepFailed, match=r"job \d+ ended without a result \(FINISHED\), see \S+log\.err"):
-        follow(jobs, lambda left: outcomes(submitted))
+        run_all(jobs, launcher, running=jobs)
     assert (run.path / "checkpoint").exists()
 
 
@@ -234,10 +245,10 @@ def test_a_preempted_run_goes_on_when_slurm_brings_its_job_back_and_its_neighbou
     runs = [make_run("preempted"), make_run("neighbour")]
     command = programs({"preempted": PATIENT + finish, "neighbour": "print('once');" + finish})
     submitted = submit([Job(run) for run in runs], command=command, **where("slurm"))
-    assert [job.job_id for job in submitted] == ["4700_0", "4700_1"]
+    assert [job.job_id for job in submitted.tasks] == ["4700_0", "4700_1"]
     assert soon((runs[0].path / "started").exists)
     os.kill(int((slurm / "4700_0.pid").read_text()), signal.SIGUSR2)
-    assert {outcome.reason for _, outcome in outcomes(submitted)} == {""}
+    assert {job.reason for job in wait_for(submitted)} == {""}
     assert [run.finished for run in runs] == [True, True]
     assert (runs[0].path / "checkpoint").exists()
     assert runs[1].log_file.read_text() == "once\n"
@@ -336,12 +347,12 @@ def test_without_slurm_it_says_so(make_run: Make, where: Where, monkeypatch: pyt
 def test_on_ctrl_c_the_jobs_go_on_and_one_is_told_how_to_end_them(
     make_run: Make, where: Where, slurm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(submitted: dict[Any, Job]) -> Iterator[Any]:
-        assert len(submitted) == 2
-        raise KeyboardInterrupt
-        yield
+    def interrupted(launcher: SubmititLauncher, jobs: Sequence[Job], signals: Interrupts) -> list[Job]:
+        assert len(launcher.tasks) == len(jobs) == 2
+        signals.caught.append(signal.SIGINT)
+        return []
 
-    monkeypatch.setattr(etude.launchers.slurm, "outcomes", interrupted)
+    monkeypatch.setattr(SubmititLauncher, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt, match=r"the jobs go on: etude status shows them, scancel 4700 ends them"):
         run_as_jobs([make_run("A1"), make_run("A2")], wait_for_completion=True, **where("slurm"))
 
@@ -350,10 +361,13 @@ def test_on_ctrl_c_the_jobs_go_on_and_one_is_told_how_to_end_them(
 def test_on_ctrl_c_while_only_another_process_works_there_is_no_job_to_end(
     make_run: Make, programs: Programs, where: Where, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
+    def interrupted(launcher: SubmititLauncher, jobs: Sequence[Job], signals: Interrupts) -> list[Job]:
+        ended = waits(launcher, jobs, signals)
+        signals.caught += [signal.SIGINT] * bool(ended)
+        return ended
 
-    monkeypatch.setattr(etude.launchers.remote, "take_back", interrupted)
+    waits = SubmititLauncher.wait
+    monkeypatch.setattr(SubmititLauncher, "wait", interrupted)
     command = programs({"A1": f"raise SystemExit({Busy.exit_status})"})
     with pytest.raises(KeyboardInterrupt, match=r"0 of 1 runs are finished; the same command goes on"):
         run_as_jobs([make_run("A1")], wait_for_completion=True, command=command, **where())
@@ -411,9 +425,8 @@ def test_a_job_that_has_left_the_queue_without_a_result_has_failed(
 ) -> None:
     submitted = submit([Job(make_run("A1"))], command=list, **where("slurm"))
     (slurm / "4700.state").write_text(state)
-    [(_, outcome)] = outcomes(submitted)
-    assert re.fullmatch(rf"job 4700 ended without a result \({state.split()[0]}.*\), see \S+", outcome.reason)
-    assert submitted == {}
+    [job] = wait_for(submitted)
+    assert re.fullmatch(rf"job 4700 ended without a result \({state.split()[0]}.*\), see \S+", job.reason)
 
 
 def test_a_suspended_job_is_waited_for_and_so_is_one_of_which_slurm_says_nothing(
@@ -430,7 +443,7 @@ def test_a_suspended_job_is_waited_for_and_so_is_one_of_which_slurm_says_nothing
     while time.monotonic() < began + 3:
         assert not queue.has_left("4700")
     (slurm / "busy").unlink()
-    assert [outcome.reason != "" for _, outcome in outcomes(submitted)] == [True]
+    assert [job.reason != "" for job in wait_for(submitted)] == [True]
 
 
 def test_a_job_trains_what_it_was_submitted_for_whatever_is_frozen_later(

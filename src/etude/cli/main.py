@@ -100,7 +100,7 @@ def _nearest_verb(word: str) -> str:
 def _exit_explaining(error: Exception) -> NoReturn:
     """Exit with one sentence if the config, the disk or failed runs of a sweep explain the error; else raise it."""
     from etude.config.explain import explain
-    from etude.launchers.slots import SweepFailed
+    from etude.launchers.sweep import SweepFailed
 
     if isinstance(error, SweepFailed):
         _fail(str(error), 1)

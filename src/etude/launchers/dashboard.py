@@ -98,21 +98,21 @@ class Dashboard:
 
 
 @contextmanager
-def dashboard(jobs: Sequence[Job], console: Console | None = None) -> Iterator[Dashboard]:
-    """Open a dashboard: a live table if `console` (by default standard output) is a terminal, else log lines."""
+def dashboard(jobs: Sequence[Job], console: Console | None = None, *, live: bool = True) -> Iterator[Dashboard]:
+    """Open a dashboard: if `live` and `console` (by default standard output) is a terminal, a table, else log lines."""
     console = console or make_console()
-    if not console.is_terminal:
+    if not (live and console.is_terminal):
         yield Dashboard(jobs)
         return
-    live = Live(console=console, auto_refresh=False)
-    shown = Dashboard(jobs, live)
-    live.start()
+    display = Live(console=console, auto_refresh=False)
+    shown = Dashboard(jobs, display)
+    display.start()
     try:
         yield shown
     finally:
         shown.refresh(whole=True)
         with suppress(OSError):
-            live.stop()
+            display.stop()
 
 
 def sweep_table(jobs: Sequence[Job], room: int, omitted: Sequence[str] = ()) -> Table:

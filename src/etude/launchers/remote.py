@@ -6,22 +6,19 @@ Both machines share the directory of the run, with config, log, progress, checkp
 import os
 import signal
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from etude.files import look_again
-from etude.launchers.dashboard import Dashboard
 from etude.launchers.job import GRACE, Job
 from etude.launchers.process import Command, train_command
-from etude.launchers.slots import conclude, jobs_of, take_back
+from etude.launchers.sweep import jobs_of
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
 
 _PAUSE = 0.1  # seconds between checks of the process
-_POLL_INTERVAL = 1.0  # seconds between checks of runs that other processes work on
 _NFS_CACHE = 90.0  # seconds that NFS may remember what is in a folder: acdirmax is 60 where nobody has set it
 
 
@@ -32,10 +29,6 @@ class Outcome(NamedTuple):
     ended: float
     reason: str  # why it has no result; empty if it has one
     elsewhere: bool = False  # another process works on it
-
-
-Outcomes = Generator[tuple[Job, Outcome], None, None]
-Launch = Callable[[Sequence[Job]], Outcomes]  # submits runs, and yields each with its outcome as it ends
 
 
 @dataclass
@@ -101,6 +94,17 @@ def remote_jobs(run_dirs: Sequence[RunDir]) -> list[Job]:
     return jobs_of([RunDir(run_dir.path.absolute()) for run_dir in run_dirs])
 
 
+def settle(job: Job, outcome: Outcome) -> None:
+    """Give a job the state that its run has ended in on its machine."""
+    job.attempts, (job.started, job.ended, job.reason, elsewhere) = 1, outcome
+    if elsewhere:
+        job.state = State.ELSEWHERE
+        return
+    if not job.reason and not _appears(job.run_dir):
+        job.reason = "its result, which was written on another machine, cannot be seen on this one"
+    job.state = State.FAILED if job.reason else job.outcome
+
+
 def _appears(run: RunDir) -> bool:
     """Return whether the result of a finished run can be seen here; a network file system may take a while."""
     deadline = time.monotonic() + _NFS_CACHE
@@ -108,38 +112,3 @@ def _appears(run: RunDir) -> bool:
         look_again(run.path)
         time.sleep(_PAUSE)
     return run.finished
-
-
-def follow(jobs: Sequence[Job], launch: Launch, *, fail_fast: bool = False) -> None:
-    """Launch all waiting runs, report each as it ends, and report all failures again at the end.
-
-    A run that another process works on is skipped at first. After all others have ended, runs that the other process
-    left unfinished are launched. Until then they are only polled here, so no core or GPU is reserved for them.
-
-    Args:
-        jobs: all runs.
-        launch: submits runs, and yields each with its outcome.
-        fail_fast: whether the first failure ends the sweep, and closes `launch`, which stops the other runs.
-
-    Raises:
-        SweepFailed: at least one run ended without a result.
-    """
-    show = Dashboard(jobs)
-    left = [job for job in jobs if job.state is State.WAITING]
-    while left:
-        with closing(launch(left)) as outcomes:
-            for job, outcome in outcomes:
-                job.attempts, (job.started, job.ended, job.reason, taken) = 1, outcome
-                if taken:
-                    job.state = State.ELSEWHERE
-                    show.elsewhere(job)
-                    continue
-                if not outcome.reason and not _appears(job.run_dir):
-                    job.reason = "its result, which was written on another machine, cannot be seen on this one"
-                job.state = State.FAILED if job.reason else job.outcome
-                show.ended(job)
-                if fail_fast and job.state is State.FAILED:
-                    conclude(jobs, stopped=False)
-        while not (left := take_back(jobs, show)) and any(job.state is State.ELSEWHERE for job in jobs):
-            time.sleep(_POLL_INTERVAL)
-    conclude(jobs, stopped=False)

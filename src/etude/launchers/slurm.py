@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,18 +17,18 @@ from submitit.helpers import DelayedSubmission
 
 from etude.errors import UserError
 from etude.files import look_again, write_json
+from etude.launchers.dashboard import Dashboard
+from etude.launchers.interrupts import Interrupts
 from etude.launchers.job import Job
 from etude.launchers.process import Command, train_command
-from etude.launchers.remote import Outcome, Outcomes, RemoteRun, follow, remote_jobs
+from etude.launchers.remote import Outcome, RemoteRun, remote_jobs, settle
 from etude.launchers.resources import Need
-from etude.launchers.slots import SweepFailed, conclude, startable
 from etude.launchers.slurm_queue import Queue, queued_jobs
+from etude.launchers.sweep import run_all, startable
 from etude.runs.run_dir import RunDir
 from etude.runs.run_state import State
 
 logger = logging.getLogger(__name__)
-
-Submitted = dict[submitit.Job[Outcome], Job]
 
 _GENERAL = ("name", "timeout_min", "mem_gb")  # submitit's options for every cluster; the others are SLURM's
 _REQUEUE = 30.0  # seconds that requeueing a job may take
@@ -63,146 +63,163 @@ class Preemptible(RemoteRun):
 
 
 def run_as_jobs(
-    run_dirs: Sequence[RunDir],
-    *,
-    cluster: str,
-    wait_for_completion: bool,
-    fail_fast: bool = False,
-    command: Command = train_command,
-    **options: Any,
+    run_dirs: Sequence[RunDir], *, wait_for_completion: bool, fail_fast: bool = False, **options: Any
 ) -> None:
     """Submit all runs that are neither finished nor in SLURM's queue, and wait for all if `wait_for_completion`.
 
     Args:
         run_dirs: frozen runs; a run that is listed twice is run once.
-        cluster, wait_for_completion, fail_fast, options: see `conf/hydra/launcher/submitit_slurm.yaml`.
-        command: makes the command line that trains one run.
+        wait_for_completion, fail_fast: see `conf/hydra/launcher/submitit_slurm.yaml`.
+        options: the arguments of `SubmititLauncher`.
 
     Raises:
         UserError: submitit or the cluster rejects the jobs.
         SweepFailed: at least one run ended without a result.
         KeyboardInterrupt: Ctrl-C while waiting; the SLURM jobs go on.
     """
-    jobs = remote_jobs(run_dirs)
-    submitted: Submitted = {}
-    found: Submitted = {}
-
-    def launch(left: Sequence[Job]) -> Outcomes:
-        new = [job for job in left if job not in submitted.values()]
-        submitted.update(submit(new, cluster=cluster, command=command, **options))
-        return outcomes(submitted)
-
+    jobs, launcher = remote_jobs(run_dirs), SubmititLauncher(**options)
     left = [job for job in jobs if job.state is State.WAITING]
-    if cluster == "slurm":
-        found = find_submitted(left)
-        submitted.update(found)
-        left.sort(key=lambda job: job not in found.values())  # what they train, others need not
+    found = launcher.find_submitted(left)
     if not wait_for_completion:
-        first = startable(left, [])
-        launch(first)
-        if shared := sum(job not in first and job not in found.values() for job in left):
+        new = [job for job in left if job not in found]
+        first = startable(new, found)
+        launcher.submit(first)
+        if shared := len(new) - len(first):
             logger.warning(
                 "left out: %d runs that need what others train; submit the same sweep again after those", shared
             )
         return
     try:
-        follow(jobs, launch, fail_fast=fail_fast)
-    except SweepFailed:
-        for task in submitted:  # empty unless fail_fast ended the sweep early
-            task.cancel()
-        raise
+        run_all(jobs, launcher, running=found, outlives=launcher.cluster == "slurm", fail_fast=fail_fast)
     except KeyboardInterrupt:
-        if not submitted or cluster == "local":  # the rest is other processes', or has been interrupted, too
-            conclude(jobs, stopped=True)
-        ends = _cancel(submitted, found)
-        raise KeyboardInterrupt(f"the jobs go on: etude status shows them, {ends} ends them") from None
+        if launcher.cluster == "local" or not launcher.tasks:  # the rest is other processes'
+            raise
+        raise KeyboardInterrupt(f"the jobs go on: etude status shows them, {launcher.ends(found)} ends them") from None
 
 
-def find_submitted(jobs: Sequence[Job]) -> Submitted:
-    """Find the runs that an earlier launch submitted and whose SLURM jobs are pending or running."""
-    noted: Submitted = {}
-    for job in jobs:
-        with suppress(OSError, ValueError):  # no job.json, or not a valid one
-            noted[submitit.SlurmJob(**json.loads((job.run_dir.path / _NOTE).read_text(encoding="utf-8")))] = job
-    queued = queued_jobs() if noted else ()
-    submitted = {task: job for task, job in noted.items() if task.job_id in queued}
-    if submitted:
-        logger.info("in the queue already: %d jobs; %s ends them", len(submitted), _cancel(submitted, submitted))
-    return submitted
+class SubmititLauncher:
+    """Submits each run as a job of SLURM's, or with `cluster="local"` as a process of this machine.
 
-
-def submit(
-    jobs: Sequence[Job],
-    *,
-    cluster: str,
-    submitit_folder: str,
-    gpus_per_node: int | None,
-    cpus_per_task: int | None,
-    signal_delay_s: int,
-    max_num_timeout: int,
-    command: Command,
-    **options: Any,
-) -> Submitted:
-    """Submit the runs, with one job array for all that need the same devices; arguments as in `run_as_jobs`.
+    Args:
+        cluster, submitit_folder, gpus_per_node, cpus_per_task, signal_delay_s, max_num_timeout, options: see
+            `conf/hydra/launcher/submitit_slurm.yaml`.
+        command: makes the command line that trains one run.
 
     Raises:
-        UserError: submitit or the cluster rejects the jobs.
+        UserError: an option is not valid.
     """
-    whole = {"signal_delay_s": signal_delay_s, "max_num_timeout": max_num_timeout, "cpus_per_task": cpus_per_task or 1}
-    for key, value in (whole | {"gpus_per_node": gpus_per_node or 0}).items():
-        if type(value) is not int or value < 0:
-            raise UserError(f"hydra.launcher.{key}={value}: it must be a whole number, 0 or more")
-    if not isinstance(options.get("setup") or [], list):
-        raise UserError(f"hydra.launcher.setup={options['setup']}: it must be a list, such as ['module load cuda']")
-    alike: defaultdict[tuple[int, int], list[Job]] = defaultdict(list)
-    for job in jobs:
-        need = Need.of(job.config)
-        usable = 0 if need.accelerator == "cpu" else need.devices
-        alike[need.devices, usable if gpus_per_node is None else gpus_per_node].append(job)
-    grace = max(signal_delay_s - _REQUEUE, signal_delay_s / 2)
-    asked = {name if name in _GENERAL else f"slurm_{name}": value for name, value in options.items()}
-    asked |= {"cpus_per_task": cpus_per_task, "slurm_signal_delay_s": signal_delay_s}
-    if cpus_per_task:  # srun would take one core
-        asked["slurm_srun_args"] = [*(asked.get("slurm_srun_args") or ()), f"--cpus-per-task={cpus_per_task}"]
-    retries = {f"{cluster}_max_num_timeout": max_num_timeout}
-    arrays = [(*need, group[n : n + _ARRAY]) for need, group in alike.items() for n in range(0, len(group), _ARRAY)]
-    submitted: Submitted = {}
-    try:
-        for devices, gpus, group in arrays:
-            executor = submitit.AutoExecutor(submitit_folder, cluster=cluster, **retries)
-            executor.update_parameters(gpus_per_node=gpus or None, **asked)
-            threads = max(1, (cpus_per_task or 1) // devices)
-            runs = [
-                Preemptible(job.run_dir, threads, grace=grace, command=command, config=job.launched_config)
-                for job in group
-            ]
-            with _outside_of_jobs():
-                tasks = executor.submit_array(runs)
-            for task, job in zip(tasks, group, strict=True):
-                submitted[task] = job
-                write_json(job.run_dir.path / _NOTE, {"folder": str(task.paths.folder), "job_id": task.job_id})
-    except (AssertionError, NameError, RuntimeError, TypeError, ValueError) as error:  # whatever submitit raises
-        why = str(error).strip().partition("\n")[0]
-        others = f"; {len(submitted)} jobs were submitted before, {_cancel(submitted)} ends them" if submitted else ""
-        raise UserError(f"hydra.launcher: {why} (hydra/launcher=slots needs no cluster){others}") from error
-    if submitted:
-        logger.info("submitted %d jobs; %s ends them", len(submitted), _cancel(submitted))
-    return submitted
 
+    is_here = False
 
-def outcomes(submitted: Submitted) -> Outcomes:
-    """Yield each run with its outcome as its job ends, and remove it from `submitted`."""
-    began, queue = time.time(), Queue()
-    while submitted:
-        for task in [*submitted]:
+    def __init__(
+        self,
+        *,
+        cluster: str,
+        submitit_folder: str,
+        gpus_per_node: int | None,
+        cpus_per_task: int | None,
+        signal_delay_s: int,
+        max_num_timeout: int,
+        command: Command = train_command,
+        **options: Any,
+    ) -> None:
+        whole = {"signal_delay_s": signal_delay_s, "max_num_timeout": max_num_timeout}
+        for key, value in (whole | {"cpus_per_task": cpus_per_task or 1, "gpus_per_node": gpus_per_node or 0}).items():
+            if type(value) is not int or value < 0:
+                raise UserError(f"hydra.launcher.{key}={value}: it must be a whole number, 0 or more")
+        if not isinstance(options.get("setup") or [], list):
+            raise UserError(f"hydra.launcher.setup={options['setup']}: it must be a list, such as ['module load cuda']")
+        self.cluster, self.folder, self.gpus_per_node, self.command = cluster, submitit_folder, gpus_per_node, command
+        self.cores = cpus_per_task or 1
+        self.grace = max(signal_delay_s - _REQUEUE, signal_delay_s / 2)
+        self.retries = {f"{cluster}_max_num_timeout": max_num_timeout}
+        self.asked = {name if name in _GENERAL else f"slurm_{name}": value for name, value in options.items()}
+        self.asked |= {"cpus_per_task": cpus_per_task, "slurm_signal_delay_s": signal_delay_s}
+        if cpus_per_task:  # srun would take one core
+            more = self.asked.get("slurm_srun_args") or ()
+            self.asked["slurm_srun_args"] = [*more, f"--cpus-per-task={cpus_per_task}"]
+        self.tasks: dict[submitit.Job[Outcome], Job] = {}
+        self._began, self._queue = time.time(), Queue()
+
+    def find_submitted(self, jobs: Sequence[Job]) -> list[Job]:
+        """Find the runs that an earlier launch submitted and whose SLURM jobs are pending or running."""
+        noted: dict[submitit.Job[Outcome], Job] = {}
+        for job in jobs if self.cluster == "slurm" else ():
+            with suppress(OSError, ValueError):  # no job.json, or not a valid one
+                noted[submitit.SlurmJob(**json.loads((job.run_dir.path / _NOTE).read_text(encoding="utf-8")))] = job
+        queued = queued_jobs() if noted else ()
+        found = {task: job for task, job in noted.items() if task.job_id in queued}
+        self.tasks |= found
+        if found:
+            logger.info("in the queue already: %d jobs; %s ends them", len(found), self.ends(found.values()))
+        return [*found.values()]
+
+    def submit(self, jobs: Sequence[Job]) -> list[Job]:
+        """Submit all runs, with one job array for those that need the same devices.
+
+        Raises:
+            UserError: submitit or the cluster rejects the jobs.
+        """
+        alike: defaultdict[tuple[int, int], list[Job]] = defaultdict(list)
+        for job in jobs:
+            job.refresh_state()
+            if job.state is State.WAITING:
+                need = Need.of(job.config)
+                usable = 0 if need.accelerator == "cpu" else need.devices
+                alike[need.devices, usable if self.gpus_per_node is None else self.gpus_per_node].append(job)
+        before = {*self.tasks}
+        try:
+            for (devices, gpus), group in alike.items():
+                for start in range(0, len(group), _ARRAY):
+                    self._submit_array(group[start : start + _ARRAY], devices, gpus)
+        except (AssertionError, NameError, RuntimeError, TypeError, ValueError) as error:  # whatever submitit raises
+            why = str(error).strip().partition("\n")[0]
+            others = f"; {len(self.tasks)} jobs were submitted before, {self.ends()} ends them" if self.tasks else ""
+            raise UserError(f"hydra.launcher: {why} (hydra/launcher=slots needs no cluster){others}") from error
+        if new := [job for task, job in self.tasks.items() if task not in before]:
+            logger.info("submitted %d jobs; %s ends them", len(new), self.ends(but=before))
+        return [*jobs]
+
+    def _submit_array(self, jobs: Sequence[Job], devices: int, gpus: int) -> None:
+        executor = submitit.AutoExecutor(self.folder, cluster=self.cluster, **self.retries)
+        executor.update_parameters(gpus_per_node=gpus or None, **self.asked)
+        threads = max(1, self.cores // devices)
+        runs = [
+            Preemptible(job.run_dir, threads, grace=self.grace, command=self.command, config=job.launched_config)
+            for job in jobs
+        ]
+        with _outside_of_jobs():
+            tasks = executor.submit_array(runs)
+        for task, job in zip(tasks, jobs, strict=True):
+            self.tasks[task], job.state = job, State.RUNNING
+            write_json(job.run_dir.path / _NOTE, {"folder": str(task.paths.folder), "job_id": task.job_id})
+
+    def wait(self, jobs: Sequence[Job], signals: Interrupts) -> list[Job]:
+        """Wait for a second, and return the runs whose jobs have ended or have left the queue."""
+        signals.wait(_POLL_INTERVAL)
+        ended = []
+        for task in [*self.tasks]:
             if _has_result(task):
-                outcome = _result(task, began)
-            elif queue.has_left(task.job_id) if isinstance(task, submitit.SlurmJob) else task.done():
-                outcome = Outcome(began, time.time(), _without_result(task))
+                outcome = _result(task, self._began)
+            elif self._queue.has_left(task.job_id) if isinstance(task, submitit.SlurmJob) else task.done():
+                outcome = Outcome(self._began, time.time(), _without_result(task))
             else:
                 continue
-            yield submitted.pop(task), outcome
-        time.sleep(_POLL_INTERVAL)
+            ended.append(self.tasks.pop(task))
+            settle(ended[-1], outcome)
+        return ended
+
+    def cancel(self, jobs: Sequence[Job], signals: Interrupts, show: Dashboard) -> None:
+        """Cancel the jobs, whose runs write their checkpoints; do not wait for them."""
+        for task in self.tasks:
+            task.cancel()
+
+    def ends(self, found: Iterable[Job] = (), *, but: Collection["submitit.Job[Outcome]"] = ()) -> str:
+        """Return the command that cancels the jobs: an array as a whole, but of the `found` ones only our own tasks."""
+        program = "kill" if self.cluster == "local" else "scancel"
+        tasks = [(task.job_id, job) for task, job in self.tasks.items() if task not in but]
+        ids = (id if job in found else id.partition("_")[0] for id, job in tasks)
+        return " ".join([program, *dict.fromkeys(ids)])
 
 
 def _has_result(task: "submitit.Job[Outcome]") -> bool:
@@ -231,10 +248,3 @@ def _outside_of_jobs() -> Iterator[None]:
         yield
     finally:
         os.environ.update(hidden)
-
-
-def _cancel(submitted: Submitted, found: Collection["submitit.Job[Outcome]"] = ()) -> str:
-    """Return the command that cancels the jobs: an array as a whole, but of the `found` ones only our own tasks."""
-    program = "kill" if any(isinstance(task, submitit.LocalJob) for task in submitted) else "scancel"
-    ids = (task.job_id if task in found else task.job_id.partition("_")[0] for task in submitted)
-    return " ".join([program, *dict.fromkeys(ids)])
