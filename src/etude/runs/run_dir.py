@@ -37,23 +37,13 @@ import yaml
 
 from etude.errors import UserError
 from etude.files import read_json, replacing, write_json, write_text
-from etude.runs.training_dir import FOLDER, TrainingDir
+from etude.runs.training_dir import FOLDER, NamedFile, TrainingDir
 
 _NAME = re.compile(r"seed-?\d+-[0-9a-f]+")
 _SEED = re.compile(r"^seed: (0|-?[1-9]\d*)$", re.MULTILINE)
 
 
-class _RunFile:
-    """Descriptor: the path of a file in the directory of the run."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __get__(self, run: "RunDir", owner: type["RunDir"]) -> Path:
-        return run.path / self.name
-
-
-class _TrainingFile(_RunFile):
+class _TrainingFile(NamedFile):
     """Descriptor: the path of a file of the training, which a finished run has a copy of."""
 
     def __get__(self, run: "RunDir", owner: type["RunDir"]) -> Path:
@@ -66,23 +56,23 @@ class RunDir:
 
     path: Path
 
-    config_file = _RunFile("config.yaml")
-    written_file = _RunFile("written.yaml")
-    overrides_file = _RunFile("overrides.txt")
-    text_file = _RunFile("text.txt")
-    training_file = _RunFile("training.txt")
-    result_file = _RunFile("result.json")
-    training_link = _RunFile("training")
-    progress_file = _RunFile("progress.json")
-    hypotheses_file = _RunFile("hypotheses.test.txt")
-    sources_file = _RunFile("sources.test.txt")
-    references_file = _RunFile("references.test.txt")
+    config_file = NamedFile("config.yaml")
+    written_file = NamedFile("written.yaml")
+    overrides_file = NamedFile("overrides.txt")
+    text_file = NamedFile("text.txt")
+    training_file = NamedFile("training.txt")
+    result_file = NamedFile("result.json")
+    training_link = NamedFile("training")
+    progress_file = NamedFile("progress.json")
+    hypotheses_file = NamedFile("hypotheses.test.txt")
+    sources_file = NamedFile("sources.test.txt")
+    references_file = NamedFile("references.test.txt")
     metrics_file = _TrainingFile("metrics.csv")
     tokenizer_file = _TrainingFile("tokenizer.model")
     environment_file = _TrainingFile("environment.json")
-    log_file = _RunFile("log.txt")
-    analysis_file = _RunFile("analysis.json")
-    lock_file = _RunFile(".lock")
+    log_file = NamedFile("log.txt")
+    analysis_file = NamedFile("analysis.json")
+    lock_file = NamedFile(".lock")
 
     @classmethod
     def at(cls, path: str) -> "RunDir":

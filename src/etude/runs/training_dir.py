@@ -20,41 +20,29 @@ from etude.files import read_json
 FOLDER = ".trainings"  # below the folder of runs; hidden, so that it is taken for no study
 
 
+class NamedFile:
+    """Descriptor: the path of a file in the directory of a run or a training."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, place: Any, owner: type[Any]) -> Path:
+        path: Path = place.path / self.name
+        return path
+
+
 @dataclass(frozen=True)
 class TrainingDir:
     """The directory of one training: paths of its files."""
 
     path: Path
 
-    @property
-    def identity_file(self) -> Path:
-        """What decides the weights."""
-        return self.path / "identity.json"
-
-    @property
-    def checkpoint(self) -> Path:
-        """The newest checkpoint."""
-        return self.path / "checkpoints" / "last.ckpt"
-
-    @property
-    def metrics_file(self) -> Path:
-        """The curves."""
-        return self.path / "metrics.csv"
-
-    @property
-    def tokenizer_file(self) -> Path:
-        """The subword model."""
-        return self.path / "tokenizer.model"
-
-    @property
-    def environment_file(self) -> Path:
-        """Versions and hardware of the process that trained last, and the code of all."""
-        return self.path / "environment.json"
-
-    @property
-    def trained_file(self) -> Path:
-        """Written when the training is complete."""
-        return self.path / "trained.json"
+    identity_file = NamedFile("identity.json")
+    checkpoint = NamedFile("checkpoints/last.ckpt")
+    metrics_file = NamedFile("metrics.csv")
+    tokenizer_file = NamedFile("tokenizer.model")
+    environment_file = NamedFile("environment.json")
+    trained_file = NamedFile("trained.json")
 
     @property
     def lock_file(self) -> Path:
