@@ -131,7 +131,8 @@ def _train(run: "RunDir", config: "DictConfig") -> dict[str, Any]:
     except UserError:
         if not (run.log_file.exists() or run.environment_file.exists()):  # nothing has been done for it
             with suppress(UserError):  # somebody is about to
-                remove(run)
+                for directory in (run.own_training, run):
+                    remove(directory)
         raise
     logging_to(run.log_file)
     try:

@@ -46,7 +46,9 @@ def subject(tokenizer: Tokenizer, tmp_path: Path) -> MakeSubject:
         model = build.model(config, len(tokenizer)).eval()
         for parameter in model.parameters():
             parameter.data.add_(0.3 * torch.randn(parameter.shape))
-        return Subject(RunDir(tmp_path / "runs" / "table3" / "base" / "seed1-0123456789"), config, model, tokenizer)
+        run = RunDir(tmp_path / "runs" / "table3" / "base" / "seed1-0123456789")
+        run.path.mkdir(parents=True, exist_ok=True)
+        return Subject(run, config, model, tokenizer)
 
     return make
 
