@@ -30,7 +30,7 @@ LIBRARIES = ("torch", "lightning", "transformers", "ctranslate2", "sentencepiece
 
 def machine(threads: int) -> dict[str, Any]:
     """What it was measured on, and when."""
-    from etude.runs.environment import environment, installed_version
+    from etude.store.environment import environment, installed_version
 
     made = environment({})
     versions = {name: installed_version(name) for name in LIBRARIES}

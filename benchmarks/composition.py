@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from etude.config.compose import compose
-from etude.config.identity import freeze, freeze_all
-from etude.runs.run_dir import RunDir
-from etude.studies.study import load_study
+from etude.config.freeze import freeze, freeze_all
+from etude.store.run_dir import RunDir
+from etude.study.study import load_study
 
 Jobs = list[list[str]]
 

@@ -29,7 +29,7 @@ from etude.inspect.plan.device import Device
 from etude.inspect.plan.memory import estimate_peak_memory
 from etude.inspect.plan.runs import plan_runs
 from etude.model.encoder_decoder import EncoderDecoder, State
-from etude.studies.study import load_study
+from etude.study.study import load_study
 from etude.tasks import build
 from etude.tasks.size import measure_size
 

@@ -14,7 +14,7 @@ import sys
 
 from turns import seconds_of
 
-from etude.studies.study import load_study
+from etude.study.study import load_study
 
 BATCH = ["budget.source_tokens=2000", "budget.target_tokens=2000"]
 CASES = [

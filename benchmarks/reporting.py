@@ -15,9 +15,9 @@ from turns import seconds_of
 
 from etude.config.compose import compose
 from etude.config.resolve import resolve
-from etude.runs.results_version import RESULTS_VERSION
-from etude.runs.run_dir import RunDir
-from etude.studies.study import load_study
+from etude.store.results_version import RESULTS_VERSION
+from etude.store.run_dir import RunDir
+from etude.study.study import load_study
 from etude.tasks.bleu import bleu
 
 WORDS = [

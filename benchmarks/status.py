@@ -15,8 +15,8 @@ from turns import seconds_of
 
 from etude.config.compose import compose
 from etude.config.resolve import resolve
-from etude.runs.results_version import RESULTS_VERSION
-from etude.studies.study import load_study
+from etude.store.results_version import RESULTS_VERSION
+from etude.study.study import load_study
 
 RESULT = {
     "parameters": 475904,

@@ -18,7 +18,7 @@ from turns import seconds_of
 
 from etude.config.compose import compose
 from etude.config.compose_cache import expand
-from etude.config.identity import freeze_all
+from etude.config.freeze import freeze_all
 from etude.search.sweep_file import sweep_overrides
 
 TEXT = ["data.train_pairs=300", "data.valid_pairs=8", "data.test_pairs=8", "data.vocab_size=300"]

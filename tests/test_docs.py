@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from etude.studies.study import load_study
+from etude.study.study import load_study
 
 ROOT = Path(__file__).parents[1]
 OFFLINE = """

@@ -15,11 +15,11 @@ from etude.config.compose_cache import ConfigCache, expand
 from etude.config.resolve import resolve_valid
 from etude.config.signature import signature
 from etude.errors import UserError
-from etude.launchers.remote import RemoteRun
+from etude.launch.remote import RemoteRun
 from etude.paths import CONFIG_DIR, find_file, folders_of, shipped
-from etude.runs.run_dir import RunDir
-from etude.studies import arm_names, study
-from etude.studies.axes import axes
+from etude.store.run_dir import RunDir
+from etude.study import arm_names, study
+from etude.study.axes import axes
 from etude.tasks import build
 
 WIDE = "# A wide beam.\ndefaults: [beam, _self_]\nbeam: 91\n"

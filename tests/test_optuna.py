@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 
 SMALL = ["budget=smoke", "logger=none", "data.train_pairs=300", "data.valid_pairs=20", "data.test_pairs=8"]
 

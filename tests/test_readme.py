@@ -20,8 +20,8 @@ from etude.cli.verbs import VERBS
 from etude.config.check import check
 from etude.config.compose import compose
 from etude.search.sweep_file import planned_runs, sweep_overrides
-from etude.studies.axes import renew
-from etude.studies.study import load_study, study_names
+from etude.study.axes import renew
+from etude.study.study import load_study, study_names
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -24,12 +24,12 @@ from etude.inspect.plan import table as plan_table
 from etude.inspect.plan.runs import PROPORTIONS, RunPlan
 from etude.inspect.show.anatomy import Node
 from etude.inspect.show.drawing import render_tree
-from etude.launchers.dashboard import dashboard
-from etude.launchers.job import Job
-from etude.report.footnotes import Note
+from etude.launch.dashboard import dashboard
+from etude.launch.job import Job
+from etude.report.notes import Note
 from etude.report.render.rows import Cell, Column, Row, Rows
 from etude.report.render.terminal import RenderedTable
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 from etude.tasks.text_size import TextSize
 from etude.terminal import console
 

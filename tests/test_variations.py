@@ -4,7 +4,7 @@ from tests.variations import variations
 
 from etude.config.compose import compose
 from etude.config.resolve import resolve
-from etude.studies.axes import axes
+from etude.study.axes import axes
 
 
 def test_a_default_that_is_left_out_is_the_model_that_its_axis_has_anyway() -> None:

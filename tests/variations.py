@@ -3,7 +3,7 @@
 from functools import cache
 from itertools import product
 
-from etude.studies.axes import Axis, axes
+from etude.study.axes import Axis, axes
 
 
 @cache

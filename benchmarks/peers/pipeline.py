@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from etude.config.compose import compose
-from etude.config.identity import freeze
+from etude.config.freeze import freeze
 from etude.logs import quiet_libraries
 from etude.processor.allocator import keep_large_blocks
 from etude.processor.matmul import choose_matmul

@@ -20,7 +20,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, open_dict
 
 if TYPE_CHECKING:
-    from etude.runs.run_dir import RunDir
+    from etude.store.run_dir import RunDir
 
 logger = logging.getLogger(__name__)
 
@@ -80,8 +80,8 @@ class FrozenLauncher(Launcher):
 
     def _launch(self, job_overrides: Sequence[Sequence[str]]) -> Sequence[JobReturn]:
         from etude.config.compose_cache import expand
-        from etude.launchers.sweep import SweepFailed
-        from etude.runs.provenance import Code, code_of_run
+        from etude.launch.sweep import SweepFailed
+        from etude.store.provenance import Code, code_of_run
 
         if not job_overrides:
             expand(self.config.hydra.overrides.task)  # says which glob matches nothing
@@ -111,7 +111,7 @@ class FrozenLauncher(Launcher):
 
     def _make_return(self, overrides: Sequence[str], run_dir: "RunDir", failure: Exception | None) -> JobReturn:
         """Make what Hydra's sweepers and callbacks receive for a job; no value if the launcher did not wait for it."""
-        from etude.runs.objective import objective
+        from etude.store.objective import objective
 
         made = JobReturn(
             overrides=list(overrides),
@@ -130,7 +130,7 @@ class FrozenLauncher(Launcher):
         """Run all unfinished runs."""
 
     def _freeze(self, jobs: Sequence[Sequence[str]]) -> "list[RunDir]":
-        from etude.config.identity import freeze_all
+        from etude.config.freeze import freeze_all
         from etude.tasks.metrics import add_missing_metrics
 
         with _hydra_config_kept():
@@ -154,7 +154,7 @@ class SlotsLauncher(FrozenLauncher):
         Raises:
             UserError: an option or a config is not valid, or needs more than this machine has; nothing was started.
         """
-        from etude.launchers.options import Options
+        from etude.launch.options import Options
 
         self._checked = Options.of(self.options)
         self._slots = self._checked.slots()
@@ -164,7 +164,7 @@ class SlotsLauncher(FrozenLauncher):
 
     def run(self, run_dirs: "Sequence[RunDir]") -> None:
         """Run all unfinished runs, as many at once as there are slots."""
-        from etude.launchers.slots import run_side_by_side
+        from etude.launch.slots import run_side_by_side
 
         run_side_by_side(run_dirs, self._slots, **self._checked.run_arguments)
 
@@ -176,7 +176,7 @@ class SubmititLauncher(FrozenLauncher):
 
     def run(self, run_dirs: "Sequence[RunDir]") -> None:
         """Submit all unfinished runs, and wait for them if `wait_for_completion`."""
-        from etude.launchers.slurm import run_as_jobs
+        from etude.launch.slurm import run_as_jobs
 
         run_as_jobs(run_dirs, **self.options)
 
@@ -189,8 +189,8 @@ class RayLauncher(FrozenLauncher):
 
     def run(self, run_dirs: "Sequence[RunDir]") -> None:
         """Run all unfinished runs."""
-        from etude.launchers.options import refuse_unknown
-        from etude.launchers.ray import run_as_tasks
+        from etude.launch.options import refuse_unknown
+        from etude.launch.ray import run_as_tasks
 
         refuse_unknown(self.options, self.keys)
         run_as_tasks(run_dirs, **self.options)

@@ -12,8 +12,8 @@ from omegaconf import DictConfig, OmegaConf
 from etude.config.compose_cache import is_group
 from etude.errors import UserError
 from etude.paths import folders_of
-from etude.studies.arm_names import arm_names, is_arm
-from etude.studies.study import load_study
+from etude.study.arm_names import arm_names, is_arm
+from etude.study.study import load_study
 
 GROUP = "experiment"
 

@@ -77,8 +77,8 @@ class SweepFileSweeper(Sweeper):
         if not self.tuned:
             return [self._launch(runs, 0)]
         from etude.errors import UserError
-        from etude.runs.run_dir import RunDir
         from etude.search.tuning import at_their_best, trials, tuned_study
+        from etude.store.run_dir import RunDir
 
         study = tuned_study(runs)
         tried = trials(study, runs)

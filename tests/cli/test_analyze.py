@@ -14,14 +14,14 @@ from tests import warm
 import etude.inspect.analyze
 from etude.cli.analyze import analyze
 from etude.config.compose import compose
-from etude.config.identity import freeze
+from etude.config.freeze import freeze
 from etude.config.resolve import resolve
 from etude.decoding.beam import BeamSearch
 from etude.errors import UserError
 from etude.inspect.analyze.analysis import analyze_run
 from etude.inspect.analyze.subject import Subject
 from etude.inspect.analyze.summary import render_summary
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 
 TINY = ["model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "trainer=cpu", "logger=none"]
 FEW = ["sentences=20", "beams=[1,2]", "alphas=[0,1]", "device=cpu"]

@@ -4,7 +4,7 @@ import pytest
 
 from etude.cli import arguments, clean, diff, plan, report, results, show, status, sweep
 from etude.config.compose import compose
-from etude.config.identity import freeze
+from etude.config.freeze import freeze
 from etude.errors import UserError
 
 

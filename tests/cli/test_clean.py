@@ -12,9 +12,9 @@ from filelock import FileLock
 
 from etude.cli.clean import main as clean
 from etude.errors import UserError
-from etude.runs.cleaning import find_removable, remove
-from etude.runs.lock import is_held
-from etude.runs.run_dir import RunDir
+from etude.store.cleaning import find_removable, remove
+from etude.store.lock import is_held
+from etude.store.run_dir import RunDir
 from etude.trained.load import load_trained
 
 Make = Callable[..., RunDir]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from etude.studies.study import study_names
+from etude.study.study import study_names
 
 PAGE = (Path(__file__).parents[2] / "docs" / "first-hour.md").read_text(encoding="utf-8")
 LINES = re.findall(r"^\| (\w+) \| `~.*?` \| `(.*)` \|$", PAGE, re.MULTILINE)

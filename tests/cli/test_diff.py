@@ -8,7 +8,7 @@ import pytest
 from etude.cli.diff import main as diff
 from etude.config.compose import compose
 from etude.config.compose_cache import expand
-from etude.config.identity import freeze
+from etude.config.freeze import freeze
 from etude.errors import UserError
 from etude.inspect.show.anatomy import count_parameters
 from etude.inspect.show.find_config import find_config

@@ -9,7 +9,7 @@ from etude.cli import doctor
 from etude.cli.main import main
 from etude.config.compose import compose
 from etude.errors import UserError
-from etude.runs.machine import Finding
+from etude.store.machine import Finding
 
 
 def test_a_whole_machine_is_told_line_by_line(capsys, tmp_path, monkeypatch):

@@ -14,10 +14,10 @@ from tests import warm
 
 from etude.cli.main import main
 from etude.paths import shipped
-from etude.runs.records import read_rows
-from etude.runs.run_dir import RunDir
-from etude.runs.run_state import State
-from etude.runs.wandb_id import logged_as
+from etude.store.records import read_rows
+from etude.store.run_dir import RunDir
+from etude.store.run_state import State
+from etude.store.wandb_id import logged_as
 
 SMALL = ["data=files", "data.tsv=pairs.tsv", "data.holdout=8", "tokenizer.vocab_size=40", "budget=smoke"]
 TWO = ["trainer=ddp", "trainer.accelerator=cpu", "hydra.launcher.workers=2"]

@@ -9,11 +9,11 @@ import pytest
 
 from etude.cli.plan import main as plan
 from etude.config.compose import compose
-from etude.config.identity import fingerprints, run_dir
+from etude.config.freeze import fingerprints, run_dir
 from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.inspect.plan.runs import PROPORTIONS
-from etude.studies.study import load_study
+from etude.study.study import load_study
 
 TABLE3 = ",".join(f"table3/{arm}" for arm in load_study("table3").arms)
 

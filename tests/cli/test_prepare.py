@@ -8,7 +8,7 @@ import pytest
 from tests import warm
 
 from etude.cli.main import main
-from etude.studies.axes import axes
+from etude.study.axes import axes
 
 
 def test_verify_reads_a_prepared_text_again_and_names_what_is_damaged(

@@ -14,13 +14,13 @@ from torch import nn
 
 from etude.cli.show import main as show
 from etude.config.compose import compose
-from etude.config.identity import freeze
+from etude.config.freeze import freeze
 from etude.config.parts import make
 from etude.errors import UserError
 from etude.inspect.show.anatomy import Node, choices_by_module, count_parameters, describe_modules
 from etude.inspect.show.drawing import render_tree
 from etude.inspect.show.find_config import find_config
-from etude.studies.study import load_study, value_at
+from etude.study.study import load_study, value_at
 from etude.tasks import build
 
 VARIATIONS = [*(f"axes/{arm}" for arm in load_study("axes").arms), "table3/big"]  # one for every value of every axis

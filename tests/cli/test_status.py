@@ -11,9 +11,9 @@ from filelock import FileLock
 from etude.cli.status import main as status
 from etude.errors import UserError
 from etude.files import write_json
-from etude.runs.log import last_error
-from etude.runs.results_version import RESULTS_VERSION
-from etude.runs.run_dir import RunDir
+from etude.store.log import last_error
+from etude.store.results_version import RESULTS_VERSION
+from etude.store.run_dir import RunDir
 from etude.training.metrics_writers import ProgressFile
 
 Make = Callable[..., RunDir]
@@ -143,7 +143,7 @@ def test_a_run_that_ended_between_two_looks_is_finished(
         run.write_result(RESULT)
         return False
 
-    monkeypatch.setattr("etude.runs.records.is_held", ends_meanwhile)
+    monkeypatch.setattr("etude.store.records.is_held", ends_meanwhile)
     assert state_of(capsys) == "finished"
 
 

@@ -12,8 +12,8 @@ from etude.config.check import check
 from etude.config.compose import compose
 from etude.config.resolve import resolve
 from etude.paths import shipped
-from etude.studies.arm_names import arm_names
-from etude.studies.study import load_study, study_names, value_at
+from etude.study.arm_names import arm_names
+from etude.study.study import load_study, study_names, value_at
 from hydra_plugins.etude_studies import arm_config
 
 

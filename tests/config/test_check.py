@@ -7,7 +7,7 @@ import pytest
 
 from etude.config.check import check
 from etude.config.compose import compose
-from etude.config.identity import freeze
+from etude.config.freeze import freeze
 from etude.config.schema import Run
 from etude.errors import UserError
 

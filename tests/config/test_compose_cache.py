@@ -11,7 +11,7 @@ from etude.config.compose import compose
 from etude.config.compose_cache import ConfigCache, expand
 from etude.config.resolve import as_written, resolve_valid, typed_overrides
 from etude.errors import UserError
-from etude.studies.arm_names import arm_names
+from etude.study.arm_names import arm_names
 
 BASE = resolve_valid(compose())
 ARMS = sorted(arm_names())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from etude.config.compose import compose
 from etude.config.difference import ABSENT, difference
 from etude.config.resolve import resolve
-from etude.runs.material import identify
+from etude.store.identity import identify
 
 leaves = st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-2, 2) | st.text("xy", max_size=2)
 values = leaves | st.lists(leaves, max_size=2)

@@ -22,7 +22,7 @@ from etude.config.rules import check_rules
 from etude.config.task_rules import check_choices
 from etude.errors import UserError
 from etude.paths import shipped
-from etude.studies.study import load_study, value_at
+from etude.study.study import load_study, value_at
 from etude.tasks import build
 from etude.training.optimizer import make_optimizer
 

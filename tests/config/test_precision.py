@@ -8,7 +8,7 @@ from etude.config import precision
 from etude.config.compose import compose
 from etude.config.resolve import resolve
 from etude.errors import UserError
-from etude.runs.material import identify
+from etude.store.identity import identify
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from etude.config.compose import compose
 from etude.config.resolve import resolve
-from etude.studies.study import load_study
+from etude.study.study import load_study
 from etude.tasks.size import measure_size
 
 STUDY = load_study("history")

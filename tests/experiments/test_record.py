@@ -10,8 +10,8 @@ import pytest
 
 from etude.report import frame, results_of_csv
 from etude.report.comparison import Compared, Difference
-from etude.runs.results_version import RESULTS_VERSION
-from etude.studies.study import load_study
+from etude.store.results_version import RESULTS_VERSION
+from etude.study.study import load_study
 
 REPOSITORY = Path(__file__).parents[2]
 RECORDS = sorted(REPOSITORY.glob("experiments/*/record.csv"))

@@ -8,7 +8,7 @@ import torch
 from etude.config.compose import compose
 from etude.config.resolve import resolve
 from etude.paths import shipped
-from etude.studies.study import load_study
+from etude.study.study import load_study
 from etude.tasks import build
 
 STUDY = load_study("table3")

@@ -5,7 +5,7 @@ import pytest
 from etude.config.compose import compose
 from etude.config.resolve import resolve
 from etude.paths import shipped
-from etude.studies.study import load_study
+from etude.study.study import load_study
 
 STUDY = load_study("table4")
 SMALL = [

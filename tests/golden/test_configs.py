@@ -7,8 +7,8 @@ import pytest
 
 from etude.config.compose import compose
 from etude.config.resolve import as_written, resolve_valid
-from etude.runs.material import identify, identify_training
-from etude.studies.study import load_study, study_names
+from etude.store.identity import identify, identify_training
+from etude.study.study import load_study, study_names
 
 from .recorded import assert_as_recorded, leaves
 

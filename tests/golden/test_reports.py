@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from etude.config.compose import compose
-from etude.config.identity import freeze
+from etude.config.freeze import freeze
 from etude.report import report, results_of_csv
 from etude.report.comparison import ArmResult, Compared, Difference
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 
 from .recorded import assert_as_recorded
 

@@ -14,8 +14,8 @@ from tests.training.conftest import Freeze, in_processes, killed_at
 
 from etude.cli.main import main
 from etude.config.compose import compose
-from etude.config.identity import freeze
-from etude.runs.run_dir import RunDir
+from etude.config.freeze import freeze
+from etude.store.run_dir import RunDir
 from etude.trained.checkpoint import read_checkpoint
 from etude.training.run import train
 

@@ -11,11 +11,11 @@ import torch
 
 from etude.cli.main import main
 from etude.config.compose import compose
-from etude.config.identity import freeze
+from etude.config.freeze import freeze
 from etude.errors import UserError
 from etude.inspect.analyze.subject import Subject
 from etude.model.encoder_decoder import EncoderDecoder
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 from etude.tasks import build
 from etude.trained.load import load_trained
 from etude.training.run import train

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from etude.cli.main import main
 from etude.config.compose import compose
-from etude.config.identity import freeze
+from etude.config.freeze import freeze
 from etude.inspect.export import write_safetensors
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 from etude.tasks import build
 from etude.trained.load import load_trained
 from etude.training.run import train

@@ -13,8 +13,8 @@ from etude.config.resolve import resolve
 from etude.data.tokenizer import PAD
 from etude.errors import UserError
 from etude.paths import shipped
-from etude.studies.arm_names import arm_names
-from etude.studies.study import load_study
+from etude.study.arm_names import arm_names
+from etude.study.study import load_study
 from etude.tasks import build
 from etude.yaml_file import read_yaml
 

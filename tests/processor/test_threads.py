@@ -21,7 +21,7 @@ def test_what_the_environment_says_counts(said, then):
     assert said == then
 
 
-@pytest.mark.parametrize("module", ["etude.cli.main", "etude.launchers.job"])
+@pytest.mark.parametrize("module", ["etude.cli.main", "etude.launch.job"])
 def test_it_can_be_said_before_torch_is_imported(module):
     program = f"import sys, {module}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from sacrebleu import corpus_bleu
 
-from etude.runs.results_version import RESULTS_VERSION
-from etude.runs.run_dir import RunDir
+from etude.store.results_version import RESULTS_VERSION
+from etude.store.run_dir import RunDir
 
 STUDY = """
 title: "Heads and positions"

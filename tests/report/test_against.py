@@ -11,7 +11,7 @@ from scipy import stats
 from etude.report import report, results
 from etude.report.comparison import Against, Difference
 from etude.report.statistics import Scores, moderate, moderated_test
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from etude.report import report, results
 from etude.report.comparison import Agreement
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 

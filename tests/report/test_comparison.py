@@ -18,7 +18,7 @@ from etude.errors import UserError
 from etude.report import report, results
 from etude.report.comparison import ArmResult, Compared
 from etude.report.statistics import Scores, combined_test, count, holm, moderate, moderated_test, resample
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 

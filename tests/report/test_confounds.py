@@ -12,11 +12,11 @@ from etude.config.compose_cache import ConfigCache
 from etude.report import report
 from etude.report.compare import compare
 from etude.report.confounds import find_confounds
-from etude.report.footnotes import notes
+from etude.report.notes import notes
 from etude.report.selection import Selection
-from etude.runs.records import Run
-from etude.runs.run_dir import RunDir
-from etude.studies.study import load_study
+from etude.store.records import Run
+from etude.store.run_dir import RunDir
+from etude.study.study import load_study
 
 Make = Callable[..., RunDir]
 ADAM = {"_target_": "adam", "beta1": 0.9, "beta2": 0.98}

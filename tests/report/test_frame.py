@@ -14,7 +14,7 @@ from etude.cli.results import main as results_command
 from etude.errors import UserError
 from etude.report import frame, make_report, report, results, results_of_csv
 from etude.report.frame import as_json, write_parquet
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 

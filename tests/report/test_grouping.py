@@ -7,7 +7,7 @@ import pytest
 
 from etude.errors import UserError
 from etude.report import report
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 

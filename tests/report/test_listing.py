@@ -10,7 +10,7 @@ import pytest
 from etude.cli.main import main
 from etude.cli.results import main as results
 from etude.errors import UserError
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 

@@ -14,7 +14,7 @@ from etude.report import report, results
 from etude.report.comparison import Compared
 from etude.report.render.html.data import data
 from etude.report.statistics import Scores, moderate, moderated_test
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 METRICS = {

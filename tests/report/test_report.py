@@ -14,7 +14,7 @@ from scipy import stats
 
 from etude.errors import UserError
 from etude.report import Report, report
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 

@@ -12,9 +12,9 @@ from etude.cli.report import main as report
 from etude.errors import UserError
 from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import search
-from etude.runs.run_dir import RunDir
 from etude.search import sweep_file
 from etude.search.ranking import Ranking
+from etude.store.run_dir import RunDir
 from etude.terminal import console
 
 Make = Callable[..., RunDir]

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from etude.report import report
-from etude.runs.results_version import RESULTS_VERSION
-from etude.runs.run_dir import RunDir
+from etude.store.results_version import RESULTS_VERSION
+from etude.store.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from etude.cli.results import main
 from etude.errors import UserError
 from etude.report import report, results
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 

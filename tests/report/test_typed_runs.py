@@ -12,8 +12,8 @@ from etude.cli.report import main as report_command
 from etude.cli.results import main as results_command
 from etude.errors import UserError
 from etude.report import report, results
-from etude.runs.run_dir import RunDir
 from etude.search import sweep_file
+from etude.store.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 

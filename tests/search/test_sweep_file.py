@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etude.config.compose import compose
-from etude.config.identity import freeze_all
+from etude.config.freeze import freeze_all
 from etude.errors import UserError
 from etude.paths import shipped
 from etude.search.sweep_file import drawn_keys, planned_runs, quote, runs_of, sweep_overrides, sweep_runs
-from etude.studies.study import load_study
+from etude.study.study import load_study
 
 PARSER = OverridesParser.create()
 

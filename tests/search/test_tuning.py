@@ -13,11 +13,11 @@ from hydra.core.utils import JobReturn
 from hydra.utils import instantiate
 
 from etude.config.compose import compose
-from etude.config.identity import places
+from etude.config.freeze import places
 from etude.errors import UserError
-from etude.runs.run_dir import RunDir
 from etude.search.sweep_file import planned_runs, sweep_overrides
-from etude.studies.study import load_study
+from etude.store.run_dir import RunDir
+from etude.study.study import load_study
 
 RATES = (0.5, 1.0, 2.0)
 STUDY = {

@@ -3,7 +3,7 @@
 import pytest
 from tests.variations import variations
 
-from etude.studies.study import load_study
+from etude.study.study import load_study
 
 
 def company(variation: str) -> list[str]:

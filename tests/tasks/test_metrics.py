@@ -12,7 +12,7 @@ import yaml
 from etude.data.corpus import digest
 from etude.errors import UserError
 from etude.files import write_json
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 from etude.tasks.chrf_ter import chrf, ter
 from etude.tasks.metrics import add_missing_metrics, check_tokenizers, format_scores, score_translations
 

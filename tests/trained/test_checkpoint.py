@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from etude.errors import UserError
-from etude.runs.training_dir import TrainingDir
+from etude.store.training_dir import TrainingDir
 from etude.trained.checkpoint import hash_weights, model_weights, read_checkpoint
 from etude.training.checkpoints import DirectIO
 

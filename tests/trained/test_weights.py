@@ -10,7 +10,7 @@ from torch import nn
 from etude.config.compose import compose
 from etude.config.resolve import resolve
 from etude.errors import UserError
-from etude.runs.training_dir import TrainingDir
+from etude.store.training_dir import TrainingDir
 from etude.tasks import build
 from etude.trained.weights import averaged_checkpoints, mean_weights
 

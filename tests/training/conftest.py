@@ -12,8 +12,8 @@ import yaml
 from tests import warm
 
 from etude.config.compose import compose
-from etude.config.identity import freeze
-from etude.runs.run_dir import RunDir
+from etude.config.freeze import freeze
+from etude.store.run_dir import RunDir
 from etude.tasks import build
 from etude.trained.checkpoint import read_checkpoint
 from etude.trained.weights import final_weights

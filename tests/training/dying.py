@@ -9,7 +9,7 @@ import torch
 
 import etude.training.run
 from etude.data import store
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 from etude.training.metrics_callback import Records
 from etude.training.metrics_writers import MetricsFile
 from etude.training.module import TrainingModule

@@ -7,8 +7,8 @@ import torch
 from lightning import Callback, Trainer
 
 from etude.errors import UserError
-from etude.runs.metrics_file import read_metrics
-from etude.runs.run_dir import RunDir
+from etude.store.metrics_file import read_metrics
+from etude.store.run_dir import RunDir
 from etude.tasks import build
 from etude.tasks.perplexity import perplexity, sum_tokens
 from etude.trained.checkpoint import model_weights, read_checkpoint

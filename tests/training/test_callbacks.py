@@ -13,10 +13,10 @@ from lightning.pytorch.loggers import CSVLogger
 from tests import warm
 
 from etude.config.compose import compose
-from etude.config.identity import freeze
+from etude.config.freeze import freeze
 from etude.errors import UserError
-from etude.runs.metrics_file import read_metrics
-from etude.runs.run_dir import RunDir
+from etude.store.metrics_file import read_metrics
+from etude.store.run_dir import RunDir
 from etude.tasks.perplexity import perplexity
 from etude.trained.checkpoint import model_weights, read_checkpoint
 from etude.trained.load import load_trained

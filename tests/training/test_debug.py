@@ -6,9 +6,9 @@ import pytest
 
 from etude.config.compose import compose
 from etude.config.compose_cache import ConfigCache
-from etude.config.identity import freeze
-from etude.runs.metrics_file import read_metrics
-from etude.runs.run_dir import RunDir
+from etude.config.freeze import freeze
+from etude.store.metrics_file import read_metrics
+from etude.store.run_dir import RunDir
 from etude.training.run import train
 
 SMALL = ["trainer=cpu", "tokenizer.vocab_size=300", "model.n_layers=1", "decoding=greedy", "decoding.max_len_offset=2"]

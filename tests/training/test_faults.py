@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from etude.config.explain import explain
 from etude.errors import UserError
 from etude.logs import logging_to
-from etude.runs.records import read_rows
-from etude.runs.run_dir import RunDir
-from etude.runs.run_state import State
+from etude.store.records import read_rows
+from etude.store.run_dir import RunDir
+from etude.store.run_state import State
 from etude.training.run import train
 
 from .conftest import TIMES, Freeze, found

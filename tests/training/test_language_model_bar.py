@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from etude.config.compose import compose
-from etude.config.identity import freeze
+from etude.config.freeze import freeze
 from etude.data.tokenizer import PAD
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 from etude.tasks import build
 from etude.tasks.perplexity import perplexity, sum_tokens
 from etude.training.build import training_data

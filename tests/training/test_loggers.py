@@ -16,8 +16,8 @@ from etude.config.compose import compose
 from etude.config.resolve import resolve, resolve_valid
 from etude.errors import UserError
 from etude.files import write_json
-from etude.runs.run_dir import RunDir
-from etude.runs.wandb_id import logged_as
+from etude.store.run_dir import RunDir
+from etude.store.wandb_id import logged_as
 from etude.training.build import make_parts
 from etude.training.loggers import finish, record, wandb
 from etude.training.metrics_writers import LoggerSink, MetricsFile

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from etude.data.batching import collate_micro_batch
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 from etude.tasks import build
 from etude.training.build import training_data
 from etude.training.run import train

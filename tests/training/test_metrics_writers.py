@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from etude.errors import UserError
-from etude.runs.metrics_file import read_metrics
+from etude.store.metrics_file import read_metrics
 from etude.training.metrics_writers import COLUMNS, Bar, LogSink, MetricsFile, ProgressFile, missing_steps
 
 

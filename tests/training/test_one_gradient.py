@@ -12,8 +12,8 @@ from lightning import Trainer
 from torch import Tensor
 
 from etude.data.batching import Batch, collate_micro_batch
-from etude.launchers.process import train_command
-from etude.runs.run_dir import RunDir
+from etude.launch.process import train_command
+from etude.store.run_dir import RunDir
 from etude.tasks import build
 from etude.training.build import training_data
 from etude.training.checkpoints import Checkpoints

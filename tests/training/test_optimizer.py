@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from etude.config.compose import compose
 from etude.config.resolve import resolve, resolve_valid
 from etude.errors import UserError
-from etude.runs.material import material
+from etude.store.identity import material
 from etude.tasks import build
 from etude.training.module import TrainingModule
 from etude.training.optimizer import adam, make_optimizer

@@ -9,7 +9,7 @@ import time
 import pytest
 import torch
 
-from etude.launchers.process import train_command
+from etude.launch.process import train_command
 from etude.trained.checkpoint import newest_checkpoint
 from etude.training import processes
 from etude.training.processes import Poll

@@ -11,8 +11,8 @@ from tests import warm
 
 from etude.errors import UserError
 from etude.files import write_json
-from etude.runs.provenance import Code, code_of
-from etude.runs.run_dir import RunDir
+from etude.store.provenance import Code, code_of
+from etude.store.run_dir import RunDir
 from etude.trained.checkpoint import previous, read_checkpoint
 from etude.training.run import train
 

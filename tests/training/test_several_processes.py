@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 from etude.trained.checkpoint import read_checkpoint
 from etude.training.run import train
 

@@ -10,10 +10,10 @@ from filelock import FileLock
 from tests.training.conftest import Freeze, found, in_processes, killed_at
 
 from etude.files import read_json, write_json
-from etude.runs.lock import Busy
-from etude.runs.provenance import Code
-from etude.runs.records import read_run
-from etude.runs.run_dir import RunDir
+from etude.store.lock import Busy
+from etude.store.provenance import Code
+from etude.store.records import read_run
+from etude.store.run_dir import RunDir
 from etude.training import run as training
 from etude.training.run import train
 

@@ -9,11 +9,11 @@ import torch
 
 from etude.cli.main import main
 from etude.config.compose import compose
-from etude.config.identity import freeze
+from etude.config.freeze import freeze
 from etude.errors import UserError
 from etude.inspect.evaluate import evaluate
-from etude.runs.material import identify
-from etude.runs.run_dir import RunDir
+from etude.store.identity import identify
+from etude.store.run_dir import RunDir
 from etude.tasks import build
 from etude.training.run import train
 

@@ -20,9 +20,9 @@ from etude.config.explain import explain
 from etude.errors import UserError
 from etude.files import write_text
 from etude.paths import shipped
-from etude.runs.lock import Busy
-from etude.runs.log import last_error
-from etude.runs.metrics_file import read_metrics
+from etude.store.lock import Busy
+from etude.store.log import last_error
+from etude.store.metrics_file import read_metrics
 from etude.tasks import build
 from etude.training import run as training
 from etude.training.run import main, train

@@ -15,10 +15,10 @@ from filelock import FileLock
 import etude.training.run
 from etude.cli.main import main
 from etude.config.compose import compose
-from etude.config.identity import freeze
+from etude.config.freeze import freeze
 from etude.errors import UserError
-from etude.runs.lock import Busy
-from etude.runs.metrics_file import read_metrics
+from etude.store.lock import Busy
+from etude.store.metrics_file import read_metrics
 from etude.trained.checkpoint import read_checkpoint
 from etude.training.run import train
 

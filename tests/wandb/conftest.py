@@ -16,7 +16,7 @@ from tests import warm
 
 import wandb
 from etude.files import write_json
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 from etude.training.loggers import finish
 from etude.training.loggers import wandb as wandb_logger
 from etude.training.metrics_writers import LoggerSink

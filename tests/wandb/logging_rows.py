@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 from etude.training.loggers import wandb
 from etude.training.metrics_writers import LoggerSink, MetricsFile
 

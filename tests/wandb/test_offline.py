@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from etude.runs.run_dir import RunDir
-from etude.runs.wandb_id import logged_as, rows_file
+from etude.store.run_dir import RunDir
+from etude.store.wandb_id import logged_as, rows_file
 from etude.training.loggers import finish, wandb
 
 

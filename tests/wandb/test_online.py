@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 import wandb as client
-from etude.runs.run_dir import RunDir
-from etude.runs.wandb_id import logged_as
+from etude.store.run_dir import RunDir
+from etude.store.wandb_id import logged_as
 from etude.training.loggers import finish, publish, record, wandb
 from etude.training.metrics_writers import LoggerSink
 
@@ -187,7 +187,7 @@ def test_a_run_that_is_sent_says_once_where_it_is_shown(
     caplog.set_level(logging.INFO, logger="etude")
     finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=0)
     ours = [record.getMessage() for record in caplog.records if record.name.startswith("etude.")]
-    assert ours == [f"W&B shows this run at {server.url}/me/etude/runs/{logged_as(run)}"]
+    assert ours == [f"W&B shows this run at {server.url}/me/etude/store/{logged_as(run)}"]
 
 
 def test_a_run_that_diverged_is_tagged_and_says_how_in_its_summary(server: Any, run: RunDir) -> None:

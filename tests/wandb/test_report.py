@@ -22,8 +22,8 @@ from etude.report import report, results
 from etude.report.frame import as_json
 from etude.report.render.wandb.connection import connect
 from etude.report.render.wandb.fetch import fetch
-from etude.runs.run_dir import RunDir
-from etude.runs.wandb_id import logged_as
+from etude.store.run_dir import RunDir
+from etude.store.wandb_id import logged_as
 from etude.training.loggers import finish, record, wandb
 from etude.training.metrics_writers import LoggerSink
 

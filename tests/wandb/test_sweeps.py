@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from etude.paths import shipped
-from etude.runs.metrics_file import read_metrics
+from etude.store.metrics_file import read_metrics
 
 SMALL = ["data=files", "data.tsv=pairs.tsv", "data.holdout=8", "tokenizer.vocab_size=40", "decoding.max_len_offset=5"]
 

@@ -10,7 +10,7 @@ from etude.config.ranges import WIDEST_BEAM
 from etude.errors import UserError
 from etude.files import write_text
 from etude.logs import logging_to
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 from etude.terminal import console
 
 

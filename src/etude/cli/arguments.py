@@ -13,8 +13,8 @@ from pathlib import Path
 from etude.cli.verbs import VERBS
 from etude.errors import UserError, did_you_mean
 from etude.paths import find_file
-from etude.studies.arms import split_override, unquote
-from etude.studies.study import study_names
+from etude.study.arms import split_override, unquote
+from etude.study.study import study_names
 from etude.yaml_file import read_yaml
 
 _OPTION = re.compile(r"^  (?:(--[\w-]+)(?:( |\[=)([A-Z]+)\]?)?|(\w+)=[A-Z]+)  +(.*(?:\n {8,}\S.*)*)", re.MULTILINE)

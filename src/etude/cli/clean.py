@@ -10,7 +10,7 @@ from rich.text import Text
 
 from etude.cli.arguments import parse
 from etude.errors import UserError, did_you_mean
-from etude.runs.cleaning import Kind, Removable, find_removable, remove
+from etude.store.cleaning import Kind, Removable, find_removable, remove
 from etude.terminal import console
 
 HELP = """usage: etude clean [STUDY ...] [runs_dir=DIR] [--yes]

@@ -10,8 +10,8 @@ from etude.cli.arguments import option_names
 from etude.cli.hydra_app import run_task
 from etude.errors import UserError
 from etude.paths import folders_of
-from etude.studies.arm_names import arm_names
-from etude.studies.study import study_names
+from etude.study.arm_names import arm_names
+from etude.study.study import study_names
 
 
 def complete(words: list[str], verbs: Collection[str]) -> None:

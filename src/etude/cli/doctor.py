@@ -12,8 +12,8 @@ from etude import __version__
 from etude.cli.arguments import parse
 from etude.errors import UserError
 from etude.files import write_json
-from etude.runs.cores import usable_cores
-from etude.runs.machine import look_around
+from etude.store.cores import usable_cores
+from etude.store.machine import look_around
 from etude.terminal import console
 
 HELP = """usage: etude doctor [runs_dir=DIR] [--json FILE]

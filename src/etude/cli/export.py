@@ -7,7 +7,7 @@ from pathlib import Path
 from etude.cli.arguments import parse
 from etude.errors import UserError
 from etude.logs import logging_to
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 
 HELP = """usage: etude export RUN DIR
 

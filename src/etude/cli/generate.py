@@ -8,7 +8,7 @@ from etude.cli.hydra_app import run_task_on_a_run
 from etude.cli.translate import blocks, read_stdin, tell_unknown
 from etude.config.quoting import quote_text
 from etude.logs import logging_to
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 
 log = logging.getLogger(__name__)
 

@@ -76,7 +76,7 @@ def _dispatch(words: list[str]) -> None:
         sys.stdout.write(HELP)
     elif words[0] == "--version":
         from etude import __version__
-        from etude.runs.machine import torch_version
+        from etude.store.machine import torch_version
 
         sys.stdout.write(f"etude {__version__}, {torch_version()}\n")
     elif words[0] in ("-sc", "--shell-completion"):
@@ -100,7 +100,7 @@ def _nearest_verb(word: str) -> str:
 def _exit_explaining(error: Exception) -> NoReturn:
     """Exit with one sentence if the config, the disk or failed runs of a sweep explain the error; else raise it."""
     from etude.config.explain import explain
-    from etude.launchers.sweep import SweepFailed
+    from etude.launch.sweep import SweepFailed
 
     if isinstance(error, SweepFailed):
         _fail(str(error), 1)

@@ -16,8 +16,8 @@ from etude.config.sweep_params import with_written_params
 from etude.errors import UserError
 from etude.report.wording import format_count
 from etude.search.sweep_file import planned_runs
-from etude.studies.arms import override_key, split_override
-from etude.studies.study import Paper, Study, load_if_known, value_at
+from etude.study.arms import override_key, split_override
+from etude.study.study import Paper, Study, load_if_known, value_at
 from etude.terminal import console, fit_table, needed_width
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import search
 from etude.search import sweep_file
 from etude.search.ranking import ranking_of
-from etude.studies.metrics import Metric
-from etude.studies.study import load_study, study_names
+from etude.study.metrics import Metric
+from etude.study.study import load_study, study_names
 from etude.terminal import PIPE_WIDTH, console
 
 HELP = """usage: etude report STUDY [key=value ...] [--html FILE] [--serve]

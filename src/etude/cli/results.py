@@ -15,7 +15,7 @@ from etude.report import results as find_results
 from etude.report.frame import as_json, write_parquet
 from etude.report.wording import format_count
 from etude.search import sweep_file
-from etude.studies.study import study_names
+from etude.study.study import study_names
 
 HELP = """usage: etude results STUDY|SWEEP.yaml [key=value ...] [--csv FILE]
                            [--json FILE] [--parquet FILE]

@@ -18,12 +18,12 @@ from etude.cli.arguments import parse
 from etude.errors import UserError
 from etude.files import format_json
 from etude.garbage import pause_garbage_collector
-from etude.runs.provenance import MARKS, notes_on_code
-from etude.runs.records import Run, read_rows, studies_in
-from etude.runs.run_state import STYLES, State
-from etude.runs.typed import distinguishing_overrides
-from etude.studies.metrics import Metric
-from etude.studies.study import load_study, metrics_of, no_such_study, study_names
+from etude.store.overrides import distinguishing_overrides
+from etude.store.provenance import MARKS, notes_on_code
+from etude.store.records import Run, read_rows, studies_in
+from etude.store.run_state import STYLES, State
+from etude.study.metrics import Metric
+from etude.study.study import load_study, metrics_of, no_such_study, study_names
 from etude.terminal import console, format_duration, format_number
 
 HELP = """usage: etude status [STUDY ...] [runs_dir=DIR] [--json]

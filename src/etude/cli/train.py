@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from etude.cli.hydra_app import run_task
 from etude.errors import UserError
-from etude.runs.divergence import EXIT_STATUS, divergence
-from etude.studies.study import study_names
+from etude.store.divergence import EXIT_STATUS, divergence
+from etude.study.study import study_names
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from etude.runs.run_dir import RunDir
+    from etude.store.run_dir import RunDir
 
 
 USAGE = """usage: etude train [-m] [group=NAME ...] [key=value ...] [--cfg job] [--info]
@@ -45,13 +45,13 @@ def main(words: list[str]) -> None:
     diverged = []
 
     def task(config: "DictConfig") -> float:
-        from etude.config.identity import freeze
-        from etude.runs.objective import objective
+        from etude.config.freeze import freeze
+        from etude.store.objective import objective
 
         run = freeze(config)
         if run.finished:
             from etude.config.resolve import resolve
-            from etude.runs.provenance import notes_on_code
+            from etude.store.provenance import notes_on_code
             from etude.tasks.metrics import add_missing_metrics
 
             before = run.result()
@@ -99,8 +99,8 @@ def _list_groups() -> str:
 
 def _notes_on_wandb(run: "RunDir", config: "DictConfig", *, changed: bool) -> list[str]:
     """If W&B is asked for and lacks the finished run, name the command that sends it; say if scores were added."""
-    from etude.runs.wandb_id import is_kept_back
-    from etude.studies.study import value_at
+    from etude.store.wandb_id import is_kept_back
+    from etude.study.study import value_at
 
     if value_at(config, "logger.wandb.mode") != "online":
         return []
@@ -115,12 +115,12 @@ def _train(run: "RunDir", config: "DictConfig") -> dict[str, Any]:
     if config.trainer.devices > 1:
         from omegaconf import OmegaConf
 
-        from etude.launchers.slots import train_on_several
+        from etude.launch.slots import train_on_several
 
         logging_to(None)
         return train_on_several(run, OmegaConf.to_container(config.hydra.launcher))  # type: ignore[arg-type]
     from etude.config.explain import explain
-    from etude.config.identity import remove
+    from etude.config.freeze import remove
     from etude.training.before import check_device
     from etude.training.run import train
     from etude.training.stopping import end_on_sigterm

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from etude.cli.hydra_app import run_task_on_a_run
 from etude.errors import UserError
 from etude.logs import logging_to
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 
 if TYPE_CHECKING:
     from etude.data.tokenizer import Tokenizer

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from etude.errors import UserError, did_you_mean
-from etude.runs.tested_weights import best_callbacks, check_tested, tested_weights
-from etude.studies.study import value_at
+from etude.store.tested_weights import best_callbacks, check_tested, tested_weights
+from etude.study.study import value_at
 
 Config = Mapping[str, Any]
 

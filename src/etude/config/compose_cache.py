@@ -26,8 +26,8 @@ from etude.config.resolve import check_resolved, resolve_plain, typed_overrides,
 from etude.config.unknown import group_names, no_such_group, options, refuse_number
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of
-from etude.studies.arm_names import is_arm
-from etude.studies.study import load_study, study_names
+from etude.study.arm_names import is_arm
+from etude.study.study import load_study, study_names
 
 Compose = Callable[[Sequence[str]], DictConfig]
 """Composes overrides to a config with Hydra's own node."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from etude.runs.material import canonical
+from etude.store.identity import canonical
 
 Pair = tuple[Any, Any]  # before and after
 Config = Mapping[str, Any]

@@ -25,9 +25,9 @@ from etude.config.unknown import find_line, group_names, missing_option, unknown
 from etude.errors import UserError, chain
 from etude.files import disk_mistake
 from etude.paths import folders_of
-from etude.runs.own_parts import blame
-from etude.studies.arm_names import is_arm
-from etude.studies.study import study_names
+from etude.store.own_parts import blame
+from etude.study.arm_names import is_arm
+from etude.study.study import study_names
 from etude.yaml_file import not_yaml
 
 _LOCATING = re.compile(r"Error locating target '([^']+)'")

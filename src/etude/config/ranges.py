@@ -7,7 +7,7 @@ from operator import le
 from typing import Any
 
 from etude.errors import UserError
-from etude.studies.study import value_at
+from etude.study.study import value_at
 
 Config = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from etude.config.rules import check_rules
 from etude.config.task_rules import check_choices
 from etude.errors import UserError
 from etude.paths import find_file
-from etude.studies.study import value_at
+from etude.study.study import value_at
 from etude.yaml_file import read_yaml
 
 

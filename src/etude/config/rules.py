@@ -13,7 +13,7 @@ from etude.config.signature import signature
 from etude.config.task_rules import check_task, class_name
 from etude.config.wandb_rules import check_wandb
 from etude.errors import UserError, did_you_mean
-from etude.studies.study import value_at
+from etude.study.study import value_at
 
 Config = Mapping[str, Any]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from etude.config.quoting import quote
 from etude.paths import folders_of
-from etude.studies.arms import override_key
+from etude.study.arms import override_key
 
 
 def with_params(overrides: Sequence[str], params: Mapping[str, Any]) -> list[str]:

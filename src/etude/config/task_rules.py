@@ -8,9 +8,9 @@ from typing import Any
 
 from etude.config.signature import signature
 from etude.errors import UserError
-from etude.studies.arm_names import is_arm
-from etude.studies.arms import override_key
-from etude.studies.study import load_study
+from etude.study.arm_names import is_arm
+from etude.study.arms import override_key
+from etude.study.study import load_study
 
 _LANGUAGE_MODELS = {"LanguageModelling", "Agreement"}
 _DECODER_TASKS = {"Translation", *_LANGUAGE_MODELS}

@@ -14,9 +14,9 @@ from etude.config.schema import GIVEN, flag_mistake
 from etude.config.signature import signature
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of, note_on_missing, shipped
-from etude.studies.arm_names import arm_names
-from etude.studies.axes import axes
-from etude.studies.study import load_study, study_names
+from etude.study.arm_names import arm_names
+from etude.study.axes import axes
+from etude.study.study import load_study, study_names
 from etude.yaml_file import read_yaml
 
 _NOT_IN_DEFAULTS = re.compile(r"Could not (?:override|delete) '([^']+)'")

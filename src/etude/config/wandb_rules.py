@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from etude.errors import UserError, did_you_mean
-from etude.studies.study import value_at
+from etude.study.study import value_at
 
 _ARTIFACTS = ("checkpoint", "hypotheses")
 MAX_NAME, MAX_TAG = 128, 64  # characters that W&B allows

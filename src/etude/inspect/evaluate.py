@@ -7,9 +7,9 @@ from typing import Any
 from etude.data.store import TokenStore
 from etude.errors import UserError
 from etude.logs import logging_to
-from etude.runs.divergence import divergence
-from etude.runs.run_dir import RunDir
-from etude.studies.arms import override_key
+from etude.store.divergence import divergence
+from etude.store.run_dir import RunDir
+from etude.study.arms import override_key
 from etude.tasks import build
 from etude.tasks.metrics import format_scores, score_translations
 from etude.trained.checkpoint import read_checkpoint

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from etude.errors import UserError
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 from etude.trained.load import load_trained
 
 _DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.bool: "BOOL"}

@@ -30,10 +30,10 @@ from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import read_finished
 from etude.report.selection import Selection, select
 from etude.report.wording import format_count
-from etude.runs.records import Run, read_rows
-from etude.runs.run_dir import RunDir
-from etude.studies.metrics import Metric, default_metrics
-from etude.studies.study import Paper, Study, load_study, study_names
+from etude.store.records import Run, read_rows
+from etude.store.run_dir import RunDir
+from etude.study.metrics import Metric, default_metrics
+from etude.study.study import Paper, Study, load_study, study_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame

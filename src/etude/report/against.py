@@ -6,8 +6,8 @@ from dataclasses import replace
 from etude.report import statistics as st
 from etude.report.comparison import Against, ArmResult, Difference, Spread
 from etude.report.wording import join_words
-from etude.studies.metrics import Metric
-from etude.studies.study import Study
+from etude.study.metrics import Metric
+from etude.study.study import Study
 
 
 def test_arms(study: Study, pairs: Mapping[str, tuple[ArmResult, ArmResult]]) -> dict[str, Against]:

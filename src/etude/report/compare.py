@@ -10,12 +10,12 @@ from etude.report import statistics as st
 from etude.report.against import test_arms
 from etude.report.comparison import BUDGET, TOLERANCE, Against, Agreement, ArmResult, Compared, Difference, Point, Ranks
 from etude.report.grouping import edited_arms
-from etude.report.measure import TestSet, measure_arm, scores, test_set
+from etude.report.scores import TestSet, measure_arm, scores, test_set
 from etude.report.selection import Selection
 from etude.report.wording import name_arms
-from etude.runs.records import Run
-from etude.studies.criteria import Criteria
-from etude.studies.study import Study
+from etude.store.records import Run
+from etude.study.criteria import Criteria
+from etude.study.study import Study
 
 _COSTS = ("parameters", "steps", "tokens", "flops", "seconds")
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from etude.report import statistics as st
-from etude.report.measure import TestSet
+from etude.report.scores import TestSet
 from etude.report.tuning import Readings
-from etude.runs.records import Run
-from etude.studies.criteria import Criteria
-from etude.studies.study import Study
+from etude.store.records import Run
+from etude.study.criteria import Criteria
+from etude.study.study import Study
 
 ALPHA = 0.05  # a difference has a star if its p after Holm is below this; a tie is shown if its p is
 

@@ -5,10 +5,10 @@ from collections.abc import Collection
 from etude.config.difference import Config, Pair, difference
 from etude.report.comparison import Compared
 from etude.report.wording import format_value
-from etude.runs.records import Run
-from etude.runs.tested_weights import tested_weights
-from etude.studies.arms import override_key
-from etude.studies.study import value_at
+from etude.store.records import Run
+from etude.store.tested_weights import tested_weights
+from etude.study.arms import override_key
+from etude.study.study import value_at
 
 _SAID = {"store": "other text or subwords, store", "weights": "tested weights"}
 _ALWAYS_REPORTED = ("budget", "data", "scale")  # even if the arm changes these on purpose

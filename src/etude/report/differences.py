@@ -8,7 +8,7 @@ from statistics import fmean, median
 from etude.report.comparison import ALPHA, Compared, Difference, Spread
 from etude.report.statistics import seeds_needed
 from etude.report.wording import format_interval, join_words, name_arms
-from etude.studies.metrics import Metric
+from etude.study.metrics import Metric
 
 _MANY = 100  # seeds; a larger number is reported as "over 100"
 _SIZES = (0.5, 1.0, 2.0)  # differences, in points, for which the number of seeds needed is reported

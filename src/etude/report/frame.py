@@ -32,12 +32,12 @@ from etude.errors import UserError, did_you_mean
 from etude.files import format_json, replacing
 from etude.paths import find_file, folders_of
 from etude.report.confounds import comparable_config
-from etude.runs.provenance import code_of
-from etude.runs.records import Run
-from etude.runs.run_dir import RunDir
-from etude.runs.run_state import State
-from etude.studies.metrics import Metric
-from etude.studies.study import Study, value_at
+from etude.store.provenance import code_of
+from etude.store.records import Run
+from etude.store.run_dir import RunDir
+from etude.store.run_state import State
+from etude.study.metrics import Metric
+from etude.study.study import Study, value_at
 from etude.yaml_file import read_yaml
 
 if TYPE_CHECKING:

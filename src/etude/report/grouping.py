@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from etude.report.wording import format_count
-from etude.runs.material import canonical
-from etude.runs.records import Run
-from etude.runs.typed import NOT_A_SETTING, distinguishing_overrides
-from etude.studies.arms import override_key, split_override
-from etude.studies.metrics import Metric
-from etude.studies.study import Paper, Study, metrics_of, value_at
+from etude.store.identity import canonical
+from etude.store.overrides import NOT_A_SETTING, distinguishing_overrides
+from etude.store.records import Run
+from etude.study.arms import override_key, split_override
+from etude.study.metrics import Metric
+from etude.study.study import Paper, Study, metrics_of, value_at
 from etude.terminal import format_value, shorten_value
 
 SETTINGS = ("data", "scale", "budget", "task")

@@ -14,19 +14,19 @@ from pathlib import Path
 from statistics import fmean
 
 from etude.errors import UserError, did_you_mean
-from etude.report.footnotes import Note
+from etude.report.notes import Note
 from etude.report.render.rows import Cell, Column, Row, Rows
 from etude.report.statistics import Scores, expected_best
 from etude.report.wording import format_count, format_fixed
-from etude.runs.metrics_file import read_metrics
-from etude.runs.objective import numbers
-from etude.runs.provenance import explain_marks, marks_on_code, notes_on_libraries
-from etude.runs.records import Run, leaving_out, read_run
-from etude.runs.run_dir import RunDir
 from etude.search.ranking import Ranking
-from etude.studies.arms import override_key, split_override
-from etude.studies.metrics import Metric, default_metrics
-from etude.studies.study import metrics_of, value_at
+from etude.store.metrics_file import read_metrics
+from etude.store.objective import numbers
+from etude.store.provenance import explain_marks, marks_on_code, notes_on_libraries
+from etude.store.records import Run, leaving_out, read_run
+from etude.store.run_dir import RunDir
+from etude.study.arms import override_key, split_override
+from etude.study.metrics import Metric, default_metrics
+from etude.study.study import metrics_of, value_at
 from etude.terminal import NUMBER, shorten_value
 
 _LOSS = Metric("loss", "loss", "loss", better="lower", digits=3, over="tokens")

@@ -7,8 +7,8 @@ from etude.errors import UserError, did_you_mean
 from etude.report.grouping import by_setting, newest_configs, with_settings
 from etude.report.tuning import Readings, separate_trials, tuned_values
 from etude.report.wording import format_count
-from etude.runs.records import Run
-from etude.studies.study import Study
+from etude.store.records import Run
+from etude.study.study import Study
 from etude.terminal import format_value
 
 

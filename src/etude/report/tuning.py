@@ -12,9 +12,9 @@ from typing import Any
 
 from etude.report.grouping import is_same, newest_configs
 from etude.report.wording import format_count
-from etude.runs.records import Run
-from etude.studies.criteria import OTHER_TEXTS, best_value
-from etude.studies.study import Study, value_at
+from etude.store.records import Run
+from etude.study.criteria import OTHER_TEXTS, best_value
+from etude.study.study import Study, value_at
 
 Values = tuple[Any, ...]  # the values of the keys that a study tunes, in the order of the study
 

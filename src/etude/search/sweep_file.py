@@ -13,13 +13,13 @@ from etude.config.quoting import quote, quote_for, quote_text
 from etude.config.sweep_params import with_written_params
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of, note_on_missing, refuse_study_file, shipped
-from etude.runs.run_dir import RunDir
 from etude.search.distributions import draw, share
 from etude.search.tuning import grid, trials, tuned_study
 from etude.search.wandb_sweep import Parameters, WandbSweep, read_sweep
-from etude.studies.arm_names import is_arm
-from etude.studies.arms import override_key
-from etude.studies.study import find_study, load_study, study_names
+from etude.store.run_dir import RunDir
+from etude.study.arm_names import is_arm
+from etude.study.arms import override_key
+from etude.study.study import find_study, load_study, study_names
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ def runs_of(name: str, extra: Sequence[str] = ()) -> list[tuple[list[str], RunDi
         UserError: as in `sweep_overrides`; or a run's config is invalid, or its text is not available.
     """
     from etude.config.compose import compose
-    from etude.config.identity import places
+    from etude.config.freeze import places
 
     jobs = planned_runs(name, extra)
     return [*zip(jobs, places(jobs, compose), strict=True)]

@@ -11,11 +11,11 @@ from typing import Any
 from etude.config.quoting import quote
 from etude.errors import UserError
 from etude.paths import find_file
-from etude.runs.divergence import divergence
-from etude.runs.run_dir import RunDir
-from etude.studies.arms import override_key, split_override
-from etude.studies.criteria import OTHER_TEXTS, best_value
-from etude.studies.study import Study, load_study, value_at
+from etude.store.divergence import divergence
+from etude.store.run_dir import RunDir
+from etude.study.arms import override_key, split_override
+from etude.study.criteria import OTHER_TEXTS, best_value
+from etude.study.study import Study, load_study, value_at
 from etude.yaml_file import read_yaml
 
 Overrides = list[str]

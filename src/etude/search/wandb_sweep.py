@@ -8,7 +8,7 @@ from typing import Any
 
 from etude.errors import UserError, did_you_mean
 from etude.search.command import Command, read_command
-from etude.studies.arms import override_key
+from etude.study.arms import override_key
 from etude.yaml_file import read_yaml
 
 _KEY = re.compile(r"(\+\+?|~)?[\w@./-]+")

@@ -28,9 +28,9 @@ from etude.decoding.translator import Translator
 from etude.errors import UserError
 from etude.model import precision
 from etude.model.encoder_decoder import EncoderDecoder
-from etude.runs.material import TRANSLATION
-from etude.runs.own_parts import blame, hash_targets
-from etude.studies.study import value_at
+from etude.store.identity import TRANSLATION
+from etude.store.own_parts import blame, hash_targets
+from etude.study.study import value_at
 from etude.tasks.task import Task
 
 Config = dict[str, Any]

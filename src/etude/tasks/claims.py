@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 from etude.config.compose import compose
 from etude.config.resolve import resolve_valid
 from etude.data.tokenizer import BOS, EOS, PAD, UNK
-from etude.studies.axes import axes
+from etude.study.axes import axes
 from etude.tasks import build
 
 LENGTH = 9  # tokens of a sentence

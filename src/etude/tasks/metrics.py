@@ -16,8 +16,8 @@ from etude.config import parts
 from etude.data.corpus import digest
 from etude.data.lines import read_lines
 from etude.errors import UserError
-from etude.runs.divergence import divergence
-from etude.runs.run_dir import RunDir
+from etude.store.divergence import divergence
+from etude.store.run_dir import RunDir
 from etude.tasks.bleu import make_bleu, tokenizer_of
 
 Config = dict[str, Any]

@@ -16,7 +16,7 @@ from etude.model.attention import LocalAttention, MultiHeadAttention
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.model.position import Position
 from etude.model.transformer import TransformerDecoder, TransformerEncoder
-from etude.runs.own_parts import blame
+from etude.store.own_parts import blame
 from etude.tasks import build
 from etude.tasks.counted import CountedSize
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from etude.config.identity import fingerprints
+from etude.config.freeze import fingerprints
 from etude.errors import UserError
 from etude.tasks import build
 from etude.tasks.size import measure_size

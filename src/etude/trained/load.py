@@ -11,10 +11,10 @@ from etude.files import read_json
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.processor.allocator import keep_large_blocks
 from etude.processor.matmul import DEFAULT, choose_matmul
-from etude.runs.divergence import divergence
-from etude.runs.provenance import notes_on_code
-from etude.runs.run_dir import RunDir
-from etude.runs.tested_weights import check_tested
+from etude.store.divergence import divergence
+from etude.store.provenance import notes_on_code
+from etude.store.run_dir import RunDir
+from etude.store.tested_weights import check_tested
 from etude.tasks import build
 from etude.trained.weights import final_weights, load_weights
 

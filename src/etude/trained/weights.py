@@ -13,9 +13,9 @@ import torch
 from torch import nn
 
 from etude.errors import UserError
-from etude.runs.run_dir import RunDir
-from etude.runs.tested_weights import best_callbacks, tested_weights
-from etude.runs.training_dir import TrainingDir
+from etude.store.run_dir import RunDir
+from etude.store.tested_weights import best_callbacks, tested_weights
+from etude.store.training_dir import TrainingDir
 from etude.trained.checkpoint import DamagedError, hash_weights, model_weights, newest_checkpoint, read_checkpoint
 
 Place = RunDir | TrainingDir  # either knows where the checkpoints are

@@ -7,8 +7,8 @@ import torch
 
 from etude.errors import UserError
 from etude.processor.matmul import without_tf32
-from etude.runs.own_parts import blame, own_targets
-from etude.runs.run_dir import RunDir
+from etude.store.own_parts import blame, own_targets
+from etude.store.run_dir import RunDir
 from etude.tasks import build
 from etude.tasks.claims import LENGTH, BrokenClaim, add_noise, check_left_to_right, check_resumes
 from etude.training.optimizer import make_optimizer

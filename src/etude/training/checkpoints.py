@@ -9,7 +9,7 @@ from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.plugins import TorchCheckpointIO
 
 from etude.files import replacing
-from etude.runs.training_dir import TrainingDir
+from etude.store.training_dir import TrainingDir
 from etude.trained.checkpoint import previous
 from etude.training.lightning_internals import set_updates
 from etude.training.processes import all_gather_floats

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from etude.errors import UserError
 from etude.files import read_json, write_json, write_text
-from etude.runs.metrics_file import read_metrics
+from etude.store.metrics_file import read_metrics
 
 COLUMNS = (
     "step",

@@ -32,14 +32,14 @@ from etude.logs import logging_to, quiet_libraries
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.paths import import_from_here
 from etude.processor.allocator import keep_large_blocks
-from etude.runs.divergence import EXIT_STATUS, divergence
-from etude.runs.environment import environment, libraries_of
-from etude.runs.lock import hold
-from etude.runs.own_parts import blame
-from etude.runs.provenance import Code, code_of
-from etude.runs.results_version import merge_code
-from etude.runs.run_dir import RunDir
-from etude.runs.training_dir import TrainingDir
+from etude.store.divergence import EXIT_STATUS, divergence
+from etude.store.environment import environment, libraries_of
+from etude.store.lock import hold
+from etude.store.own_parts import blame
+from etude.store.provenance import Code, code_of
+from etude.store.results_version import merge_code
+from etude.store.run_dir import RunDir
+from etude.store.training_dir import TrainingDir
 from etude.tasks import build
 from etude.tasks.metrics import check_tokenizers, scored_by
 from etude.tasks.text_size import flops_to_train

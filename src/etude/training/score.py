@@ -10,9 +10,9 @@ from torch import nn
 from etude.data.store import TokenStore
 from etude.decoding.beam import NoNumbers
 from etude.files import write_text
-from etude.runs.divergence import divergence
-from etude.runs.run_dir import RunDir
-from etude.runs.tested_weights import note_on_tested
+from etude.store.divergence import divergence
+from etude.store.run_dir import RunDir
+from etude.store.tested_weights import note_on_tested
 from etude.tasks import build
 from etude.tasks.metrics import score_translations
 

@@ -21,8 +21,8 @@ from etude.data.store import TokenStore
 from etude.errors import UserError
 from etude.files import is_whole_archive
 from etude.model.precision import NO_UNITS, computed_precision
-from etude.runs.run_dir import RunDir
-from etude.runs.training_dir import TrainingDir
+from etude.store.run_dir import RunDir
+from etude.store.training_dir import TrainingDir
 from etude.trained.checkpoint import newest_checkpoint
 from etude.training.averaging import KeepWeights
 from etude.training.before import trains_on_cpu

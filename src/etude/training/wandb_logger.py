@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from lightning.pytorch.loggers import Logger
 
-from etude.runs.metrics_file import read_metrics
-from etude.runs.run_dir import RunDir
-from etude.runs.wandb_id import format_row, keep_rows, read_rows
+from etude.store.metrics_file import read_metrics
+from etude.store.run_dir import RunDir
+from etude.store.wandb_id import format_row, keep_rows, read_rows
 from etude.wandb_service import end_service
 
 if TYPE_CHECKING:

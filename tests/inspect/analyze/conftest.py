@@ -10,7 +10,7 @@ from etude.config.compose import compose
 from etude.config.resolve import resolve
 from etude.data.tokenizer import SentencePiece, Tokenizer
 from etude.inspect.analyze.subject import Pair, Subject, Text
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 from etude.tasks import build
 
 SIZES = ("model.d_model=16", "model.d_ff=24", "model.heads=4", "model.n_layers=2")

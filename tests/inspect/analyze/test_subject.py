@@ -9,7 +9,7 @@ from etude.errors import UserError
 from etude.files import write_json
 from etude.inspect.analyze.analysis import analyze_run
 from etude.inspect.analyze.subject import Subject, longest_training_sentence, sample_text
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 
 
 def leave_text(subject, pairs):

@@ -7,16 +7,16 @@ import pytest
 import yaml
 
 from etude.config.compose import compose
-from etude.config.identity import fingerprints, run_dir
+from etude.config.freeze import fingerprints, run_dir
 from etude.config.resolve import resolve
 from etude.files import write_json
 from etude.inspect.plan.device import Device
 from etude.inspect.plan.runs import PROPORTIONS, Proportions, RunPlan, compute_proportions, plan_runs
 from etude.inspect.plan.table import _lengths, _on_lengths, as_json
-from etude.runs.material import identify_training
-from etude.runs.results_version import RESULTS_VERSION
-from etude.runs.run_dir import RunDir
-from etude.studies.study import load_study
+from etude.store.identity import identify_training
+from etude.store.results_version import RESULTS_VERSION
+from etude.store.run_dir import RunDir
+from etude.study.study import load_study
 from etude.tasks import build
 from etude.tasks.size import measure_size
 from etude.training.build import training_data

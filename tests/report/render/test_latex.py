@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etude.report import report
-from etude.report.footnotes import Note
+from etude.report.notes import Note
 from etude.report.render.latex import escape_latex, latex
 from etude.report.render.rows import Cell, Column, Row, Rows
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 

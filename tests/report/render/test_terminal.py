@@ -6,7 +6,7 @@ import re
 import pytest
 from rich.console import Console
 
-from etude.report.footnotes import Note
+from etude.report.notes import Note
 from etude.report.render.rows import Cell, Column, Row, Rows
 from etude.report.render.terminal import RenderedTable, markdown
 

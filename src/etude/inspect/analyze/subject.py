@@ -17,7 +17,7 @@ from etude.errors import UserError
 from etude.files import read_json
 from etude.inspect.analyze.sums import Sums, sum_bleu, sum_brackets, sum_nll
 from etude.model.encoder_decoder import EncoderDecoder
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 from etude.tasks import build
 from etude.tasks.bleu import options_of
 from etude.trained.load import load_trained, require_same_subwords

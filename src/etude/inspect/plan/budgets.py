@@ -7,10 +7,10 @@ from torch import nn
 
 from etude.inspect.plan.runs import RunPlan
 from etude.inspect.show.anatomy import choices_by_module
-from etude.runs.material import find_copies
-from etude.studies.arms import override_key
-from etude.studies.axes import axes
-from etude.studies.study import load_if_known
+from etude.store.identity import find_copies
+from etude.study.arms import override_key
+from etude.study.axes import axes
+from etude.study.study import load_if_known
 from etude.tasks import build
 from etude.tasks.size import Config, is_ours, measure_size
 

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
 
-from etude.config.identity import run_dir
+from etude.config.freeze import run_dir
 from etude.errors import UserError
 from etude.inspect.plan.device import Device
 from etude.inspect.plan.memory import estimate_peak_memory
-from etude.runs.divergence import divergence
-from etude.runs.material import identify_training
-from etude.runs.training_dir import FOLDER, TrainingDir
+from etude.store.divergence import divergence
+from etude.store.identity import identify_training
+from etude.store.training_dir import FOLDER, TrainingDir
 from etude.tasks.size import Config, Size, is_ours, measure_size
 from etude.tasks.text_size import TextSize, batch_size, measure_text, with_vocabulary
 from etude.training.schedule import learning_rate

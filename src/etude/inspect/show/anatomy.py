@@ -9,7 +9,7 @@ from hydra.utils import get_object
 from torch import nn
 
 from etude.config.explain import explained
-from etude.studies.study import value_at
+from etude.study.study import value_at
 from etude.tasks import build
 
 

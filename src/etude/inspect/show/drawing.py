@@ -10,8 +10,8 @@ from rich.text import Text
 
 from etude.inspect.show.anatomy import Node
 from etude.inspect.show.find_config import Config
-from etude.studies.axes import gloss
-from etude.studies.study import value_at
+from etude.study.axes import gloss
+from etude.study.study import value_at
 from etude.terminal import format_value
 
 _HYDRA_KEYS = ("_target_", "_partial_")

@@ -16,10 +16,10 @@ from etude.data.tokenizer import Tokenizer
 from etude.errors import UserError, did_you_mean
 from etude.files import read_json
 from etude.paths import is_there
-from etude.runs.run_dir import RunDir
-from etude.studies.arm_names import arm_names, is_arm
-from etude.studies.arms import unquote
-from etude.studies.study import load_study, study_names
+from etude.store.run_dir import RunDir
+from etude.study.arm_names import arm_names, is_arm
+from etude.study.arms import unquote
+from etude.study.study import load_study, study_names
 
 Config = dict[str, Any]
 

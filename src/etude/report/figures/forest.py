@@ -16,7 +16,7 @@ from etude.report.figures.figure import (
     format_known,
 )
 from etude.report.statistics import Interval
-from etude.studies.metrics import Metric
+from etude.study.metrics import Metric
 
 _REASONS = 3  # why arms are not tested, at most; the notes below the table say all
 _HEAD = "arm,difference,95 % interval,of,p after Holm,p over sentences,p by exchange,Hedges’ g,p of a tie,budget"

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from etude.report.comparison import ArmResult, Compared
-from etude.report.footnotes import Note, marks, notes
+from etude.report.notes import Note, marks, notes
 from etude.report.wording import format_fixed, format_value
-from etude.runs.run_state import State
-from etude.studies.metrics import Metric
-from etude.studies.study import value_at
+from etude.store.run_state import State
+from etude.study.metrics import Metric
+from etude.study.study import value_at
 
 _PARAMETERS = "params ×10⁶"
 DELTA = "Δ"

@@ -22,9 +22,9 @@ from etude.report.compare import compare
 from etude.report.comparison import Compared
 from etude.report.selection import select
 from etude.report.statistics.sentences import count
-from etude.runs.records import read_rows
-from etude.runs.run_dir import RunDir
-from etude.studies.study import load_study
+from etude.store.records import read_rows
+from etude.store.run_dir import RunDir
+from etude.study.study import load_study
 
 # Chromium reads from descriptor 3 and writes to 4. Both are moved out of the way first: either may be the other.
 _PIPED = """

@@ -18,7 +18,7 @@ from etude.report.comparison import Compared
 from etude.report.render.html.document import write_page
 from etude.report.selection import Selection
 from etude.report.statistics import Interval, Mean
-from etude.studies.metrics import Metric
+from etude.study.metrics import Metric
 
 pytestmark = pytest.mark.slow
 

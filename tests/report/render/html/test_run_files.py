@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etude.report.render.html.run_files import POINTS, curves, thin_steps
-from etude.runs.records import Run
-from etude.runs.run_dir import RunDir
+from etude.store.records import Run
+from etude.store.run_dir import RunDir
 
 HEADER = "step,tokens,seconds,loss,valid_perplexity\n"
 

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu import sentence_bleu as sacrebleu
 
-from etude.report.measure import TestSet
 from etude.report.render.html import sentences
 from etude.report.render.html.sentences import bucket_bleu, buckets, samples
+from etude.report.scores import TestSet
 from etude.report.statistics import count
-from etude.runs.records import Run
-from etude.runs.run_dir import RunDir
+from etude.store.records import Run
+from etude.store.run_dir import RunDir
 from etude.tasks.bleu_sums import corpus_bleu
 
 WORDS = ["the", "old", "dog", "sees", "a", "cat", "."]

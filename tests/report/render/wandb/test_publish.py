@@ -12,7 +12,7 @@ import pytest
 from etude.cli.report import main as report
 from etude.cli.results import main as results
 from etude.errors import UserError
-from etude.runs.run_dir import RunDir
+from etude.store.run_dir import RunDir
 
 Make = Callable[..., RunDir]
 

@@ -8,11 +8,11 @@ from etude.report.comparison import ArmResult, Compared
 from etude.report.figures.cost import time_unit
 from etude.report.figures.figure import UNKNOWN, Figure, format_ends, format_known
 from etude.report.figures.forest import describe_budget, name_compared
-from etude.report.measure import scores, translations
 from etude.report.render.html.run_files import analyses, curves
 from etude.report.render.html.sentences import bucket_bleu, buckets, samples
 from etude.report.render.rows import state_of
-from etude.runs.material import IMMATERIAL
+from etude.report.scores import scores, translations
+from etude.store.identity import IMMATERIAL
 from etude.terminal import format_value
 
 FIRST_PICKED = 4  # arms whose curves are shown beside the baseline's at first

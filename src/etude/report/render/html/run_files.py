@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from etude.report.comparison import ArmResult
-from etude.runs.metrics_file import read_metrics
-from etude.runs.records import Run
+from etude.store.metrics_file import read_metrics
+from etude.store.records import Run
 
 POINTS = 150  # of one curve; more would not be visible on a screen
 ROOM = 400_000  # bytes of attention maps of all arms together; the rest of an analysis is small

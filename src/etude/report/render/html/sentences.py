@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from etude.report.measure import TestSet
+from etude.report.scores import TestSet
 from etude.report.statistics import Counts
 from etude.tasks.bleu_sums import corpus_bleu
 

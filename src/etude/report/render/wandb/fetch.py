@@ -10,10 +10,10 @@ from etude.errors import UserError
 from etude.report import Results
 from etude.report.render.wandb.connection import connect, project_of
 from etude.report.selection import select
-from etude.runs.records import Run, finished_run, leaving_out
-from etude.runs.run_dir import RunDir, read_written
-from etude.runs.run_state import State
-from etude.studies.study import Study, load_study
+from etude.store.records import Run, finished_run, leaving_out
+from etude.store.run_dir import RunDir, read_written
+from etude.store.run_state import State
+from etude.study.study import Study, load_study
 
 if TYPE_CHECKING:
     from wandb.apis.public import Run as WandbRun

@@ -10,8 +10,8 @@ from etude.errors import UserError
 from etude.files import write_text
 from etude.report import Report
 from etude.report.render.wandb.connection import OutOfReachError, connect, project_of
-from etude.runs.records import Run
-from etude.runs.wandb_id import is_kept_back, logged_as
+from etude.store.records import Run
+from etude.store.wandb_id import is_kept_back, logged_as
 
 if TYPE_CHECKING:
     from wandb_workspaces.reports.v2 import Report as WandbReport

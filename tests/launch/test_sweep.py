@@ -1,0 +1,164 @@
+"""What a sweep makes of its runs, wherever they are started."""
+
+import csv
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+from tests import warm
+
+from etude.files import write_json
+from etude.launch.dashboard import Dashboard
+from etude.launch.interrupts import Interrupts
+from etude.launch.job import Job
+from etude.launch.sweep import SweepFailed, run_all, startable
+from etude.store.run_dir import RunDir
+from etude.store.run_state import State
+
+Make = Callable[..., RunDir]
+
+
+class Elsewhere:
+    """A launcher whose runs end as told, a run of several outcomes after several starts; True is a result."""
+
+    is_here = False
+
+    def __init__(self, **outcomes: Iterable[State]) -> None:
+        self.outcomes = {arm: iter(states) for arm, states in outcomes.items()}
+        self.launched: list[str] = []
+        self.cancelled: list[str] = []
+
+    def submit(self, jobs: Sequence[Job]) -> list[Job]:
+        for job in jobs:
+            job.refresh_state()
+            if job.state is State.WAITING:
+                self.launched.append(arm_of(job))
+                job.state, job.attempts = State.RUNNING, job.attempts + 1
+        return [*jobs]
+
+    def wait(self, jobs: Sequence[Job], signals: Interrupts) -> list[Job]:
+        for job in jobs:
+            job.state = next(self.outcomes[arm_of(job)])
+            if job.state is State.FINISHED:
+                job.run_dir.write_result({"test": {}})
+        return [job for job in jobs if job.state is not State.RUNNING]
+
+    def cancel(self, jobs: Sequence[Job], signals: Interrupts, show: Dashboard) -> None:
+        self.cancelled += map(arm_of, jobs)
+
+
+def arm_of(job: Job) -> str:
+    return job.run_dir.path.parts[-2]
+
+
+def test_a_run_that_another_process_trains_is_launched_when_that_has_gone(
+    make_run: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    jobs = [Job(make_run("A1")), Job(make_run("A2"))]
+    other = FileLock(jobs[0].run_dir.lock_file, thread_local=False)
+    other.acquire()
+    threading.Timer(0.3, other.release).start()
+    launcher = Elsewhere(A1=[State.FINISHED], A2=[State.FINISHED])
+    with caplog.at_level("INFO", "etude"):
+        run_all(jobs, launcher)
+    assert launcher.launched == ["A2", "A1"]
+    assert [job.state for job in jobs] == [State.FINISHED] * 2
+    said = [message for message in caplog.messages if "A1" in message]
+    assert said[0] == "table3/A1 seed 1: left to another process"
+    assert "finished in" in said[1]
+
+
+def test_a_run_that_another_process_has_finished_is_not_launched_again_and_fails_no_sweep(
+    make_run: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = Job(make_run("A1"))
+    other = FileLock(job.run_dir.lock_file, thread_local=False)
+    other.acquire()
+    threading.Timer(0.3, lambda: (job.run_dir.write_result({"test": {}}), other.release())).start()
+    launcher = Elsewhere()
+    with caplog.at_level("INFO", "etude"):
+        run_all([job], launcher)
+    assert (job.state, launcher.launched) == (State.FINISHED, [])
+    assert "table3/A1 seed 1: finished by another process" in caplog.text
+
+
+def test_a_run_that_is_taken_again_and_again_is_come_back_to_every_time(make_run: Make) -> None:
+    launcher = Elsewhere(A1=[State.ELSEWHERE, State.ELSEWHERE, State.FINISHED])
+    run_all([Job(make_run("A1"))], launcher)
+    assert launcher.launched == ["A1"] * 3
+
+
+def test_fail_fast_ends_at_the_first_failure_and_cancels_what_was_launched(make_run: Make) -> None:
+    launcher = Elsewhere(A1=[State.FAILED], A2=[State.RUNNING])
+    with pytest.raises(SweepFailed, match=r"(?s)1 of 2 runs failed.*1 were stopped or not begun"):
+        run_all([Job(make_run("A1")), Job(make_run("A2"))], launcher, outlives=True, fail_fast=True)
+    assert launcher.cancelled == ["A2"]
+
+
+def test_a_run_that_fails_is_tried_again_behind_those_that_wait(make_run: Make) -> None:
+    launcher = Elsewhere(A1=[State.FAILED, State.FINISHED], A2=[State.FINISHED])
+    run_all([Job(make_run("A1"), retries=1), Job(make_run("A2"))], launcher)
+    assert launcher.launched == ["A1", "A2", "A1"]
+
+
+def test_a_run_that_waits_for_the_training_of_another_says_so(
+    make_run: Callable[..., RunDir], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    first = make_run("A1")
+    second = RunDir(first.path.with_name("seed1-0123456789"))
+    shutil.copytree(first.path, second.path)
+    for run in (first, second):
+        run.training_file.write_text("fedcba9876\n")
+    job, training = Job(second), second.own_training
+    training.path.mkdir(parents=True)
+    with FileLock(training.lock_file):
+        job.refresh_state()
+        assert job.state is State.ELSEWHERE
+        Dashboard([job]).elsewhere(job)
+        assert "table3/A1 seed 1: waits for another run, which trains the same weights" in caplog.text
+        write_json(training.trained_file, {"diverged": "the loss is nan at step 2"})
+        job.refresh_state()
+        assert job.state is State.WAITING, "nothing is left to train"
+
+
+def test_one_run_of_a_training_begins_and_when_it_is_complete_all_the_others(make_run: Callable[..., RunDir]) -> None:
+    runs = [make_run(arm) for arm in ("A1", "A2", "A3", "B")]
+    for run in runs[:3]:
+        run.training_file.write_text("shared\n")
+    one, two, three, other = jobs = [Job(run) for run in runs]
+    assert startable(jobs, []) == [one, other]
+    assert startable([two, three, other], [one]) == [other]
+    write_json(runs[0].own_training.trained_file, {"diverged": "the loss is nan at step 2"})
+    assert startable([two, three, other], [one]) == [two, three, other]
+
+
+@pytest.mark.slow
+def test_a_sweep_over_beams_and_micro_batches_trains_once(tmp_path: Path) -> None:
+    letters = "abcdefgh"
+    rows = [" ".join(letters[(k * j + k // 8) % 8] for j in range(1, 3 + k % 6)) for k in range(1, 200)]
+    (tmp_path / "pairs.tsv").write_text("".join(f"{row} {k % 8}\t{row} {k % 8}\n" for k, row in enumerate(rows)))
+    words = [
+        *("train", "-m", "decoding.beam=1,2,3", "trainer.micro_batches=1,2", "study=single,other", "logger=none"),
+        *("data=files", "data.tsv=pairs.tsv", "data.holdout=4", "tokenizer.vocab_size=30", "budget=smoke"),
+        *("model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "decoding.max_len_offset=2"),
+        *("trainer=cpu", "hydra.launcher.workers=2", "cache_dir=cache"),
+    ]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    command = [warm.python(), "-m", "etude", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert "jobs: 12, runs: 6, trainings: 1" in done.stderr
+    runs = [RunDir(file.parent) for file in sorted(tmp_path.glob("runs/*/base/seed1-*/result.json"))]
+    assert len(runs) == 6
+    assert len({run.training for run in runs}) == 1
+    for run in runs:
+        with run.metrics_file.open(newline="") as file:
+            steps = [int(row["step"]) for row in csv.DictReader(file) if row["loss"]]
+        assert steps == sorted(set(steps)), "no step was trained twice"
+    assert sum("is trained already" not in run.log_file.read_text() for run in runs) == 1

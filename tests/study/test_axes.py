@@ -1,0 +1,85 @@
+"""The axes are read out of `conf/`, and agree with what Hydra makes of it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from etude.config.compose import compose
+from etude.errors import UserError
+from etude.paths import shipped
+from etude.study.arms import one_for_each
+from etude.study.axes import axes, gloss, main, renew, table
+
+CONF = shipped("conf")
+
+
+def test_an_axis_is_a_group_of_at_least_two_files_that_a_run_chooses_from():
+    chosen = [group for group in compose().hydra.runtime.choices if not group.startswith(("hydra/", "experiment"))]
+    assert {axis.group for axis in axes() if not axis.needs} == {
+        group for group in chosen if len(list((CONF / group).glob("*.yaml"))) > 1
+    }
+
+
+def test_a_group_within_a_group_is_an_axis_that_needs_the_choice_which_brings_it():
+    within = [axis for axis in axes() if axis.needs]
+    assert ("model/decoder/alignment", "model/decoder=recurrent") in {(axis.group, axis.needs) for axis in within}
+    for axis in within:
+        assert axis.group not in compose().hydra.runtime.choices
+        assert compose([axis.needs]).hydra.runtime.choices[axis.group] == axis.default
+
+
+@pytest.mark.parametrize("axis", axes(), ids=lambda axis: axis.group)
+def test_the_values_are_the_files_and_the_default_comes_first(axis):
+    assert set(axis.values) == {path.stem for path in (CONF / axis.group).glob("*.yaml")}
+    assert next(iter(axis.values)) == axis.default == compose(axis.needs.split()).hydra.runtime.choices[axis.group]
+
+
+def test_a_value_whose_file_is_torn_is_a_value_and_left_to_whoever_chooses_it(tmp_path, monkeypatch):
+    (tmp_path / "conf/model/norm").mkdir(parents=True)
+    (tmp_path / "conf/model/norm/torn.yaml").write_text("\t- no\n")
+    before = {axis.group for axis in axes()}
+    monkeypatch.chdir(tmp_path)
+    assert {axis.group for axis in axes()} == before
+    assert "torn" in next(axis.values for axis in axes() if axis.group == "model/norm")
+    arms, _ = one_for_each(tmp_path / "study.yaml", ["model/norm"], written={})
+    assert "norm-torn" in arms, "a study of all values is refused when it is composed, by the name of the file"
+
+
+@pytest.mark.parametrize(
+    "file", sorted(path.relative_to(CONF) for path in CONF.rglob("*.yaml") if path.parent != CONF), ids=str
+)
+def test_every_file_of_a_group_says_in_its_first_comment_what_it_is(file):
+    said = gloss(file.parent.as_posix(), file.stem)
+    assert len(said) >= 8
+    assert said[0] != "@"
+    assert f"# {said}" in (CONF / file).read_text(encoding="utf-8").splitlines()[:2]
+
+
+def test_the_table_has_a_row_for_each_axis_and_its_values_link_to_what_is_there():
+    rows = table().splitlines()[2:]
+    assert len(rows) == len(axes())
+    for row, axis in zip(rows, axes(), strict=True):
+        [folder] = re.findall(r"\]\((.*?)\)", row)
+        assert (CONF.parent / "docs" / folder).samefile(CONF / axis.group)
+        assert (f"with `{axis.needs}`" in row) == bool(axis.needs)
+        assert re.findall(r"`(\w+)`", row.split("|")[2]) == list(axis.values)
+        assert re.findall(r"\*\*`(\w+)`\*\*", row) == [axis.default]
+
+
+def test_renewing_touches_only_what_stands_between_the_markers(tmp_path: Path):
+    file = tmp_path / "doc.md"
+    file.write_text("before\n\n<!-- axes -->\nold | rows\n<!-- /axes -->\n\nafter\n")
+    main([str(file)])
+    assert file.read_text() == f"before\n\n<!-- axes -->\n{table()}<!-- /axes -->\n\nafter\n"
+    assert renew(file.read_text()) == file.read_text()
+
+
+def test_a_document_without_the_markers_is_not_guessed_at():
+    with pytest.raises(UserError, match="<!-- axes -->"):
+        renew("# a document\n")
+
+
+def test_the_module_prints_the_table(capsys):
+    main([])
+    assert capsys.readouterr().out == table()
