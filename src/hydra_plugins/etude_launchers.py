@@ -94,7 +94,7 @@ class FrozenLauncher(Launcher):
         if other := [run.finished for run in run_dirs if code_of_run(run) not in (None, Code.SAME)]:
             kept = f"{sum(other)} finished, {len(other) - sum(other)} half-finished"
             logger.warning(
-                "runs made by another version of the code, which are kept: %s; stale=rerun starts anew", kept
+                "runs made by another version of the code, which are kept: %s; stale=rerun starts again", kept
             )
         configs = [self._compose(overrides) for overrides in job_overrides] if callbacks.callbacks else []
         failure: SweepFailed | None = None

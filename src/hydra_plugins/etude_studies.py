@@ -89,7 +89,7 @@ def arm_config(name: str) -> DictConfig:
     for override in OverridesParser.create().parse_overrides(load_study(study).arms[arm]):
         key = override.get_key_element()
         if override.is_sweep_override() or override.is_delete():
-            raise UserError(f"study {study}, arm {arm}: {override.input_line} is no plain key=value")
+            raise UserError(f"study {study}, arm {arm}: {override.input_line} is not a plain key=value")
         if is_group(override):
             chosen = override.value()  # a list for groups with several choices, such as callbacks and loggers
             names = [*map(str, chosen)] if isinstance(chosen, list) else str(chosen)

@@ -37,7 +37,7 @@ def test_what_is_broken_is_marked_and_ends_with_two(capsys, monkeypatch):
     assert ended.value.code == 2
     printed = capsys.readouterr()
     assert "✗  numpy" in printed.out
-    assert printed.err == "etude: étude cannot work before numpy is mended, as it says above\n"
+    assert printed.err == "etude: étude cannot work before numpy is fixed, as it says above\n"
 
 
 def test_a_word_that_says_nothing_is_refused():

@@ -139,7 +139,7 @@ def test_help_says_what_a_verb_takes_wherever_it_is_asked_for(words, told, capsy
         (["report", "sweeps/smoke.yaml", "--html", "x"], "--html is for a study"),
         (["report", "smoke", "budgt=smoke"], "budgt is not a key"),
         (["report", "smoke"], "no run of this search is finished; this makes them: etude sweep smoke"),
-        (["evaluate", "."], "'.' is no override; did you mean run=.?"),
+        (["evaluate", "."], "'.' is not an override; did you mean run=.?"),
     ],
 )
 def test_words_that_a_verb_does_not_take_are_told(words, told, capsys, tmp_path, monkeypatch):
@@ -362,10 +362,10 @@ def test_a_mistake_that_only_the_run_can_find_is_one_sentence_on_two_devices_too
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["trian"], "'trian' is no verb of etude; did you mean train"),
-        (["TRAIN"], "'TRAIN' is no verb of etude; did you mean train?"),
-        ([""], "'' is no verb of etude; choose one of "),
-        (["compare", "table3"], "'compare' is no verb of etude; did you mean diff or report?"),
+        (["trian"], "'trian' is not a verb of etude; did you mean train"),
+        (["TRAIN"], "'TRAIN' is not a verb of etude; did you mean train?"),
+        ([""], "'' is not a verb of etude; choose one of "),
+        (["compare", "table3"], "'compare' is not a verb of etude; did you mean diff or report?"),
         (["train", "model.haeds=4"], "model.haeds is not a key of model; did you mean heads"),
         (["train", "model/position=lerned"], "no 'lerned' in the group model/position; did you mean learned"),
         (["train", "model.n_layers=six"], "model.n_layers must be a whole number, not 'six'"),

@@ -73,10 +73,13 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["train", "--seed", "2"], "--seed is no option of `etude train`: keys are written without dashes, seed=2"),
-        (["train", "--seed", "model.heads=2"], "--seed is no option of `etude train`: .* seed=..."),
-        (["evaluate", "--run=DIR"], "--run=DIR is no option of `etude evaluate`: .* run=DIR"),
-        (["prepare", "--data.source=my.en", "data.target=my.de"], "--data.source=my.en is no option of `etude prep"),
+        (["train", "--seed", "2"], "--seed is not an option of `etude train`: write keys without dashes, seed=2"),
+        (["train", "--seed", "model.heads=2"], "--seed is not an option of `etude train`: .* seed=..."),
+        (["evaluate", "--run=DIR"], "--run=DIR is not an option of `etude evaluate`: .* run=DIR"),
+        (
+            ["prepare", "--data.source=my.en", "data.target=my.de"],
+            "--data.source=my.en is not an option of `etude",
+        ),
         (["train", "budget=20"], "budget=20: there is no '20' in the group budget; choose one of full, pocket"),
         (["train", "model/scale=nan"], "model/scale=nan: there is no 'nan' in the group model/scale"),
         (["train", "table3"], "table3 is a study: `etude sweep table3` runs all of its arms"),
@@ -85,7 +88,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["train", "--cfg", "jobs"], "--cfg shows the config: say --cfg job, --cfg hydra or --cfg all"),
         (["train", "-c"], "--cfg shows the config: say --cfg job, --cfg hydra or --cfg all"),
         (["train", "-p", "model"], "--package goes with --cfg, as in --cfg job --package model: leave it out"),
-        (["train", "--experimental-rerun", "config.pickle"], "--experimental-rerun is no option of `etude train`"),
+        (["train", "--experimental-rerun", "config.pickle"], "--experimental-rerun is not an option of `etude train`"),
         (["train", "-s"], "tab completion is there for bash, fish and zsh, as in etude -sc install=bash"),
         (["-sc", "install=tcsh"], "tab completion is there for bash, fish and zsh, as in etude -sc install=bash"),
         (["train", f"hydra.run.dir={Path(__file__)}"], ".*test_odd_words.py: File exists; move it out of the way"),

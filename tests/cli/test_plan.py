@@ -63,7 +63,7 @@ def test_what_does_not_fit_is_told_with_the_way_out(printed):
 
 def test_table_3_is_planned_with_the_papers_column_beside_ours(printed):
     out = printed(f"experiment={TABLE3}", "scale=full", "model/conventions=t2t_2017")
-    assert "for want of room" not in out
+    assert "too narrow" not in out
     lines = out.splitlines()
     rows = {line.split()[0]: line.split()[1:3] for line in lines if re.match(r" ?(base|[A-E]\d|big) ", line)}
     assert list(rows) == list(load_study("table3").arms)
@@ -160,7 +160,7 @@ def test_a_narrow_terminal_is_not_overrun_and_told_what_it_goes_without(device, 
     monkeypatch.setenv("COLUMNS", "80")
     narrow = printed(*words)
     assert max(map(len, narrow.splitlines())) <= 80
-    assert "for want of room in this terminal: tokens, FLOP to decode, FLOP a step, FLOP to train" in " ".join(
+    assert "because this terminal is too narrow: tokens, FLOP to decode, FLOP a step, FLOP to train" in " ".join(
         narrow.split()
     )
     assert re.search(r"^ big +178\.\d+ +213 +\d+\.\d +\d+:\d\d +[\d,–]+ +to do +model=", narrow, re.MULTILINE)

@@ -159,7 +159,7 @@ class Plain:
     ("dataset", "told"),
     [
         ("Raises", r"the data or the task fails in .*Raises \(.*texts\.py, line 11\): ValueError: row 20 is bad"),
-        ("Plain", r"texts_of_mine\.texts\.Plain is no dataset: derive it from etude\.data\.corpus\.Corpus"),
+        ("Plain", r"texts_of_mine\.texts\.Plain is not a dataset: derive it from etude\.data\.corpus\.Corpus"),
     ],
 )
 def test_a_dataset_of_ones_own_that_fails_is_one_sentence(

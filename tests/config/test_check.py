@@ -103,7 +103,7 @@ MISTAKES = {
     ),
     "a module that is not there": (["model.norm._target_=nowhere.Norm"], r"nowhere.Norm cannot be found"),
     "no override at all": (["model.heads"], r"model.heads"),
-    "a broken override": (["model.heads=[1"], r"is no override: write key=value"),
+    "a broken override": (["model.heads=[1"], r"is not an override: write key=value"),
     "the end of a key": (
         ["max_steps=9"],
         r"max_steps is not a key of the config; did you mean budget.max_steps or schedule.max_steps\?",
@@ -124,7 +124,7 @@ MISTAKES = {
     "several values": (["seed=1,2"], r"seed=1,2 is several values.*`etude train -m seed=1,2` makes a run of each"),
     "a text with a comma": (["logger.wandb.notes=no, yes"], r"'logger.wandb.notes=\"no, yes\"' is one, a text"),
     "a choice made twice": (["+experiment=table3/A1"], r"write experiment=NAME, once and without a \+"),
-    "an arm without its key": (["table3/A1"], r"'table3/A1' is no override; did you mean experiment=table3/A1\?"),
+    "an arm without its key": (["table3/A1"], r"'table3/A1' is not an override; did you mean experiment=table3/A1\?"),
     "a study for an arm": (["experiment=table3"], r"table3 is a study: .*experiment=table3/base.*etude sweep table3"),
     "an arm without its study": (["experiment=A1"], r"did you mean experiment=table3/A1\?"),
     "truth for a group": (["logger=false"], r"the name of one of its files, such as logger=none"),

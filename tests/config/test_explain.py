@@ -69,7 +69,7 @@ FILES = {
         (["+search=named"], f"hydra/sweeper=optuna needs {INSTALL}"),
         (["+search=set"], f"hydra.sweeper.storage is a key of .*optuna, which needs {INSTALL}"),
         (["+search=batches"], "hydra.sweeper.max_batch_size is not a key of hydra.sweeper; choose one of file, params"),
-        (["+search=nowhere"], "_target_: mine.Sweeper is no plugin of Hydra's that is installed"),
+        (["+search=nowhere"], "_target_: mine.Sweeper is not a plugin of Hydra's that is installed"),
     ],
 )
 def test_a_sweeper_that_is_not_installed_is_told_with_what_installs_it_and_what_to_use_instead(

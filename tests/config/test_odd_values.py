@@ -156,9 +156,9 @@ CONF_FILES = {
     "a number for its defaults": (b"defaults: 3\n", "defaults must be a list"),
     "half an interpolation": (
         b"a: 1\nb: ${a\n",
-        r"mine\.yaml, line 2: this is no value, for its \${ has no } behind it",
+        r"mine\.yaml, line 2: `\${` is never closed: write } after it",
     ),
-    "a misspelt list": (b"a: 1\ndefault: [none]\n", r"mine\.yaml, line 2: default is no key of .* under defaults:"),
+    "a misspelt list": (b"a: 1\ndefault: [none]\n", r"mine\.yaml, line 2: default is not a key of .* under defaults:"),
 }
 
 

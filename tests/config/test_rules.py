@@ -108,7 +108,7 @@ KEEPING = [
         (["cache_dir="], "cache_dir is empty: name a folder, such as cache_dir=cache"),
         (
             ["objective=nothing"],
-            r"objective=nothing is no number in the result of a run; choose one of .*test.*valid\.perplexity",
+            r"objective=nothing is not a number in the result of a run; choose one of .*test.*valid\.perplexity",
         ),
         (["tokenizer.character_coverage=0.5"], r"tokenizer\.character_coverage must lie in \[0\.98, 1\]"),
         (["model.decoder=null"], r"model\.decoder=null leaves no decoder: model=encoder_only"),

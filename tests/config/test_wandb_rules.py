@@ -11,9 +11,9 @@ from etude.errors import UserError
     ("override", "sentence"),
     [
         ("tags=pilot", r"logger\.wandb\.tags must be a list, such as \[pilot\], not 'pilot'"),
-        ("tags=[1]", r"logger\.wandb\.tags: 1 is no tag of W&B, which is a text of 1 to 64 characters"),
-        ("tags=['']", r"logger\.wandb\.tags: '' is no tag"),
-        (f"tags=[{'x' * 65}]", r"logger\.wandb\.tags: 'x+' is no tag"),
+        ("tags=[1]", r"logger\.wandb\.tags: 1 is not a tag of W&B, which is a text of 1 to 64 characters"),
+        ("tags=['']", r"logger\.wandb\.tags: '' is not a tag"),
+        (f"tags=[{'x' * 65}]", r"logger\.wandb\.tags: 'x+' is not a tag"),
         ("project=", r"logger\.wandb\.project=: the name of a project has 1 to 128 characters"),
         (f"project={'x' * 129}", r"the name of a project has 1 to 128 characters"),
         ("project=team/etude", r"no project of W&B has '/' in its name; .*logger\.wandb\.entity=TEAM"),

@@ -149,7 +149,7 @@ def test_the_objective_is_what_the_key_names_and_the_worst_is_the_lowest_where_t
 
 
 def test_an_objective_that_no_result_has_is_told_with_the_nearest(sweep):
-    with pytest.raises(UserError, match=r"objective=valid.ppl is no number .* did you mean valid.perplexity"):
+    with pytest.raises(UserError, match=r"objective=valid.ppl is not a number .* did you mean valid.perplexity"):
         sweep("seed=1", "objective=valid.ppl")
 
 

@@ -129,7 +129,5 @@ def test_runs_of_other_code_are_counted_before_the_first_is_run_with_what_comput
         for file in (run.environment_file, run.result_file)[:files]:
             write_json(file, {"results_version": version, "valid": {"perplexity": 2}})
     launch("seed=1,2,3,4")
-    told = (
-        "runs made by another version of the code, which are kept: 1 finished, 1 half-finished; stale=rerun starts anew"
-    )
+    told = "of the code, which are kept: 1 finished, 1 half-finished; stale=rerun starts again"
     assert told in capsys.readouterr().err

@@ -121,9 +121,9 @@ def test_results_of_a_sweep_file_are_its_finished_runs(
 
 
 def test_runs_that_are_not_there_or_not_finished_are_told_as_such(typed: Callable[..., RunDir], runs_dir: Path) -> None:
-    with pytest.raises(UserError, match="single is no study"):
+    with pytest.raises(UserError, match="single is not a study"):
         report_command(["single"])
-    with pytest.raises(UserError, match="single is no study"):
+    with pytest.raises(UserError, match="single is not a study"):
         report_command(["single", "--serve"])
     typed(8, finished=False)
     with pytest.raises(UserError, match="--serve=x: a port is a number"):

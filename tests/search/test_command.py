@@ -70,11 +70,14 @@ def test_a_command_is_taken_apart(
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        (["etude", "train", "--flag=x", ARGS], r"'--flag=x' is no override of a run: leave it out, or write flag=x$"),
-        (["etude", "train", ARGS, "-m"], "'-m' is no override of a run: leave it out, or write key=value"),
-        (["etude", "train", "=3", ARGS], "'=3' is no override of a run: leave it out, or write key=value"),
-        ("etude train smoke ${args}", "'smoke' is no override of a run"),
-        (["python", "train.py", "--config", "a.yaml", ARGS], "'--config' is no override"),
+        (
+            ["etude", "train", "--flag=x", ARGS],
+            r"'--flag=x' is not an override of a run: leave it out, or write flag=x$",
+        ),
+        (["etude", "train", ARGS, "-m"], "'-m' is not an override of a run: leave it out, or write key=value"),
+        (["etude", "train", "=3", ARGS], "'=3' is not an override of a run: leave it out, or write key=value"),
+        ("etude train smoke ${args}", "'smoke' is not an override of a run"),
+        (["python", "train.py", "--config", "a.yaml", ARGS], "'--config' is not an override"),
         (
             ["etude", "train", "${args_no_hyphen}"],
             r"W&B has no \$\{args_no_hyphen\}; did you mean \$\{args_no_hyphens\}",

@@ -158,7 +158,7 @@ def test_what_is_not_yaml_is_told_with_its_line(tmp_path: Path) -> None:
         ),
         ("method: grid\nsearch_sed: 9\nparameters: {seed: {value: 1}}", "search_sed .* did you mean search_seed"),
         ("method: grid\nearly_terminat: {}\nparameters: {seed: {value: 1}}", "did you mean early_terminate"),
-        ("method: grid\n7: {}\nparameters: {seed: {value: 1}}", "7 is no key of a sweep file"),
+        ("method: grid\n7: {}\nparameters: {seed: {value: 1}}", "7 is not a key of a sweep file"),
         ("method: grid\nmetric: loss\nparameters: {seed: {value: 1}}", "metric needs a name"),
         ("method: grid\nmetric: {name: a, gaol: b}\nparameters: {seed: {value: 1}}", r"metric\.gaol .* mean goal"),
         ("method: grid\nmetric: {name: a, goal: max}\nparameters: {seed: {value: 1}}", r"metric\.goal is 'max'"),
@@ -167,7 +167,7 @@ def test_what_is_not_yaml_is_told_with_its_line(tmp_path: Path) -> None:
             "method: random\nrun_cap: 2\nparameters: {budget: {lr_factor: {min: 0.1, max: 1.0}}}",
             r"parameters\.budget holds a mapping; write each of its keys as budget\.name",
         ),
-        ("method: grid\nparameters: {1: {value: 1}}", "1 is no config key"),
+        ("method: grid\nparameters: {1: {value: 1}}", "1 is not a config key"),
         ("method: grid\nparameters: {seed: {value: 1}, seed: {value: 2}}", "line 2: seed is in line 2 already"),
     ],
 )

@@ -81,7 +81,7 @@ def test_the_weights_of_the_last_update_are_looked_at_though_no_loss_has_met_the
         main(["train", *WORDS, "budget.lr_factor=1e60", "budget.max_steps=1", "runs_dir=last"])
     [run] = (RunDir(path) for path in Path("last").glob("table3/A1/seed*"))
     assert end.value.code == EXIT_STATUS
-    assert run.result()["diverged"] == "a weight is no finite number at step 1"
+    assert run.result()["diverged"] == "a weight is not a finite number at step 1"
 
 
 def test_typed_again_it_is_not_computed_again_and_still_no_success(capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,7 +120,7 @@ def test_who_asks_for_it_trains_on_to_the_end(capsys: pytest.CaptureFixture[str]
 
 
 class Astray(MultiHeadAttention):
-    """Multi-head attention that gives what is no number from the second token on, when it is asked token by token."""
+    """Multi-head attention that gives NaN from the second token on, when it is asked token by token."""
 
     def forward(self, x, context, mask, position, cache=NO_CACHE):  # type: ignore[no-untyped-def]
         later = cache.length > 0

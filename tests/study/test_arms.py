@@ -136,7 +136,7 @@ def test_the_example_of_the_guide_is_a_study_with_the_arms_that_it_names(folder:
             {"grid": {"budget.lr_factor": [date(2020, 1, 1), 2]}},
             r"grid\.budget\.lr_factor must be a list of plain values",
         ),
-        ({"grid": {"model heads": [4]}}, "grid: 'model heads' is no config group or key"),
+        ({"grid": {"model heads": [4]}}, "grid: 'model heads' is not a config group or key"),
         ({"grid": {"seed": [1, 2]}}, r"grid: seed cannot be set by an arm; leave seed: \[1, 2\] out"),
         ({"grid": {"model.heads": [4, 4]}}, "grid: two combinations would have the same name"),
         ({"grid": {"data.tsv": ["a/b.tsv"]}}, "grid: 'tsv_a/b.tsv' cannot name an arm"),

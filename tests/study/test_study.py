@@ -57,7 +57,7 @@ def test_the_arms_there_are_depend_on_where_one_stands(folder: Path, monkeypatch
 
 
 def test_runs_typed_one_by_one_are_no_study_and_one_is_told_what_compares_them() -> None:
-    with pytest.raises(UserError, match=r"single is no study.*`etude diff RUN RUN`.*experiments/NAME/study\.yaml"):
+    with pytest.raises(UserError, match=r"single is not a study.*`etude diff RUN RUN`.*experiments/NAME/study\.yaml"):
         load_study("single")
 
 
@@ -139,8 +139,8 @@ def test_a_sweep_outside_the_folder_of_sweeps_is_told_as_a_report_takes_it(
         ("baseline: base\narms: {base: [], A1: [+study=x]}", r"arms\.A1: study cannot be set by an arm"),
         ("baseline: base\narms: {base: [], A1: [arm=x]}", r"arms\.A1: arm cannot be set by an arm"),
         ("baseline: base\narms: {base: , A1: []}", r"arms\.base must be a list of overrides"),
-        ("baseline: base\narms: {base: [model.heads: 1]}", r"arms\.base: \{'model\.heads': 1\} is no override"),
-        ("baseline: base\narms: {base: [two words]}", r"arms\.base: 'two words' is no override"),
+        ("baseline: base\narms: {base: [model.heads: 1]}", r"arms\.base: \{'model\.heads': 1\} is not an override"),
+        ("baseline: base\narms: {base: [two words]}", r"arms\.base: 'two words' is not an override"),
         ("baseline: base\narms: {base: []}\ncolumns: {N: 3}", "columns must map each printed header"),
         (f"{STUDY}against: [A1]", "against must map an arm to the one it is held against"),
         (f"{STUDY}against: {{A1: bass}}", "against: the study has no arm 'bass': did you mean base"),

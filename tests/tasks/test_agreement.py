@@ -145,7 +145,7 @@ def test_accuracy_is_that_of_a_loop(rows, least, most):
 @pytest.mark.parametrize("question", ["sleep 2", "sleep two 1", "sleep 9 1", "2 1 sleep", "sleep 2 1 more"])
 def test_what_is_no_question_is_refused_with_its_line(question, tmp_path):
     store = make_store(tmp_path, [*LINES, ("the dog sleeps .", question)])
-    with pytest.raises(UserError, match=f"line {len(LINES) + 1} of the valid text: '{question}' is no question"):
+    with pytest.raises(UserError, match=f"line {len(LINES) + 1} of the valid text: '{question}' is not a question"):
         TASK.check_text(store)
 
 

@@ -67,7 +67,7 @@ def test_a_metric_of_the_users_is_a_function_of_hypotheses_and_references() -> N
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("no_number", "metrics.mine gave nan, which is no score: the run is kept without it"),
+        ("no_number", "metrics.mine gave nan, which is not a score: the run is kept without it"),
         (
             "nameless",
             "metrics.mine failed, so that the run has no such score: ValueError: it returns {'f1': 3.0}, without "

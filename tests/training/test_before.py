@@ -141,7 +141,7 @@ BROKEN = {
     Unpadded: r"what stands in the padding changes the answer",
     Otherwise: r"token by token, it answers otherwise than at once",
     Unsorted: r"its cache does not follow its hypotheses; `reorder` must keep the rows it is given",
-    Infinite: r"model.*Infinite.*: some logits are no finite numbers; a weight that `reset_parameters` does not",
+    Infinite: r"model.*Infinite.*: some logits are not finite numbers; a weight that `reset_parameters` does not",
     Noisy: r"Noisy.*: it gives other numbers each time in evaluation mode",
 }
 

@@ -160,7 +160,7 @@ class Idle:
 
 
 def test_what_is_no_optimizer_is_refused():
-    with pytest.raises(UserError, match=r"optimizer: .*Idle is no torch\.optim\.Optimizer"):
+    with pytest.raises(UserError, match=r"optimizer: .*Idle is not a torch\.optim\.Optimizer"):
         make_optimizer({"_target_": f"{__name__}.Idle", "_partial_": True}, [])
 
 

@@ -46,4 +46,4 @@ def main(words: Sequence[str]) -> None:
     if file := args.options.get("--json"):
         write_json(Path(file), {"etude": __version__, "findings": [asdict(one) for one in findings]})
     if broken := [one.about for one in findings if one.broken]:
-        raise UserError(f"étude cannot work before {', '.join(broken)} is mended, as it says above")
+        raise UserError(f"étude cannot work before {', '.join(broken)} is fixed, as it says above")

@@ -78,7 +78,7 @@ def _refuse_options(verb: str, words: Sequence[str]) -> None:
         value = value if equals else after
         if word.startswith("--") and (name not in _FLAGS or word.startswith("--run=")):
             value = value if equals or (value and value[0] != "-" and "=" not in value) else "..."
-            raise UserError(f"{word} is no option of `etude {verb}`: keys are written without dashes, {name}={value}")
+            raise UserError(f"{word} is not an option of `etude {verb}`: write keys without dashes, {name}={value}")
         if name == "cfg" and word != name and value not in ("job", "hydra", "all"):
             raise UserError("--cfg shows the config: say --cfg job, --cfg hydra or --cfg all")
         if name == "package" and word != name and not any(re.match("-c$|--cfg(=|$)", one) for one in words):

@@ -86,7 +86,7 @@ def _dispatch(words: list[str]) -> None:
     elif words[0] in VERBS:
         import_module(f"etude.cli.{words[0]}").main(words[1:])
     else:
-        raise UserError(f"{words[0]!r} is no verb of etude; {_nearest_verb(words[0])}")
+        raise UserError(f"{words[0]!r} is not a verb of etude; {_nearest_verb(words[0])}")
 
 
 def _nearest_verb(word: str) -> str:

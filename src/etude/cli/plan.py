@@ -108,7 +108,7 @@ def main(words: Sequence[str]) -> None:
     if any(paper) and counted != {("t2t_2017", "full")}:
         lines.insert(0, "The paper's column is counted as model/conventions=t2t_2017 scale=full counts.")
     if left_out:
-        lines.append(f"Left out, for want of room in this terminal: {', '.join(OMISSIBLE[key] for key in left_out)}.")
+        lines.append(f"Left out, because this terminal is too narrow: {', '.join(OMISSIBLE[key] for key in left_out)}.")
     for line in lines:
         out.print(line)
 

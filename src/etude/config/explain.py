@@ -68,12 +68,12 @@ def explain(error: BaseException) -> UserError | None:
                 "pip install 'sqlalchemy<2', or leave storage out"
             )
         if isinstance(cause, UnicodeDecodeError) and (file := _not_text()):
-            return UserError(f"{file} is not UTF-8 text: write it anew")
+            return UserError(f"{file} is not UTF-8 text: save it as UTF-8")
         if isinstance(cause, ValueError) and str(cause).startswith("Invalid defaults list"):
             return UserError(str(cause))
         if _is_no_name_of_a_file(cause):
             if where := find_line(lambda line: line.count("${") > line.count("}")):
-                return UserError(f"{where}: this is no value, for its ${{ has no }} behind it")
+                return UserError(f"{where}: `${{` is never closed: write }} after it")
             return UserError(
                 "a config group takes the name of one of its files, such as logger=none, or a list of such names, and "
                 f"no number, true, false, null or ${{...}} ({', '.join(group_names())})"
@@ -140,11 +140,11 @@ def _no_override(error: OverrideParseException) -> UserError:
         return UserError(f"{error.override} is a study: `etude sweep {error.override}` runs all of its arms")
     meant = "run" if Path(error.override).is_dir() else "experiment" if is_arm(error.override) else ""
     if meant:
-        return UserError(f"{error.override!r} is no override; did you mean {meant}={error.override}?")
+        return UserError(f"{error.override!r} is not an override; did you mean {meant}={error.override}?")
     key, equals, value = error.override.partition("=")
     hint = f', such as  "{key}={quote(value)}"' if equals and key and value[:1] not in "[{'\"(" else ""
     return UserError(
-        f"{error.override!r} is no override: write key=value or group=name, and quote special characters twice, "
+        f"{error.override!r} is not an override: write key=value or group=name, and quote special characters twice, "
         f"for the shell and for Hydra{hint} ({str(error).splitlines()[0]})"
     )
 

@@ -109,7 +109,7 @@ def fingerprints(config: dict[str, Any]) -> Fingerprints:
 def _fingerprints(config: dict[str, Any]) -> Fingerprints:
     made = make(config["data"])
     if not all(callable(getattr(made, name, None)) for name in ("fingerprint", "training_fingerprint", "pairs")):
-        raise UserError(f"data: {config['data']['_target_']} is no dataset: derive it from etude.data.corpus.Corpus")
+        raise UserError(f"data: {config['data']['_target_']} is not a dataset: derive it from etude.data.corpus.Corpus")
     return Fingerprints(made.fingerprint(), made.training_fingerprint())
 
 

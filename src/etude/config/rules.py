@@ -33,7 +33,7 @@ def check_rules(config: Config) -> None:
             raise UserError(f"{key} is empty: name a folder, such as {key}={key.removesuffix('_dir')}")
     if config["objective"].partition(".")[0] not in _IN_A_RESULT:
         raise UserError(
-            f"objective={config['objective']} is no number in the result of a run; "
+            f"objective={config['objective']} is not a number in the result of a run; "
             f"{did_you_mean(config['objective'], _IN_A_RESULT)} (of valid and test one number: valid.perplexity)"
         )
     for key in ("study", "arm"):

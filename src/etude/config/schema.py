@@ -233,4 +233,4 @@ def flag_mistake(key: str, own: Collection[str]) -> UserError | None:
     if key in _INSTEAD:
         way_out = f"say {_INSTEAD[key]} instead" if _INSTEAD[key] else "leave it out"
         return UserError(f"trainer.{key} is set by étude itself: {way_out}")
-    return UserError(f"trainer.{key} is no flag of the trainer; {did_you_mean(key, [*own, *FLAGS])}")
+    return UserError(f"trainer.{key} is not a flag of the trainer; {did_you_mean(key, [*own, *FLAGS])}")

@@ -100,7 +100,7 @@ def not_imported(target: str, error: BaseException) -> UserError:
     """Make the error for a target whose module raises an error on import."""
     own = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
     where = f"{own[-1].filename}, line {own[-1].lineno}" if own else "its module"
-    return UserError(f"_target_: {target} cannot be imported: {where}: {error}; mend it, or install what it asks for")
+    return UserError(f"_target_: {target} cannot be imported: {where}: {error}; fix it, or install what it needs")
 
 
 def _from_parameters(parameters: Iterable[inspect.Parameter]) -> Signature:

@@ -33,4 +33,4 @@ def missing_sweeper(wanted: str) -> UserError | None:
 
 def no_plugin(target: str) -> UserError:
     """Make the error for a sweeper or launcher that Hydra does not know."""
-    return missing_sweeper(target) or UserError(f"_target_: {target} is no plugin of Hydra's that is installed")
+    return missing_sweeper(target) or UserError(f"_target_: {target} is not a plugin of Hydra's that is installed")

@@ -161,7 +161,9 @@ def no_such_key(key: str, section: str, known: Iterable[str], target: str = "") 
         )
     group, _, name = key.rpartition(".")
     if name == "default" and (where := find_line(re.compile("default *:").match, group.replace(".", "/"))):
-        return UserError(f"{where}: default is no key of {section}; files that this one adds to stand under defaults:")
+        return UserError(
+            f"{where}: default is not a key of {section}; list the files that this one adds to under defaults:"
+        )
     refused = f", for {target} does not take it" if target else ""
     return UserError(f"{key} is not a key of {section}{refused}; {did_you_mean(name, known)}")
 

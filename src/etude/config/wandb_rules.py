@@ -28,7 +28,7 @@ def check_wandb(config: Mapping[str, Any]) -> None:
     for tag in _list_at(config, "tags", "pilot"):
         if not isinstance(tag, str) or not 0 < len(tag) <= MAX_TAG:
             raise UserError(
-                f"logger.wandb.tags: {tag!r} is no tag of W&B, which is a text of 1 to {MAX_TAG} characters"
+                f"logger.wandb.tags: {tag!r} is not a tag of W&B, which is a text of 1 to {MAX_TAG} characters"
             )
     for artifact in _list_at(config, "artifacts", "checkpoint"):
         if artifact not in _ARTIFACTS:

@@ -121,7 +121,7 @@ def _verify(path: Path, expected: str | None, name: str) -> None:
     if expected and (found := checksum(path, algorithm or "sha256")) != digits:
         kind = "MD5" if algorithm else "SHA-256"
         raise UserError(
-            f"{name} is not the file it should be: expected {kind} {digits}, got {found}; get it anew from its source"
+            f"{name} is not the file it should be: expected {kind} {digits}, got {found}; download it again"
         )
 
 

@@ -198,9 +198,9 @@ def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
                     with content, (folder / members[name]).open("wb") as file:
                         shutil.copyfileobj(content, file, 1 << 20)
     except tarfile.FilterError as error:
-        raise UserError(f"{archive} is not to be trusted, for a path in it climbs out: {error}") from error
+        raise UserError(f"{archive} is not unpacked, because it has a path outside of its folder: {error}") from error
     except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise UserError(f"{archive} is no whole archive ({error}): delete it, and get it anew") from error
+        raise UserError(f"{archive} is not a complete archive ({error}): delete it, and download it again") from error
     for name, file_name in members.items():
         if not (folder / file_name).is_file():
             raise UserError(f"{archive} holds no file {name}; {did_you_mean(name, seen)}")

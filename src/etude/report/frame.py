@@ -203,7 +203,7 @@ def _read(file: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     try:
         header, *rows = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if cells] or [(1, [])]
     except csv.Error as error:
-        raise UserError(f"{file}, line {reader.line_num} is no CSV: {error}") from error
+        raise UserError(f"{file}, line {reader.line_num} is not a CSV: {error}") from error
     names = header[1]
     if not rows:
         raise UserError(f"{file} has no rows below its header: it needs one a run, with arm, seed and a metric")
@@ -270,7 +270,7 @@ def _number(place: str, column: str, text: str, whole: bool = False) -> float:
     with suppress(ValueError):
         if not whole or float(text).is_integer():
             return float(text)
-    raise UserError(f"{place}: {column} is {text!r}, which is no {'whole ' * whole}number")
+    raise UserError(f"{place}: {column} is {text!r}, which is not a {'whole ' * whole}number")
 
 
 def refuse_twice(file: Path, groups: Sequence[Sequence[Run]]) -> None:

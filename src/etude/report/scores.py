@@ -140,7 +140,7 @@ def _counts(arm: str, runs: Sequence[Run], base: TestSet, metric: Metric) -> Cou
         UserError: translations or references were not kept, or they do not give the BLEU of the result.
     """
     if not base.references:
-        raise UserError("no references lie beside the runs, so that nothing can be said of other sentences")
+        raise UserError("the runs have no references.test.txt, so that nothing can be said of other sentences")
     options = options_of(value_at(base.run.result, metric.signature))
     counts = count(arm, [translations(run, base) for run in runs], base.references, **options)
     for run, scored in zip(runs, counts.bleu, strict=True):

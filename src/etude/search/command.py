@@ -61,7 +61,7 @@ def read_command(file: Path, command: Any) -> Command:
         if not _OVERRIDE.fullmatch(word):
             key = word.lstrip("-")
             instead = key if key != word and _OVERRIDE.fullmatch(key) else "key=value, such as budget=smoke"
-            raise UserError(f"{file}: command: {word!r} is no override of a run: leave it out, or write {instead}")
+            raise UserError(f"{file}: command: {word!r} is not an override of a run: leave it out, or write {instead}")
     environment = dict(setting.split("=", 1) for setting in settings)
     return Command(environment, defaults, after, passes_parameters=place < len(words))
 

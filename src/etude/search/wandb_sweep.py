@@ -70,7 +70,7 @@ def read_sweep(file: Path) -> WandbSweep:
         raise UserError(f"{file}: a sweep file needs parameters, such as  parameters: {{seed: {{values: [1, 2, 3]}}}}")
     for key in content:
         if key not in _KNOWN:
-            raise UserError(f"{file}: {key} is no key of a sweep file; {did_you_mean(str(key), _KNOWN)}")
+            raise UserError(f"{file}: {key} is not a key of a sweep file; {did_you_mean(str(key), _KNOWN)}")
     method = content.get("method")
     if method not in ("grid", "random"):
         raise UserError(f"{file}: method is {method!r}; without W&B's agents only grid and random can run")
@@ -93,7 +93,7 @@ def _flatten(file: Path, parameters: dict[Any, Any], path: str = "") -> Iterator
     """Yield every parameter with its dotted key: W&B nests them as {model: {parameters: {heads: ...}}}."""
     for name, node in parameters.items():
         if not isinstance(name, str) or not _KEY.fullmatch(name):
-            raise UserError(f"{file}: parameters: {name!r} is no config key")
+            raise UserError(f"{file}: parameters: {name!r} is not a config key")
         nested = node.get("parameters") if isinstance(node, dict) and len(node) == 1 else None
         if nested and isinstance(nested, dict):
             yield from _flatten(file, nested, f"{path}{name}.")
@@ -125,7 +125,7 @@ def _metric(file: Path, metric: Any) -> dict[str, Any]:
         raise UserError(f"{file}: metric needs a name, such as  metric: {{name: valid_perplexity, goal: minimize}}")
     for key in metric:
         if key not in _METRIC:
-            raise UserError(f"{file}: metric.{key} is no key of a metric; {did_you_mean(str(key), _METRIC)}")
+            raise UserError(f"{file}: metric.{key} is not a key of a metric; {did_you_mean(str(key), _METRIC)}")
     if metric.get("goal", "minimize") not in ("minimize", "maximize"):
         raise UserError(f"{file}: metric.goal is {metric['goal']!r}: write minimize or maximize")
     return metric

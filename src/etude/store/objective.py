@@ -31,7 +31,7 @@ def objective(result: dict[str, Any], config: "DictConfig") -> float:
         return -inf if highest or OmegaConf.select(config, "hydra.sweeper.optim.maximize") else inf
     if value is None:
         raise UserError(
-            f"objective={key} is no number in the result of a run; {did_you_mean(key, numbers(result))} "
+            f"objective={key} is not a number in the result of a run; {did_you_mean(key, numbers(result))} "
             "(the run is finished: the same command with another objective computes nothing again)"
         )
     return value

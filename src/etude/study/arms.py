@@ -86,7 +86,7 @@ def combine(file: Path, grid: Any) -> Arms:
         raise UserError(f"{file}: grid must map config groups or keys to lists of values, such as model.heads: [4, 8]")
     for key, values in grid.items():
         if not isinstance(key, str) or not _KEY.fullmatch(key):
-            raise UserError(f"{file}: grid: {key!r} is no config group or key")
+            raise UserError(f"{file}: grid: {key!r} is not a config group or key")
         _check_key(file, "grid", key, f"{key}: {values}")
         plain = isinstance(values, list) and all(isinstance(value, str | int | float | None) for value in values)
         if not plain or not values:
@@ -146,7 +146,9 @@ def _overrides(file: Path, arm: Any, listed: Any) -> list[str]:
         raise UserError(f"{file}: arms.{arm} must be a list of overrides, such as [model.heads=1]; [] changes nothing")
     for override in listed:
         if not isinstance(override, str) or not _OVERRIDE.fullmatch(override):
-            raise UserError(f"{file}: arms.{arm}: {override!r} is no override; write key=value, as on the command line")
+            raise UserError(
+                f"{file}: arms.{arm}: {override!r} is not an override; write key=value, as on the command line"
+            )
         _check_key(file, f"arms.{arm}", override_key(override), override)
     return list(listed)
 

@@ -100,7 +100,7 @@ def find_study(name: str) -> Path:
     """
     if name == "single":
         raise UserError(
-            "single is no study, for its runs were typed one by one: `etude diff RUN RUN` compares two configs, and "
+            "single is not a study, its runs were typed one by one: `etude diff RUN RUN` compares two configs, and "
             "experiments/NAME/study.yaml makes arms of them"
         )
     folder = next((f / name for f in folders_of("experiments") if (f / name / "study.yaml").is_file()), None)

@@ -45,8 +45,8 @@ class Agreement(LanguageModelling):
                 words, fields = line.split(), question.split()
                 if len(fields) != 3 or not all(map(str.isdecimal, fields[1:])) or int(fields[1]) >= len(words):
                     raise UserError(
-                        f"line {number} of the {name} text: {question!r} is no question for task=agreement, which is "
-                        "the wrong form, its position in the line from 0, and a distance, such as 'sleep 4 3'"
+                        f"line {number} of the {name} text: {question!r} is not a question for task=agreement, "
+                        "which is the wrong form, its position in the line from 0, and a distance, such as 'sleep 4 3'"
                     )
                 if len(encode(" ".join(words[: int(fields[1]) + 1]))) > limit:
                     raise UserError(

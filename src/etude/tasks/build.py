@@ -78,7 +78,7 @@ def _store_arguments(config: Config) -> tuple[Corpus, SentencePiece, Path, int]:
 def _made(section: str, node: Config, base: type) -> Any:
     if not isinstance(made := make(node), base):
         raise UserError(
-            f"{section}: {node['_target_']} is no {section}: derive it from {base.__module__}.{base.__qualname__}"
+            f"{section}: {node['_target_']} is not a {section}: derive it from {base.__module__}.{base.__qualname__}"
         )
     return made
 

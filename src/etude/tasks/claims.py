@@ -80,7 +80,7 @@ def check_left_to_right(model: Any, vocab_size: int, *, length: int = LENGTH, to
 
     if not whole.isfinite().all():
         raise BrokenClaim(
-            "some logits are no finite numbers; a weight that `reset_parameters` does not fill is anything"
+            "some logits are not finite numbers; a weight that `reset_parameters` does not fill is anything"
         )
     if not torch.equal(whole, model(source, mask, target)):
         raise BrokenClaim("it gives other numbers each time in evaluation mode; draw at random only `if self.training`")

@@ -58,7 +58,7 @@ def score_translations(
             log.warning("metrics.%s failed, so that the run has no such score: %s: %s", name, type(error).__name__, why)
             continue
         if not isfinite(score):
-            log.warning("metrics.%s gave %s, which is no score: the run is kept without it", name, score)
+            log.warning("metrics.%s gave %s, which is not a score: the run is kept without it", name, score)
             continue
         found[name] = score
         if signature:

@@ -29,7 +29,7 @@ def make_optimizer(config: Mapping[str, Any], parameters: Iterable[Named]) -> op
     node = {key: value for key, value in config.items() if key != "groups"}
     optimizer: optim.Optimizer = make(node, _group_parameters(named, groups) if groups else named)
     if not isinstance(optimizer, optim.Optimizer):
-        raise UserError(f"optimizer: {node['_target_']} is no torch.optim.Optimizer: derive it from that class")
+        raise UserError(f"optimizer: {node['_target_']} is not a torch.optim.Optimizer: derive it from that class")
     if not {"closure", "args"} & signature(optimizer.step).parameters.keys():
         raise UserError(f"optimizer: `step` of {node['_target_']} must take a closure, and call it, as PyTorch's do")
     if any("lr" not in group for group in optimizer.param_groups):

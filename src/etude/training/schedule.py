@@ -194,10 +194,10 @@ def check_rate(rate: float, step: int) -> None:
         UserError: it is no number, below 0 or NaN.
     """
     if not isinstance(rate, Real):
-        raise UserError(f"schedule: the learning rate of step {step} is {rate!r}, no number: mend the schedule")
+        raise UserError(f"schedule: the learning rate of step {step} is {rate!r}, not a number: correct the schedule")
     if not rate >= 0:
         raise UserError(
-            f"schedule: the learning rate of step {step} is {rate:.6g}, and none may be below 0: mend the schedule"
+            f"schedule: the learning rate of step {step} is {rate:.6g}, and none may be below 0: correct the schedule"
         )
 
 

@@ -157,7 +157,7 @@ def fit(
     except SystemExit as stop:  # how Lightning ends on an impatient Ctrl-C
         raise KeyboardInterrupt from stop
     if where["stop_when_diverged"] and not all_finite(module):  # in the last update, after which no loss is computed
-        raise Diverged("a weight is no finite number", step=trainer.global_step, seconds=records.seconds)
+        raise Diverged("a weight is not a finite number", step=trainer.global_step, seconds=records.seconds)
     return records.seconds, trainer.global_step
 
 

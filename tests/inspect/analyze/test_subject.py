@@ -75,7 +75,7 @@ def test_a_model_gone_astray_is_refused(subject, pairs):
     one = subject()
     leave_text(one, pairs)
     one.model.encoder.layers[0].attention.q_proj.weight.data.fill_(torch.nan)
-    with pytest.raises(UserError, match="its training went astray"):
+    with pytest.raises(UserError, match="its training diverged"):
         analyze_run(one, {"sentences": 5, "seed": 1})
 
 

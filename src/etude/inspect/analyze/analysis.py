@@ -43,7 +43,7 @@ def analyze_run(subject: Subject, config: dict[str, Any]) -> dict[str, Any]:
 
         intact = subject.likelihoods(text)
         if not np.isfinite(intact.rows).all():
-            raise UserError(f"the model of {subject.run.path} answers with no numbers (NaN): its training went astray")
+            raise UserError(f"the model of {subject.run.path} answers with no numbers (NaN): its training diverged")
         own = subject.translations(text) if subject.metric else None
         wide = measure_spreads(subject, text)
         heads = collect(score_removals(subject, text, intact, translated=config["removal_bleu"], seed=seed), "heads")

@@ -136,7 +136,7 @@ def holm(p: Mapping[str, float]) -> dict[str, float]:
     """
     for arm, value in p.items():
         if not 0 <= value <= 1:
-            raise ValueError(f"the p of {arm} is {value}, which is no probability")
+            raise ValueError(f"the p of {arm} is {value}, which is not a probability")
     adjusted: dict[str, float] = {}
     least = 0.0
     for rank, (arm, value) in enumerate(sorted(p.items(), key=lambda item: item[1])):
