@@ -80,6 +80,14 @@ def test_checkpoints_that_runs_share_go_when_all_of_them_are_finished(make_run: 
     assert not greedy.checkpoint.exists()
 
 
+def test_a_run_that_is_launched_while_one_is_asked_keeps_the_checkpoints_of_its_training(make_run: Make) -> None:
+    greedy = make_run("base", training="one")
+    found = [*find_removable(Path("runs"))]
+    make_run("base", None, "mine", training="one")
+    assert [remove(one) for one in found] == [0]
+    assert greedy.checkpoint.exists()
+
+
 def test_a_training_is_named_however_the_folder_of_runs_is_typed(make_run: Make) -> None:
     unfinished = make_run("base", None)
     Path("beside").mkdir()

@@ -90,7 +90,7 @@ def remove(one: Removable) -> int:
     place = one.place
     try:
         with hold(place.lock_file, place.busy):
-            if not all(_may_go(one.kind, run) for run in one.runs):
+            if not all(_may_go(one.kind, run) for run in _runs_of(place)):
                 return 0
             for path in [*place.path.iterdir()] if one.kind in _WHOLE else one.paths:
                 if path != place.lock_file:
@@ -103,6 +103,14 @@ def remove(one: Removable) -> int:
         with suppress(OSError):  # not empty, for it was launched again meanwhile
             place.path.rmdir()  # not before, because NFS keeps open locks in the folder under another name
     return one.size
+
+
+def _runs_of(place: RunDir | TrainingDir) -> list[RunDir]:
+    """Return the run itself, or the runs that name the training by now."""
+    if isinstance(place, RunDir):
+        return [place]
+    runs_dir = place.path.parents[2 if place.path.parent.name == ".stale" else 1]
+    return runs_by_training(runs_dir).get(place.path, [])
 
 
 def _may_go(kind: Kind, run: RunDir) -> bool:
