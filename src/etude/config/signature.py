@@ -10,6 +10,7 @@ from types import ModuleType, NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from etude.errors import UserError, did_you_mean
+from etude.lean_import import import_lightning
 from etude.paths import hidden_module
 
 _PLAIN = {int, float, bool, str, list, dict, tuple, NoneType}
@@ -73,6 +74,8 @@ def signature(target: str) -> Signature:
 
 def _find(target: str) -> Any:
     module, _, name = target.rpartition(".")
+    if module.startswith("lightning"):
+        import_lightning()
     try:
         holder = importlib.import_module(module or target)
     except ModuleNotFoundError as error:

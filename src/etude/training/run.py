@@ -4,7 +4,7 @@
 has a process for each: all of them train, rank 0 does the rest.
 """
 
-from etude.training.lean_import import import_lightning
+from etude.lean_import import import_lightning
 
 import_lightning()  # before the modules that import it
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from etude.training import lean_import
+from etude import lean_import
 
 PROGRAM = """
 import gc, sys
