@@ -18,8 +18,7 @@ from etude.config.compose_cache import ConfigCache
 from etude.config.explain import explain
 from etude.config.quoting import quote
 from etude.config.resolve import resolve_valid
-from etude.config.rules import check_rules
-from etude.config.task_rules import check_choices
+from etude.config.rules import check_choices, check_rules
 from etude.errors import UserError
 from etude.paths import shipped
 from etude.study.study import load_study, value_at

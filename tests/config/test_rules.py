@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from etude.config.compose import compose
-from etude.config.resolve import resolve, resolve_valid
+from etude.config.resolve import resolve, resolve_plain, resolve_valid, without_hydra
 from etude.config.rules import check_rules
-from etude.config.task_rules import class_name
 from etude.data.batch import make_batch
 from etude.errors import UserError
 from etude.model.position.absolute import Learned
@@ -148,8 +147,9 @@ KEEPING = [
     ],
 )
 def test_what_cannot_be_is_refused_by_name_with_the_way_out(overrides, sentence):
+    config = compose(overrides)
     with pytest.raises(UserError, match=sentence):
-        check_rules(compose(overrides))
+        check_rules(resolve_plain(without_hydra(config), config.hydra.runtime.choices))
 
 
 @pytest.mark.parametrize(
@@ -258,10 +258,36 @@ def test_a_table_that_just_suffices_holds_the_longest_batch_as_a_gpu_gets_it(tok
         check_rules(compose([*learned, f"model.position.max_length={width - 1}"]))
 
 
-@pytest.mark.parametrize("node", [None, True, 3, "etude.model.norm.LayerNorm", [], {}, {"_target_": "mine.LayerNorm"}])
-def test_what_is_no_class_of_etudes_has_no_name(node):
-    assert class_name(node) == ""
+def test_a_class_of_ones_own_is_not_held_to_the_rules_of_its_namesake() -> None:
+    config = resolve(compose(["model/attention=linear", "model.attention_dropout=0.1"]))
+    with pytest.raises(UserError, match="model/attention=linear has no dropout of its weights"):
+        check_rules(config)
+    config["model"]["attention"]["_target_"] = "mine.LinearAttention"
+    check_rules(config)
 
 
-def test_a_class_of_etudes_is_known_by_its_last_name():
-    assert class_name({"_target_": "etude.model.norm.LayerNorm"}) == "LayerNorm"
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("tags=pilot", r"logger\.wandb\.tags must be a list, such as \[pilot\], not 'pilot'"),
+        ("tags=[1]", r"logger\.wandb\.tags: 1 is not a tag of W&B, which is a text of 1 to 64 characters"),
+        ("tags=['']", r"logger\.wandb\.tags: '' is not a tag"),
+        (f"tags=[{'x' * 65}]", r"logger\.wandb\.tags: 'x+' is not a tag"),
+        ("project=", r"logger\.wandb\.project=: the name of a project has 1 to 128 characters"),
+        (f"project={'x' * 129}", r"the name of a project has 1 to 128 characters"),
+        ("project=team/etude", r"no project of W&B has '/' in its name; .*logger\.wandb\.entity=TEAM"),
+        ("entity=team/etude", r"logger\.wandb\.entity=team/etude: no entity of W&B has '/' in its name"),
+        ("artifacts=checkpoint", r"logger\.wandb\.artifacts must be a list, such as \[checkpoint\]"),
+        ("artifacts=[chekpoint]", r"logger\.wandb\.artifacts: no 'chekpoint'; did you mean checkpoint"),
+    ],
+)
+def test_what_wandb_would_refuse_is_one_sentence(override: str, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        check_rules(compose([f"logger.wandb.{override}"]))
+
+
+@pytest.mark.parametrize(
+    "override", [f"tags=[pilot,{'x' * 64}]", f"project={'x' * 128}", "entity=team", "artifacts=[checkpoint]"]
+)
+def test_what_wandb_takes_is_taken(override: str) -> None:
+    check_rules(compose([f"logger.wandb.{override}"]))

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from etude.store.run_dir import RunDir
-from etude.store.wandb_id import format_row, keep_rows, logged_as, own_id, read_rows, rows_file
+from etude.store.wandb_id import MAX_TAG, format_row, keep_rows, logged_as, make_tag, own_id, read_rows, rows_file
 
 
 def run_of(study: Path) -> RunDir:
@@ -58,3 +58,10 @@ def test_the_rows_that_were_logged_come_back_in_their_order(tmp_path: Path) -> N
     assert read_rows(run, id) == [(1, ""), None, (1, "v"), (20, "c2")]
     keep_rows(run, id, read_rows(run, id)[:2]).close()
     assert read_rows(run, id) == [(1, ""), None]
+
+
+def test_the_tags_of_studies_with_long_names_are_taken_and_differ() -> None:
+    assert make_tag("study", "table3") == "study=table3"
+    tags = [make_tag("study", f"{'x' * 58}{end}") for end in ("", "a", "b", "a" * 99)]
+    assert len(set(tags)) == len(tags)
+    assert {len(tag) for tag in tags} == {MAX_TAG}

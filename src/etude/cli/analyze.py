@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from etude.cli.hydra_app import run_task_on_a_run
-from etude.config.ranges import WIDEST_BEAM
+from etude.config.rules import WIDEST_BEAM
 from etude.errors import UserError
 from etude.files import write_text
 from etude.logs import logging_to

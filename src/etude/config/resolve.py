@@ -8,8 +8,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from etude.config.check import check
 from etude.config.precision import choose_precision
-from etude.config.rules import check_rules
-from etude.config.task_rules import check_choices
+from etude.config.rules import check_choices, check_rules
 from etude.errors import UserError
 from etude.paths import find_file
 from etude.study.study import value_at

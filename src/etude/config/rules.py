@@ -1,24 +1,70 @@
-"""Check what neither types nor constructors can: ranges, names, and parts that must fit each other.
+"""Check what neither types nor constructors can: the ranges of numbers, names, and parts that must fit each other.
 
-Each error says what to change. What a class alone knows of its sizes, its constructor says, with a ValueError.
+Each error says what to change. What a class alone knows of its sizes, its constructor says, with a ValueError. Of the
+user's own classes nothing is known here: they find out what they lack when they are built.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from math import inf, isfinite
+from operator import le
 from typing import Any
 
-from etude.config.callback_rules import check_callbacks
-from etude.config.ranges import check_ranges
 from etude.config.signature import signature
-from etude.config.task_rules import check_task, class_name
-from etude.config.wandb_rules import check_wandb
 from etude.errors import UserError, did_you_mean
-from etude.study.study import value_at
+from etude.store.tested_weights import best_callbacks, check_tested, tested_weights
+from etude.store.wandb_id import MAX_NAME, MAX_TAG
+from etude.study.arm_names import is_arm
+from etude.study.arms import override_key
+from etude.study.study import load_study
 
 Config = Mapping[str, Any]
+At = Callable[[str], Any]  # the value of a dotted key; None if there is none
 
+_AT_LEAST = {
+    0: """
+        seed averaging.checkpoints budget.length_noise decoding.alpha decoding.max_len_offset model.attention.window
+        trainer.fast_dev_run data.silver
+    """,
+    1: """
+        averaging.every budget.max_steps budget.warmup_steps budget.source_tokens budget.target_tokens
+        budget.max_tokens budget.val_every budget.bleu_sentences budget.pairs budget.test_pairs data.train_pairs
+        data.valid_pairs data.test_pairs data.holdout data.max_words data.max_ratio decoding.beam
+        decoding.batch_tokens model.vocabulary model.n_layers model.d_model model.d_ff model.heads model.d_k
+        model.d_v model.encoder.n_layers model.decoder.n_layers model.encoder.kernel model.decoder.kernel
+        model.attention.kv_heads model.position.base model.position.clip model.attention.d_model
+        model.attention.heads model.attention.d_k model.attention.d_v model.scale.d_k model.position.d_model
+        model.norm.d_model model.feedforward.d_model model.feedforward.d_ff model.tying.d_model
+        model.encoder.d_model model.decoder.d_model model.decoder.alignment.d_model schedule.d_model
+        trainer.devices trainer.micro_batches trainer.num_nodes trainer.limit_train_batches
+    """,
+    2: "model.scale.length tokenizer.input_sentence_size",
+    4: "model.position.buckets",
+    5: "tokenizer.vocab_size",  # four are special tokens
+}
+_ABOVE_ZERO = """
+    budget.lr_factor budget.steps model.init.std model.norm.eps optimizer.eps scale.width scale.depth scale.head_count
+    schedule.factor schedule.peak trainer.gradient_clip_val
+"""
+_SHARES = """
+    model.dropout model.attention_dropout loss.smoothing budget.cooldown optimizer.beta1 optimizer.beta2
+    data.silver_errors
+"""
+WIDEST_BEAM = 10_000  # whose scores of a few thousand subwords still fit into memory
+_LARGEST_SEED = 2**32 - 1  # the largest that every random number generator accepts
+_COVERAGE = "tokenizer.character_coverage"
 _IN_A_RESULT = ("valid", "test", "parameters", "vocabulary", "decoding_seconds", "tokens", "seconds", "steps", "flops")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_MONITORED = ("val_loss", "val_perplexity")
+_NOT_THE_BEST = (  # settings of ModelCheckpoint by which it saves at other moments, or elsewhere
+    *("every_n_train_steps", "every_n_epochs", "train_time_interval", "save_on_train_epoch_end"),
+    *("save_last", "dirpath"),
+)
+_ARTIFACTS = ("checkpoint", "hypotheses")
+_LANGUAGE_MODELS = {"LanguageModelling", "Agreement"}
+_DECODER_TASKS = {"Translation", *_LANGUAGE_MODELS}
+_OTHER_SCORES = {"perplexity", "tokens", "sentences", "pairs", "accuracy", "bits_per_byte", "signature"}  # of a result
 
 
 def check_rules(config: Config) -> None:
@@ -27,7 +73,8 @@ def check_rules(config: Config) -> None:
     Raises:
         UserError: the first rule that is broken.
     """
-    check_ranges(config)  # first, for many sizes follow from these
+    at = _flatten({key: config[key] for key in config if key != "hydra"}).get
+    _check_ranges(at)  # first, for many sizes follow from these
     for key in ("runs_dir", "cache_dir"):
         if config[key] == "":
             raise UserError(f"{key} is empty: name a folder, such as {key}={key.removesuffix('_dir')}")
@@ -39,19 +86,107 @@ def check_rules(config: Config) -> None:
     for key in ("study", "arm"):
         if not _NAME.fullmatch(config[key]):
             raise UserError(f"{key}={config[key]} cannot name a folder; use letters, digits, '_', '-' and '.'")
-    check_wandb(config)
-    _schedule_gives_the_rate(config)
+    _check_wandb(at)
+    _schedule_gives_the_rate(config, at)
     _average_fits(config)
-    check_callbacks(config)
-    _positions_fit(config)
-    _stacks_fit(config)
-    _norms_are_used(config)
-    _own_files_are_named(config)
-    check_task(config)
-    _trainer_fits(config)
+    _callbacks_fit(config, at)
+    _positions_fit(at)
+    _stacks_fit(config, at)
+    _norms_are_used(at)
+    _own_files_are_named(config, at)
+    _task_fits(config, at)
+    _trainer_fits(at)
 
 
-def _schedule_gives_the_rate(config: Config) -> None:
+def check_choices(config: Mapping[str, Any], typed: Sequence[str]) -> None:
+    """Check that the model uses each part that was chosen for it.
+
+    Args:
+        config: the resolved config, with its `choices`.
+        typed: the overrides; those of the chosen arm are added.
+
+    Raises:
+        UserError: a part is not used.
+    """
+    model, choices = config["model"], config["choices"]
+    takes = signature(model["_target_"])
+    arm = str(choices.get("experiment"))
+    study, _, name = arm.partition("/")
+    for override in [*(load_study(study).arms[name] if is_arm(arm) else ()), *typed]:
+        group = override_key(override)
+        first, _, part = group.partition("/")
+        key = part.partition("/")[0]
+        if first != "model" or key not in model or choices.get(group) is None:
+            continue
+        if model[key] is None or not (key in takes.keywords or takes.open):
+            raise UserError(
+                f"{group}={choices[group]} is for a model that has such a part, and model={choices['model']} has none: "
+                "leave it out, or choose another model"
+            )
+
+
+def _flatten(config: Config, path: str = "") -> dict[str, Any]:
+    """Return every value of a config that is no section, by its dotted key."""
+    found: dict[str, Any] = {}
+    for key, value in config.items():
+        found |= _flatten(value, f"{path}{key}.") if isinstance(value, Mapping) else {f"{path}{key}": value}
+    return found
+
+
+def _check_ranges(at: At) -> None:
+    """Check the range of every number that has one."""
+    _require(at, _ABOVE_ZERO, lambda value: 0 < value < inf, "be above 0 and finite")
+    for least, keys in _AT_LEAST.items():
+        _require(at, keys, partial(le, least), f"be at least {least}")
+        _require(at, keys, isfinite, "be finite")
+    _require(at, "decoding.beam", lambda beam: beam <= WIDEST_BEAM, f"be at most {WIDEST_BEAM:,}")
+    _require(at, "seed", lambda seed: seed <= _LARGEST_SEED, f"be at most {_LARGEST_SEED}")
+    _require(at, _SHARES, lambda value: 0 <= value < 1, "lie in [0, 1)")
+    _require(at, _COVERAGE, lambda value: 0.98 <= value <= 1, "lie in [0.98, 1], as SentencePiece has it")
+
+
+def _require(at: At, keys: str, holds: Callable[[float], bool], requirement: str) -> None:
+    """Check that the numbers under some keys are in range; other types are skipped, as a class may use them freely."""
+    for key in keys.split():
+        value = at(key)
+        if isinstance(value, int | float) and not holds(value):
+            raise UserError(f"{key} must {requirement}, not {value}")
+
+
+def _check_wandb(at: At) -> None:
+    """Check what W&B would refuse only when the run begins, which would then go on unlogged."""
+    _check_place(at("logger.wandb.project"), at("logger.wandb.entity"))
+    for tag in _list_at(at, "tags", "pilot"):
+        if not isinstance(tag, str) or not 0 < len(tag) <= MAX_TAG:
+            raise UserError(
+                f"logger.wandb.tags: {tag!r} is not a tag of W&B, which is a text of 1 to {MAX_TAG} characters"
+            )
+    for artifact in _list_at(at, "artifacts", "checkpoint"):
+        if artifact not in _ARTIFACTS:
+            raise UserError(f"logger.wandb.artifacts: no {artifact!r}; {did_you_mean(str(artifact), _ARTIFACTS)}")
+
+
+def _check_place(project: Any, entity: Any) -> None:
+    """Check the names of the project and of the user or team that it belongs to."""
+    way_out = "a team's is told by logger.wandb.entity=TEAM logger.wandb.project=NAME"
+    for key, name in (("project", project), ("entity", entity)):
+        if isinstance(name, str) and (wrong := re.search(r"[/\\#?%:]", name)):
+            raise UserError(f"logger.wandb.{key}={name}: no {key} of W&B has {wrong[0]!r} in its name; {way_out}")
+    if isinstance(project, str) and not 0 < len(project) <= MAX_NAME:
+        raise UserError(
+            f"logger.wandb.project={project}: the name of a project has 1 to {MAX_NAME} characters; "
+            "leave it out, and the project is etude"
+        )
+
+
+def _list_at(at: At, key: str, example: str) -> Sequence[Any]:
+    found = at(f"logger.wandb.{key}") or []
+    if not isinstance(found, Sequence) or isinstance(found, str):
+        raise UserError(f"logger.wandb.{key} must be a list, such as [{example}], not {found!r}")
+    return found
+
+
+def _schedule_gives_the_rate(config: Config, at: At) -> None:
     """Check that only the schedule sets the learning rate, and no callback.
 
     An optimizer multiplies the rate of étude's schedules by its `lr`, which must be 1. Torch's schedulers need an `lr`.
@@ -62,11 +197,11 @@ def _schedule_gives_the_rate(config: Config) -> None:
                 f"callbacks.{name} would set the learning rate, which the schedule gives at every update: leave it out "
                 "(budget.lr_factor changes the rate, callbacks=ema averages weights)"
             )
-    target, own = value_at(config, "optimizer._target_"), value_at(config, "optimizer.lr")
-    if value_at(config, "schedule._partial_"):
+    target, own = at("optimizer._target_"), at("optimizer.lr")
+    if at("schedule._partial_"):
         if own is None:
             raise UserError(
-                f"{value_at(config, 'schedule._target_')} changes the optimizer's learning rate, and {target} is given "
+                f"{at('schedule._target_')} changes the optimizer's learning rate, and {target} is given "
                 "none: choose one that has a rate and say it, such as optimizer=adamw optimizer.lr=0.0005; a schedule "
                 "that is called with a step instead has no _partial_ in its YAML"
             )
@@ -90,12 +225,12 @@ def _average_fits(config: Config) -> None:
         )
 
 
-def _own_files_are_named(config: Config) -> None:
+def _own_files_are_named(config: Config, at: At) -> None:
     """Check the keys of `data=files` that lie below `valid` and `test`."""
-    if not _is(config, "data", "FilesCorpus"):
+    if not _is(at, "data", "FilesCorpus"):
         return
     for split in ("valid", "test"):
-        files = value_at(config, f"data.{split}")
+        files = config["data"].get(split)
         if not isinstance(files, Mapping) or not all(isinstance(file, str | None) for file in files.values()):
             raise UserError(
                 f"data.{split} must hold names of files, not {files!r}: say data.{split}.tsv=pairs.tsv, or "
@@ -103,10 +238,10 @@ def _own_files_are_named(config: Config) -> None:
             )
 
 
-def _positions_fit(config: Config) -> None:
+def _positions_fit(at: At) -> None:
     """Check that a table of positions holds the longest source and its translation."""
-    table, tokens = value_at(config, "model.position.max_length"), value_at(config, "budget.max_tokens")
-    extra = value_at(config, "decoding.max_len_offset") or 0
+    table, tokens = at("model.position.max_length"), at("budget.max_tokens")
+    extra = at("decoding.max_len_offset") or 0
     columns = tokens + 1
     padding = -columns % 8  # of a batch on a GPU (Batch.to); a config is to be sound on any machine
     longest = columns + max(padding, extra)
@@ -119,52 +254,136 @@ def _positions_fit(config: Config) -> None:
         )
 
 
-def _stacks_fit(config: Config) -> None:
+def _stacks_fit(config: Config, at: At) -> None:
     """Check that positions, alignment and attention suit the stacks and each other."""
-    if _is(config, "model", "EncoderDecoder") and value_at(config, "model.decoder") is None:
+    if _is(at, "model", "EncoderDecoder") and config["model"].get("decoder") is None:
         raise UserError("model.decoder=null leaves no decoder: model=encoder_only is a model without one")
-    alignment = value_at(config, "model.decoder.alignment")
-    if _is(config, "model.decoder", "RecurrentDecoder") and not isinstance(alignment, Mapping):
+    alignment = (config["model"].get("decoder") or {}).get("alignment")
+    if _is(at, "model.decoder", "RecurrentDecoder") and not isinstance(alignment, Mapping):
         raise UserError(f"model.decoder.alignment is {alignment!r}, no alignment: say model/decoder/alignment=none")
     without_attention = (
-        _is(config, "model.encoder", "ConvolutionEncoder", "RecurrentEncoder", "NoEncoder"),
-        _is(config, "model.decoder", "ConvolutionDecoder", "RecurrentDecoder"),
+        _is(at, "model.encoder", "ConvolutionEncoder", "RecurrentEncoder", "NoEncoder"),
+        _is(at, "model.decoder", "ConvolutionDecoder", "RecurrentDecoder"),
     )
-    if all(without_attention) and _is(config, "model.position", "Rotary", "Alibi", "Shaw", "T5"):
+    if all(without_attention) and _is(at, "model.position", "Rotary", "Alibi", "Shaw", "T5"):
         raise UserError(
             "this position scheme acts on the scores of self-attention, and neither encoder nor decoder has any: "
             "say model/position=sinusoidal"
         )
-    if _is(config, "model.attention", "LinearAttention") and value_at(config, "model.attention_dropout"):
+    if _is(at, "model.attention", "LinearAttention") and at("model.attention_dropout"):
         raise UserError("model/attention=linear has no dropout of its weights: say model.attention_dropout=0")
-    if _is(config, "model.attention", "LinearAttention") and _is(config, "model.position", "Alibi", "Shaw", "T5"):
+    if _is(at, "model.attention", "LinearAttention") and _is(at, "model.position", "Alibi", "Shaw", "T5"):
         raise UserError(
             "model/attention=linear has no softmax, and this position scheme adds to its scores: "
             "say model/position=rope, or one that adds to the embeddings"
         )
 
 
-def _norms_are_used(config: Config) -> None:
-    if _is(config, "model.residual", "ReZero") and not _is(config, "model.norm", "NoNorm"):
+def _norms_are_used(at: At) -> None:
+    if _is(at, "model.residual", "ReZero") and not _is(at, "model.norm", "NoNorm"):
         raise UserError("model/residual=rezero stands in for every norm, and none would be used: say model/norm=none")
 
 
-def _trainer_fits(config: Config) -> None:
-    if value_at(config, "trainer.limit_val_batches") is not None:
+def _trainer_fits(at: At) -> None:
+    if at("trainer.limit_val_batches") is not None:
         raise UserError(
             "trainer.limit_val_batches would validate the shortest sentences alone, for batches are sorted by length, "
             "and with 0 write no checkpoint: leave it out"
         )
-    if value_at(config, "trainer.compile") != "reduce-overhead":
+    if at("trainer.compile") != "reduce-overhead":
         return
     for key in ("devices", "micro_batches", "num_nodes"):  # a gradient must not outlive the CUDA graph that computed it
-        if (value_at(config, f"trainer.{key}") or 1) != 1:
+        if (at(f"trainer.{key}") or 1) != 1:
             raise UserError(
                 f"trainer.compile=reduce-overhead records the step of one device, whole, and trainer.{key} shares it "
                 f"out: say trainer.{key}=1, or trainer.compile=true"
             )
 
 
-def _is(config: Config, part: str, *names: str) -> bool:
+def _callbacks_fit(config: Config, at: At) -> None:
+    """Check that monitored metrics exist, and that one part keeps the weights that are tested."""
+    parts = {name: str(part["_target_"]) for name, part in (config.get("callbacks") or {}).items()}
+    ours = all(target.startswith(("etude.", "lightning.")) for target in parts.values())  # others may log more metrics
+    for name in parts:
+        monitored = at(f"callbacks.{name}.monitor")
+        if ours and monitored not in (None, *_MONITORED):
+            near = did_you_mean(str(monitored), _MONITORED)
+            raise UserError(f"callbacks.{name}.monitor={monitored}: no such metric is logged; {near}")
+        if parts[name].endswith(".GradientAccumulationScheduler"):
+            raise UserError(
+                f"callbacks.{name} would change after how many batches the weights do, and a step of étude is one "
+                "update: leave it out (trainer.micro_batches accumulates gradients)"
+            )
+    check_tested(config)
+    if tested_weights(config) == "best":
+        _keeps_the_best(config, at)
+    ending = re.compile(r"\.(EMA|\w*WeightAverag\w*|EarlyStopping|Timer)$")
+    others = [name for name, target in parts.items() if ending.search(target)]
+    both = "averaging.checkpoints and callbacks.{0} both decide with which weights the run ends: say "
+    if at("averaging.checkpoints") and others:
+        way_out = "averaging.checkpoints=0, or leave {0} out of callbacks=[...]"
+        raise UserError((both + way_out).format(others[0]))
+    if at("averaging.checkpoints") and config["weights"] == "auto" and best_callbacks(config):
+        raise UserError((both + "weights=best or weights=average").format(best_callbacks(config)[0]))
+
+
+def _keeps_the_best(config: Config, at: At) -> None:
+    """Check that one callback keeps the checkpoint of the best validation, where Lightning's would not."""
+    name, *others = best_callbacks(config)
+    best = config["callbacks"][name]
+    if others:
+        raise UserError(
+            f"callbacks.{name} and callbacks.{others[0]} each keep a best checkpoint, and one can be tested: call it "
+            "best_checkpoint, or say weights=last"
+        )
+    steps, val_every = at("budget.max_steps"), at("budget.val_every")
+    if steps < val_every and not at("trainer.fast_dev_run"):
+        raise UserError(
+            f"callbacks.{name} would see no validation in budget.max_steps={steps}: say budget.val_every={steps}"
+        )
+    if not str(best["_target_"]).endswith(".ModelCheckpoint"):
+        return
+    wrong = [key for key in _NOT_THE_BEST if best.get(key) is not None and best.get(key) is not False]
+    wrong += ["monitor"] * (best.get("monitor") is None) + ["save_top_k"] * (best.get("save_top_k") == 0)
+    wrong += ["filename"] * bool(re.search("^(last|previous)$|/", str(best.get("filename"))))
+    if wrong:
+        raise UserError(
+            f"callbacks.{name}.{wrong[0]}: tested is the checkpoint of the best validation, and this would keep "
+            "another, or not in the run's folder: leave it as it is by default, or say weights=last"
+        )
+    averages = [str(part["_target_"]) for part in config["callbacks"].values()]
+    if best.get("save_weights_only") and any(one.endswith(".EMA") or "WeightAverag" in one for one in averages):
+        raise UserError(
+            f"callbacks.{name}.save_weights_only=true would keep the weights without their average, which is what was "
+            "validated: leave it out"
+        )
+
+
+def _task_fits(config: Config, at: At) -> None:
+    """Check that the task can use the model, the decoding and the metrics."""
+    task, model, encoder = (_class_name(at(f"{part}._target_")) for part in ("task", "model", "model.encoder"))
+    if model == "EncoderDecoder" and task == "MaskedLanguageModelling":
+        raise UserError(f"{task} reads an encoder alone, and this model has a decoder: say model=encoder_only")
+    if model == "EncoderOnly" and task in _DECODER_TASKS:
+        raise UserError(f"{task} needs a decoder, which model=encoder_only has not: say model=base")
+    textless = {"MaskedLanguageModelling", "LanguageModelling"}
+    for key, without in (("decoding", textless | _LANGUAGE_MODELS), ("metrics", textless)):
+        if config[key] and task in without:
+            raise UserError(f"{task} writes no text that could be searched for or compared: leave {key} out")
+    for name in config["metrics"] or ():
+        if name in _OTHER_SCORES or name.endswith("_signature"):
+            raise UserError(f"metrics.{name}: a result has another number of this name; choose another name")
+    if task == "Translation" and not config["decoding"]:
+        raise UserError("Translation is scored by what a search finds, and there is none: say decoding=greedy")
+    if model == "EncoderDecoder" and task in _LANGUAGE_MODELS and encoder != "NoEncoder":
+        raise UserError(f"{task} has no source for an encoder to read: say model/encoder=none")
+
+
+def _is(at: At, part: str, *names: str) -> bool:
     """Return whether the part is one of these classes of étude's."""
-    return class_name(value_at(config, part)) in names
+    return _class_name(at(f"{part}._target_")) in names
+
+
+def _class_name(target: Any) -> str:
+    """Return the name of a class if it is one of étude's, else ""."""
+    return str(target).rpartition(".")[2] if str(target).startswith("etude.") else ""

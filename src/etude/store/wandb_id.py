@@ -5,6 +5,7 @@
 studies may each train the same run, and a run that is deleted and trained again must be another curve.
 """
 
+import hashlib
 import io
 import re
 import secrets
@@ -16,7 +17,14 @@ from etude.store.run_dir import RunDir
 
 Row = tuple[int, str]  # its step, and what follows the step in the file
 
+MAX_NAME, MAX_TAG = 128, 64  # characters that W&B allows
 _ROW = re.compile(r"(\d+)(v|c\d+|)")
+
+
+def make_tag(key: str, value: str) -> str:
+    """Return the tag "key=value"; in place of what W&B would refuse as too long stands a hash of it all."""
+    tag = f"{key}={value}"
+    return tag if len(tag) <= MAX_TAG else f"{tag[: MAX_TAG - 9]}-{hashlib.sha256(tag.encode()).hexdigest()[:8]}"
 
 
 def rows_file(run: RunDir, id: str) -> Path:

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from etude.config.wandb_rules import MAX_NAME, make_tag
 from etude.files import read_json
 from etude.store.overrides import distinguishing_overrides
 from etude.store.run_dir import RunDir
-from etude.store.wandb_id import has_only_offline, own_id
+from etude.store.wandb_id import MAX_NAME, has_only_offline, make_tag, own_id
 from etude.trained.weights import final_checkpoints
 from etude.wandb_service import end_service, ignore_empty_variables, use_own_service
 

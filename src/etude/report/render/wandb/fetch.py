@@ -5,7 +5,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from etude.config.wandb_rules import make_tag
 from etude.errors import UserError
 from etude.report import Results
 from etude.report.render.wandb.connection import connect, project_of
@@ -13,6 +12,7 @@ from etude.report.selection import select
 from etude.store.records import Run, finished_run, leaving_out
 from etude.store.run_dir import RunDir, read_written
 from etude.store.run_state import State
+from etude.store.wandb_id import make_tag
 from etude.study.study import Study, load_study
 
 if TYPE_CHECKING:
