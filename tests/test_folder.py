@@ -20,7 +20,6 @@ from etude.paths import CONFIG_DIR, find_file, folders_of, shipped
 from etude.store.run_dir import RunDir
 from etude.study import arm_names, study
 from etude.study.axes import axes
-from etude.tasks import build
 
 WIDE = "# A wide beam.\ndefaults: [beam, _self_]\nbeam: 91\n"
 
@@ -187,12 +186,6 @@ HEAD = "class Window:\n    def __init__(self, scale, backend, is_cross, *, d_mod
 
 
 def test_a_module_that_does_not_import_is_told_with_its_file_and_line(folder):
-    config = attention(folder, "import nothing_like_this\n" + HEAD + "reach): ...\n")
-    with pytest.raises(UserError, match=r"mine/other.py, line 1: No module named 'nothing_like_this'"):
-        build.model(config, 40)
-
-
-def test_a_module_that_is_imported_for_its_signature_is_told_with_its_file_and_line(folder):
     write(folder / "mine/other.py", "\nimport nothing_like_this\nclass Window(nothing_like_this.Part): ...\n")
     with pytest.raises(UserError, match=r"mine/other.py, line 2: No module named 'nothing_like_this'"):
         resolve_valid(compose(["model.attention._target_=mine.other.Window"]))

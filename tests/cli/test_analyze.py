@@ -137,7 +137,7 @@ def test_a_missing_checkpoint_is_one_sentence_and_leaves_no_file(trained, tmp_pa
         (tmp_path / name).write_bytes((trained.path / name).read_bytes())
     done = etude_analyze(f"run={tmp_path}", cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "there is no checkpoint" in done.stderr
+    assert "were deleted: `etude train" in done.stderr
     assert not (tmp_path / "analysis.json").exists()
 
 

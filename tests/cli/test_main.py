@@ -326,7 +326,7 @@ def test_ctrl_c_saves_the_step_and_says_how_to_go_on(place):
         stdout=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 120
-    while not list((place / "asked").rglob("progress.json")) and time.monotonic() < deadline:
+    while not list((place / "asked").rglob("metrics.csv")) and time.monotonic() < deadline:
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     try:
@@ -405,7 +405,7 @@ def test_hydras_own_flags_keep_working(place):
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", ["evaluate", "translate", "show", "analyze"])
 def test_a_trained_run_whose_class_is_gone_is_one_sentence(verb, trained, place):
-    copy = place / "gone" / trained.name
+    copy = place / "elsewhere" / trained.name
     shutil.copytree(trained, copy, dirs_exist_ok=True)
     config = copy / "config.yaml"
     config.write_text(config.read_text().replace("etude.model.scale.SqrtDk", "gone.Scale"))

@@ -97,7 +97,7 @@ def test_it_is_diverged_wherever_one_looks(capsys: pytest.CaptureFixture[str]) -
     _, run = train("budget.lr_factor=1e30")
     capsys.readouterr()
     assert read_run(run).state is State.DIVERGED
-    [row] = results("table3").rows
+    [row] = results("table3").frame().to_dict("records")
     assert row["diverged"] == "the loss is nan at step 2"
     for words in (["status", "table3"], ["report", "table3"]):
         with pytest.raises(SystemExit) as end:

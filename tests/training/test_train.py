@@ -283,7 +283,7 @@ OWN = "from etude.model.feedforward import ReluFeedForward\nclass Own(ReluFeedFo
         ),
         (
             "    def forward(self, x): ...",
-            r"etude: model with (own\d)\.Own \(.*\1\.py\): Own returns nothing; it must return a tensor of .*",
+            r"etude: model: EncoderDecoder fails with (own\d)\.Own \(.*\1\.py\) when .*: AttributeError: 'NoneType' .*",
         ),
         (
             "    def __init__(self, **sizes):\n        super().__init__(sizes)",

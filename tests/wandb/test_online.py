@@ -144,10 +144,10 @@ def test_a_changed_setting_of_a_run_that_goes_on_replaces_the_old_one(server: An
 def test_a_finished_run_that_an_agent_asks_for_is_shown_under_the_agents_id(
     server: Any, run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run.metrics_file.write_text("step,loss\n10,2.5\n20,1.5\n")
     for file in (run.sources_file, run.references_file, run.hypotheses_file):
         file.write_text("ein Hund\n")
     run.write_result(RESULT)
+    run.metrics_file.write_text("step,loss\n10,2.5\n20,1.5\n")  # its own copy, once it is finished
     monkeypatch.setenv("WANDB_SWEEP_ID", "abcd1234")
     monkeypatch.setenv("WANDB_RUN_ID", "run001")
     publish(run)
@@ -187,7 +187,7 @@ def test_a_run_that_is_sent_says_once_where_it_is_shown(
     caplog.set_level(logging.INFO, logger="etude")
     finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=0)
     ours = [record.getMessage() for record in caplog.records if record.name.startswith("etude.")]
-    assert ours == [f"W&B shows this run at {server.url}/me/etude/store/{logged_as(run)}"]
+    assert ours == [f"W&B shows this run at {server.url}/me/etude/runs/{logged_as(run)}"]
 
 
 def test_a_run_that_diverged_is_tagged_and_says_how_in_its_summary(server: Any, run: RunDir) -> None:
