@@ -145,7 +145,7 @@ class Divided:
     [
         ("Divided", r"schedule: .*Divided fails when it is called with step 1: ZeroDivisionError"),
         ("Mute", r"schedule: .*Mute must be called with a step"),
-        ("Forgetful", r"schedule: the learning rate of step 3 is None, no number"),
+        ("Forgetful", r"schedule: the learning rate of step 3 is None, not a number"),
     ],
 )
 def test_a_schedule_that_gives_no_rate_is_refused_before_training(name, told):
