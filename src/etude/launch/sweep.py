@@ -31,7 +31,8 @@ class Launcher(Protocol):
     def submit(self, jobs: Sequence[Job]) -> list[Job]:
         """Start or queue runs, the first ones first; return those that it took, as there may be no room for others.
 
-        The state of each is RUNNING, unless another process works on it or has finished it.
+        The state of each is RUNNING, or FAILED if it could not be started, unless another process works on it or has
+        finished it.
         """
 
     def wait(self, jobs: Sequence[Job], signals: Interrupts) -> list[Job]:
@@ -84,11 +85,11 @@ def run_all(
                 waiting = [*take_back(jobs, show), *waiting]
                 for job in launcher.submit(startable(waiting, going)):
                     waiting.remove(job)
-                    if job.state is not State.RUNNING:
+                    if job.state not in (State.RUNNING, State.FAILED):  # another process has it
                         show.elsewhere(job)
                         continue
-                    going.append(job)
-                    if launcher.is_here:
+                    going.append(job)  # if it could not be started, its end is told at once
+                    if launcher.is_here and job.state is State.RUNNING:
                         show.started(job)
                 show.refresh()
                 for job in launcher.wait(going, signals):
