@@ -223,7 +223,7 @@ def test_without_references_bleu_is_not_tested_and_perplexity_is(runs_dir: Path,
     bleu = against.differences["bleu"]
     assert (bleu.test.difference, bleu.test.p, bleu.holm) == (-10.0, None, None)
     assert against.differences["ppl"].holm is not None
-    assert "Not compared: all arms: no references lie beside the runs" in told(runs_dir)
+    assert "Not compared: all arms: the runs have no references.test.txt" in told(runs_dir)
 
 
 def test_references_that_another_run_of_the_same_text_kept_will_do(runs_dir: Path, make_arm: MakeArm) -> None:

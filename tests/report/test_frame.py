@@ -220,7 +220,7 @@ def test_columns_named_like_config_keys_tell_settings_apart(foreign: Path) -> No
         ("arm,seed,loss,loss\na,1,2,3\n", "", "theirs.csv, line 1: the column 'loss' is there twice"),
         ("arm,seed,lss\na,1,2\n", "", "theirs.csv, line 1: there is no column of a metric; there should be .* loss:"),
         ("arm,seed,loss\na,1,2\na,2,x\n", "", "theirs.csv, line 3: loss is 'x', which is not a number"),
-        ("arm,seed,loss\na,one,2\n", "", "theirs.csv, line 2: seed is 'one', which is no whole number"),
+        ("arm,seed,loss\na,one,2\n", "", "theirs.csv, line 2: seed is 'one', which is not a whole number"),
         ("arm,seed,loss\na,1,\n", "", "theirs.csv, line 2: no number of loss: give one"),
         ("arm,seed,loss\n,1,2\n", "", "theirs.csv, line 2: arm is empty"),
         ("arm,seed,loss\na,1,2,3\n", "", "theirs.csv, line 2: 4 cells, where line 1 names 3 columns"),
