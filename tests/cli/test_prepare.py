@@ -135,7 +135,7 @@ def test_a_class_of_another_kind_is_told_what_to_be_derived_from(
     with pytest.raises(SystemExit) as end:
         main(["train", *words, f"{part}._target_=collections.Counter", "budget=smoke", f"runs_dir={tmp_path}"])
     assert end.value.code == 2
-    assert f"etude: {part}: collections.Counter is no {part}: derive it from {base}" in capsys.readouterr().err
+    assert f"etude: {part}: collections.Counter is not a {part}: derive it from {base}" in capsys.readouterr().err
 
 
 RAISES = """
