@@ -51,20 +51,18 @@ class RemoteRun:
         job = self._job = Job(self.run_dir, config=self.config)
         deadline = time.monotonic() + self.grace
         try:
-            while job.state is State.ELSEWHERE or job.state is State.WAITING:
-                if self.stopping:
-                    return Outcome(time.time(), time.time(), "it was asked to stop before it had started")
+            job.refresh_state()
+            while job.state is State.ELSEWHERE and not self.stopping and time.monotonic() < deadline:
+                time.sleep(_PAUSE)  # an earlier attempt whose worker died may be writing its checkpoint
                 job.refresh_state()
-                if job.state is State.ELSEWHERE:  # an earlier attempt whose worker died may be writing its checkpoint
-                    if time.monotonic() > deadline:
-                        break
-                    time.sleep(_PAUSE)
-                elif job.state is State.WAITING:
-                    job.start(self.command, self.threads, self.gpus, grace=self.grace)
-                while job.state is State.RUNNING:
-                    self._pass_on()
-                    time.sleep(_PAUSE)
-                    job.poll()
+            if self.stopping:
+                return Outcome(time.time(), time.time(), "it was asked to stop before it had started")
+            if job.state is State.WAITING:
+                job.start(self.command, self.threads, self.gpus, grace=self.grace)
+            while job.state is State.RUNNING:
+                self._pass_on()
+                time.sleep(_PAUSE)
+                job.poll()
         finally:
             self.stop()
         return Outcome(job.started, job.ended, job.reason, job.state is State.ELSEWHERE)
