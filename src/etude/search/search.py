@@ -1,0 +1,96 @@
+"""What to search for, and how: read from a W&B sweep file or from `hydra.sweeper`, carried out by `engine.py`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from optuna import Trial
+    from optuna.distributions import BaseDistribution
+    from optuna.pruners import BasePruner
+    from optuna.samplers import BaseSampler
+
+    from etude.search.ranking import Ranking
+
+Curve = Mapping[int, float]  # step of a validation -> the objective there
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """What a key is set to.
+
+    Attributes:
+        distribution: what Optuna draws from.
+        text: how the file describes it; a search goes on only with the same.
+        convert: from what Optuna has drawn to the value of the key. A distribution that Optuna lacks is drawn as a
+            probability in [0, 1], of which this is the quantile.
+    """
+
+    distribution: "BaseDistribution"
+    text: str
+    convert: Callable[[Any], Any] = lambda drawn: drawn
+
+
+class StoppingRule(Protocol):
+    """Decides which trials are not worth going on with."""
+
+    def stops(self, curve: Curve, others: list[Curve], *, maximize: bool) -> bool:
+        """Return whether a trial is to be stopped at the last validation of its curve, given those of the others."""
+
+
+@dataclass(frozen=True)
+class Promotion:
+    """Asynchronous successive halving (Li et al. 2020): trials pause at rungs, and the best of each go on.
+
+    Attributes:
+        rungs: ascending shares of the budget; the last is 1.
+        eta: at each rung, one in so many goes on.
+    """
+
+    rungs: tuple[float, ...] = (1 / 9, 1 / 3, 1.0)
+    eta: int = 3
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search.
+
+    Attributes:
+        name: of the study in the journal.
+        source: the file it was read from, or hydra.sweeper; error messages begin with it.
+        fixed: the overrides that all trials have.
+        space: key -> its dimension.
+        objectives: the numbers that decide, each with its direction.
+        n_trials: how many trials in all.
+        seed: of the sampler.
+        sampler: makes a sampler from a seed.
+        one_sequence: whether the sampler, such as QMC, draws one sequence for the whole search, and keeps its seed.
+        custom_space: asks a trial for further values, as Optuna's users write it; it returns their overrides.
+        stopping: which trials are stopped; None: none.
+        promotion: by which rungs trials are promoted; None: all are trained to their end unless they are stopped.
+        seeds: a trial is the mean over these; none: the seed of the config.
+        target: a value of the objective that ends the search.
+        impute: what a trial without a value counts as for samplers that need one: best, worst or latest.
+        constraints: key of a result -> what it may be at most.
+        n_jobs: trials at once; None: as many as the launcher has room for.
+        max_failure_rate: the share of failed trials, among the last n_jobs, that ends the search.
+    """
+
+    name: str
+    source: str
+    fixed: tuple[str, ...]
+    space: Mapping[str, Dimension]
+    objectives: "tuple[Ranking, ...]"
+    n_trials: int
+    sampler: "Callable[[int], BaseSampler]"
+    seed: int = 1
+    one_sequence: bool = False
+    custom_space: "Callable[[Trial], list[str]] | None" = None
+    stopping: "StoppingRule | BasePruner | None" = None
+    promotion: Promotion | None = None
+    seeds: tuple[int, ...] = ()
+    target: float | None = None
+    impute: str = "worst"
+    constraints: Mapping[str, float] = field(default_factory=dict)
+    n_jobs: int | None = None
+    max_failure_rate: float = 1.0
