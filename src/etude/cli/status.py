@@ -38,7 +38,10 @@ works during a sweep and after one.
 """
 Metrics = Mapping[str, Collection[Metric]]  # study -> its metrics
 _MIN_TYPED_WIDTH = 24  # columns that a run's overrides need to be printed beside it
-_STATES = (State.FINISHED, State.DIVERGED, State.RUNNING, State.WAITING, State.STOPPED, State.FAILED)
+_STATES = (
+    *(State.FINISHED, State.DIVERGED, State.RUNNING, State.WAITING, State.PAUSED, State.PRUNED, State.STOPPED),
+    State.FAILED,
+)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from etude.store.divergence import divergence
 from etude.store.lock import Busy, is_held
 from etude.store.log import last_lines
 from etude.store.run_dir import RunDir
-from etude.store.run_state import Progress, State, read_progress
+from etude.store.run_state import Progress, State, StoppedBySearch, read_progress, read_stop
 from etude.study.metrics import Metric
 from etude.study.study import metrics_of
 
@@ -177,7 +177,10 @@ class Job:
             self._end(self.outcome)
         elif self._code is not None:
             self._code = last_lines(self.run_dir.log_file, self._log_start)[1] or self._code
-            if self._code == Busy.exit_status:
+            stop = read_stop(self.run_dir)
+            if self._code == StoppedBySearch.exit_status and stop:
+                self._end(stop.state)
+            elif self._code == Busy.exit_status:
                 self.attempts -= 1  # it did not start training, so this was no attempt
                 self._end(State.ELSEWHERE, "another process is training it")
             else:

@@ -28,7 +28,7 @@ class Outcome(NamedTuple):
     started: float  # seconds since the epoch
     ended: float
     reason: str  # why it has no result; empty if it has one
-    elsewhere: bool = False  # another process works on it
+    state: State = State.FAILED  # the one of these three: elsewhere, paused or pruned; any other is told by the result
 
 
 @dataclass
@@ -65,7 +65,7 @@ class RemoteRun:
                 job.poll()
         finally:
             self.stop()
-        return Outcome(job.started, job.ended, job.reason, job.state is State.ELSEWHERE)
+        return Outcome(job.started, job.ended, job.reason, job.state)
 
     def ask_to_stop(self) -> None:
         """Ask the run to write its checkpoint and end, or not to begin; later calls have no effect."""
@@ -94,9 +94,9 @@ def remote_jobs(run_dirs: Sequence[RunDir]) -> list[Job]:
 
 def settle(job: Job, outcome: Outcome) -> None:
     """Give a job the state that its run has ended in on its machine."""
-    job.attempts, (job.started, job.ended, job.reason, elsewhere) = 1, outcome
-    if elsewhere:
-        job.state = State.ELSEWHERE
+    job.attempts, (job.started, job.ended, job.reason, state) = 1, outcome
+    if state in (State.ELSEWHERE, State.PAUSED, State.PRUNED):
+        job.state = state
         return
     if not job.reason and not _appears(job.run_dir):
         job.reason = "its result, which was written on another machine, cannot be seen on this one"

@@ -9,6 +9,7 @@ runs/<study>/<arm>/seed<k>-<hash>/
     training             a link to it, for people
     result.json          written last: its presence means that the run is finished
     progress.json        the progress of a running process, rewritten every few seconds
+    stop.json            where a search wants the run to stop before its end, see `run_state.py`
     hypotheses.test.txt  the translations, one line per source line
     sources.test.txt     the source sentences
     references.test.txt  the reference translations
@@ -64,6 +65,7 @@ class RunDir:
     result_file = NamedFile("result.json")
     training_link = NamedFile("training")
     progress_file = NamedFile("progress.json")
+    stop_file = NamedFile("stop.json")
     hypotheses_file = NamedFile("hypotheses.test.txt")
     sources_file = NamedFile("sources.test.txt")
     references_file = NamedFile("references.test.txt")

@@ -1,11 +1,12 @@
-"""The state of a run, and the progress of an unfinished one."""
+"""The state of a run, the progress of an unfinished one, and where a search wants it to stop."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
+from etude.files import read_json, write_json
 from etude.store.log import last_error
 from etude.store.run_dir import RunDir
 
@@ -21,6 +22,8 @@ class State(StrEnum):
     DIVERGED = "diverged"  # finished, but without usable scores; the same run would diverge again
     FAILED = "failed"
     STOPPED = "stopped"  # the sweep was interrupted
+    PAUSED = "paused"  # its search wanted it to stop here, and may let it go on
+    PRUNED = "pruned"  # its search stopped it for good, as others were better
 
 
 STYLES = {
@@ -28,14 +31,52 @@ STYLES = {
     State.FAILED: "bold red",
     State.DIVERGED: "bold magenta",
     State.STOPPED: "yellow",
+    State.PAUSED: "blue",
     State.FINISHED: "green",
     State.ELSEWHERE: "dim",
     State.WAITING: "dim",
     State.SKIPPED: "dim",
+    State.PRUNED: "dim",
 }
 """The style of each state on a terminal, the most important state first."""
 
 DONE = (State.SKIPPED, State.FINISHED, State.DIVERGED)  # the states in which a run has a result
+
+
+class Stop(NamedTuple):
+    """Where a search wants a run to stop before its end, and what the run is from then on.
+
+    It stands in `stop.json` in the directory of the run. The process that trains looks there at every validation and
+    about once a second, saves a checkpoint at that step or later, and ends; it may run on any machine. Without the
+    file, the same run goes on to its end.
+
+    Attributes:
+        step: the step; a run that is past it stops at once.
+        state: `State.PAUSED`, if it may be promoted later, or `State.PRUNED`.
+    """
+
+    step: int
+    state: State
+
+
+class StoppedBySearch(KeyboardInterrupt):
+    """A run stopped where its search wanted it to."""
+
+    exit_status = 4
+
+
+def read_stop(run: RunDir) -> Stop | None:
+    """Read where a run is to stop; None if it is to be trained to its end."""
+    found = read_json(run.stop_file)
+    return Stop(int(found["step"]), State(found["state"])) if found else None
+
+
+def write_stop(run: RunDir, stop: Stop | None) -> None:
+    """Say where a run is to stop, or with None that it is to be trained to its end."""
+    if stop is None:
+        run.stop_file.unlink(missing_ok=True)
+    elif stop != read_stop(run):
+        write_json(run.stop_file, stop._asdict())
 
 
 @dataclass(frozen=True)
@@ -83,7 +124,9 @@ def state_of_unfinished(run: RunDir, held: bool) -> tuple[State, str | None, Pro
         return State.WAITING, None, NO_PROGRESS
     error, last = last_error(run.log_file), run.progress() or {}
     progress = _progress(None, {key: last[key] for key in ("step", "max_steps") if key in last})
-    return State.FAILED if error else State.STOPPED, error, progress
+    stop = read_stop(run)
+    reached = stop is not None and (progress.step or 0) >= stop.step
+    return State.FAILED if error else stop.state if stop and reached else State.STOPPED, error, progress
 
 
 def _progress(doing: str | None, fields: Mapping[str, Any]) -> Progress:

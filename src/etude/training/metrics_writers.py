@@ -101,6 +101,10 @@ class ProgressFile:
         """Write that training has ended at a step, and evaluation has begun."""
         write_json(self.path, {"state": "evaluating", "step": step, "max_steps": self.max_steps})
 
+    def stopped(self, step: int) -> None:
+        """Write at which step training has stopped."""
+        write_json(self.path, {"state": "training", "step": step, "max_steps": self.max_steps})
+
 
 class LoggerSink:
     """Passes rows to one of Lightning's loggers."""

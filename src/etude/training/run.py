@@ -39,6 +39,7 @@ from etude.store.own_parts import blame
 from etude.store.provenance import Code, code_of
 from etude.store.results_version import merge_code
 from etude.store.run_dir import RunDir
+from etude.store.run_state import StoppedBySearch
 from etude.store.training_dir import TrainingDir
 from etude.tasks import build
 from etude.tasks.metrics import check_tokenizers, scored_by
@@ -63,6 +64,8 @@ from etude.training.score import evaluate
 from etude.training.stopping import Stopped, end_on_sigterm
 from etude.training.trainer import fit, rank
 
+_GOES_ON = "the same command goes on from the last checkpoint"
+
 log = logging.getLogger(__name__)
 
 
@@ -83,6 +86,7 @@ def train(run: RunDir) -> dict[str, Any]:
     Raises:
         Busy: another process works on the run or on its training.
         UserError: the data is not available, the config does not fit it or the current code, or the disk is full.
+        StoppedBySearch: the run has come to where its search wants it to stop.
         KeyboardInterrupt: Ctrl-C or a signal asked the run to stop; the same command resumes it.
     """
     if run.finished:
@@ -98,8 +102,14 @@ def train(run: RunDir) -> dict[str, Any]:
         prepared = _prepare(run, config)
         try:
             return _train_and_evaluate(run, config, prepared, progress)
-        except (Stopped, KeyboardInterrupt) as stop:
-            raise KeyboardInterrupt("the same command goes on from the last checkpoint") from stop
+        except Stopped as stop:
+            if stop.by_search is None:
+                raise KeyboardInterrupt(_GOES_ON) from stop
+            if rank() == 0:
+                progress.stopped(stop.step)
+            raise StoppedBySearch(f"its search has {stop.by_search} it at step {stop.step}; {_GOES_ON}") from stop
+        except KeyboardInterrupt as stop:
+            raise KeyboardInterrupt(_GOES_ON) from stop
         except Exception as error:
             if explain(error) is None and (where := blame(error, config)):
                 error.add_note(f"etude: {type(error).__name__}{where}: {' '.join(str(error).splitlines())}")
@@ -181,6 +191,9 @@ def _logged(run: RunDir, config: dict[str, Any]) -> Iterator[list[Logger]]:
     try:
         yield loggers
         exit_code = 0
+    except Stopped as stop:
+        exit_code = 1 if stop.by_search is None else 0
+        raise
     finally:
         finish(loggers, exit_code=exit_code)
 
@@ -317,7 +330,7 @@ def main() -> None:
         sys.exit(sentence.exit_status)
     except KeyboardInterrupt as stop:
         sys.stderr.write(f"etude: {'; '.join(['stopped', *map(str, stop.args)])}\n")
-        sys.exit(130)
+        sys.exit(stop.exit_status if isinstance(stop, StoppedBySearch) else 130)
     if divergence(result):
         sys.exit(EXIT_STATUS)
 

@@ -1,4 +1,4 @@
-"""Stop a run on a signal: save a checkpoint at the current step, then end without success.
+"""Stop a run on a signal, or where its search wants it: save a checkpoint at the current step, then end.
 
 During training, Ctrl-C, SIGTERM (a scheduler needs the machine), SIGUSR1 or SIGHUP (the terminal was closed) make the
 run stop after the current step. A second Ctrl-C ends it at once. Before and after training a signal ends the process at
@@ -16,6 +16,8 @@ from lightning.pytorch.callbacks import Checkpoint
 
 from etude.data.batching import Batch
 from etude.errors import UserError
+from etude.store.run_dir import RunDir
+from etude.store.run_state import State, read_stop
 from etude.tasks.claims import BrokenClaim, check_readable
 from etude.training.checkpoints import Checkpoints
 from etude.training.module import TrainingModule
@@ -28,7 +30,16 @@ _SECOND_CTRL_C = 1.0  # seconds after which a further SIGINT is a second Ctrl-C,
 
 
 class Stopped(Exception):  # noqa: N818
-    """A run was stopped by a signal; it can be resumed from a checkpoint."""
+    """A run was stopped; it can be resumed from a checkpoint.
+
+    Attributes:
+        by_search: the state that its search has given it; None if a signal stopped it.
+        step: the steps that it has done.
+    """
+
+    def __init__(self, step: int, by_search: State | None = None) -> None:
+        super().__init__(step, by_search)
+        self.step, self.by_search = step, by_search
 
 
 def end_on_sigterm() -> None:
@@ -37,34 +48,40 @@ def end_on_sigterm() -> None:
 
 
 class StopWhenAsked(Checkpoint):
-    """Catches signals; after the step saves a checkpoint and raises `Stopped`, in every process at the same step.
+    """Catches signals and looks for `stop.json`; after the step saves a checkpoint and raises `Stopped`.
+
+    It does so in every process at the same step.
 
     A run of one process stops after the current step, one of several within about a second. It is a `Checkpoint`
     callback so that Lightning calls it after the others.
 
     Args:
+        run: the run.
         checkpoints: saves the checkpoint.
         val_every: steps between validations. A validation that is due is done first, as its row belongs to the step.
     """
 
-    def __init__(self, checkpoints: Checkpoints, *, val_every: int) -> None:
-        self.checkpoints, self.val_every = checkpoints, val_every
+    def __init__(self, run: RunDir, checkpoints: Checkpoints, *, val_every: int) -> None:
+        self.run, self.checkpoints, self.val_every = run, checkpoints, val_every
         self._poll = Poll()
+        self._looked_at = 0.0  # for `stop.json`, on the monotonic clock
         self._requested_at = 0.0  # on the monotonic clock; 0 without a signal
         self._previous_handlers: dict[signal.Signals, signal.Handlers] = {}
 
     def on_train_start(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]
-        """Replace Lightning's signal handlers."""
+        """Replace Lightning's signal handlers; a run that is already where it is to stop does no further step."""
         # Signals that are ignored stay so: under nohup, in a script's background, or in the processes of a sweep.
         handled = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
         self._previous_handlers = {number: signal.signal(number, self._on_signal) for number in handled}  # type: ignore[misc]
+        if self._poll.now(self._wanted(trainer, look_after=0), module.device):
+            raise self._stopped(trainer)  # the checkpoint that it would go on from is there
 
     def on_train_batch_end(  # type: ignore[override]
         self, trainer: Trainer, module: TrainingModule, outputs: object, batch: Batch, batch_idx: int
     ) -> None:
         """Stop after a complete step, unless a validation is due."""
         if module.step_completed_by(batch) and trainer.global_step % self.val_every:
-            self._stop_if(self._poll(bool(self._requested_at), module.device), trainer)
+            self._stop_if(self._poll(self._wanted(trainer), module.device), trainer)
 
     def on_save_checkpoint(self, trainer: Trainer, module: TrainingModule, checkpoint: dict[str, Any]) -> None:  # type: ignore[override]
         """Stop before a checkpoint is written that could not be read, from which no run goes on or ends.
@@ -79,7 +96,7 @@ class StopWhenAsked(Checkpoint):
 
     def on_validation_end(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]
         """Stop after a validation."""
-        self._stop_if(self._poll.now(bool(self._requested_at), module.device), trainer)
+        self._stop_if(self._poll.now(self._wanted(trainer, look_after=0), module.device), trainer)
 
     def on_train_end(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]
         """Restore the signal handlers, and stop instead of going on to the evaluation if a signal has come."""
@@ -98,10 +115,22 @@ class StopWhenAsked(Checkpoint):
             self._requested_at = now
             log.warning("%s: stopping after this step", signal.Signals(number).name)
 
-    def _stop_if(self, requested: bool, trainer: Trainer) -> None:
-        if requested:
+    def _wanted(self, trainer: Trainer, look_after: float = 1.0) -> bool:
+        """Return whether a signal has come, or `stop.json` names this step; that is read every `look_after` seconds."""
+        if not self._requested_at and time.monotonic() >= self._looked_at + look_after:
+            self._looked_at = time.monotonic()
+            stop = read_stop(self.run)
+            return stop is not None and stop.step <= trainer.global_step
+        return bool(self._requested_at)
+
+    def _stop_if(self, wanted: bool, trainer: Trainer) -> None:
+        if wanted:
             self.checkpoints.save(trainer)
-            raise Stopped
+            raise self._stopped(trainer)
+
+    def _stopped(self, trainer: Trainer) -> Stopped:
+        stop = None if self._requested_at else read_stop(self.run)
+        return Stopped(trainer.global_step, stop and stop.state)
 
     def _restore(self) -> None:
         for number, handler in self._previous_handlers.items():

@@ -79,7 +79,7 @@ def fit(
         The seconds of training in all, validation included; and the number of steps.
 
     Raises:
-        Stopped: the run was asked to stop; it can resume from a checkpoint of that step.
+        Stopped: the run was asked to stop, by a signal or its search; it can resume from a checkpoint of that step.
         Diverged: the loss or a weight is not finite, and `trainer.stop_when_diverged` is set.
         UserError: the trainer's settings do not fit this machine; the GPU assigned to the run does not answer; a file
             cannot be written; the checkpoint belongs to another run.
@@ -129,7 +129,7 @@ def fit(
                 *callbacks,
                 *([KeepWeights(averaged)] if averaged else []),
                 checkpoints,
-                StopWhenAsked(checkpoints, val_every=budget["val_every"]),
+                StopWhenAsked(run, checkpoints, val_every=budget["val_every"]),
             ],
             plugins=[DirectIO(training), *([cluster] if isinstance(cluster, LightningEnvironment) else [])],
             enable_progress_bar=False,
