@@ -20,6 +20,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, open_dict
 
 if TYPE_CHECKING:
+    from etude.search.search import Search
     from etude.store.run_dir import RunDir
 
 logger = logging.getLogger(__name__)
@@ -76,7 +77,31 @@ class FrozenLauncher(Launcher):
             UserError: a config is not valid; nothing was started.
         """
         with env_override(self.config.hydra.job.env_set):  # configs, too, read the environment
+            self.prepare()
             return self._launch(job_overrides)
+
+    def search(self, search: "Search") -> None:
+        """Carry out a search: train its trials, each as soon as there is room for one.
+
+        Raises:
+            UserError: a config is not valid, or the search cannot go on.
+            SweepFailed: some runs failed.
+        """
+        from etude.search.engine import Engine
+
+        with env_override(self.config.hydra.job.env_set):
+            self.prepare()
+            with _hydra_config_kept():
+                config = self._compose(search.fixed)
+            engine = Engine(search, Path(config.runs_dir).expanduser(), config.study, self._freeze)
+            self.run([], source=engine, at_once=search.n_jobs)
+
+    def prepare(self) -> None:
+        """Check the options of the launcher.
+
+        Raises:
+            UserError: one is not valid.
+        """
 
     def _launch(self, job_overrides: Sequence[Sequence[str]]) -> Sequence[JobReturn]:
         from etude.config.compose_cache import expand
@@ -126,8 +151,8 @@ class FrozenLauncher(Launcher):
         return made
 
     @abstractmethod
-    def run(self, run_dirs: "Sequence[RunDir]") -> None:
-        """Run all unfinished runs."""
+    def run(self, run_dirs: "Sequence[RunDir]", **source: Any) -> None:
+        """Run all unfinished runs; and those that a `source` gives, if there is one, so many `at_once`."""
 
     def _freeze(self, jobs: Sequence[Sequence[str]]) -> "list[RunDir]":
         from etude.config.freeze import freeze_all
@@ -148,25 +173,27 @@ class FrozenLauncher(Launcher):
 class SlotsLauncher(FrozenLauncher):
     """Runs each run in a slot of this machine: a GPU, a share of one, several GPUs, or CPU cores."""
 
-    def _launch(self, job_overrides: Sequence[Sequence[str]]) -> Sequence[JobReturn]:
-        """Run all unfinished jobs.
+    def prepare(self) -> None:
+        """Check the options, and make the slots.
 
         Raises:
-            UserError: an option or a config is not valid, or needs more than this machine has; nothing was started.
+            UserError: an option is not valid, or needs more than this machine has; nothing was started.
         """
         from etude.launch.options import Options
 
         self._checked = Options.of(self.options)
         self._slots = self._checked.slots()
+
+    def _freeze(self, jobs: Sequence[Sequence[str]]) -> "list[RunDir]":
         devices = self._checked.devices_per_run
         for_all = [] if devices is None else [f"trainer.devices={devices}"]
-        return super()._launch([[*overrides, *for_all] for overrides in job_overrides])
+        return super()._freeze([[*overrides, *for_all] for overrides in jobs])
 
-    def run(self, run_dirs: "Sequence[RunDir]") -> None:
+    def run(self, run_dirs: "Sequence[RunDir]", **source: Any) -> None:
         """Run all unfinished runs, as many at once as there are slots."""
         from etude.launch.slots import run_side_by_side
 
-        run_side_by_side(run_dirs, self._slots, **self._checked.run_arguments)
+        run_side_by_side(run_dirs, self._slots, **self._checked.run_arguments, **source)
 
 
 class SubmititLauncher(FrozenLauncher):
@@ -174,11 +201,11 @@ class SubmititLauncher(FrozenLauncher):
 
     needs = ("submitit", "slurm")
 
-    def run(self, run_dirs: "Sequence[RunDir]") -> None:
+    def run(self, run_dirs: "Sequence[RunDir]", **source: Any) -> None:
         """Submit all unfinished runs, and wait for them if `wait_for_completion`."""
         from etude.launch.slurm import run_as_jobs
 
-        run_as_jobs(run_dirs, **self.options)
+        run_as_jobs(run_dirs, **self.options, **source)
 
 
 class RayLauncher(FrozenLauncher):
@@ -187,10 +214,10 @@ class RayLauncher(FrozenLauncher):
     needs = ("Ray", "ray")
     keys: ClassVar[tuple[str, ...]] = ("init", "num_cpus", "num_gpus", "max_retries", "fail_fast")
 
-    def run(self, run_dirs: "Sequence[RunDir]") -> None:
+    def run(self, run_dirs: "Sequence[RunDir]", **source: Any) -> None:
         """Run all unfinished runs."""
         from etude.launch.options import refuse_unknown
         from etude.launch.ray import run_as_tasks
 
         refuse_unknown(self.options, self.keys)
-        run_as_tasks(run_dirs, **self.options)
+        run_as_tasks(run_dirs, **self.options, **source)

@@ -53,6 +53,8 @@ class Dashboard:
         if job.state is State.FAILED:
             again = f"\nit is tried again, behind those that wait: retry {_retry(job, job.attempts)}"
             self._tell(logging.ERROR, job.failure() + (again if job.retriable else ""), "red")
+        elif job.state in (State.PAUSED, State.PRUNED):
+            self._tell(logging.INFO, f"{job.name}: {job.state} at step {job.progress().step}{done}")
         elif job.state is State.DIVERGED:
             self._tell(logging.WARNING, f"{job.name} diverged: {job.divergence}{done}", "magenta")
         else:
@@ -165,7 +167,7 @@ def _figures(job: Job) -> dict[str, str]:
     if job.state in DONE:
         steps, parameters = (format_number(job.result.get(key), 0) for key in ("steps", "parameters"))
         return {"step": steps, "params": parameters} | ({} if job.state is State.DIVERGED else _scores(job))
-    if job.state is not State.RUNNING:
+    if job.state not in (State.RUNNING, State.PAUSED, State.PRUNED):
         return {}
     now = job.progress()
     max_steps = now.max_steps or value_at(job.config, "budget.max_steps") or 0

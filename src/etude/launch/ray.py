@@ -16,7 +16,7 @@ from etude.launch.job import Job
 from etude.launch.process import Command, train_command
 from etude.launch.remote import Outcome, RemoteRun, remote_jobs, settle
 from etude.launch.resources import Need
-from etude.launch.sweep import run_all
+from etude.launch.sweep import NOTHING_MORE, Source, run_all
 from etude.store.run_dir import RunDir
 from etude.store.run_state import State
 
@@ -34,6 +34,8 @@ def run_as_tasks(
     max_retries: int,
     fail_fast: bool = False,
     command: Command = train_command,
+    source: Source = NOTHING_MORE,
+    at_once: int | None = None,
 ) -> None:
     """Run all unfinished runs, as many at once as Ray has resources for; see `run_all`.
 
@@ -41,6 +43,8 @@ def run_as_tasks(
         run_dirs: frozen runs; a run that is listed twice is run once.
         init, num_cpus, num_gpus, max_retries, fail_fast: see `conf/hydra/launcher/ray.yaml`.
         command: makes the command line that trains one run.
+        source: where further runs come from.
+        at_once: how many of these are trained at once; None: as many as the cluster has resources for.
 
     Raises:
         UserError: Ray cannot start or rejects an option.
@@ -48,10 +52,13 @@ def run_as_tasks(
         KeyboardInterrupt: Ctrl-C or SIGTERM; every run has stopped.
     """
     jobs = remote_jobs(run_dirs)
-    if any(job.state is State.WAITING for job in jobs):
+    if source is not NOTHING_MORE or any(job.state is State.WAITING for job in jobs):
         _start(init)
+        there, asked = ray.cluster_resources(), {"CPU": num_cpus, "GPU": num_gpus or 0}
+        at_once = at_once or max(1, int(min(there.get(kind, 0) / of for kind, of in asked.items() if of)))
+    launcher = RayLauncher(num_cpus, num_gpus, max_retries, command)
     try:
-        run_all(jobs, RayLauncher(num_cpus, num_gpus, max_retries, command), fail_fast=fail_fast)
+        run_all(jobs, launcher, fail_fast=fail_fast, source=source, at_once=at_once or 1)
     finally:
         ray.shutdown()
 

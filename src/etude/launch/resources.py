@@ -61,6 +61,11 @@ class Slots:
         self._workers = self._free_workers = workers
         self._held: set[Slot] = set()
 
+    @property
+    def count(self) -> int:
+        """How many runs on one device there is room for."""
+        return len(self._free_shares) * self._runs_per_gpu or self._workers
+
     def refusal(self, need: Need) -> str | None:
         """Explain why a run could never start, and what to change; None if it can start."""
         if need.accelerator in ("gpu", "cuda") and not self._free_shares:

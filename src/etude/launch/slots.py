@@ -13,7 +13,7 @@ from etude.launch.job import GRACE, Job
 from etude.launch.options import Options
 from etude.launch.process import Command, train_command
 from etude.launch.resources import Need, Slot, Slots
-from etude.launch.sweep import jobs_of, run_all
+from etude.launch.sweep import NOTHING_MORE, Source, jobs_of, run_all
 from etude.store.lock import hold
 from etude.store.run_dir import RunDir
 from etude.store.run_state import State
@@ -106,6 +106,8 @@ def run_side_by_side(
     fail_fast: bool = False,
     cost: Cost = planned_hours,
     command: Command = train_command,
+    source: Source = NOTHING_MORE,
+    at_once: int | None = None,
 ) -> None:
     """Run all unfinished runs, longest first, as many at once as there are slots; see `run_all`.
 
@@ -115,6 +117,8 @@ def run_side_by_side(
         retries, timeout, grace, fail_fast: see `conf/hydra/launcher/slots.yaml`.
         cost: estimates the hours of runs from their configs; only called if not all runs fit at once.
         command: makes the command line that trains one run.
+        source: where further runs come from.
+        at_once: how many of these are trained at once; None: as many as there are slots.
 
     Raises:
         UserError: a run needs more than `slots` has; nothing was started.
@@ -124,7 +128,7 @@ def run_side_by_side(
     jobs = jobs_of(run_dirs, retries)
     order = _longest_first([job for job in jobs if job.state is State.WAITING], slots, cost)
     launcher = SlotLauncher(slots, timeout=timeout, grace=grace, command=command)
-    run_all(jobs, launcher, order=order, fail_fast=fail_fast)
+    run_all(jobs, launcher, order=order, fail_fast=fail_fast, source=source, at_once=at_once or slots.count)
 
 
 def train_on_several(run: RunDir, launcher: Mapping[str, Any]) -> dict[str, Any]:

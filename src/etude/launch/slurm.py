@@ -24,7 +24,7 @@ from etude.launch.process import Command, train_command
 from etude.launch.remote import Outcome, RemoteRun, remote_jobs, settle
 from etude.launch.resources import Need
 from etude.launch.slurm_queue import Queue, queued_jobs
-from etude.launch.sweep import run_all, startable
+from etude.launch.sweep import NOTHING_MORE, Source, run_all, startable
 from etude.store.run_dir import RunDir
 from etude.store.run_state import State
 
@@ -63,13 +63,21 @@ class Preemptible(RemoteRun):
 
 
 def run_as_jobs(
-    run_dirs: Sequence[RunDir], *, wait_for_completion: bool, fail_fast: bool = False, **options: Any
+    run_dirs: Sequence[RunDir],
+    *,
+    wait_for_completion: bool,
+    fail_fast: bool = False,
+    source: Source = NOTHING_MORE,
+    at_once: int | None = None,
+    **options: Any,
 ) -> None:
     """Submit all runs that are neither finished nor in SLURM's queue, and wait for all if `wait_for_completion`.
 
     Args:
         run_dirs: frozen runs; a run that is listed twice is run once.
         wait_for_completion, fail_fast: see `conf/hydra/launcher/submitit_slurm.yaml`.
+        source: where further runs come from.
+        at_once: how many of these there may be in the queue at once.
         options: the arguments of `SubmititLauncher`.
 
     Raises:
@@ -77,6 +85,11 @@ def run_as_jobs(
         SweepFailed: at least one run ended without a result.
         KeyboardInterrupt: Ctrl-C while waiting; the SLURM jobs go on.
     """
+    if source is not NOTHING_MORE and not (wait_for_completion and at_once):
+        raise UserError(
+            "a search on SLURM needs n_jobs, the number of jobs that it may have in the queue at once, and "
+            "hydra.launcher.wait_for_completion=true, for it decides by what the runs show"
+        )
     jobs, launcher = remote_jobs(run_dirs), SubmititLauncher(**options)
     left = [job for job in jobs if job.state is State.WAITING]
     found = launcher.find_submitted(left)
@@ -90,7 +103,15 @@ def run_as_jobs(
             )
         return
     try:
-        run_all(jobs, launcher, running=found, outlives=launcher.cluster == "slurm", fail_fast=fail_fast)
+        outlives = launcher.cluster == "slurm"
+        run_all(
+            *(jobs, launcher),
+            running=found,
+            outlives=outlives,
+            fail_fast=fail_fast,
+            source=source,
+            at_once=at_once or 1,
+        )
     except KeyboardInterrupt:
         if launcher.cluster == "local" or not launcher.tasks:  # the rest is other processes'
             raise
@@ -161,8 +182,11 @@ class SubmititLauncher:
             UserError: submitit or the cluster rejects the jobs.
         """
         alike: defaultdict[tuple[int, int], list[Job]] = defaultdict(list)
+        found = self.find_submitted(jobs)
         for job in jobs:
             job.refresh_state()
+            if job in found:
+                job.state = State.RUNNING
             if job.state is State.WAITING:
                 need = Need.of(job.config)
                 usable = 0 if need.accelerator == "cpu" else need.devices

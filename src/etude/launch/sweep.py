@@ -21,6 +21,36 @@ class SweepFailed(Exception):  # noqa: N818
     """Some runs of a sweep failed; the message names them, each with the last lines of its log."""
 
 
+class Source(Protocol):
+    """Where further runs of a sweep come from, which depend on how the others do: a search."""
+
+    def more(self, room: int) -> list[tuple[RunDir, str]]:
+        """Return up to `room` runs to be trained now, each with its name; none if there are none until others end."""
+
+    def watch(self) -> None:
+        """Look at the runs that are being trained."""
+
+    def ended(self, run: RunDir, state: State, reason: str) -> None:
+        """Take note of how a run has ended, and why if it failed."""
+
+
+class NothingMore:
+    """The source of a sweep whose runs are all known beforehand."""
+
+    def more(self, room: int) -> list[tuple[RunDir, str]]:
+        """Return no run."""
+        return []
+
+    def watch(self) -> None:
+        """Do nothing."""
+
+    def ended(self, run: RunDir, state: State, reason: str) -> None:
+        """Do nothing."""
+
+
+NOTHING_MORE = NothingMore()
+
+
 class Launcher(Protocol):
     """Where runs are started: slots of this machine, SLURM or Ray."""
 
@@ -43,13 +73,15 @@ class Launcher(Protocol):
 
 
 def run_all(
-    jobs: Sequence[Job],
+    jobs: list[Job],
     launcher: Launcher,
     *,
     order: Sequence[Job] | None = None,
     running: Iterable[Job] = (),
     outlives: bool = False,
     fail_fast: bool = False,
+    source: Source = NOTHING_MORE,
+    at_once: int = 0,
 ) -> None:
     """Run all waiting runs, one of each training that is not complete first, and show their progress.
 
@@ -63,6 +95,8 @@ def run_all(
         running: those that the launcher has started before.
         outlives: whether the runs go on if the sweep is interrupted.
         fail_fast: whether the first run that fails for good ends the sweep, and stops the others.
+        source: where further runs come from, which are added to `jobs`.
+        at_once: how many runs there may be at a time if there is such a source.
 
     Raises:
         SweepFailed: at least one run failed.
@@ -81,8 +115,12 @@ def run_all(
 
     with interrupts() as signals, dashboard(jobs, live=launcher.is_here) as show:
         try:
-            while not (signals.caught or is_over()):
-                waiting = [*take_back(jobs, show), *waiting]
+            while not signals.caught:
+                waiting = [*take_back(jobs, show, source), *waiting]
+                source.watch()
+                waiting += add_jobs(jobs, source.more(at_once - len(going) - len(waiting)))
+                if is_over():
+                    break
                 for job in launcher.submit(startable(waiting, going)):
                     waiting.remove(job)
                     if job.state not in (State.RUNNING, State.FAILED):  # another process has it
@@ -101,6 +139,8 @@ def run_all(
                     if job.retriable:
                         job.state = State.WAITING
                         waiting.append(job)
+                        continue
+                    source.ended(job.run_dir, job.state, job.reason)
         finally:
             if going and (has_failed() or not outlives):
                 launcher.cancel(going, signals, show)
@@ -137,13 +177,25 @@ def startable(waiting: Iterable[Job], running: Iterable[Job]) -> list[Job]:
     return ready
 
 
-def take_back(jobs: Sequence[Job], show: Dashboard) -> list[Job]:
+def add_jobs(jobs: list[Job], runs: Iterable[tuple[RunDir, str]]) -> list[Job]:
+    """Return the jobs of runs with these names, which are added to `jobs` unless they are there from before."""
+    known, found = {job.run_dir: job for job in jobs}, []
+    for run, name in runs:
+        job = known.get(run) or Job(run)
+        job.state, job.name_suffix = State.WAITING, name
+        found.append(job)
+    jobs += [job for job in found if job.run_dir not in known]
+    return found
+
+
+def take_back(jobs: Sequence[Job], show: Dashboard, source: Source) -> list[Job]:
     """Return the runs that other processes worked on and left unfinished; announce those that they finished."""
     elsewhere = [job for job in jobs if job.state is State.ELSEWHERE]
     for job in elsewhere:
         job.refresh_state()
         if job.state in DONE:
             show.elsewhere(job)
+            source.ended(job.run_dir, job.state, "")
     return [job for job in elsewhere if job.state is State.WAITING]
 
 

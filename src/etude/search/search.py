@@ -1,8 +1,10 @@
 """What to search for, and how: read from a W&B sweep file or from `hydra.sweeper`, carried out by `engine.py`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+
+from etude.config.quoting import quote_for
 
 if TYPE_CHECKING:
     from optuna import Trial
@@ -34,7 +36,7 @@ class Dimension:
 class StoppingRule(Protocol):
     """Decides which trials are not worth going on with."""
 
-    def stops(self, curve: Curve, others: list[Curve], *, maximize: bool) -> bool:
+    def stops(self, curve: Curve, others: Sequence[Curve], *, maximize: bool) -> bool:
         """Return whether a trial is to be stopped at the last validation of its curve, given those of the others."""
 
 
@@ -70,7 +72,8 @@ class Search:
         promotion: by which rungs trials are promoted; None: all are trained to their end unless they are stopped.
         seeds: a trial is the mean over these; none: the seed of the config.
         target: a value of the objective that ends the search.
-        impute: what a trial without a value counts as for samplers that need one: best, worst or latest.
+        impute: what a trial without a value counts as for samplers that need one: its latest validation, if it has
+            any, or the best or the worst of all values.
         constraints: key of a result -> what it may be at most.
         n_jobs: trials at once; None: as many as the launcher has room for.
         max_failure_rate: the share of failed trials, among the last n_jobs, that ends the search.
@@ -90,7 +93,11 @@ class Search:
     promotion: Promotion | None = None
     seeds: tuple[int, ...] = ()
     target: float | None = None
-    impute: str = "worst"
+    impute: str = "latest"
     constraints: Mapping[str, float] = field(default_factory=dict)
     n_jobs: int | None = None
     max_failure_rate: float = 1.0
+
+    def override(self, key: str, drawn: Any) -> str:
+        """Return the override that gives a key what was drawn for it."""
+        return f"{key}={quote_for(key, self.space[key].convert(drawn))}"

@@ -14,7 +14,7 @@ from pathlib import Path
 from etude.errors import UserError
 from etude.store.lock import Busy, hold, is_held
 from etude.store.run_dir import RunDir, runs_by_training
-from etude.store.run_state import State, state_of_unfinished
+from etude.store.run_state import State, read_stop, state_of_unfinished
 from etude.store.training_dir import FOLDER, TrainingDir
 
 
@@ -105,6 +105,14 @@ def remove(one: Removable) -> int:
     return one.size
 
 
+def free_checkpoints(run: RunDir) -> None:
+    """Delete the checkpoints of a run's training, unless another run still needs them."""
+    training = run.own_training
+    paths = [*training.checkpoint.parent.glob("*")]
+    if paths and all(map(_has_result, _runs_of(training))):
+        remove(_removable(training, Kind.CHECKPOINTS, paths, [run]))
+
+
 def _runs_of(place: RunDir | TrainingDir) -> list[RunDir]:
     """Return the run itself, or the runs that name the training by now."""
     if isinstance(place, RunDir):
@@ -134,8 +142,12 @@ def _removable(place: RunDir | TrainingDir, kind: Kind, paths: Sequence[Path], r
 
 
 def _has_result(run: RunDir) -> bool:
-    """Return whether the result can be read; if it is truncated, the checkpoint is still needed to evaluate again."""
+    """Return whether the result can be read, or there will be none, as a search has pruned the run.
+
+    If the result is truncated, the checkpoint is still needed to evaluate again.
+    """
     try:
-        return run.finished and bool(run.result())
+        stop = None if run.finished else read_stop(run)
+        return bool(run.result()) if run.finished else stop is not None and stop.state is State.PRUNED
     except (UserError, OSError):
         return False

@@ -1,0 +1,43 @@
+"""The numbers of a run that a search looks at: a validation's, and that of the result."""
+
+import re
+from collections.abc import Mapping
+from math import nan
+from typing import Any
+
+from etude.store.metrics_file import read_metrics
+from etude.store.objective import numbers
+from etude.store.run_dir import RunDir
+from etude.study.study import number_at
+
+
+def flat(name: str) -> str:
+    """Return one form of the name of a metric: test_bleu for W&B's test/bleu and the result's test.bleu."""
+    return re.sub("[./]", "_", name)
+
+
+def read_curve(run: RunDir, name: str) -> dict[int, float]:
+    """Read a metric after each validation so far: step -> value; empty if it is none that validations have."""
+    rows = read_metrics(run.metrics_file)
+    return {int(row["step"]): _number(row[flat(name)]) for row in rows if row.get(flat(name))}
+
+
+def read_value(run: RunDir, result: Mapping[str, Any], name: str) -> tuple[float | None, list[str]]:
+    """Read a number of a finished run by its key in the result or at W&B; of a curve, the last.
+
+    Returns:
+        The number, None if there is none; and the names that there are.
+    """
+    keys = [*numbers(result)]
+    if key := next((key for key in keys if flat(key) == flat(name)), ""):
+        return number_at(result, key), keys
+    curve = read_curve(run, name)
+    columns = {column: None for row in read_metrics(run.metrics_file) for column in row}
+    return curve[max(curve)] if curve else None, [*keys, *columns]
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return nan

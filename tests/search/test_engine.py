@@ -1,0 +1,268 @@
+import csv
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import log
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+import yaml
+from optuna.distributions import FloatDistribution, IntDistribution
+from optuna.trial import TrialState
+
+from etude.errors import UserError
+from etude.search.ask import seed_of_trial
+from etude.search.engine import Engine
+from etude.search.ranking import Ranking
+from etude.search.search import Curve, Dimension, Promotion, Search
+from etude.store.run_dir import RunDir
+from etude.store.run_state import State, read_stop
+
+STEPS, EVERY = 90, 10
+SPACE = {
+    "x": Dimension(FloatDistribution(0.1, 10.0, log=True), "log 0.1 to 10"),
+    "k": Dimension(IntDistribution(1, 5), "1 to 5"),
+}
+
+
+def tpe(seed: int) -> optuna.samplers.BaseSampler:
+    return optuna.samplers.TPESampler(seed=seed, n_startup_trials=4)
+
+
+def search(**changes: Any) -> Search:
+    plain = Search("first", "my.yaml", ("fixed=1",), SPACE, (Ranking("valid.loss"),), 12, tpe, seed=7, n_jobs=1)
+    return replace(plain, **changes)
+
+
+def loss(words: dict[str, str]) -> float:
+    return float(log(float(words.get("x", 1))) ** 2 + int(words.get("k", 3)))
+
+
+class World:
+    """Runs whose training is a function: after step s the loss is a known multiple of the last one."""
+
+    def __init__(self, folder: Path, score: Callable[[dict[str, str]], float] = loss) -> None:
+        self.runs_dir, self.score, self.trained = folder / "runs", score, 0
+
+    def freeze(self, jobs: Sequence[Sequence[str]]) -> list[RunDir]:
+        return [self._freeze(dict(word.split("=", 1) for word in job)) for job in jobs]
+
+    def _freeze(self, words: dict[str, str]) -> RunDir:
+        if float(words.get("x", 1)) > 9.9:
+            raise UserError("x is too large")
+        name = f"seed{words.get('seed', 1)}-{abs(hash(tuple(sorted(words.items())))):x}"
+        run = RunDir(self.runs_dir / "single" / "base" / name)
+        run.path.mkdir(parents=True, exist_ok=True)
+        run.stop_file.unlink(missing_ok=True)
+        run.link_training(name)
+        run.own_training.path.mkdir(parents=True, exist_ok=True)
+        budget = {"max_steps": STEPS, "val_every": EVERY, "warmup_steps": 5}
+        run.config_file.write_text(yaml.dump({"seed": 1, "budget": budget, "words": words, "choices": {}}))
+        return run
+
+    def train(self, run: RunDir) -> State:
+        """Train a run from where it is to where it is to stop."""
+        words = run.config()["words"]
+        stop, start = read_stop(run), len(run.metrics_file.read_text().split()) - 1 if run.metrics_file.is_file() else 0
+        end = min(STEPS, stop.step if stop else STEPS)
+        final = self.score(words)
+        with run.own_training.metrics_file.open("a") as file:
+            rows = csv.writer(file)
+            if not start:
+                rows.writerow(["step", "valid_loss"])
+            for step in range(start * EVERY + EVERY, end + 1, EVERY):
+                rows.writerow([step, final + (STEPS - step) / 10])
+                self.trained += EVERY
+        if stop:
+            return stop.state
+        run.copy_training()
+        run.write_result({"valid": {"loss": final}, "test": {"loss": final}, "steps": STEPS})
+        return State.FINISHED
+
+
+def carry_out(what: Search, world: World, *, blows: int = 10**9, at_once: int = 1) -> Engine:
+    """Carry out a search, at most `blows` runs of it."""
+    engine = Engine(what, world.runs_dir, "single", world.freeze)
+    while blows and (runs := engine.more(at_once)):
+        for run, _ in runs[:blows]:
+            state = world.train(run)
+            engine.watch()
+            engine.ended(run, state)
+            blows -= 1
+    return engine
+
+
+def table(engine: Engine) -> list[tuple[Any, ...]]:
+    return [(t.params, t.state, t.values, t.intermediate_values) for t in engine.journal.trials()]
+
+
+SAMPLERS: dict[str, Callable[[int], optuna.samplers.BaseSampler]] = {
+    "tpe": tpe,
+    "gp": lambda seed: optuna.samplers.GPSampler(seed=seed, n_startup_trials=4),
+    "cmaes": lambda seed: optuna.samplers.CmaEsSampler(seed=seed, n_startup_trials=2),
+    "qmc": lambda seed: optuna.samplers.QMCSampler(seed=seed, scramble=True),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.filterwarnings("ignore")
+def test_the_trials_are_those_that_optuna_gives_when_it_is_asked_by_hand(name: str, tmp_path: Path) -> None:
+    space = {"x": SPACE["x"], "y": Dimension(FloatDistribution(-1, 1), "-1 to 1")}
+    what = search(sampler=SAMPLERS[name], one_sequence=name == "qmc", space=space, n_trials=9)
+    engine = carry_out(what, World(tmp_path))
+    by_hand = optuna.create_study()
+    for number in range(9):
+        by_hand.sampler = SAMPLERS[name](7 if name == "qmc" else seed_of_trial(7, number))
+        trial = by_hand.ask({key: one.distribution for key, one in space.items()})
+        by_hand.tell(trial, loss({"x": str(trial.params["x"])}))
+    assert [t.params for t in engine.journal.trials()] == [t.params for t in by_hand.trials]
+
+
+@pytest.mark.parametrize("promotion", [None, Promotion((1 / 9, 1 / 3, 1.0), 3)], ids=["all", "promote"])
+def test_a_search_that_is_struck_after_every_run_makes_the_same_trials(
+    promotion: Promotion | None, tmp_path: Path
+) -> None:
+    what = search(promotion=promotion, n_trials=15)
+    left_in_peace, struck = World(tmp_path / "peace"), World(tmp_path / "struck")
+    expected = table(carry_out(what, left_in_peace))
+    for _ in range(100):
+        engine = carry_out(what, struck, blows=1)
+    assert table(engine) == expected
+    assert struck.trained == left_in_peace.trained
+
+
+def test_promotion_finds_the_best_trial_of_all_in_far_fewer_steps(tmp_path: Path) -> None:
+    everything, some = World(tmp_path / "all"), World(tmp_path / "some")
+    random = {"sampler": lambda seed: optuna.samplers.RandomSampler(seed=seed), "n_trials": 27}
+    all_of_them = carry_out(search(**random), everything).journal.study
+    promoted = carry_out(search(**random, promotion=Promotion((1 / 9, 1 / 3, 1.0), 3)), some).journal.study
+    assert promoted.best_value == all_of_them.best_value  # the curves never cross
+    assert some.trained < 0.45 * everything.trained
+    assert sum(t.state is TrialState.COMPLETE for t in promoted.trials) >= 1
+
+
+def test_a_trial_that_is_promoted_goes_on_where_it_paused(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    engine = carry_out(search(promotion=Promotion((1 / 9, 1 / 3, 1.0), 3)), world)
+    steps = sum(max(t.intermediate_values) for t in engine.journal.trials())
+    assert world.trained == steps
+
+
+class Above:
+    """Stops a trial whose last value is above a bound."""
+
+    def __init__(self, bound: float) -> None:
+        self.bound = bound
+
+    def stops(self, curve: Curve, others: Sequence[Curve], *, maximize: bool) -> bool:
+        return curve[max(curve)] > self.bound
+
+
+def test_a_trial_is_pruned_at_the_first_validation_that_is_not_good_enough(tmp_path: Path) -> None:
+    engine = carry_out(search(stopping=Above(8.0)), World(tmp_path))
+    trials = engine.journal.trials()
+    first = [next(iter(t.intermediate_values.values())) for t in trials]
+    assert [t.state is TrialState.PRUNED for t in trials] == [value > 8 for value in first]
+    assert all(len(t.intermediate_values) == 1 for t in trials if t.state is TrialState.PRUNED)
+
+
+def test_an_optuna_pruner_prunes_as_it_does_for_optuna(tmp_path: Path) -> None:
+    pruner = optuna.pruners.MedianPruner(n_startup_trials=3)
+    engine = carry_out(search(stopping=pruner), World(tmp_path))
+    study = optuna.create_study(pruner=pruner)
+    for trial in engine.journal.trials():
+        mine = optuna.Trial(study, study._storage.create_new_trial(study._study_id))
+        value = loss({key: str(value) for key, value in trial.params.items()})
+        pruned = False
+        for step in range(EVERY, STEPS + 1, EVERY):
+            mine.report(value + (STEPS - step) / 10, step)
+            if pruned := mine.should_prune():
+                break
+        study.tell(mine, None if pruned else value, TrialState.PRUNED if pruned else TrialState.COMPLETE)
+    assert [t.state for t in engine.journal.trials()] == [t.state for t in study.trials]
+
+
+def test_a_trial_of_several_seeds_is_their_mean(tmp_path: Path) -> None:
+    world = World(tmp_path, lambda words: int(words["seed"]) + float(words["x"]))
+    engine = carry_out(search(seeds=(1, 2, 6), n_trials=4), world)
+    for trial in engine.journal.trials():
+        assert trial.value == pytest.approx(3 + trial.params["x"])
+        assert [*trial.intermediate_values] == [0, 1, 2]
+
+
+def test_a_refused_config_is_a_failed_trial_with_its_sentence(tmp_path: Path) -> None:
+    space = {"x": Dimension(FloatDistribution(9.5, 10.2), "9.5 to 10.2")}
+    engine = carry_out(
+        search(space=space, sampler=lambda seed: optuna.samplers.RandomSampler(seed=seed)), World(tmp_path)
+    )
+    refused = [t for t in engine.journal.trials() if t.params["x"] > 9.9]
+    assert refused
+    assert all((t.state, t.user_attrs["error"]) == (TrialState.FAIL, "x is too large") for t in refused)
+    assert len(engine.journal.trials()) == 12
+
+
+def test_ten_refused_configs_in_a_row_end_the_search(tmp_path: Path) -> None:
+    drawn = iter([1.0, *[9.95] * 20])
+    space = {"x": Dimension(FloatDistribution(0, 1), "", convert=lambda u: next(drawn))}
+    with pytest.raises(UserError, match="too many of the last trials failed, trial 10: x is too large"):
+        carry_out(search(space=space, n_trials=20), World(tmp_path))
+
+
+def test_the_target_ends_the_search(tmp_path: Path) -> None:
+    values = [t.value for t in carry_out(search(), World(tmp_path / "all")).journal.trials()]
+    target = sorted(values)[6]
+    trials = carry_out(search(target=target), World(tmp_path / "some")).journal.trials()
+    assert [t.value for t in trials] == values[: next(n for n, value in enumerate(values) if value <= target) + 1]
+
+
+def test_the_same_config_twice_is_trained_once(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    engine = carry_out(search(space={"k": Dimension(IntDistribution(1, 2), "1 to 2")}), world, at_once=3)
+    trials = engine.journal.trials()
+    assert len(trials) == 12
+    assert all(t.value == t.params["k"] for t in trials)
+    assert world.trained == 2 * STEPS
+
+
+def test_a_half_written_last_line_of_the_journal_is_lost_and_nothing_else(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    engine = carry_out(search(), world, blows=4)
+    whole = engine.journal.path.read_bytes()
+    for cut in (1, 5, 20):
+        engine.journal.path.write_bytes(whole + whole.splitlines()[-1][:cut])
+        expected = carry_out(search(), world)
+    assert table(expected) == table(carry_out(search(), World(tmp_path / "peace")))
+
+
+def test_a_damaged_journal_is_one_sentence(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    path = carry_out(search(), world).journal.path
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:9], lines[9][:15] + b"\n", *lines[10:]]))
+    with pytest.raises(UserError, match="line 10, is damaged"):
+        carry_out(search(), world)
+    operation = json.dumps(json.loads(lines[0]) | {"op_code": 99}).encode() + b"\n"
+    path.write_bytes(operation)
+    with pytest.raises(UserError, match="another version of Optuna"):
+        carry_out(search(), world)
+
+
+def test_another_space_under_the_same_name_is_refused(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    carry_out(search(), world)
+    space = SPACE | {"k": Dimension(IntDistribution(1, 50), "1 to 50")}
+    with pytest.raises(UserError, match="its search began with k=1 to 5, not 1 to 50"):
+        carry_out(search(space=space), world)
+
+
+def test_a_number_that_no_run_has_is_named_with_those_that_there_are(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no run has the number test\.blue, .* test\.loss"):
+        carry_out(search(objectives=(Ranking("test.blue"),)), World(tmp_path))
+
+
+def test_no_rung_comes_before_the_end_of_the_warm_up(tmp_path: Path) -> None:
+    space = SPACE | {"budget.warmup_steps": Dimension(IntDistribution(1, 20), "1 to 20")}
+    with pytest.raises(UserError, match="before the end of a warm-up of 20 steps"):
+        carry_out(search(space=space, promotion=Promotion()), World(tmp_path))
