@@ -12,8 +12,11 @@ from tests import warm
 from etude.errors import UserError
 from etude.files import write_json
 from etude.store.provenance import Code, code_of
+from etude.store.records import read_run
 from etude.store.run_dir import RunDir
+from etude.store.run_state import State, Stop, StoppedBySearch, write_stop
 from etude.trained.checkpoint import previous, read_checkpoint
+from etude.training.metrics_writers import MetricsFile
 from etude.training.run import train
 
 from .conftest import Freeze, found, killed_at
@@ -65,6 +68,40 @@ def test_a_run_that_is_asked_to_stop_loses_no_step(moment: str, step: int, runs:
     run = runs(f"asked-{step}", *SETTING)
     die(moment, run)
     assert read_checkpoint(run.checkpoint)["global_step"] == step
+
+
+def test_a_run_that_its_search_pauses_ends_bit_for_bit_as_one_that_was_never_paused(
+    runs: Freeze, undisturbed: RunDir
+) -> None:
+    run = runs("paused", *SETTING)
+    for step in (3, 3, 6):  # the second time there is nothing to do
+        write_stop(run, Stop(step, State.PAUSED))
+        with pytest.raises(StoppedBySearch, match=f"paused it at step {step}"):
+            train(run)
+        assert read_checkpoint(run.checkpoint)["global_step"] == step
+        assert read_run(run).state is State.PAUSED
+        assert not run.finished
+    write_stop(run, None)
+    train(run)
+    assert found(run) == found(undisturbed)
+
+
+def test_a_run_that_is_pruned_while_it_trains_does_not_wait_for_a_validation(
+    runs: Freeze, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runs("pruned", *SETTING, "budget.max_steps=1000")
+    write = MetricsFile.write
+
+    def write_and_prune(self: MetricsFile, row: dict[str, float]) -> None:
+        write(self, row)
+        if "loss" in row:
+            write_stop(run, Stop(3, State.PRUNED))
+
+    monkeypatch.setattr(MetricsFile, "write", write_and_prune)
+    monkeypatch.setattr("etude.training.stopping._LOOK_AFTER", 0.0)
+    with pytest.raises(StoppedBySearch, match="pruned it at step 20"):  # of the first row of training
+        train(run)
+    assert read_run(run).state is State.PRUNED
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -120,13 +120,13 @@ def state_of_unfinished(run: RunDir, held: bool) -> tuple[State, str | None, Pro
     """
     if held:
         return State.RUNNING, None, read_progress(run, 0)
-    if not run.log_file.is_file():  # a process opens the log when it starts
-        return State.WAITING, None, NO_PROGRESS
     error, last = last_error(run.log_file), run.progress() or {}
     progress = _progress(None, {key: last[key] for key in ("step", "max_steps") if key in last})
-    stop = read_stop(run)
-    reached = stop is not None and (progress.step or 0) >= stop.step
-    return State.FAILED if error else stop.state if stop and reached else State.STOPPED, error, progress
+    if not error and (stop := read_stop(run)) and (progress.step or 0) >= stop.step:
+        return stop.state, None, progress
+    if not run.log_file.is_file():  # a process opens the log when it starts
+        return State.WAITING, None, NO_PROGRESS
+    return State.FAILED if error else State.STOPPED, error, progress
 
 
 def _progress(doing: str | None, fields: Mapping[str, Any]) -> Progress:

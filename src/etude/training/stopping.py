@@ -26,6 +26,7 @@ from etude.training.processes import Poll
 log = logging.getLogger(__name__)
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
+_LOOK_AFTER = 1.0  # seconds between two looks for `stop.json`
 _SECOND_CTRL_C = 1.0  # seconds after which a further SIGINT is a second Ctrl-C, not the first one delivered twice
 
 
@@ -73,7 +74,7 @@ class StopWhenAsked(Checkpoint):
         # Signals that are ignored stay so: under nohup, in a script's background, or in the processes of a sweep.
         handled = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
         self._previous_handlers = {number: signal.signal(number, self._on_signal) for number in handled}  # type: ignore[misc]
-        if self._poll.now(self._wanted(trainer, look_after=0), module.device):
+        if self._poll.now(self._wanted(trainer, look=True), module.device):
             raise self._stopped(trainer)  # the checkpoint that it would go on from is there
 
     def on_train_batch_end(  # type: ignore[override]
@@ -96,7 +97,7 @@ class StopWhenAsked(Checkpoint):
 
     def on_validation_end(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]
         """Stop after a validation."""
-        self._stop_if(self._poll.now(self._wanted(trainer, look_after=0), module.device), trainer)
+        self._stop_if(self._poll.now(self._wanted(trainer, look=True), module.device), trainer)
 
     def on_train_end(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]
         """Restore the signal handlers, and stop instead of going on to the evaluation if a signal has come."""
@@ -115,9 +116,9 @@ class StopWhenAsked(Checkpoint):
             self._requested_at = now
             log.warning("%s: stopping after this step", signal.Signals(number).name)
 
-    def _wanted(self, trainer: Trainer, look_after: float = 1.0) -> bool:
-        """Return whether a signal has come, or `stop.json` names this step; that is read every `look_after` seconds."""
-        if not self._requested_at and time.monotonic() >= self._looked_at + look_after:
+    def _wanted(self, trainer: Trainer, *, look: bool = False) -> bool:
+        """Return whether a signal has come, or `stop.json` names this step, which is read now and then, or to `look`."""
+        if not self._requested_at and (look or time.monotonic() >= self._looked_at + _LOOK_AFTER):
             self._looked_at = time.monotonic()
             stop = read_stop(self.run)
             return stop is not None and stop.step <= trainer.global_step
