@@ -343,11 +343,17 @@ class Engine:
 
 
 def _recipe(search: Search) -> dict[str, Any]:
-    """Return what must stay the same as long as a search goes on."""
-    found: dict[str, Any] = {key: dimension.text for key, dimension in search.space.items()}
-    found |= {"fixed": " ".join(search.fixed), "seed": search.seed, "seeds": [*search.seeds]}
-    found |= {"objectives": [one.name for one in search.objectives]}
-    return found | {"promotion": str(search.promotion), "stopping": type(search.stopping).__name__}
+    """Return what must stay the same as long as a search goes on, for reports to read as well."""
+    return {
+        **{key: dimension.text for key, dimension in search.space.items()},
+        "fixed": [*search.fixed],
+        "seed": search.seed,
+        "seeds": [*search.seeds],
+        "objectives": [one.name for one in search.objectives],
+        "rungs": [*search.promotion.rungs] if search.promotion else [],
+        "eta": search.promotion.eta if search.promotion else None,
+        "stopping": type(search.stopping).__name__ if search.stopping else None,
+    }
 
 
 def _silent() -> Any:

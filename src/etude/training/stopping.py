@@ -117,7 +117,7 @@ class StopWhenAsked(Checkpoint):
             log.warning("%s: stopping after this step", signal.Signals(number).name)
 
     def _wanted(self, trainer: Trainer, *, look: bool = False) -> bool:
-        """Return whether a signal has come, or `stop.json` names this step, which is read now and then, or to `look`."""
+        """Return whether a signal has come, or `stop.json` names this step; it is read now and then, or to `look`."""
         if not self._requested_at and (look or time.monotonic() >= self._looked_at + _LOOK_AFTER):
             self._looked_at = time.monotonic()
             stop = read_stop(self.run)
