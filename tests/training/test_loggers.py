@@ -17,6 +17,7 @@ from etude.config.resolve import resolve, resolve_valid
 from etude.errors import UserError
 from etude.files import write_json
 from etude.store.run_dir import RunDir
+from etude.store.run_state import State, Stop, read_stop
 from etude.store.wandb_id import logged_as
 from etude.training.build import make_parts
 from etude.training.loggers import finish, record, wandb
@@ -45,6 +46,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDir]:
 
 def offline(run: RunDir) -> list[Logger]:
     return wandb(run, run.config(), mode="offline", project="etude", entity=None)
+
+
+def test_a_run_that_the_server_stops_is_pruned(run: RunDir) -> None:
+    loggers = offline(run)
+    loggers[0].experiment.settings.stop_fn()  # type: ignore[attr-defined]
+    assert read_stop(run) == Stop(0, State.PRUNED)
+    finish(loggers, exit_code=0)
 
 
 def test_no_logger_is_a_choice(run: RunDir) -> None:

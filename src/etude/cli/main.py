@@ -19,8 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one verb, and exit.
 
     Exit status: 0 success, 1 a run failed, 2 a user's mistake with a message that says how to fix it, 3 the run
-    diverged, 75 another process works on the run, 130 interrupted. A sweep succeeds when every run has a result; a run
-    that diverged has one.
+    diverged, 4 its search has paused or pruned it, 75 another process works on the run, 130 interrupted. A sweep
+    succeeds when every run has a result; a run that diverged has one.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     _open_closed_streams()
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except UserError as error:
         _fail(str(error), error.exit_status)
     except KeyboardInterrupt as stop:
-        _fail("; ".join(["interrupted", *map(str, stop.args)]), 130)
+        _fail("; ".join(["interrupted", *map(str, stop.args)]), getattr(stop, "exit_status", 130))
     except BrokenPipeError:  # the reader of our output, such as `head`, has exited
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

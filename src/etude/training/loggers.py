@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from etude.files import read_json
 from etude.store.overrides import distinguishing_overrides
 from etude.store.run_dir import RunDir
+from etude.store.run_state import State, Stop, write_stop
 from etude.store.wandb_id import MAX_NAME, has_only_offline, make_tag, own_id
 from etude.trained.weights import final_checkpoints
 from etude.wandb_service import end_service, ignore_empty_variables, use_own_service
@@ -180,6 +181,7 @@ def _start_wandb(run: RunDir, config: dict[str, Any], *, online: bool, tags: Seq
             x_save_requirements=False,  # slow; the config holds the versions that matter
             silent=True,
             console="off",
+            stop_fn=lambda: write_stop(run, Stop(0, State.PRUNED)),  # W&B's Hyperband, or a button on its page
         ),
     )
     written = run.written_file.read_text(encoding="utf-8") if run.written_file.is_file() else ""
