@@ -71,30 +71,33 @@ def _as_seen(
     TPE ranks pruned trials by how far they came. Other samplers count finished ones alone, and would forget the rest:
     for them, a trial that was paused or pruned is finished with a value in place of the one that it has not.
     """
-    prunes = isinstance(sampler, TPESampler)
+    prunes, imputes_running = isinstance(sampler, TPESampler), search.impute_while_running
     finished = [trial.values for trial in trials if trial.state is TrialState.COMPLETE]
     seen = []
     for trial in trials:
-        if trial.state in _FINISHED or trial.number in running:
+        going = trial.number in running
+        if trial.state in _FINISHED or (going and (prunes or not imputes_running)):
             seen.append(trial)
-        elif trial.state is TrialState.RUNNING and not trial.intermediate_values:  # it failed, and may be tried again
+        elif trial.state is TrialState.RUNNING and not (trial.intermediate_values or going):  # it failed
             seen.append(_changed(trial, TrialState.FAIL, None))
         elif prunes:
             seen.append(_changed(trial, TrialState.PRUNED, None))
-        elif values := _impute(search, trial, finished):
+        elif values := _impute(
+            search, trial, finished, imputes_running if going and imputes_running else search.impute
+        ):
             seen.append(_changed(trial, TrialState.COMPLETE, values))
         else:
             seen.append(_changed(trial, TrialState.FAIL, None))
     return seen
 
 
-def _impute(search: Search, trial: FrozenTrial, finished: Sequence[Sequence[float]]) -> list[float] | None:
+def _impute(search: Search, trial: FrozenTrial, finished: Sequence[Sequence[float]], how: str) -> list[float] | None:
     """Return what an unfinished trial counts as; None if there is nothing to go by.
 
     With several objectives it is the worst that was found of each, as the curve is of one.
     """
     curve = [value for _, value in sorted(trial.intermediate_values.items()) if isfinite(value)]
-    if search.impute == "latest" and len(search.objectives) == 1 and curve:
+    if how == "latest" and len(search.objectives) == 1 and curve:
         return curve[-1:]
     worst = []
     for place, one in enumerate(search.objectives):
@@ -102,7 +105,7 @@ def _impute(search: Search, trial: FrozenTrial, finished: Sequence[Sequence[floa
         known += curve if len(search.objectives) == 1 else []
         if not known:
             return None
-        worst.append(max(known) if one.maximize == (search.impute == "best") else min(known))
+        worst.append(max(known) if one.maximize == (how == "best") else min(known))
     return worst
 
 

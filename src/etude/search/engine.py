@@ -22,8 +22,8 @@ from etude.errors import UserError, did_you_mean
 from etude.search.ask import ask
 from etude.search.journal import Journal
 from etude.search.promotion import Climber, out_of_reach, promote, promote_last
+from etude.search.score import read_curve, read_value
 from etude.search.search import Search
-from etude.search.values import read_curve, read_value
 from etude.store.cleaning import free_checkpoints
 from etude.store.divergence import divergence
 from etude.store.run_dir import RunDir
@@ -54,6 +54,7 @@ class Engine:
         self.search, self.runs_dir, self.freeze = search, runs_dir.absolute(), freeze
         maximize = [one.maximize for one in search.objectives]
         self.journal = Journal(runs_dir / study / f"{search.name}.journal", search.name, maximize, _recipe(search))
+        self.n_trials = search.n_trials + (len(self.journal.trials()) if search.further else 0)
         self._going: dict[RunDir, int] = {}  # the runs that were handed out, with the numbers of their trials
         self._failed: set[int] = set()  # trials whose process failed, which another start of the search tries again
         self._seen: dict[RunDir, int] = {}  # the size of a metrics file when it was last read
@@ -139,7 +140,7 @@ class Engine:
         Raises:
             UserError: too many of the last ones were refused.
         """
-        if len(trials) >= self.search.n_trials or self._has_reached_target(trials):
+        if len(trials) >= self.n_trials or self._has_reached_target(trials):
             return False
         failed = [trial.state is TrialState.FAIL or trial.number in self._failed for trial in trials]
         rate, of = self.search.max_failure_rate, self.search.n_jobs or 1
@@ -292,7 +293,8 @@ class Engine:
                 f"{self.search.source}: no run has the number {name}, which the search looks for; "
                 f"{did_you_mean(name, known)}: with that, the same command goes on"
             )
-        return value
+        curve = [*read_curve(run, name).values()] if self.search.best_of_curve else []
+        return (max if self._sign < 0 else min)([value, *filter(isfinite, curve)])
 
     def _tell_the_same(self, trial: FrozenTrial) -> None:
         """Tell of the trials that are the same run as a finished one what is known of that."""
@@ -314,7 +316,7 @@ class Engine:
 
     def _promoted(self, trials: Sequence[FrozenTrial], climber: Climber | None) -> FrozenTrial | None:
         """Write that a trial is promoted, after those that no longer can be are pruned."""
-        for lost in out_of_reach(self._climbers(trials), self._eta, self.search.n_trials):
+        for lost in out_of_reach(self._climbers(trials), self._eta, self.n_trials):
             trial = trials[lost.number]
             run = RunDir(self.runs_dir / trial.user_attrs["runs"][0])
             self._prune(trial, run, trial.user_attrs["rungs"][lost.to])

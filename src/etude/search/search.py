@@ -63,8 +63,9 @@ class Search:
         fixed: the overrides that all trials have.
         space: key -> its dimension.
         objectives: the numbers that decide, each with its direction.
-        n_trials: how many trials in all.
+        n_trials: how many trials in all; or, if `further`, besides those that the journal holds already.
         seed: of the sampler.
+        further: see `n_trials`.
         sampler: makes a sampler from a seed.
         one_sequence: whether the sampler, such as QMC, draws one sequence for the whole search, and keeps its seed.
         custom_space: asks a trial for further values, as Optuna's users write it; it returns their overrides.
@@ -72,8 +73,10 @@ class Search:
         promotion: by which rungs trials are promoted; None: all are trained to their end unless they are stopped.
         seeds: a trial is the mean over these; none: the seed of the config.
         target: a value of the objective that ends the search.
+        best_of_curve: whether the value of a trial is the best of its validations; else that of its result.
         impute: what a trial without a value counts as for samplers that need one: its latest validation, if it has
             any, or the best or the worst of all values.
+        impute_while_running: the same of a trial that is running; None: it is running.
         constraints: key of a result -> what it may be at most.
         n_jobs: trials at once; None: as many as the launcher has room for.
         max_failure_rate: the share of failed trials, among the last n_jobs, that ends the search.
@@ -87,13 +90,16 @@ class Search:
     n_trials: int
     sampler: "Callable[[int], BaseSampler]"
     seed: int = 1
+    further: bool = False
     one_sequence: bool = False
     custom_space: "Callable[[Trial], list[str]] | None" = None
     stopping: "StoppingRule | BasePruner | None" = None
     promotion: Promotion | None = None
     seeds: tuple[int, ...] = ()
     target: float | None = None
+    best_of_curve: bool = False
     impute: str = "latest"
+    impute_while_running: str | None = None
     constraints: Mapping[str, float] = field(default_factory=dict)
     n_jobs: int | None = None
     max_failure_rate: float = 1.0
