@@ -1,6 +1,7 @@
 """Small sweeps killed at random moments, and started again each time, end as undisturbed ones: bit for bit.
 
     python benchmarks/soak.py --kills 50
+    python benchmarks/soak.py --search --kills 100
 
 Two sweeps on one folder of runs, which is empty at first: one trains four families (the Transformer, a recurrent
 decoder, a convolutional encoder, linear attention), two runs at a time; the other shares two of these trainings, with
@@ -10,6 +11,10 @@ clean --yes`; each falls at a moment drawn from the seed, be it while the text i
 evaluation. Then the report is struck as well while it writes its page. In the end of a round metrics, hypotheses and
 weights of every run, the optimizer where it was not cleaned, and the table of them all, are compared with those of the
 same sweeps left in peace. Exit status 1 if anything differs.
+
+With --search, it is searches that are struck: with promotion, by one worker and by two, in turn. With one worker, all
+trials are those of the search left in peace, to the last bit of each validation. With two, no trial is lost and none is
+there twice, and what the same config found is the same every time.
 """
 
 import argparse
@@ -30,7 +35,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import optuna
 import torch
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 
 SIGNALS = {"SIGKILL to a sweep": signal.SIGKILL, "SIGTERM to a sweep": signal.SIGTERM, "Ctrl-C": signal.SIGINT}
 BLOWS = (*SIGNALS, "SIGKILL to a sweep", "SIGKILL to a run", "clean")
@@ -189,11 +197,15 @@ def one_round(folder: Path, runs: str, steps: int, chance: random.Random, most: 
     return +dealt
 
 
-def soak(folder: Path, kills: int, steps: int, seed: int, most: float) -> int:
-    chance = random.Random(seed)
+def write_text(folder: Path) -> None:
     rows = (" ".join("abcdefgh"[(k * j + k // 64) % 8] for j in range(1, 4 + k % 7)) for k in range(1, 600))
     text = "".join(f"{row} {'abcdefgh'[k % 8]}\t{row} {'abcdefgh'[k % 8]}\n" for k, row in enumerate(rows))
     (folder / "pairs.tsv").write_text(text)
+
+
+def soak(folder: Path, kills: int, steps: int, seed: int, most: float) -> int:
+    chance = random.Random(seed)
+    write_text(folder)
     started = time.monotonic()
     if any(start(folder, "peace", steps, sweep).wait() for sweep in SWEEPS):
         sys.exit(f"the undisturbed sweeps failed:\n{(folder / 'peace.log').read_text()[-3000:]}")
@@ -226,17 +238,99 @@ def soak(folder: Path, kills: int, steps: int, seed: int, most: float) -> int:
     return 0 if same == every and (len(peace), len(weights)) == (8, 4) else 1
 
 
+SEARCH = """
+method: bayes
+metric: {name: valid.perplexity}
+run_cap: 12
+search: {sampler: tpe, manner: promote, rungs: [0.125, 0.375, 1], n_jobs: WORKERS}
+parameters:
+  budget.lr_factor: {distribution: log_uniform_values, min: 0.3, max: 3}
+  model.dropout: {values: [0.0, 0.1, 0.2]}
+  budget.warmup_steps: {value: 20}
+"""
+
+
+def start_search(folder: Path, runs: str, steps: int, workers: int) -> subprocess.Popen[bytes]:
+    file = folder / f"{runs}.yaml"
+    file.write_text(SEARCH.replace("WORKERS", str(workers)))
+    words = [*SETTING[1:], f"budget.max_steps={steps}", f"runs_dir={runs}"]
+    with (folder / f"{runs}.log").open("ab") as log:
+        command = [sys.executable, "-m", "etude", "sweep", file.name, *words]
+        return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, start_new_session=True)
+
+
+def trials(runs: Path) -> list[tuple[Any, ...]]:
+    """What the journal of a search holds of each trial."""
+    [journal] = runs.glob("*/*.journal")
+    storage = JournalStorage(JournalFileBackend(str(journal)))
+    study = optuna.load_study(study_name=None, storage=storage)
+    return [
+        (one.number, one.params, one.state.name, one.values, one.intermediate_values, one.user_attrs.get("runs"))
+        for one in study.trials
+    ]
+
+
+def strike_a_search(folder: Path, runs: str, steps: int, workers: int, chance: random.Random, most: float) -> int:
+    """Carry out a search with blows until it has ended; how many there were."""
+    dealt, search = 0, start_search(folder, runs, steps, workers)
+    while search.poll() is None:
+        time.sleep(chance.uniform(0.1, most))
+        blow = chance.choice([*SIGNALS, "SIGKILL to a sweep", "SIGKILL to a sweep", "SIGKILL to a run"])
+        if search.poll() is not None:
+            break
+        dealt += strike(blow, search, folder / runs)
+        if search.poll() is not None:
+            search = start_search(folder, runs, steps, workers)
+    if search.returncode == 1:
+        search = start_search(folder, runs, steps, workers)
+        search.wait()
+    if search.returncode:
+        sys.exit(f"a search ended with {search.returncode}:\n{(folder / f'{runs}.log').read_text()[-3000:]}")
+    return dealt
+
+
+def soak_searches(folder: Path, kills: int, steps: int, seed: int, most: float) -> int:
+    chance = random.Random(seed)
+    write_text(folder)
+    if start_search(folder, "peace", steps, 1).wait():
+        sys.exit(f"the undisturbed search failed:\n{(folder / 'peace.log').read_text()[-3000:]}")
+    expected, found = trials(folder / "peace"), {Path(run).name: it for run, it in digests(folder / "peace").items()}
+    dealt = rounds = 0
+    while dealt < kills:
+        rounds += 1
+        workers, runs = 2 - rounds % 2, f"war{rounds}"
+        dealt += strike_a_search(folder, runs, steps, workers, chance, most)
+        here = trials(folder / runs)
+        if workers == 1 and here != expected:
+            sys.exit(f"round {rounds}: the trials were and are\n{expected}\n{here}")
+        if [one[0] for one in here] != [*range(len(expected))]:
+            sys.exit(f"round {rounds}: trials were lost or are there twice: {here}")
+        for run, digest_ in digests(folder / runs).items():
+            if found.setdefault(Path(run).name, digest_) != digest_:
+                sys.exit(f"round {rounds}: {run} found something else")
+        for number, _, state, values, _, where in here:
+            result = folder / runs / where[0] / "result.json"
+            if state == "COMPLETE" and json.loads(result.read_text())["valid"]["perplexity"] not in values:
+                sys.exit(f"round {rounds}: trial {number} has another value than its run")
+        print(f"round {rounds}: {dealt} blows, {workers} workers, all the same", flush=True)
+        shutil.rmtree(folder / runs)
+    print(f"{dealt} blows in {rounds} searches; every trial is the same to the last bit", flush=True)
+    return 0
+
+
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     words.add_argument("--kills", type=int, default=50)
     words.add_argument("--steps", type=int, default=400, help="of each run")
     words.add_argument("--seed", type=int, default=1, help="of the moments")
     words.add_argument("--most", type=float, default=12.0, help="seconds between two blows, at most")
+    words.add_argument("--search", action="store_true", help="strike searches")
     asked = words.parse_args()
     # A shell has it ignored behind an ampersand, and every sweep would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as folder:
-        sys.exit(soak(Path(folder).resolve(), asked.kills, asked.steps, asked.seed, asked.most))
+        strike_all = soak_searches if asked.search else soak
+        sys.exit(strike_all(Path(folder).resolve(), asked.kills, asked.steps, asked.seed, asked.most))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from etude.launch.interrupts import Interrupts
 from etude.launch.job import Job
 from etude.launch.sweep import SweepFailed, run_all, startable
 from etude.store.run_dir import RunDir
-from etude.store.run_state import State
+from etude.store.run_state import State, Stop, write_stop
 
 Make = Callable[..., RunDir]
 
@@ -104,6 +104,46 @@ def test_a_run_that_fails_is_tried_again_behind_those_that_wait(make_run: Make) 
     launcher = Elsewhere(A1=[State.FAILED, State.FINISHED], A2=[State.FINISHED])
     run_all([Job(make_run("A1"), retries=1), Job(make_run("A2"))], launcher)
     assert launcher.launched == ["A1", "A2", "A1"]
+
+
+class Asked:
+    """A source of runs that promotes the first one once; it notes the room that there is, and what it is told."""
+
+    def __init__(self, *runs: RunDir) -> None:
+        self.runs, self.rooms, self.told = [*runs], list[int](), list[tuple[str, State]]()
+
+    def more(self, room: int) -> list[tuple[RunDir, str]]:
+        self.rooms.append(room)
+        given, self.runs = self.runs[:room], self.runs[room:]
+        return [(run, run.path.parent.name) for run in given]
+
+    def watch(self) -> None:
+        pass
+
+    def ended(self, run: RunDir, state: State, reason: str) -> None:
+        self.told.append((run.path.parent.name, state))
+        if state is State.PAUSED:
+            self.runs.append(run)
+
+
+def test_a_source_is_asked_as_soon_as_there_is_room_and_told_how_each_run_ends(make_run: Make) -> None:
+    launcher = Elsewhere(A1=[State.PAUSED, State.FINISHED], A2=[State.RUNNING, State.PRUNED], A3=[State.FINISHED])
+    source = Asked(make_run("A1"), make_run("A2"), make_run("A3"))
+    jobs: list[Job] = []
+    run_all(jobs, launcher, source=source, at_once=2)
+    finished, pruned = State.FINISHED, State.PRUNED
+    assert source.told == [("A1", State.PAUSED), ("A2", pruned), ("A3", finished), ("A1", finished)]
+    assert max(source.rooms) == 2
+    assert launcher.launched == ["A1", "A2", "A3", "A1"]
+    assert {arm_of(job): job.state for job in jobs} == {"A1": finished, "A2": pruned, "A3": finished}
+
+
+def test_a_run_that_another_process_has_paused_is_not_started_again(make_run: Make) -> None:
+    job = Job(make_run("A1"))
+    write_stop(job.run_dir, Stop(400, State.PAUSED))
+    write_json(job.run_dir.progress_file, {"step": 400, "max_steps": 4000})
+    job.refresh_state()
+    assert job.state is State.PAUSED
 
 
 def test_a_run_that_waits_for_the_training_of_another_says_so(

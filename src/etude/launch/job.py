@@ -18,7 +18,14 @@ from etude.store.divergence import divergence
 from etude.store.lock import Busy, is_held
 from etude.store.log import last_lines
 from etude.store.run_dir import RunDir
-from etude.store.run_state import Progress, State, StoppedBySearch, read_progress, read_stop
+from etude.store.run_state import (
+    Progress,
+    State,
+    StoppedBySearch,
+    read_progress,
+    read_stop,
+    state_of_unfinished,
+)
 from etude.study.metrics import Metric
 from etude.study.study import metrics_of
 
@@ -123,12 +130,15 @@ class Job:
         return False
 
     def refresh_state(self) -> None:
-        """Update the state of a run that waits or is elsewhere: another process may work on it or have finished it."""
+        """Update the state of a run that waits or is elsewhere: another process may work on it or have ended it."""
         elsewhere = self.waits_for_training
         with suppress(OSError):
             elsewhere = elsewhere or is_held(self.run_dir.lock_file)
         # The locks are checked before the result: the other process may finish in between.
         self.state = self.outcome if self.run_dir.finished else State.ELSEWHERE if elsewhere else State.WAITING
+        if self.state is State.WAITING and read_stop(self.run_dir):
+            unfinished, _, _ = state_of_unfinished(self.run_dir, held=False)
+            self.state = unfinished if unfinished in (State.PAUSED, State.PRUNED) else State.WAITING
 
     def start(
         self,

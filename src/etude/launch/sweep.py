@@ -195,6 +195,7 @@ def take_back(jobs: Sequence[Job], show: Dashboard, source: Source) -> list[Job]
         job.refresh_state()
         if job.state in DONE:
             show.elsewhere(job)
+        if job.state not in (State.ELSEWHERE, State.WAITING):
             source.ended(job.run_dir, job.state, "")
     return [job for job in elsewhere if job.state is State.WAITING]
 
