@@ -13,7 +13,7 @@ from etude.errors import UserError
 from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import search
 from etude.search import sweep_file
-from etude.search.ranking import Ranking
+from etude.search.objective import Objective
 from etude.store.run_dir import RunDir
 from etude.terminal import console
 
@@ -199,7 +199,7 @@ def test_the_metric_and_the_goal_of_a_file_rank_its_trials(
     ]
     for (_, run), loss in zip(runs, (0.9, 0.7, 0.5), strict=True):  # of a curve the last counts
         run.metrics_file.write_text(f"step,loss,valid_loss\n1,9.0,{1 - loss}\n2,8.0,{loss}\n3,7.0,\n")
-    found = search("my.yaml", runs, drawn=(), ranking=Ranking(name, maximize))
+    found = search("my.yaml", runs, drawn=(), objective=Objective(name, maximize))
     assert [row.texts for row in found.rows] == [[rate, score] for rate, score in zip(order, shown, strict=True)]
 
 
@@ -208,8 +208,8 @@ def test_a_metric_that_no_run_has_is_refused_and_one_that_some_have_ranks_those(
 ) -> None:
     runs = [tried(0.1, valid=5), tried(0.2, valid=3, chrf=40.0)]
     with pytest.raises(UserError, match=r"^my\.yaml: metric\.name=test\.bluu: .*; did you mean test\.bleu\?"):
-        search("my.yaml run_cap=2", runs, drawn=(), ranking=Ranking("test.bluu"))
-    found = search("my.yaml", runs, drawn=(), ranking=Ranking("chrf", maximize=True))
+        search("my.yaml run_cap=2", runs, drawn=(), objective=Objective("test.bluu"))
+    found = search("my.yaml", runs, drawn=(), objective=Objective("chrf", maximize=True))
     assert [row.texts for row in found.rows] == [["0.2", "40.000"]]
     assert str(runs[0][1].path) in found.left_out[0]
 
@@ -228,19 +228,19 @@ def test_a_metric_that_no_run_has_is_refused_and_one_that_some_have_ranks_those(
 def test_a_goal_that_asks_for_the_worst_is_doubted(
     name: str, maximize: bool, doubted: bool, tried: Callable[..., Planned], runs_dir: Path
 ) -> None:
-    found = search("my.yaml", [tried(0.1, valid=5, seconds=1.0)], drawn=(), ranking=Ranking(name, maximize))
+    found = search("my.yaml", [tried(0.1, valid=5, seconds=1.0)], drawn=(), objective=Objective(name, maximize))
     assert ("the first trial is the worst" in " ".join(found.said)) == doubted
 
 
 def test_scores_of_other_texts_are_not_ranked_and_of_other_subwords_if_they_count_none(
     tried: Callable[..., Planned], runs_dir: Path
 ) -> None:
-    by_bleu = Ranking("test.bleu", maximize=True)
+    by_bleu = Objective("test.bleu", maximize=True)
     runs = [tried(0.1, valid=3, store="a"), tried(0.2, valid=6, store="b")]
-    assert len(search("my.yaml", runs, drawn=(), ranking=by_bleu).rows) == 2
+    assert len(search("my.yaml", runs, drawn=(), objective=by_bleu).rows) == 2
     for other in ({"text": "another"}, {"signature": "nrefs:1|tok:zh"}):
         with pytest.raises(UserError, match=r"^my\.yaml: its runs met different texts, or were scored differently"):
-            search("my.yaml", [*runs, tried(0.3, valid=4, **other)], drawn=(), ranking=by_bleu)
+            search("my.yaml", [*runs, tried(0.3, valid=4, **other)], drawn=(), objective=by_bleu)
 
 
 def test_the_best_trial_is_a_command_with_all_that_it_was_run_with(

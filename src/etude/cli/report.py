@@ -20,7 +20,6 @@ from etude.report.render.rows import Rows
 from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import search
 from etude.search import sweep_file
-from etude.search.ranking import ranking_of
 from etude.study.metrics import Metric
 from etude.study.study import load_study, study_names
 from etude.terminal import PIPE_WIDTH, console
@@ -139,7 +138,7 @@ def _search(args: Arguments) -> Rows:
             raise UserError(f"{option} is for a study; of a sweep file there are {', '.join(_DRAWINGS)}")
     name, typed = args.study, sweep_words(args)
     runs, drawn = sweep_file.runs_of(name, typed), sweep_file.drawn_keys(name, typed)
-    return search(shlex.join([name, *typed]), runs, drawn, ranking_of(name))
+    return search(shlex.join([name, *typed]), runs, drawn, sweep_file.objective_of(name))
 
 
 def sweep_words(args: Arguments) -> list[str]:

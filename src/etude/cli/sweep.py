@@ -32,8 +32,7 @@ The sweep files of étude are in
 def main(words: list[str]) -> None:
     """Launch all runs of a study or a sweep file."""
     args = parse("sweep", HELP, words or ["--help"])
-    from etude.search.ranking import ranking_of
-    from etude.search.sweep_file import find_file, sweep_overrides
+    from etude.search.sweep_file import find_file, objective_of, sweep_overrides
 
     if "--path" in args.options:
         file = find_file(args.words[0]) if len(args.words) == 1 else None
@@ -42,5 +41,5 @@ def main(words: list[str]) -> None:
         sys.stdout.write(f"{file.absolute()}\n")
         return
     overrides = sweep_overrides(args.words[0], args.words[1:])
-    ranking_of(args.words[0])  # a mistake in it is told before anything is trained
+    objective_of(args.words[0])  # a mistake in it is told before anything is trained
     train.main(["-m", *overrides])

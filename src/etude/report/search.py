@@ -18,7 +18,7 @@ from etude.report.notes import Note
 from etude.report.render.rows import Cell, Column, Row, Rows
 from etude.report.statistics import Scores, expected_best
 from etude.report.wording import format_count, format_fixed
-from etude.search.ranking import Ranking
+from etude.search.objective import Objective
 from etude.store.metrics_file import read_metrics
 from etude.store.objective import numbers
 from etude.store.provenance import explain_marks, marks_on_code, notes_on_libraries
@@ -49,7 +49,7 @@ def search(
     name: str,
     planned: Sequence[tuple[Sequence[str], RunDir]],
     drawn: Collection[str],
-    ranking: Ranking | None = None,
+    objective: Objective | None = None,
 ) -> Rows:
     """Make the table of a search.
 
@@ -58,7 +58,7 @@ def search(
         planned: the overrides and the directory of each run.
         drawn: the keys whose values were drawn at random. The expected best of n trials is reported only if nothing
             else varies.
-        ranking: the metric that ranks the trials; None: validation perplexity.
+        objective: the metric that ranks the trials; None: validation perplexity.
 
     Raises:
         UserError: none of its runs is finished, none has the metric, or their scores cannot be compared.
@@ -66,12 +66,12 @@ def search(
     wanted = Counter(run for _, run in planned)
     typed = {run: overrides for overrides, run in planned}
     words = {run: dict(map(split_override, overrides)) for run, overrides in typed.items()}
-    ranked = ranking or Ranking()
+    ranked = objective or Objective()
     found, unreadable = read_finished(wanted)
     scores = {run: score for run, row in found.items() if (score := _score(row, ranked.name)) is not None}
     there = {run: found[run] for run in scores}
-    if found and not there and ranking:
-        raise UserError(_explain_no_metric(shlex.split(name)[0], ranking.name, next(iter(found.values()))))
+    if found and not there and objective:
+        raise UserError(_explain_no_metric(shlex.split(name)[0], objective.name, next(iter(found.values()))))
     lacks = f"which cannot be read (its result has no {ranked.name})"
     unreadable += [f"Left out: {run.path}, {lacks}." for run in found if run not in there]
     if not there:

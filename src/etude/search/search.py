@@ -5,14 +5,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from etude.config.quoting import quote_for
+from etude.search.objective import Objective
 
 if TYPE_CHECKING:
     from optuna import Trial
     from optuna.distributions import BaseDistribution
     from optuna.pruners import BasePruner
     from optuna.samplers import BaseSampler
-
-    from etude.search.ranking import Ranking
 
 Curve = Mapping[int, float]  # step of a validation -> the objective there
 
@@ -86,7 +85,7 @@ class Search:
     source: str
     fixed: tuple[str, ...]
     space: Mapping[str, Dimension]
-    objectives: "tuple[Ranking, ...]"
+    objectives: tuple[Objective, ...]
     n_trials: int
     sampler: "Callable[[int], BaseSampler]"
     seed: int = 1

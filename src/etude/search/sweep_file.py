@@ -14,6 +14,7 @@ from etude.config.sweep_params import with_written_params
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of, note_on_missing, refuse_study_file, shipped
 from etude.search.distributions import draw, share
+from etude.search.objective import Objective
 from etude.search.tuning import grid, trials, tuned_study
 from etude.search.wandb_sweep import Parameters, WandbSweep, read_sweep
 from etude.store.run_dir import RunDir
@@ -95,6 +96,17 @@ def runs_of(name: str, extra: Sequence[str] = ()) -> list[tuple[list[str], RunDi
 
     jobs = planned_runs(name, extra)
     return [*zip(jobs, places(jobs, compose), strict=True)]
+
+
+def objective_of(name: str) -> Objective | None:
+    """Read the metric of the sweep `name`, None if it names none; as at W&B it is minimized if nothing else is said.
+
+    Raises:
+        UserError: there is no such sweep, or its file is not valid.
+    """
+    file = find_file(name)
+    metric = read_sweep(file).metric if file else {}
+    return Objective(metric["name"], metric.get("goal") == "maximize") if metric else None
 
 
 def names_file(name: str) -> bool:

@@ -4,7 +4,8 @@ import pytest
 
 from etude.cli.sweep import main as sweep
 from etude.errors import UserError
-from etude.search.ranking import Ranking, ranking_of
+from etude.search.objective import Objective
+from etude.search.sweep_file import objective_of
 
 GRID = "method: grid\nparameters: {seed: {values: [1, 2]}}\n"
 
@@ -19,18 +20,18 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("metric", "read"),
     [
         ("", None),
-        ("metric: {name: test/bleu, goal: maximize}", Ranking("test/bleu", maximize=True)),
-        ("metric: {name: test/bleu}", Ranking("test/bleu", maximize=False)),  # as at W&B
-        ("metric: {name: valid.perplexity, goal: minimize, target: 60}", Ranking("valid.perplexity", maximize=False)),
+        ("metric: {name: test/bleu, goal: maximize}", Objective("test/bleu", maximize=True)),
+        ("metric: {name: test/bleu}", Objective("test/bleu", maximize=False)),  # as at W&B
+        ("metric: {name: valid.perplexity, goal: minimize, target: 60}", Objective("valid.perplexity", maximize=False)),
     ],
 )
-def test_the_metric_of_a_file_is_read_as_at_wandb(metric: str, read: Ranking | None, write: Path) -> None:
+def test_the_metric_of_a_file_is_read_as_at_wandb(metric: str, read: Objective | None, write: Path) -> None:
     write.write_text(GRID + metric)
-    assert ranking_of("mine.yaml") == read
+    assert objective_of("mine.yaml") == read
 
 
 def test_a_study_names_no_metric() -> None:
-    assert ranking_of("table3") is None
+    assert objective_of("table3") is None
 
 
 @pytest.mark.parametrize(
