@@ -5,6 +5,7 @@ from typing import Any
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.plugins import Plugins
 from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSource
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
@@ -15,11 +16,16 @@ from etude.paths import folders_of
 from etude.study.arm_names import arm_names, is_arm
 from etude.study.study import load_study
 
+_OPTUNA_SWEEPER = "hydra_plugins.etude_sweeper.OptunaSweeper"
+_OTHER_OPTUNA_SWEEPER = "hydra_plugins.hydra_optuna_sweeper.optuna_sweeper.OptunaSweeper"  # which needs an old Optuna
 GROUP = "experiment"
 
 
 class StudySearchPath(SearchPathPlugin):
-    """Adds the user's `conf/` and the studies to the search path of étude's commands; other programs keep theirs."""
+    """Adds the user's `conf/` and the studies to the search path of étude's commands; other programs keep theirs.
+
+    In these commands, the class of hydra-optuna-sweeper means étude's own.
+    """
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         """Extend the search path; Hydra calls this when the main config directory is known."""
@@ -28,6 +34,8 @@ class StudySearchPath(SearchPathPlugin):
             for folder in own:
                 search_path.prepend(provider="etude-folder", path=f"file://{folder}", anchor="main")
             search_path.append(provider="etude-studies", path="study://")
+            classes = Plugins.instance().class_name_to_class
+            classes[_OTHER_OPTUNA_SWEEPER] = classes[_OPTUNA_SWEEPER]
 
 
 class StudySource(ConfigSource):

@@ -1,4 +1,4 @@
-"""`hydra/sweeper=sweepfile`, the default: a multirun, optionally with values sampled from a W&B sweep file.
+"""`hydra/sweeper=sweepfile`, the default: a multirun, or what a W&B sweep file says; and `hydra/sweeper=optuna`.
 
 Hydra's basic sweeper would compose every job to validate it, and a launcher composes it again.
 
@@ -8,7 +8,7 @@ Hydra imports this file at every start, so heavy modules are imported only when 
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
@@ -17,14 +17,47 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
+if TYPE_CHECKING:
+    from etude.search.search import Search
+
 logger = logging.getLogger(__name__)
 
 
-class SweepFileSweeper(Sweeper):
-    """Passes all runs to the launcher at once.
+class _LaunchingSweeper(Sweeper):
+    """Base class of the sweepers: has a launcher, which also carries out searches."""
+
+    config: DictConfig
+    launcher: Launcher
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Create the launcher; called by Hydra."""
+        self.config = config
+        self.launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+
+    def _search(self, search: "Search") -> None:
+        """Have the launcher carry out a search, and say beforehand what it may not do.
+
+        Raises:
+            UserError: the launcher is none of étude's.
+        """
+        from etude.errors import UserError
+        from etude.search.cautions import cautions
+
+        carry_out = getattr(self.launcher, "search", None)
+        if carry_out is None:
+            raise UserError("a search needs a launcher of étude's: hydra/launcher=slots, submitit_slurm or ray")
+        for sentence in cautions(search, self.config):
+            logger.warning("%s: %s", search.source, sentence)
+        carry_out(search)
+
+
+class SweepFileSweeper(_LaunchingSweeper):
+    """Passes all runs to the launcher at once, or a search.
 
     Args:
-        file: a sweep file with method random; None samples nothing.
+        file: a sweep file from which values are drawn, or trials are asked for; None: there is none.
         run_cap: the maximum number of runs.
         search_seed: the seed for sampling; the same seed gives the same runs.
         tuned: whether to run each arm of a study with its own best hyperparameters as well.
@@ -46,23 +79,16 @@ class SweepFileSweeper(Sweeper):
         **others: Any,
     ) -> None:
         if others:
-            from etude.config.sweepers import missing_sweeper
+            from etude.config.sweepers import other_sweeper
             from etude.config.unknown import no_such_key
 
             key, known = f"hydra.sweeper.{next(iter(others))}", ("file", "run_cap", "search_seed", "tuned", "params")
-            raise missing_sweeper(key) or no_such_key(key, "hydra.sweeper", known)
+            raise other_sweeper(key) or no_such_key(key, "hydra.sweeper", known)
         self.file, self.run_cap, self.search_seed, self.tuned = file, run_cap, search_seed, tuned
         self.params = params or {}
-        self.launcher: Launcher
-
-    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Create the launcher; called by Hydra."""
-        self.launcher = Plugins.instance().instantiate_launcher(
-            hydra_context=hydra_context, task_function=task_function, config=config
-        )
 
     def sweep(self, arguments: list[str]) -> list[Sequence[JobReturn]]:
-        """Launch every run; with `tuned`, the trials of each arm first.
+        """Launch every run, or the search of the file; with `tuned`, the trials of each arm first.
 
         Raises:
             UserError: the sweep file cannot be sampled, or the study does not declare what to tune; or an arm has no
@@ -73,6 +99,9 @@ class SweepFileSweeper(Sweeper):
         from etude.search.sweep_file import sweep_runs
 
         arguments = with_params(arguments, self.params)
+        if self.file and (search := self._read_search(Path(self.file), arguments)):
+            self._search(search)
+            return []
         runs = sweep_runs(arguments, file=self.file, run_cap=self.run_cap, search_seed=self.search_seed)
         if not self.tuned:
             return [self._launch(runs, 0)]
@@ -93,6 +122,15 @@ class SweepFileSweeper(Sweeper):
             raise UserError("; ".join(without))
         return [first, judged]
 
+    def _read_search(self, file: Path, arguments: Sequence[str]) -> "Search | None":
+        from etude.errors import UserError
+        from etude.search.wandb_search import wandb_search
+
+        search = wandb_search(file, arguments, run_cap=self.run_cap, search_seed=self.search_seed)
+        if search and self.tuned:
+            raise UserError(f"{file}: tuned=true is for the arms of one study, and this is a search: leave it out")
+        return search
+
     def _launch(self, runs: Sequence[Sequence[str]], first: int) -> Sequence[JobReturn]:
         """Launch some runs, numbered from `first`, and raise the error of the first that failed."""
         done = self.launcher.launch(runs, initial_job_idx=first)
@@ -100,3 +138,31 @@ class SweepFileSweeper(Sweeper):
             if job.status is JobStatus.FAILED:
                 raise job._return_value
         return done
+
+
+class OptunaSweeper(_LaunchingSweeper):
+    """Searches with a sampler of Optuna's; `StudySearchPath` gives it the name of hydra-optuna-sweeper's class, too.
+
+    Args:
+        settings: the keys of `conf/hydra/sweeper/optuna.yaml`.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        if (
+            "n_trials" not in settings or "file" in settings
+        ):  # the class alone was chosen, and not the file with its keys
+            from etude.config.sweepers import without_its_file
+
+            raise without_its_file("hydra.sweeper._target_")
+        self.settings = settings
+
+    def sweep(self, arguments: list[str]) -> list[Sequence[JobReturn]]:
+        """Carry out the search.
+
+        Raises:
+            UserError: an override or a key is not valid.
+        """
+        from etude.search.hydra_search import hydra_search
+
+        self._search(hydra_search(arguments, self.settings, self.config))
+        return []

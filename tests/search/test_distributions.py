@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from scipy import stats
 
 from etude.errors import UserError
-from etude.search.distributions import draw, share
+from etude.search.distributions import listed, read_distribution, share
 
 SHARES = [(k + 0.5) / 2000 for k in range(2000)]
 
@@ -18,8 +20,13 @@ numbers = st.floats(-1e6, 1e6)
 shares = st.floats(0, 1, exclude_min=True, exclude_max=True)
 
 
+def draw(parameter: dict[str, Any], at: float, where: str) -> Any:
+    return read_distribution(parameter, where).quantile(at)
+
+
 def drawn(parameter: dict[str, Any]) -> list[Any]:
-    return [draw(parameter, at, "FILE: parameters.x") for at in SHARES]
+    quantile = read_distribution(parameter, "FILE: parameters.x").quantile
+    return [quantile(at) for at in SHARES]
 
 
 def test_shares_are_uniform_and_each_seed_draw_and_key_has_its_own():
@@ -109,7 +116,7 @@ def test_a_higher_share_is_no_lower_value(name, one, other):
             "no distribution 'log_uniform_value' to draw from; did",
         ),
         ({"distribution": "q_int_uniform", "min": 1, "max": 2}, "no distribution 'q_int_uniform'"),
-        ({"distribution": "beta", "a": 1, "b": 2}, "no distribution 'beta'"),
+        ({"distribution": "beta", "a": 0, "b": 2}, "x.a must be above 0, not 0"),
         ({"min": 1}, "FILE: parameters.x.max must be a number, not None"),
         ({"min": "1e-5", "max": 1.0}, "x.min must be a number, not '1e-5'; YAML takes 1e-5 for text and 1.0e-5 for"),
         ({"min": 1, "max": True}, "x.max must be a number, not True"),
@@ -141,3 +148,93 @@ def test_a_higher_share_is_no_lower_value(name, one, other):
 def test_what_cannot_be_drawn_is_refused_with_the_key(parameter, told):
     with pytest.raises(UserError, match=re.escape(told)):
         draw(parameter, 0.5, "FILE: parameters.x")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "expected"),
+    [  # by scipy, where W&B takes its quantiles from
+        ({"distribution": "beta", "a": 2, "b": 10}, stats.beta(2, 10)),
+        ({"distribution": "beta", "a": 0.5, "b": 0.5}, stats.beta(0.5, 0.5)),
+        ({"distribution": "beta"}, stats.uniform()),
+        ({"distribution": "normal", "mu": 0.1, "sigma": 0.02}, stats.norm(0.1, 0.02)),
+        ({"distribution": "log_normal", "mu": 1.0, "sigma": 0.3}, stats.lognorm(s=0.3, scale=math.e)),
+        ({"distribution": "log_uniform_values", "min": 0.1, "max": 4}, stats.loguniform(0.1, 4)),
+        ({"distribution": "log_uniform", "min": -2, "max": 1}, stats.loguniform(math.exp(-2), math.e)),
+    ],
+)
+def test_quantiles_are_those_of_scipy(parameter: dict[str, Any], expected: Any) -> None:
+    assert drawn(parameter) == pytest.approx(expected.ppf(SHARES))
+    rounded = drawn(parameter | {"distribution": f"q_{parameter['distribution']}", "q": 0.05})
+    assert rounded == pytest.approx([round(value / 0.05) * 0.05 for value in expected.ppf(SHARES)])
+
+
+@pytest.mark.parametrize(
+    ("parameter", "expected"),
+    [
+        ({"min": 0.1, "max": 2.0}, FloatDistribution(0.1, 2.0)),
+        ({"min": 1, "max": 5}, IntDistribution(1, 5)),
+        ({"distribution": "log_uniform_values", "min": 0.1, "max": 4}, FloatDistribution(0.1, 4, log=True)),
+        ({"distribution": "log_uniform", "min": 0, "max": 1}, FloatDistribution(1.0, math.e, log=True)),
+        ({"distribution": "inv_log_uniform", "min": 0, "max": 1}, FloatDistribution(1 / math.e, 1.0, log=True)),
+        ({"distribution": "inv_log_uniform_values", "min": 0.2, "max": 2}, FloatDistribution(0.2, 2, log=True)),
+        ({"values": ["adam", None, 0.5, 3]}, CategoricalDistribution(["adam", None, 0.5, 3])),
+    ],
+)
+@given(shares)
+def test_what_optuna_has_it_draws_itself(parameter: dict[str, Any], expected: Any, at: float) -> None:
+    found = read_distribution(parameter, "x")
+    dimension = found.dimension()
+    assert dimension.distribution == expected
+    assert dimension.convert(found.draw(at)) == found.quantile(at)
+    assert expected._contains(expected.to_internal_repr(found.draw(at)))
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        {"distribution": "normal"},
+        {"distribution": "beta", "a": 2, "b": 10},
+        {"distribution": "q_uniform", "min": 0.0, "max": 0.3, "q": 0.05},
+        {"values": ["a", "b"], "probabilities": [0.9, 0.1]},
+        {"values": [[0.9, 0.98], [0.9, 0.999]]},
+        {"values": [1, True]},  # which Optuna takes for one value
+    ],
+)
+@given(st.floats(2**-53, 1 - 2**-53))
+def test_of_what_optuna_lacks_it_draws_the_probability(parameter: dict[str, Any], at: float) -> None:
+    found = read_distribution(parameter, "x")
+    assert found.dimension().distribution == FloatDistribution(0.0, 1.0)
+    assert found.draw(at) == at
+    assert found.dimension().convert(at) == found.quantile(at)
+
+
+@pytest.mark.parametrize("name", ["normal", "log_normal", "beta", "q_normal"])
+def test_a_sampler_may_ask_for_the_ends(name: str) -> None:
+    convert = read_distribution({"distribution": name}, "x").dimension().convert
+    assert convert(0.0) < convert(0.5) < convert(1.0)
+    assert all(map(math.isfinite, (convert(0.0), convert(1.0))))
+
+
+@pytest.mark.parametrize(
+    ("parameter", "values"),
+    [
+        ({"distribution": "int_uniform", "min": 2, "max": 5}, [2, 3, 4, 5]),
+        ({"min": 2, "max": 3}, [2, 3]),
+        ({"distribution": "q_uniform", "min": 0.0, "max": 0.3, "q": 0.1}, [0.0, 0.1, 0.2]),
+        ({"distribution": "q_uniform", "min": 1, "max": 1.3, "q": 0.1}, [1.0, 1.1, 1.2]),
+        ({"distribution": "q_uniform", "min": 0, "max": 10, "q": 4}, [0, 4, 8]),
+        ({"distribution": "q_uniform", "min": 0, "max": 3}, [0, 1, 2]),
+        ({"values": ["b", "a"]}, ["b", "a"]),
+    ],
+)
+def test_a_grid_lists_whole_numbers_with_their_maximum_and_rounded_ones_without(
+    parameter: dict[str, Any], values: list[Any]
+) -> None:
+    assert listed(parameter, "x") == values
+
+
+def test_a_grid_has_no_list_of_other_distributions() -> None:
+    with pytest.raises(
+        UserError, match=r"x: a grid takes values: \[\.\.\.\], int_uniform or q_uniform, and uniform has no"
+    ):
+        listed({"min": 0.1, "max": 1.0}, "x")

@@ -137,13 +137,31 @@ def test_what_is_not_yaml_is_told_with_its_line(tmp_path: Path) -> None:
         ("just words", "needs parameters"),
         ("method: grid", "needs parameters"),
         ("method: grid\nparameters: {}", "needs parameters"),
+        ("method: bays\nparameters: {seed: {value: 1}}", "method: bays is none of W&B's: write grid, random or bayes"),
         (
-            "method: bayes\nparameters: {seed: {value: 1}}",
-            "method is 'bayes'; without W&B's agents only grid and random",
+            "method: custom\nparameters: {seed: {value: 1}}",
+            "method: custom needs a scheduler of W&B's: here it is grid",
         ),
-        ("method: random\nparameters: {seed: {value: 1}}", "a random search needs a number of trials: say run_cap=20"),
+        ("method: random\nparameters: {seed: {value: 1}}", "a search needs a number of runs: say run_cap=20"),
+        ("method: bayes\nparameters: {seed: {value: 1}}", "a search needs a number of runs: say run_cap=20"),
         ("method: grid\nparameters: {seed: 1}", r"parameters\.seed needs values"),
-        ("method: grid\nparameters: {seed: {min: 1, max: 3}}", r"parameters\.seed needs values"),
+        (
+            "method: grid\nparameters: {seed: {min: 1.0, max: 3.0}}",
+            r"parameters\.seed: a grid takes values: .* uniform has",
+        ),
+        (
+            "method: grid\nparameters: {seed: {distribution: categorical}}",
+            r"parameters\.seed: categorical needs values: ",
+        ),
+        ("method: grid\nparameters: {seed: {distribution: constant}}", r"parameters\.seed: constant needs value: "),
+        (
+            "method: grid\nparameters: {seed: {distribution: uniform, value: 1}}",
+            r"parameters\.seed: uniform takes no value:",
+        ),
+        (
+            "method: random\nrun_cap: 1\nparameters: {seed: {distribution: normal, values: [1]}}",
+            r"parameters\.seed: normal takes no values: leave",
+        ),
         ("method: grid\nparameters: {seed: {values: []}}", r"parameters\.seed\.values must be a list"),
         ("method: grid\nparameters: {seed: {values: 3}}", r"parameters\.seed\.values must be a list"),
         (
@@ -180,17 +198,31 @@ def test_a_file_that_is_no_sweep_is_refused_with_the_key(content: str, told: str
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ({"early_terminate": {"type": "hyperband"}}, "early_terminate needs W&B's agents"),
-        ({"metric": {"name": "test.bleu", "goal": "maximize", "target": 60}}, "metric.target needs W&B's agents"),
-        ({"image_uri": "etude:1"}, "image_uri needs W&B Launch"),
+        ({"metric": {"name": "test.bleu", "goal": "maximize", "target": 60}}, "metric.target ends a search alone"),
+        ({"metric": {"name": "test/bleu"}}, "metric.goal is minimize if nothing is said, and test/bleu is better the"),
         ({"command": ["etude", "train", "budget=smoke"]}, "W&B's agents pass a run no parameter"),
     ],
 )
-def test_what_only_wandb_can_do_is_said(
+def test_what_may_not_be_meant_is_said(
     more: dict[str, Any], told: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     sweep_overrides(write(tmp_path / "s.yaml", {"seed": {"value": 1}}, **more))
     assert told in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "instead"),
+    [
+        ("metrics", [{"name": "a"}, {"name": "b"}], "several metrics stand in  search: {directions: "),
+        ("controller", {"type": "local"}, "étude is the controller: leave it out"),
+        ("scheduler", {"engine": "optuna"}, "étude asks for trials itself: leave it out"),
+        ("job", "etude:latest", "it needs W&B Launch"),
+        ("image_uri", "etude:1", "it needs W&B Launch"),
+    ],
+)
+def test_what_only_wandb_can_do_is_refused_by_name(key: str, value: Any, instead: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=rf"s\.yaml: {key}: {re.escape(instead)}"):
+        sweep_overrides(write(tmp_path / "s.yaml", {"seed": {"value": 1}}, **{key: value}))
 
 
 def test_keys_of_wandb_that_change_no_run_are_accepted_in_silence(
@@ -198,7 +230,7 @@ def test_keys_of_wandb_that_change_no_run_are_accepted_in_silence(
 ) -> None:
     more = dict.fromkeys(("name", "description", "project", "entity", "apiVersion"), "x") | {"kind": "sweep"}
     metric = {"name": "test.bleu", "goal": "maximize", "impute": "worst"}
-    file = write(tmp_path / "s.yaml", {"seed": {"value": 1}}, metric=metric, controller={"type": "cloud"}, **more)
+    file = write(tmp_path / "s.yaml", {"seed": {"value": 1}}, metric=metric, **more)
     assert sweep_overrides(file) == ["seed=1"]
     assert not caplog.text
 
@@ -376,9 +408,9 @@ def test_an_end_or_a_seed_that_is_none_is_refused(own: dict[str, Any], told: str
 def test_a_random_search_without_an_end_is_refused(tmp_path: Path) -> None:
     endless = write(tmp_path / "search.yaml", SEARCH, method="random", run_cap=None)
     for ask in (sweep_overrides, planned_runs):
-        with pytest.raises(UserError, match=r"needs a number of trials: say run_cap=20"):
+        with pytest.raises(UserError, match=r"needs a number of runs: say run_cap=20"):
             ask(endless)
-    with pytest.raises(UserError, match=r"needs a number of trials: say run_cap=20"):
+    with pytest.raises(UserError, match=r"needs a number of runs: say run_cap=20"):
         sweep_runs([], file=endless)
 
 
@@ -433,3 +465,12 @@ def test_what_a_search_draws_and_nobody_typed_is_random(tmp_path: Path) -> None:
     assert drawn
     typed = [f"{key}={1}" for key in drawn]
     assert drawn_keys(file, typed) == drawn_keys("smoke") == set()
+
+
+def test_a_grid_lists_whole_and_rounded_numbers(tmp_path: Path) -> None:
+    parameters = {
+        "model.heads": {"distribution": "int_uniform", "min": 1, "max": 3},
+        "model.dropout": {"distribution": "q_uniform", "min": 0.0, "max": 0.2, "q": 0.1},
+    }
+    written = sweep_overrides(write(tmp_path / "s.yaml", parameters))
+    assert {*written} == {"model.heads=1,2,3", "model.dropout=0.0,0.1"}

@@ -16,7 +16,10 @@ from etude.config.unknown import no_such_key, no_target
 from etude.errors import UserError, chain
 
 _OWN_KEYS = {"_target_", "_partial_", "_convert_", "_recursive_", "_args_"}
-_LEFT_TO_OTHERS = {"hydra", "choices"}
+OF_HYDRA = {"hydra", "optimized_metric"}
+"""Keys beside those of a run: Hydra's own node, and the name of `objective` in files for lightning-hydra-template."""
+
+_LEFT_TO_OTHERS = {*OF_HYDRA, "choices"}
 _OF_STEP = "the code gives it nothing when it is made; for a function of the step, write a class with __call__(step)"
 _UNIONS = (UnionType, Union)  # of types; of a type and a Literal
 _LARGEST = 2**63 - 1  # the largest integer in a tensor (int64)

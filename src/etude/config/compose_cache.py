@@ -138,7 +138,7 @@ def expand(overrides: Sequence[str]) -> list[list[str]]:
         UserError: an override cannot be parsed.
     """
     with explained(HydraException):
-        parsed = [_parse(override) for override in make_readable(overrides)]
+        parsed = [parse_override(override) for override in make_readable(overrides)]
     return [list(combination) for combination in product(*map(_alternatives, parsed))]
 
 
@@ -184,7 +184,7 @@ def _no_match(group: str, pattern: str) -> UserError:
 def plain_overrides(overrides: Sequence[str]) -> list[Override] | None:
     """Parse the overrides; None unless each is a plain `key=value`, with all keys different."""
     try:
-        parsed = [_parse(override) for override in overrides]
+        parsed = [parse_override(override) for override in overrides]
     except HydraException:
         return None
     different = len({override.key_or_group for override in parsed}) == len(parsed)
@@ -193,11 +193,16 @@ def plain_overrides(overrides: Sequence[str]) -> list[Override] | None:
 
 def is_sweep(override: str) -> bool:
     """Return whether an override has several values."""
-    return bool(_parse(*make_readable([override])).is_sweep_override())
+    return bool(parse_override(*make_readable([override])).is_sweep_override())
 
 
 @cache
-def _parse(override: str) -> Override:
+def parse_override(override: str) -> Override:
+    """Parse an override that Hydra's grammar has.
+
+    Raises:
+        HydraException: it has not.
+    """
     [parsed] = OverridesParser.create().parse_overrides([override])
     return parsed
 

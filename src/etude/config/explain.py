@@ -20,7 +20,7 @@ from yaml.reader import ReaderError
 
 from etude.config.quoting import quote
 from etude.config.signature import not_imported, signature
-from etude.config.sweepers import missing_sweeper, no_plugin
+from etude.config.sweepers import no_plugin, other_sweeper
 from etude.config.unknown import find_line, group_names, missing_option, unknown_group, unknown_key
 from etude.errors import UserError, chain
 from etude.files import disk_mistake
@@ -32,7 +32,6 @@ from etude.yaml_file import not_yaml
 
 _LOCATING = re.compile(r"Error locating target '([^']+)'")
 _NO_PLUGIN = re.compile(r"(?:Unknown plugin class :|Invalid plugin) '([^']+)'")
-_STORAGE = str(Path("optuna", "storages"))
 _READING = ("", "Error resolving interpolation ")
 _COMPLETION = "tab completion is there for bash, fish and zsh, as in etude -sc install=bash"
 _ON_FLAGS = {  # how a ValueError of Hydra's begins -> what it means
@@ -55,18 +54,13 @@ def explain(error: BaseException) -> UserError | None:
         if isinstance(cause, InstantiationException) and (match := _LOCATING.match(str(cause))):
             return _not_imported(match[1], cause)
         if isinstance(cause, MissingConfigException) and cause.options is not None:
-            return missing_sweeper(str(cause.missing_cfg_file)) or missing_option(cause)
+            return other_sweeper(str(cause.missing_cfg_file)) or missing_option(cause)
         if isinstance(cause, OverrideParseException):
             return _no_override(cause)
         if isinstance(cause, OmegaConfBaseException) and "is not in struct" in str(cause):
-            return missing_sweeper(str(cause.full_key)) or unknown_key(cause)
+            return other_sweeper(str(cause.full_key)) or unknown_key(cause)
         if isinstance(cause, RuntimeError) and (match := _NO_PLUGIN.match(str(cause))):
             return no_plugin(match[1])
-        if isinstance(cause, AssertionError) and any(_STORAGE in f.filename for f in extract_tb(cause.__traceback__)):
-            return UserError(
-                "hydra.sweeper.storage cannot be opened by the optuna of hydra-optuna-sweeper with SQLAlchemy 2: "
-                "pip install 'sqlalchemy<2', or leave storage out"
-            )
         if isinstance(cause, UnicodeDecodeError) and (file := _not_text()):
             return UserError(f"{file} is not UTF-8 text: save it as UTF-8")
         if isinstance(cause, ValueError) and str(cause).startswith("Invalid defaults list"):

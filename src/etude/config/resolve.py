@@ -6,7 +6,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from etude.config.check import check
+from etude.config.check import OF_HYDRA, check
 from etude.config.precision import choose_precision
 from etude.config.rules import check_choices, check_rules
 from etude.errors import UserError
@@ -42,8 +42,8 @@ def typed_overrides(config: DictConfig) -> list[str]:
 
 
 def without_hydra(config: DictConfig) -> DictConfig:
-    """Return a copy of the config without Hydra's own node."""
-    return OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+    """Return a copy of the config without Hydra's own node, and without what a search alone reads."""
+    return OmegaConf.masked_copy(config, [str(key) for key in config if key not in OF_HYDRA])
 
 
 def resolve_plain(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from etude.config.quoting import quote_for
+from etude.errors import UserError
 from etude.search.objective import Objective
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Search:
         further: see `n_trials`.
         sampler: makes a sampler from a seed.
         one_sequence: whether the sampler, such as QMC, draws one sequence for the whole search, and keeps its seed.
+            What it draws then follows from the number of the trial.
         custom_space: asks a trial for further values, as Optuna's users write it; it returns their overrides.
         stopping: which trials are stopped; None: none.
         promotion: by which rungs trials are promoted; None: all are trained to their end unless they are stopped.
@@ -102,6 +104,15 @@ class Search:
     constraints: Mapping[str, float] = field(default_factory=dict)
     n_jobs: int | None = None
     max_failure_rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse what goes with one objective only."""
+        if len(self.objectives) > 1 and (self.stopping or self.promotion or self.target is not None):
+            names = ", ".join(one.name for one in self.objectives)
+            raise UserError(
+                f"{self.source}: with several objectives ({names}) no trial is the best: leave out what stops or "
+                "promotes trials, and a target"
+            )
 
     def override(self, key: str, drawn: Any) -> str:
         """Return the override that gives a key what was drawn for it."""

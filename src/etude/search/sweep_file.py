@@ -13,10 +13,10 @@ from etude.config.quoting import quote, quote_for, quote_text
 from etude.config.sweep_params import with_written_params
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of, note_on_missing, refuse_study_file, shipped
-from etude.search.distributions import draw, share
+from etude.search.distributions import Distribution, share
 from etude.search.objective import Objective
 from etude.search.tuning import grid, trials, tuned_study
-from etude.search.wandb_sweep import Parameters, WandbSweep, read_sweep
+from etude.search.wandb_sweep import WandbSweep, read_sweep
 from etude.store.run_dir import RunDir
 from etude.study.arm_names import is_arm
 from etude.study.arms import override_key
@@ -57,8 +57,8 @@ def sweep_overrides(name: str, extra: Sequence[str] = ()) -> list[str]:
 
 
 def _notes(sweep: WandbSweep, overrides: Sequence[str]) -> Iterator[str]:
-    """Yield a sentence on each key of the file that has no effect, or another one with W&B's agents."""
-    yield from sweep.ignored
+    """Yield a sentence on each key that may not do what was meant, or does something else with W&B's agents."""
+    yield from sweep.cautions
     swept = set(map(override_key, sweep.parameters))
     for word in sweep.command.fixed:
         if word in overrides and (key := override_key(word)) in swept:
@@ -71,7 +71,7 @@ def planned_runs(name: str, extra: Sequence[str] = ()) -> list[list[str]]:
     """Return the overrides of every run of the sweep `name`; arguments as in `sweep_overrides`.
 
     With `tuned=true` the best values are not known yet: the first of the grid stand in for them, as the cost of a run
-    is assumed not to depend on them.
+    is assumed not to depend on them. So do random draws for the values that a sampler will be asked for.
 
     Raises:
         UserError: as in `sweep_overrides`.
@@ -142,28 +142,39 @@ def sweep_runs(
     Raises:
         UserError: a word is not an override, or a parameter of the file cannot be drawn.
     """
-    for key, value, least in (("run_cap", run_cap, 1), ("search_seed", search_seed, 0)):
-        if value is not None and (type(value) is not int or value < least):
-            raise UserError(f"{key}={value}: it must be a whole number, {least} or more")
+    check_run_options(run_cap, search_seed)
     from etude.config.compose_cache import expand  # late, as it imports Hydra, which `etude status` does not need
 
     combinations = expand(overrides)
     random = _random_parameters(Path(file), {override_key(word) for word in overrides}) if file else {}
     if not random:
         return combinations[:run_cap]
-    _require_run_cap(file, run_cap)
+    require_run_cap(file, run_cap)
     logger.info("%s: %s runs drawn with search_seed=%d", file, run_cap, search_seed)
 
     def draw_values(number: int) -> list[str]:
-        shares = {key: share(search_seed, number, key) for key in random}
-        return [f"{k}={quote_for(k, draw(random[k], at, f'{file}: parameters.{k}'))}" for k, at in shares.items()]
+        return [f"{k}={quote_for(k, drawn.quantile(share(search_seed, number, k)))}" for k, drawn in random.items()]
 
     runs = ([*combination, *values] for values in map(draw_values, count()) for combination in combinations)
     return list(islice(runs, run_cap))
 
 
+def check_run_options(run_cap: Any, search_seed: Any) -> None:
+    """Check the number of runs and the seed.
+
+    Raises:
+        UserError: one is not a whole number, or too low.
+    """
+    for key, value, least in (("run_cap", run_cap, 1), ("search_seed", search_seed, 0)):
+        if value is not None and (type(value) is not int or value < least):
+            raise UserError(f"{key}={value}: it must be a whole number, {least} or more")
+
+
 def _read_sweep(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """Return the options of the sweep itself, from its file or typed, and the overrides of its runs."""
+    """Return the options of the sweep itself, from its file or typed, and the overrides of its runs.
+
+    They hold the file if its runs do not follow from the overrides: values are drawn, or trials are asked for.
+    """
     file = find_file(name)
     keyed = [(override_key(word), word) for word in extra]
     options = {key: _parse_option(key, word.partition("=")[2]) for key, word in keyed if key in _SWEEP_KEYS}
@@ -172,11 +183,12 @@ def _read_sweep(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[s
         written = [f"experiment={','.join(f'{name}/{arm}' for arm in load_study(name).arms)}"]
     else:
         sweep = read_sweep(file)
-        options = sweep.options | options
+        options = sweep.run_options | options
         written = _written_overrides(sweep)
-        if sweep.method == "random":
+        if sweep.method != "grid":
+            require_run_cap(file, options.get("run_cap"))
+        if sweep.method != "grid" or sweep.is_search:
             options = {"file": str(file), **options}
-            _require_run_cap(file, options.get("run_cap"))
     keys = {override_key(word) for word in typed}
     if "experiment" in map(override_key, written) and (key := next(iter(keys & {"arm", "study"}), "")):
         raise UserError(f"{key}=... would give all arms one name: `etude train experiment=STUDY/ARM` runs one arm")
@@ -184,7 +196,7 @@ def _read_sweep(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[s
 
 
 def _parse_option(key: str, text: str) -> Any:
-    """Parse the value of an option of the sweep; `sweep_runs` checks `run_cap` and `search_seed`."""
+    """Parse the value of an option of the sweep; `check_run_options` checks `run_cap` and `search_seed`."""
     if key != "tuned":
         return int(text) if text.isdecimal() else text
     if text not in ("true", "false"):
@@ -192,9 +204,14 @@ def _parse_option(key: str, text: str) -> Any:
     return text == "true"
 
 
-def _require_run_cap(file: object, run_cap: Any) -> None:
+def require_run_cap(file: object, run_cap: Any) -> None:
+    """Refuse a search without a number of runs.
+
+    Raises:
+        UserError: `run_cap` is None.
+    """
     if run_cap is None:
-        raise UserError(f"{file}: a random search needs a number of trials: say run_cap=20, in the file or here")
+        raise UserError(f"{file}: a search needs a number of runs: say run_cap=20, in the file or here")
 
 
 def _written_overrides(sweep: WandbSweep) -> list[str]:
@@ -206,7 +223,7 @@ def _written_overrides(sweep: WandbSweep) -> list[str]:
     return [*(parameters | defaults | fixed).values()]
 
 
-def _random_parameters(file: Path, typed: set[str]) -> Parameters:
+def _random_parameters(file: Path, typed: set[str]) -> dict[str, Distribution]:
     """Return the parameters that are drawn, without those whose value was typed."""
     return {key: node for key, node in read_sweep(file).drawn.items() if override_key(key) not in typed}
 

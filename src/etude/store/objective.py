@@ -24,7 +24,7 @@ def objective(result: dict[str, Any], config: "DictConfig") -> float:
     """
     from omegaconf import OmegaConf  # late, as a report reads `numbers` without it
 
-    key = config.objective
+    key = OmegaConf.select(config, "optimized_metric") or config.objective
     value = number_at(result, key)
     if divergence(result):
         highest = OmegaConf.select(config, "hydra.sweeper.direction") == "maximize"

@@ -78,6 +78,12 @@ def default_metrics(task: str | None) -> dict[str, Metric]:
     return _KNOWN if task is None else _OF_TASKS.get(task, {"ppl": DEFAULT["ppl"]})
 
 
+def rises(name: str) -> bool:
+    """Return whether a metric is known to be better the higher, by its key in a result or its name at W&B."""
+    word = re.split(r"[./]|^(?:test|valid)_", name)[-1]
+    return any(metric.column == word and metric.better == "higher" for metric in _KNOWN.values())
+
+
 _CHOICES = {
     "better": ("lower", "higher"),
     "scale": ("linear", "log"),
