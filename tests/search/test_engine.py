@@ -15,7 +15,7 @@ from optuna.trial import TrialState
 from etude.errors import UserError
 from etude.search.ask import seed_of_trial
 from etude.search.engine import Engine
-from etude.search.ranking import Ranking
+from etude.search.objective import Objective
 from etude.search.search import Curve, Dimension, Promotion, Search
 from etude.store.run_dir import RunDir
 from etude.store.run_state import State, read_stop
@@ -32,7 +32,7 @@ def tpe(seed: int) -> optuna.samplers.BaseSampler:
 
 
 def search(**changes: Any) -> Search:
-    plain = Search("first", "my.yaml", ("fixed=1",), SPACE, (Ranking("valid.loss"),), 12, tpe, seed=7, n_jobs=1)
+    plain = Search("first", "my.yaml", ("fixed=1",), SPACE, (Objective("valid.loss"),), 12, tpe, seed=7, n_jobs=1)
     return replace(plain, **changes)
 
 
@@ -150,6 +150,32 @@ def test_a_trial_that_is_promoted_goes_on_where_it_paused(tmp_path: Path) -> Non
     assert world.trained == steps
 
 
+def test_a_trial_is_not_promoted_before_its_process_has_ended(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    engine = Engine(search(promotion=Promotion((1 / 9, 1.0), 2)), world.runs_dir, "single", world.freeze)
+    (first, _), (second, _) = engine.more(2)
+    for run in (first, second):
+        world.train(run)
+    engine.watch()  # both have come to the rung
+    assert {run for run, _ in engine.more(2)}.isdisjoint({first, second})
+    better = min((first, second), key=lambda run: world.score(run.config()["words"]))
+    engine.ended(better, State.PAUSED)
+    assert [run for run, _ in engine.more(1)] == [better]
+
+
+def test_a_second_process_goes_on_with_the_trials_of_the_first(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    engines = [Engine(search(), world.runs_dir, "single", world.freeze) for _ in range(2)]
+    turn = 0
+    while runs := engines[turn].more(1):
+        world.train(runs[0][0])
+        for engine in engines:
+            engine.watch()
+            engine.ended(runs[0][0], State.FINISHED)
+        turn = 1 - turn
+    assert table(engines[0]) == table(engines[1]) == table(carry_out(search(), World(tmp_path / "alone")))
+
+
 class Above:
     """Stops a trial whose last value is above a bound."""
 
@@ -259,7 +285,7 @@ def test_another_space_under_the_same_name_is_refused(tmp_path: Path) -> None:
 
 def test_a_number_that_no_run_has_is_named_with_those_that_there_are(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no run has the number test\.blue, .* test\.loss"):
-        carry_out(search(objectives=(Ranking("test.blue"),)), World(tmp_path))
+        carry_out(search(objectives=(Objective("test.blue"),)), World(tmp_path))
 
 
 def test_no_rung_comes_before_the_end_of_the_warm_up(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ whether it is trained or paused at a rung follows from the validations that are 
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import inf, isfinite, isnan
 from pathlib import Path
 from statistics import fmean
@@ -55,7 +56,8 @@ class Engine:
         maximize = [one.maximize for one in search.objectives]
         self.journal = Journal(runs_dir / study / f"{search.name}.journal", search.name, maximize, _recipe(search))
         self.n_trials = search.n_trials + (len(self.journal.trials()) if search.further else 0)
-        self._going: dict[RunDir, int] = {}  # the runs that were handed out, with the numbers of their trials
+        # the runs that were handed out, with the numbers of their trials and the rungs that these were to come to
+        self._going: dict[RunDir, tuple[int, int]] = {}
         self._failed: set[int] = set()  # trials whose process failed, which another start of the search tries again
         self._seen: dict[RunDir, int] = {}  # the size of a metrics file when it was last read
 
@@ -74,7 +76,7 @@ class Engine:
 
     def watch(self) -> None:
         """Read the new validations of the runs that are being trained, and stop those that are not worth it."""
-        for run, number in [*self._going.items()]:
+        for run, (number, _) in [*self._going.items()]:
             size = run.metrics_file.stat().st_size if run.metrics_file.is_file() else 0
             if size != self._seen.get(run):
                 self._seen[run] = size
@@ -87,9 +89,9 @@ class Engine:
         Raises:
             UserError: the run has no such number as the search looks for.
         """
-        number = self._going.pop(run, None)
-        if number is None:
+        if run not in self._going:
             return
+        number, to = self._going.pop(run)
         with self.journal.locked():
             trial = self._trial(number)
             if not trial.state.is_finished():
@@ -100,7 +102,7 @@ class Engine:
                     free_checkpoints(run)
             elif run.finished:
                 self._finish(trial, run)
-            elif state is not State.PAUSED or not self._is_paused(trial):
+            elif state is not State.PAUSED or not (self._is_paused(trial) or trial.user_attrs.get("to", 0) > to):
                 self._failed.add(number)
                 logger.warning("%s: %s", self._name(trial), reason or f"its run is {state}")
 
@@ -112,7 +114,7 @@ class Engine:
     def _next(self) -> FrozenTrial | None:
         """Return the trial that is to be trained now; None if there is none, for now or at all."""
         trials = self.journal.trials()
-        going = {*self._going.values()} | self._failed
+        going = {number for number, _ in self._going.values()} | self._failed
         for trial in trials:  # begun by an earlier process, or by another that is at work
             if self._is_pending(trial) and trial.number not in going:
                 return trial
@@ -222,11 +224,11 @@ class Engine:
         run = runs[len(trial.intermediate_values)] if self.search.seeds else runs[0]
         if not run.config_file.is_file():  # it was deleted since
             run = dict(zip(runs, self._freeze(words), strict=True))[run]
-        self._going[run] = trial.number
+        rungs, to = trial.user_attrs.get("rungs", []), trial.user_attrs.get("to", 0)
+        self._going[run] = trial.number, to
         if run.finished:
             self.ended(run, State.SKIPPED)
             return None
-        rungs, to = trial.user_attrs.get("rungs", []), trial.user_attrs.get("to", 0)
         write_stop(run, Stop(rungs[to], State.PAUSED) if to < len(rungs) else None)
         return run
 
@@ -327,9 +329,10 @@ class Engine:
         return self._trial(climber.number)
 
     def _climbers(self, trials: Sequence[FrozenTrial]) -> list[Climber]:
-        return [
-            self._climber(trial) for trial in trials if "to" in trial.user_attrs and "same_as" not in trial.user_attrs
-        ]
+        """Return the trials on the rungs; one whose process has yet to end cannot go on now."""
+        of_the_search = [trial for trial in trials if "to" in trial.user_attrs and "same_as" not in trial.user_attrs]
+        going = {number for number, _ in self._going.values()}
+        return [replace(one, ended=one.ended or one.number in going) for one in map(self._climber, of_the_search)]
 
     def _climber(self, trial: FrozenTrial) -> Climber:
         rungs, to = trial.user_attrs.get("rungs", []), trial.user_attrs.get("to", 0)

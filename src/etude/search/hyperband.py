@@ -1,7 +1,7 @@
 """Hyperband as W&B has it: stop a trial that falls behind the others at one of several bands of validations."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, takewhile
 from typing import Any
@@ -36,7 +36,7 @@ class Hyperband:
         elif self.min_iter is not None:
             yield from (int(self.min_iter * self.eta**k) for k in count())
 
-    def stops(self, curve: Curve, others: list[Curve], *, maximize: bool) -> bool:
+    def stops(self, curve: Curve, others: Sequence[Curve], *, maximize: bool) -> bool:
         """Return whether the trial is strictly worse than the best share of all trials at the last band it reached."""
         own, *rest = (_finite(one, maximize=maximize) for one in (curve, *others))
         reached = [*takewhile(lambda band: band <= len(own), self.bands())]

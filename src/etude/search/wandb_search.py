@@ -66,7 +66,7 @@ def wandb_search(
         seeds=seeds,
         target=metric.get("target"),
         best_of_curve=sweep.method == "bayes" and options.sampler is None,
-        impute=metric.get("impute", "worst"),
+        impute=metric.get("impute", "latest"),
         impute_while_running=None if while_running in (None, False, "false") else while_running,
         constraints=options.constraints,
         n_jobs=options.n_jobs,
