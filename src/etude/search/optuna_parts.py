@@ -140,5 +140,5 @@ def _make(made: type, arguments: Mapping[str, Any], where: str, seed: int | None
 def _make_argument(value: Any, where: str, seed: int | None) -> Any:
     if not isinstance(value, Mapping) or "_target_" not in value:
         return value
-    kind = "pruner" if str(value["_target_"]).lower().endswith("pruner") else "sampler"
+    kind = "pruner" if where.endswith("pruner") else "sampler"
     return _make(*_read(value, kind, where), where, seed)
