@@ -9,7 +9,7 @@ from etude.paths import shipped
 
 HELP = f"""usage: etude sweep FILE|STUDY [key=value ...] [--path]
 
-Runs all that FILE (a W&B sweep file, method grid or random) or STUDY asks for,
+Runs all that FILE (a W&B sweep file: grid, random or bayes) or STUDY asks for,
 each run in its own process, as many at once as there are GPUs, or cores. It
 skips finished runs and resumes unfinished ones. Overrides apply to all runs.
 run_cap=N stops after N runs, search_seed=S draws others, and tuned=true also
