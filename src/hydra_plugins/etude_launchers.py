@@ -20,6 +20,8 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, open_dict
 
 if TYPE_CHECKING:
+    from optuna import Study
+
     from etude.search.search import Search
     from etude.store.run_dir import RunDir
 
@@ -80,8 +82,8 @@ class FrozenLauncher(Launcher):
             self.prepare()
             return self._launch(job_overrides)
 
-    def search(self, search: "Search") -> None:
-        """Carry out a search: train its trials, each as soon as there is room for one.
+    def search(self, search: "Search") -> "Study":
+        """Carry out a search: train its trials, each as soon as there is room for one; return Optuna's study of it.
 
         Raises:
             UserError: a config is not valid, or the search cannot go on.
@@ -95,6 +97,7 @@ class FrozenLauncher(Launcher):
                 config = self._compose(search.fixed)
             engine = Engine(search, Path(config.runs_dir).expanduser(), config.study, self._freeze)
             self.run([], source=engine, at_once=search.n_jobs)
+        return engine.journal.study
 
     def prepare(self) -> None:
         """Check the options of the launcher.

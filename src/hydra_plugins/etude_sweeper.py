@@ -18,6 +18,8 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 if TYPE_CHECKING:
+    from optuna import Study
+
     from etude.search.search import Search
 
 logger = logging.getLogger(__name__)
@@ -36,8 +38,8 @@ class _LaunchingSweeper(Sweeper):
             hydra_context=hydra_context, task_function=task_function, config=config
         )
 
-    def _search(self, search: "Search") -> None:
-        """Have the launcher carry out a search, and say beforehand what it may not do.
+    def _search(self, search: "Search") -> "Study":
+        """Have the launcher carry out a search, and say beforehand what it may not do; return Optuna's study of it.
 
         Raises:
             UserError: the launcher is none of étude's.
@@ -50,7 +52,8 @@ class _LaunchingSweeper(Sweeper):
             raise UserError("a search needs a launcher of étude's: hydra/launcher=slots, submitit_slurm or ray")
         for sentence in cautions(search, self.config):
             logger.warning("%s: %s", search.source, sentence)
-        carry_out(search)
+        study: Study = carry_out(search)
+        return study
 
 
 class SweepFileSweeper(_LaunchingSweeper):
@@ -61,6 +64,7 @@ class SweepFileSweeper(_LaunchingSweeper):
         run_cap: the maximum number of runs.
         search_seed: the seed for sampling; the same seed gives the same runs.
         tuned: whether to run each arm of a study with its own best hyperparameters as well.
+        confirm: how many of the best trials of a search are trained on fresh seeds, beside the baseline; None: none.
         params: key -> values, as Hydra's basic sweeper has them; what is typed wins.
         others: keys that it does not have.
 
@@ -75,6 +79,7 @@ class SweepFileSweeper(_LaunchingSweeper):
         run_cap: int | None,
         search_seed: int,
         tuned: bool,
+        confirm: int | None,
         params: Mapping[str, Any] | None,
         **others: Any,
     ) -> None:
@@ -82,9 +87,13 @@ class SweepFileSweeper(_LaunchingSweeper):
             from etude.config.sweepers import other_sweeper
             from etude.config.unknown import no_such_key
 
-            key, known = f"hydra.sweeper.{next(iter(others))}", ("file", "run_cap", "search_seed", "tuned", "params")
+            key, known = (
+                f"hydra.sweeper.{next(iter(others))}",
+                ("file", "run_cap", "search_seed", "tuned", "confirm", "params"),
+            )
             raise other_sweeper(key) or no_such_key(key, "hydra.sweeper", known)
         self.file, self.run_cap, self.search_seed, self.tuned = file, run_cap, search_seed, tuned
+        self.confirm = confirm
         self.params = params or {}
 
     def sweep(self, arguments: list[str]) -> list[Sequence[JobReturn]]:
@@ -96,12 +105,15 @@ class SweepFileSweeper(_LaunchingSweeper):
             SweepFailed: some runs failed; the others are finished.
         """
         from etude.config.sweep_params import with_params
+        from etude.errors import UserError
         from etude.search.sweep_file import sweep_runs
 
         arguments = with_params(arguments, self.params)
         if self.file and (search := self._read_search(Path(self.file), arguments)):
-            self._search(search)
-            return []
+            searched = self._search(search)
+            return [] if self.confirm is None else [self._confirm(search, searched)]
+        if self.confirm is not None:
+            raise UserError(f"confirm={self.confirm} is for a search, such as one with method: bayes: leave it out")
         runs = sweep_runs(arguments, file=self.file, run_cap=self.run_cap, search_seed=self.search_seed)
         if not self.tuned:
             return [self._launch(runs, 0)]
@@ -130,6 +142,19 @@ class SweepFileSweeper(_LaunchingSweeper):
         if search and self.tuned:
             raise UserError(f"{file}: tuned=true is for the arms of one study, and this is a search: leave it out")
         return search
+
+    def _confirm(self, search: "Search", study: "Study") -> Sequence[JobReturn]:
+        """Train the best trials of a search, and its baseline, on fresh seeds.
+
+        Raises:
+            UserError: no trial is finished, or the number of trials is not valid.
+        """
+        from etude.errors import UserError
+        from etude.search.confirm import confirming_runs
+
+        if type(self.confirm) is not int or self.confirm < 1:
+            raise UserError(f"confirm={self.confirm}: it must be a whole number, 1 or more")
+        return self._launch(confirming_runs(search, study.trials, self.confirm, int(self.config.seed)), 0)
 
     def _launch(self, runs: Sequence[Sequence[str]], first: int) -> Sequence[JobReturn]:
         """Launch some runs, numbered from `first`, and raise the error of the first that failed."""
@@ -162,7 +187,10 @@ class OptunaSweeper(_LaunchingSweeper):
         Raises:
             UserError: an override or a key is not valid.
         """
-        from etude.search.hydra_search import hydra_search
+        from etude.search.hydra_search import hydra_search, write_results
+        from etude.study.arms import split_override
 
-        self._search(hydra_search(arguments, self.settings, self.config))
+        study = self._search(hydra_search(arguments, self.settings, self.config))
+        best = [(dict(map(split_override, one.user_attrs["overrides"])), one.values) for one in study.best_trials]
+        write_results(Path(self.config.hydra.sweep.dir), best if len(study.directions) > 1 else best[:1])
         return []

@@ -14,10 +14,13 @@ each run in its own process, as many at once as there are GPUs, or cores. It
 skips finished runs and resumes unfinished ones. Overrides apply to all runs.
 run_cap=N stops after N runs, search_seed=S draws others, and tuned=true also
 runs each arm of a study at its own best values, if study.yaml says what to try.
+Of a search (method bayes, early_terminate or a block `search:`), confirm=K also
+trains the best K trials, and the baseline, on three fresh seeds.
 
   etude sweep sweeps/table3.yaml seed=1,2,3 hydra.launcher.workers=2
   etude sweep sweeps/learning_rate.yaml run_cap=40
   etude sweep table3 tuned=true seed=1,2,3
+  etude sweep sweeps/search.yaml confirm=3
 
   --path  print the path of a sweep file, and run nothing
 

@@ -182,7 +182,7 @@ def add_jobs(jobs: list[Job], runs: Iterable[tuple[RunDir, str]]) -> list[Job]:
     known, found = {job.run_dir: job for job in jobs}, []
     for run, name in runs:
         job = known.get(run) or Job(run)
-        job.state, job.name_suffix = State.WAITING, name
+        job.state, job.name_suffix, job.attempts = State.WAITING, name, 0
         found.append(job)
     jobs += [job for job in found if job.run_dir not in known]
     return found

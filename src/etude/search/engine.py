@@ -27,8 +27,10 @@ from etude.search.score import read_curve, read_value
 from etude.search.search import Search
 from etude.store.cleaning import free_checkpoints
 from etude.store.divergence import divergence
+from etude.store.overrides import distinguishing_overrides
 from etude.store.run_dir import RunDir
 from etude.store.run_state import State, Stop, write_stop
+from etude.study.arms import override_key
 from etude.study.study import number_at
 
 logger = logging.getLogger(__name__)
@@ -349,9 +351,11 @@ class Engine:
 
 def _recipe(search: Search) -> dict[str, Any]:
     """Return what must stay the same as long as a search goes on, for reports to read as well."""
+    settings = distinguishing_overrides(search.fixed)  # where a run logs to, say, is no matter
+    named = [word for word in search.fixed if override_key(word) in ("experiment", "seed")]
     return {
         **{key: dimension.text for key, dimension in search.space.items()},
-        "fixed": [*search.fixed],
+        "fixed": [*named, *settings],
         "seed": search.seed,
         "seeds": [*search.seeds],
         "objectives": [one.name for one in search.objectives],

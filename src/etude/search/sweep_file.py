@@ -24,7 +24,7 @@ from etude.study.study import find_study, load_study, study_names
 
 logger = logging.getLogger(__name__)
 
-_SWEEP_KEYS = ("run_cap", "search_seed", "tuned")  # options of the sweep, not overrides of its runs
+_SWEEP_KEYS = ("run_cap", "search_seed", "tuned", "confirm")  # options of the sweep, not overrides of its runs
 
 
 def sweep_overrides(name: str, extra: Sequence[str] = ()) -> list[str]:
@@ -77,7 +77,7 @@ def planned_runs(name: str, extra: Sequence[str] = ()) -> list[list[str]]:
         UserError: as in `sweep_overrides`.
     """
     options, overrides = _read_sweep(name, extra)
-    tuned = options.pop("tuned", False)
+    tuned, _ = options.pop("tuned", False), options.pop("confirm", None)
     runs = sweep_runs(with_written_params(overrides), **options)
     if not tuned:
         return runs
