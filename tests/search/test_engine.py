@@ -150,6 +150,14 @@ def test_a_trial_that_is_promoted_goes_on_where_it_paused(tmp_path: Path) -> Non
     assert world.trained == steps
 
 
+@pytest.mark.parametrize("n_trials", [1, 2, 3, 4])
+def test_of_ever_so_few_trials_one_comes_to_the_end(n_trials: int, tmp_path: Path) -> None:
+    engine = carry_out(search(promotion=Promotion((1 / 9, 1 / 3, 1.0), 3), n_trials=n_trials), World(tmp_path))
+    states = [t.state for t in engine.journal.trials()]
+    assert states.count(TrialState.COMPLETE) == 1
+    assert len(states) == n_trials
+
+
 def test_a_trial_is_not_promoted_before_its_process_has_ended(tmp_path: Path) -> None:
     world = World(tmp_path)
     engine = Engine(search(promotion=Promotion((1 / 9, 1.0), 2)), world.runs_dir, "single", world.freeze)

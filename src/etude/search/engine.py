@@ -115,21 +115,22 @@ class Engine:
 
     def _next(self) -> FrozenTrial | None:
         """Return the trial that is to be trained now; None if there is none, for now or at all."""
+        self._prune_out_of_reach()
         trials = self.journal.trials()
         going = {number for number, _ in self._going.values()} | self._failed
         for trial in trials:  # begun by an earlier process, or by another that is at work
             if self._is_pending(trial) and trial.number not in going:
                 return trial
-        if self.search.promotion and (chosen := self._promoted(trials, promote(self._climbers(trials), self._eta))):
+        if chosen := self._promote(promote(self._climbers(trials), self._eta)):
             return chosen
         while self._is_asking(trials):
             if asked := self._ask(trials):
                 return asked
             trials = self.journal.trials()
-        if self.search.promotion and not self._going:
-            top = len(self.search.promotion.rungs) - 1
-            return self._promoted(trials, promote_last(self._climbers(trials), top))
-        return None
+        if self._going:
+            return None
+        top = len(self.search.promotion.rungs) - 1 if self.search.promotion else 0
+        return self._promote(promote_last(self._climbers(trials), top))
 
     def _is_pending(self, trial: FrozenTrial) -> bool:
         """Return whether a trial is trained, or is to be."""
@@ -318,17 +319,21 @@ class Engine:
     def _eta(self) -> int:
         return self.search.promotion.eta if self.search.promotion else 1
 
-    def _promoted(self, trials: Sequence[FrozenTrial], climber: Climber | None) -> FrozenTrial | None:
-        """Write that a trial is promoted, after those that no longer can be are pruned."""
+    def _promote(self, climber: Climber | None) -> FrozenTrial | None:
+        """Write that a trial is promoted."""
+        if climber is None:
+            return None
+        self.journal.note(self._trial(climber.number), "to", climber.to + 1)
+        return self._trial(climber.number)
+
+    def _prune_out_of_reach(self) -> None:
+        """Prune the paused trials that will never be promoted, and free their checkpoints."""
+        trials = self.journal.trials()
         for lost in out_of_reach(self._climbers(trials), self._eta, self.n_trials):
             trial = trials[lost.number]
             run = RunDir(self.runs_dir / trial.user_attrs["runs"][0])
             self._prune(trial, run, trial.user_attrs["rungs"][lost.to])
             free_checkpoints(run)
-        if climber is None:
-            return None
-        self.journal.note(trials[climber.number], "to", climber.to + 1)
-        return self._trial(climber.number)
 
     def _climbers(self, trials: Sequence[FrozenTrial]) -> list[Climber]:
         """Return the trials on the rungs; one whose process has yet to end cannot go on now."""

@@ -52,10 +52,13 @@ def promote_last(climbers: Sequence[Climber], top: int) -> Climber | None:
 
 
 def out_of_reach(climbers: Sequence[Climber], eta: int, n_trials: int) -> list[Climber]:
-    """Return the paused trials that will never be promoted, whatever the others do: ⌊n_trials/eta⌋ are better."""
-    found = []
+    """Return the paused trials that will never be promoted, whatever the others do: ⌊n_trials/eta⌋ are better.
+
+    The best one is none of them, as one trial is always trained to its end.
+    """
+    found, most = [], max(1, n_trials // eta)
     for rung in range(_rungs(climbers)):
-        found += [one for one in _rank(climbers, rung)[n_trials // eta :] if one.paused and one.to == rung]
+        found += [one for one in _rank(climbers, rung)[most:] if one.paused and one.to == rung]
     return found
 
 
