@@ -1,4 +1,4 @@
-"""The number of a finished run that Hydra's sweepers (Optuna, Ax, Nevergrad) optimize."""
+"""The number of a finished run that Hydra's own sweepers (Ax, Nevergrad) optimize."""
 
 from collections.abc import Iterator, Mapping
 from math import inf
@@ -24,7 +24,8 @@ def objective(result: dict[str, Any], config: "DictConfig") -> float:
     """
     from omegaconf import OmegaConf  # late, as a report reads `numbers` without it
 
-    key = OmegaConf.select(config, "optimized_metric") or config.objective
+    named = OmegaConf.select(config, "optimized_metric")
+    key = named if isinstance(named, str) else config.objective  # several are for a search, which reads results itself
     value = number_at(result, key)
     if divergence(result):
         highest = OmegaConf.select(config, "hydra.sweeper.direction") == "maximize"
