@@ -46,10 +46,13 @@ class _LaunchingSweeper(Sweeper):
         """
         from etude.errors import UserError
         from etude.search.cautions import cautions
+        from etude.search.hyperband import Hyperband
 
         carry_out = getattr(self.launcher, "search", None)
         if carry_out is None:
             raise UserError("a search needs a launcher of étude's: hydra/launcher=slots, submitit_slurm or ray")
+        if isinstance(search.stopping, Hyperband):
+            logger.info("%s: %s", search.source, search.stopping)
         for sentence in cautions(search, self.config):
             logger.warning("%s: %s", search.source, sentence)
         study: Study = carry_out(search)

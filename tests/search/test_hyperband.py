@@ -89,6 +89,20 @@ def test_the_best_so_far_or_the_value_at_the_band_is_judged() -> None:
     assert not Hyperband(min_iter=1, eta=3, strict=False).stops(recovered, others, maximize=False)
 
 
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        (Hyperband(min_iter=3), "Hyperband at validation 3, 9, 27, 81, ... compares the value there (strict: true)"),
+        (
+            Hyperband(max_iter=9, s=2, strict=False),
+            "Hyperband at validation 1, 3 compares the best value so far (strict: false)",
+        ),
+    ],
+)
+def test_it_says_what_is_compared(rule: Hyperband, told: str) -> None:
+    assert str(rule) == told
+
+
 def test_a_file_that_does_not_say_is_strict_as_wandb_fills_it_in() -> None:
     assert read_hyperband({"type": "hyperband", "min_iter": 3}, "early_terminate") == Hyperband(min_iter=3, strict=True)
 

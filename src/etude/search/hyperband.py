@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, takewhile
+from itertools import count, islice, takewhile
 from typing import Any
 
 from etude.errors import UserError, did_you_mean
@@ -27,6 +27,13 @@ class Hyperband:
     s: int = 0
     eta: float = 3
     strict: bool = True
+
+    def __str__(self) -> str:
+        """Say what is compared, and where."""
+        bands = ", ".join(map(str, islice(self.bands(), 4)))
+        judged = "the value there" if self.strict else "the best value so far"
+        more, strict = "" if self.max_iter else ", ...", str(self.strict).lower()
+        return f"Hyperband at validation {bands}{more} compares {judged} (strict: {strict})"
 
     def bands(self) -> Iterator[int]:
         """Yield the bands in ascending order, without end if `max_iter` is not given."""

@@ -1,0 +1,72 @@
+"""What a search cannot do is said before it begins."""
+
+from typing import Any
+
+import pytest
+from omegaconf import DictConfig, OmegaConf
+from optuna.pruners import MedianPruner
+
+from etude.search.cautions import cautions
+from etude.search.distributions import read_distribution
+from etude.search.hyperband import Hyperband
+from etude.search.objective import Objective
+from etude.search.search import Promotion, Search
+
+PERPLEXITY = Objective("valid_perplexity")
+
+
+def search(objective: Objective = PERPLEXITY, key: str = "model.dropout", **more: Any) -> Search:
+    space = {key: read_distribution({"min": 0.0, "max": 1.0}, key).dimension()}
+    return Search("s", "s.yaml", (), space, (objective,), 5, sampler=lambda seed: pytest.fail("asked"), **more)
+
+
+def config(validations: int) -> DictConfig:
+    return OmegaConf.create({"budget": {"max_steps": 10 * validations + 3, "val_every": 10}})
+
+
+@pytest.mark.parametrize(
+    ("rule", "validations", "band"),
+    [
+        (Hyperband(min_iter=3), 2, 3),
+        (Hyperband(min_iter=3), 3, None),
+        (Hyperband(max_iter=27, s=2), 8, 9),
+        (Hyperband(max_iter=27, s=2), 9, None),
+    ],
+)
+def test_a_band_beyond_the_budget_is_told(rule: Hyperband, validations: int, band: int | None) -> None:
+    told = [*cautions(search(stopping=rule), config(validations))]
+    expected = f"early_terminate stops no trial at validation {band}, as budget.max_steps and budget.val_every make "
+    assert told == ([f"{expected}{validations} of them"] if band else [])
+
+
+@pytest.mark.parametrize("key", ["budget.steps", "budget", "++budget.val_every", "scale"])
+def test_nothing_is_said_of_a_budget_that_is_searched(key: str) -> None:
+    assert not [*cautions(search(key=key, stopping=Hyperband(min_iter=3)), config(1))]
+
+
+@pytest.mark.parametrize("more", [{"stopping": MedianPruner()}, {"promotion": Promotion()}])
+@pytest.mark.parametrize("name", ["test.bleu", "test/perplexity", "parameters", "valid.accuracy"])
+def test_a_metric_of_the_end_stops_nothing(name: str, more: dict[str, Any]) -> None:
+    [told] = cautions(search(Objective(name, maximize=True), **more), config(9))
+    assert told == f"{name} is known only when a run has ended, so that no trial is stopped or promoted by it"
+
+
+@pytest.mark.parametrize("name", ["valid.perplexity", "valid_loss", "valid/perplexity", "loss"])
+def test_a_metric_of_the_validations_does(name: str) -> None:
+    assert not [*cautions(search(Objective(name), stopping=MedianPruner()), config(9))]
+
+
+@pytest.mark.parametrize(
+    ("name", "rises"),
+    [
+        ("test.bleu", True),
+        ("test/bleu", True),
+        ("test_accuracy", True),
+        ("bracket_f1", True),
+        ("test.perplexity", False),
+    ],
+)
+def test_what_is_better_the_higher_should_be_maximised(name: str, rises: bool) -> None:
+    told = [*cautions(search(Objective(name)), config(9))]
+    assert told == [f"{name} is minimised, and it is better the higher: say maximize"] * rises
+    assert not [*cautions(search(Objective(name, maximize=True)), config(9))]
