@@ -1,5 +1,6 @@
 """`etude report`: show the table of a study in the terminal, or write it as Markdown, LaTeX, SVG or HTML."""
 
+import glob
 import re
 import shlex
 import sys
@@ -13,12 +14,13 @@ from etude.cli.arguments import Arguments, parse
 from etude.config.quoting import quote
 from etude.errors import UserError
 from etude.files import write_or_print, write_or_print_page
-from etude.report import Results, make_report, results_of_csv
+from etude.report import Results, make_report, results_of_csv, search_table
 from etude.report import results as find_results
 from etude.report.render.latex import Notes, latex
 from etude.report.render.rows import Rows
 from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import search
+from etude.report.searched import Searched, read_search
 from etude.search import sweep_file
 from etude.study.metrics import Metric
 from etude.study.study import load_study, study_names
@@ -26,7 +28,8 @@ from etude.terminal import PIPE_WIDTH, console
 
 HELP = """usage: etude report STUDY [key=value ...] [--html FILE] [--serve]
                     [--markdown FILE] [--latex FILE] [--svg FILE] ...
-       etude report SWEEP.yaml [key=value ...] [--markdown FILE] [--latex FILE]
+       etude report SWEEP.yaml [key=value ...] [--html FILE] [--markdown FILE] ...
+       etude report runs/STUDY/NAME.journal [--html FILE] ...
        etude report NAME --from FILE.csv [--baseline ARM] [--metric NAME:lower]
 
 The table of a study, with the paper's numbers. Runs of different settings never
@@ -40,7 +43,10 @@ BLEU also by more than test sentences do.
 
 Of a sweep file: what it tried, the best first, by the file's `metric` or else
 by validation perplexity, and for a random search what so many trials can be
-expected to find. Type the words that you typed after `etude sweep`.
+expected to find. Type the words that you typed after `etude sweep`. Of a search
+(or its journal), while it runs, too: also the trials that were paused or pruned,
+at which step, and how much of the best one's score is luck; with --html, also
+how it went, what matters most, and learning curves.
 
 --from FILE.csv reads a CSV in place of runs: one that `etude results` wrote, or
 one of any trainer's, with the columns arm, seed and a metric. NAME may be that
@@ -69,6 +75,7 @@ baseline, or the one that --baseline names.
                      it needs wandb-workspaces
 """
 _LATEX: dict[str, tuple[str, ...]] = {"--latex-notes": get_args(Notes), "--latex-columns": ("1", "2")}
+_JOURNAL = ".journal"
 WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # removed: an SVG should not load fonts from a server
 
 
@@ -77,8 +84,8 @@ def main(words: Sequence[str]) -> None:
     args = parse("report", f"{HELP}\nStudies: {', '.join(study_names())}\n", words or ["--help"])
     draw = _drawings(args.options)
     files = {option: file for option, file in args.options.items() if option in draw}
-    if args.words and sweep_file.names_file(args.study):
-        _show(_search(args), files, draw)
+    if args.words and names_sweep(args.study):
+        _report_sweep(args, words, files, draw)
         return
     if "--serve" in args.options:
         _serve(args, files)
@@ -127,18 +134,52 @@ def _metric(word: str) -> Metric:
     return Metric(name, name, name, better, scale or "linear", digits=3)
 
 
-def _search(args: Arguments) -> Rows:
-    """Make the table of the runs of a sweep file.
+def names_sweep(name: str) -> bool:
+    """Return whether `name` means a sweep file, or the journal of a search, and not a study."""
+    return Path(name).suffix == _JOURNAL or sweep_file.names_file(name)
+
+
+def _report_sweep(
+    args: Arguments, words: Sequence[str], files: Mapping[str, str], draw: Mapping[str, Callable[[Rows], str]]
+) -> None:
+    """Report on a sweep file: on its search if it has begun one, or else on its finished runs.
 
     Raises:
-        UserError: an option or a word is not allowed, or no run of the sweep is finished.
+        UserError: an option or a word is not allowed, or there is nothing to report.
     """
-    for option in ("--html", "--serve", "--wandb", "--baseline", "--from", "--metric"):
+    found = find_search(args)
+    for option in ("--serve", "--wandb", "--baseline", "--from", "--metric", *["--html"] * (found is None)):
         if option in args.options:
             raise UserError(f"{option} is for a study; of a sweep file there are {', '.join(_DRAWINGS)}")
-    name, typed = args.study, sweep_words(args)
-    runs, drawn = sweep_file.runs_of(name, typed), sweep_file.drawn_keys(name, typed)
-    return search(shlex.join([name, *typed]), runs, drawn, sweep_file.objective_of(name))
+    if found is None:
+        name, typed = args.study, sweep_words(args)
+        runs, drawn = sweep_file.runs_of(name, typed), sweep_file.drawn_keys(name, typed)
+        _show(search(shlex.join([name, *typed]), runs, drawn, sweep_file.objective_of(name)), files, draw)
+        return
+    page, rows = args.options.get("--html"), search_table.table(found)
+    if page:
+        from etude.report.render.html.search_page import search_page
+
+        typed = [word.replace(page, Path(page).name) for word in ("etude", "report", *words)]
+        write_or_print_page(page, search_page(found, rows, command=shlex.join(typed)))
+    if files or not page:
+        _show(rows, files, draw)
+
+
+def find_search(args: Arguments) -> Searched | None:
+    """Read the search of a sweep file, or that of the journal that is named; None if the file has begun none.
+
+    Raises:
+        UserError: there are several, or it cannot be read.
+    """
+    named = Path(args.study)
+    if named.suffix == _JOURNAL:
+        return read_search(named, named.stem)
+    journals = sorted(args.runs_dir.glob(f"*/{glob.escape(named.stem)}{_JOURNAL}"))
+    if len(journals) > 1:
+        raise UserError(f"several searches are called {named.stem}; name one: {', '.join(map(str, journals))}")
+    typed = shlex.join([args.study, *sweep_words(args)])
+    return read_search(journals[0], named.stem, typed) if journals else None
 
 
 def sweep_words(args: Arguments) -> list[str]:

@@ -5,14 +5,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from etude.cli.arguments import parse
-from etude.cli.report import read_from, sweep_words
+from etude.cli.arguments import Arguments, parse
+from etude.cli.report import find_search, names_sweep, read_from, sweep_words
 from etude.errors import UserError
 from etude.files import write_or_print
 from etude.garbage import pause_garbage_collector
 from etude.report import Results, results_of_sweep
 from etude.report import results as find_results
 from etude.report.frame import as_json, write_parquet
+from etude.report.searched import frame
 from etude.report.wording import format_count
 from etude.search import sweep_file
 from etude.study.study import study_names
@@ -24,6 +25,8 @@ HELP = """usage: etude results STUDY|SWEEP.yaml [key=value ...] [--csv FILE]
 One row per finished run, for notebooks and other tools: what the run is, its
 test set, its scores and its cost. It selects runs as `etude report` does; what
 is left out is printed to stderr. STUDY may be single: runs typed one by one.
+Of a search (its file or its journal): one row per trial, with its state, the
+step that it came to, and its scores there and at the end.
 
   runs_dir=DIR      the folder of runs
   --csv FILE        with a header; - is standard output, the default
@@ -41,15 +44,12 @@ In Python: etude.report.results("table3").frame() is a pandas.DataFrame
 def main(words: Sequence[str]) -> None:
     """Write the runs of a study as a frame, and report runs without a result with their state."""
     args = parse("results", f"{HELP}\nStudies: {', '.join(study_names())}\n", words or ["--help"])
-    if place := args.options.get("--from"):
-        found = read_from(place, args)
-    elif sweep_file.names_file(args.study):
-        typed = sweep_words(args)
-        planned = (run for _, run in sweep_file.runs_of(args.study, typed))
-        found = results_of_sweep(shlex.join([args.study, *typed]), planned)
+    is_sweep = bool(args.words) and "--from" not in args.options and names_sweep(args.study)
+    if is_sweep and (searched := find_search(args)):
+        rows, notes = frame(searched), searched.left_out
     else:
-        found = find_results(args.study, args.runs_dir, args.where)
-    rows = found.frame()
+        found = _find(args, is_sweep)
+        rows, notes = found.frame(), _notes_on_missing(found)
     files = {option: file for option, file in args.options.items() if option in ("--csv", "--json", "--parquet")}
     for option, file in (files or {"--csv": "-"}).items():
         if option == "--parquet":
@@ -58,7 +58,18 @@ def main(words: Sequence[str]) -> None:
             write_parquet(rows, Path(file))
         else:
             write_or_print(file, rows.to_csv(index=False) if option == "--csv" else as_json(rows))
-    sys.stderr.write("".join(f"{note}\n" for note in _notes_on_missing(found)))
+    sys.stderr.write("".join(f"{note}\n" for note in notes))
+
+
+def _find(args: Arguments, is_sweep: bool) -> Results:
+    """Read the runs of a study or of a sweep file, or those that --from names."""
+    if place := args.options.get("--from"):
+        return read_from(place, args)
+    if not is_sweep:
+        return find_results(args.study, args.runs_dir, args.where)
+    typed = sweep_words(args)
+    planned = (run for _, run in sweep_file.runs_of(args.study, typed))
+    return results_of_sweep(shlex.join([args.study, *typed]), planned)
 
 
 def _notes_on_missing(found: Results) -> list[str]:

@@ -4,33 +4,33 @@ A trial is one combination of values, with one or more seeds. Trials are ranked 
 names another metric, because choosing by the test set means training on it. Only the best trial's test score is shown.
 """
 
-import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf, isfinite, nan
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from etude.errors import UserError, did_you_mean
 from etude.report.notes import Note
 from etude.report.render.rows import Cell, Column, Row, Rows
+from etude.report.searched import command_of, find_metric, name_metric, text_of
 from etude.report.statistics import Scores, expected_best
 from etude.report.wording import format_count, format_fixed
 from etude.search.objective import Objective
+from etude.search.score import flat
 from etude.store.metrics_file import read_metrics
 from etude.store.objective import numbers
 from etude.store.provenance import explain_marks, marks_on_code, notes_on_libraries
 from etude.store.records import Run, leaving_out, read_run
 from etude.store.run_dir import RunDir
-from etude.study.arms import override_key, split_override
-from etude.study.metrics import Metric, default_metrics
-from etude.study.study import metrics_of, value_at
+from etude.study.arms import split_override
+from etude.study.metrics import Metric
+from etude.study.study import metrics_of, number_at, value_at
 from etude.terminal import NUMBER, shorten_value
 
-_LOSS = Metric("loss", "loss", "loss", better="lower", digits=3, over="tokens")
-_TEXTS = {"valid": "validation", "test": "test"}
 _TRIAL_COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # for which the expected best is reported
 
 
@@ -78,7 +78,7 @@ def search(
         raise UserError(
             " ".join([f"no run of this search is finished; this makes them: etude sweep {name}", *unreadable])
         )
-    metric = _find_metric(ranked.name, next(iter(there.values())))
+    metric = find_metric(ranked.name, next(iter(there.values())).study)
     _refuse_incomparable(name, metric, [*there.values()])
     keys = sorted({key for its in words.values() for key in its} - {"seed"})
     varied = [key for key in keys if len({its.get(key, "") for its in words.values()}) > 1]
@@ -90,7 +90,7 @@ def search(
         Trial(
             dict(zip(varied, values, strict=True)),
             [there[run] for run in runs],
-            _command([typed[run] for run in runs]),
+            command_of([typed[run] for run in runs]),
             fmean(nan if there[run].divergence else scores[run] for run in runs),
             draws(wanted[run] for run in runs),
         )
@@ -116,14 +116,9 @@ def read_finished(wanted: Iterable[RunDir]) -> tuple[dict[RunDir, Run], list[str
     return found, unreadable
 
 
-def _flat(name: str) -> str:
-    """Return one form of the name of a metric: test_bleu for W&B's test/bleu and the result's test.bleu."""
-    return re.sub("[./]", "_", name)
-
-
 def _score(run: Run, name: str) -> float | None:
     """Return the number of a finished run by its key in the result or at W&B; of a curve, the last."""
-    if key := next((key for key in numbers(run.result) if _flat(key) == _flat(name)), ""):
+    if key := next((key for key in numbers(run.result) if flat(key) == flat(name)), ""):
         return run.score(key)
     curve = [row[name] for row in read_metrics(run.run_dir.metrics_file) if row.get(name)]
     return float(curve[-1]) if curve else None
@@ -135,44 +130,22 @@ def _explain_no_metric(file: str, name: str, run: Run) -> str:
     return f"{file}: metric.name={name}: no finished run has this number; {did_you_mean(name, known)}"
 
 
-def _find_metric(name: str, run: Run) -> Metric:
-    """Return what is known of the metric `name`: how it is shown, which way it is better ("" if unknown), over what."""
-    flat = _flat(name)
-    for metric in (*metrics_of(run.study).values(), *default_metrics(None).values(), _LOSS):
-        if f"_{flat}".endswith(f"_{metric.column}"):
-            text = flat.removesuffix(f"_{metric.column}")
-            return replace(metric, key=flat, label=metric.label if text in _TEXTS else name)
-    return Metric(name, flat, name, better="", digits=3)
-
-
-def _text(metric: Metric) -> str:
-    """Return which text the metric is of: "validation", "test", or "" for neither."""
-    return _TEXTS.get(metric.key.partition("_")[0], "")
-
-
 def _refuse_incomparable(name: str, metric: Metric, runs: Sequence[Run]) -> None:
     """Raise a UserError if scores of the runs are over different texts or subwords, or were computed differently."""
     if metric.over == "tokens" and len({run.result.get("store", "") for run in runs}) > 1:
         raise UserError(f"{name}: its runs met different texts or subwords, and perplexities of these cannot be ranked")
     if (
         metric.over == "text"
-        and _text(metric)
+        and text_of(metric)
         and len({(run.text, value_at(run.result, metric.signature)) for run in runs}) > 1
     ):
         raise UserError(f"{name}: its runs met different texts, or were scored differently, and cannot be ranked")
 
 
-def _command(runs: Sequence[Sequence[str]]) -> str:
-    """Return the command that trains runs which differ only in their seeds."""
-    words = [word for word in runs[0] if not override_key(word).startswith(("seed", "hydra"))]
-    seeds = ",".join(value for run in runs for key, value in map(split_override, run) if key == "seed")
-    return shlex.join(["etude", "train", *["-m"] * (len(runs) > 1), *words, *[f"seed={seeds}"] * bool(seeds)])
-
-
 def _rows(file: str, trials: Sequence[Trial], metric: Metric, notes: list[Note], left_out: list[str]) -> Rows:
     several = any(len(trial.runs) > 1 for trial in trials)
     plain = {key: all(NUMBER.fullmatch(trial.words[key]) for trial in trials) for key in trials[0].words}
-    columns = [*(Column(key, words=not number) for key, number in plain.items()), Column(metric.label, _text(metric))]
+    columns = [*(Column(key, words=not number) for key, number in plain.items()), Column(metric.label, text_of(metric))]
     rows = []
     for trial in trials:
         score = Cell(trial.score, metric.digits, marks=marks_on_code(run.code for run in trial.runs))
@@ -200,38 +173,49 @@ def _notes(trials: Sequence[Trial], metric: Metric, maximize: bool, at_random: b
             f"with goal: {goals[1]} in the file it is the best."
         )
     if finite:
-        sentences.append(f"First by {f'{_text(metric)} {metric.label}'.strip()}:")
+        sentences.append(f"First by {name_metric(metric)}:")
         notes += [*map(Note, sentences), Note(best.command, is_command=True)]
-        sentences = []
-        metrics = metrics_of(best.runs[0].study).values()
-        scored = [(m, [score for run in best.runs if (score := run.score(m.key)) is not None]) for m in metrics]
-        scores = " and ".join(f"{format_fixed(fmean(values), m.digits)} {m.label}" for m, values in scored if values)
-        if _text(metric) == "test":
-            sentences.append(
-                "The test set by which one chooses can no longer judge: on other text the best is less good."
-            )
-        elif scores:
-            sentences.append(
-                f"On the test set it has {scores}; the others' are not shown, because a test set by which one "
-                "chooses can no longer judge."
-            )
+        sentences = on_the_test_set([run.result for run in best.runs], best.runs[0].study, metric)
     if len(finite) < len(trials):
         sentences.append(f"{len(trials) - len(finite)} of {len(trials)} diverged.")
     if at_random and len(finite) > 1:
-        sentences.append(_expected_best(finite, metric.digits, maximize, among=len(trials)))
+        scores = [trial.score for trial in finite for _ in range(trial.drawn)]
+        sentences.append(on_expected_best(scores, metric.digits, maximize, all_of_them=len(finite) == len(trials)))
     return [*notes, *map(Note, sentences)]
 
 
-def _expected_best(trials: Sequence[Trial], digits: int, maximize: bool, among: int) -> str:
-    scores = [trial.score for trial in trials for _ in range(trial.drawn)]
+def on_the_test_set(results: Sequence[Mapping[str, Any]], study: str, metric: Metric) -> list[str]:
+    """Give the test scores of the best trial, the mean of its runs, or say why they judge nothing."""
+    if text_of(metric) == "test":
+        return ["The test set by which one chooses can no longer judge: on other text the best is less good."]
+    scored = []
+    for one in metrics_of(study).values():
+        if values := [score for result in results if (score := number_at(result, one.key)) is not None]:
+            scored.append(f"{format_fixed(fmean(values), one.digits)} {one.label}")
+    if not scored:
+        return []
+    return [
+        f"On the test set it has {' and '.join(scored)}; the others' are not shown, because a test set by which one "
+        "chooses can no longer judge."
+    ]
+
+
+def on_expected_best(scores: Sequence[float], digits: int, maximize: bool, *, all_of_them: bool) -> str:
+    """Give the expected best of n trials, for some n.
+
+    Args:
+        scores: of the trials that do not diverge, each as often as it was drawn.
+        digits: of the metric.
+        maximize: whether the highest score is the best.
+        all_of_them: whether no trial diverged.
+    """
     found = expected_best(Scores("the search", scores), lower_is_better=not maximize)
-    kept = [n for n in _TRIAL_COUNTS if n < len(scores)] + [len(scores)]
-    curve = ", ".join(
-        f"{n}: {format_fixed(found.expected[n - 1], digits)} ± {format_fixed(found.deviation[n - 1], digits)}"
-        for n in kept
-    )
-    which = " that do not diverge" if len(trials) < among else ""
+    told = []
+    for n in [*(n for n in _TRIAL_COUNTS if n < len(scores)), len(scores)]:
+        about = f" ± {format_fixed(found.deviation[n - 1], digits)}" if 2 * n <= len(scores) else ""
+        told.append(f"{n}: {format_fixed(found.expected[n - 1], digits)}{about}")
     return (
-        f"Expected best of n trials{which} (Dodge et al. 2019) and its standard deviation: {curve}. "
-        "Near the end it is too modest: what is better than the best of these, they cannot show."
+        f"Expected best of n trials{'' if all_of_them else ' that do not diverge'} (Dodge et al. 2019, by the unbiased "
+        f"estimator of Tang et al. 2020), with its standard deviation: {', '.join(told)}. Beyond half of the "
+        f"{len(scores)} it rests on few of them, at the end on the best alone."
     )

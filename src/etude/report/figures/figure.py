@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 Layout = dict[str, Any]
 
 COLOUR = "#2f7fc1"  # of Okabe and Ito's, made to stand out from white and from black alike
+ACCENT = "#d0591a"  # for one thing among others
 PHONE = 390  # px: the width for which `Figure.narrow` is made
 UNKNOWN = "–"
 _DECADE = 12  # the ratio of two values from which an axis is logarithmic

@@ -14,7 +14,7 @@ The question that each function answers, about arms trained with several seeds a
 - Is it better, for the same runs on other sentences? `paired_bootstrap`, `approximate_randomisation`.
 - Which variance is larger, over seeds or over test sets? `variances`.
 - How many seeds are needed? `seeds_needed`, with `pooled_deviation`; `power` for a given number of seeds.
-- What is the best of n trials of a search? `expected_best`.
+- What is the best of n trials of a search? `expected_best`. How much of it is luck? `best_of`.
 - Do our arms have the paper's order? `spearman`, `kendall`. Do they differ by as much? `fit_line`.
 
 Scores of one metric are given as `Scores`; translations as `Counts` (made by `count`), resampled once per arm by
@@ -24,8 +24,18 @@ an error.
 
 from etude.report.statistics.combined import Variances, combined_test, sentence_deviation, variances
 from etude.report.statistics.correlation import Line, RankCorrelation, fit_line, kendall, spearman
-from etude.report.statistics.difference import Comparison, hedges_g, holm, paired_test, pooled_deviation, welch
+from etude.report.statistics.difference import (
+    Comparison,
+    hedges_g,
+    holm,
+    paired_test,
+    pooled,
+    pooled_deviation,
+    t_test,
+    welch,
+)
 from etude.report.statistics.moderated import Prior, equivalence, moderate, moderated_test
+from etude.report.statistics.optimism import BestOf, best_of
 from etude.report.statistics.planning import ExpectedBest, expected_best, power, seeds_needed
 from etude.report.statistics.scores import Interval, Mean, Scores, mean_interval
 from etude.report.statistics.sentences import (

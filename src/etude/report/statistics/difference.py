@@ -107,8 +107,24 @@ def hedges_g(arm: Scores, base: Scores) -> float | None:
 
 def pooled_deviation(arm: Scores, base: Scores) -> float:
     """Compute the standard deviation of a single run, pooled over both arms; each needs two seeds."""
-    squares = (arm.seeds - 1) * arm.variance + (base.seeds - 1) * base.variance
-    return math.sqrt(squares / (arm.seeds + base.seeds - 2))
+    return math.sqrt(_pooled_variance([arm, base])[0])
+
+
+def pooled(groups: Sequence[Scores]) -> tuple[float, int] | None:
+    """Compute the standard deviation of a single run, pooled over arms, and its degrees of freedom.
+
+    Returns:
+        None if no arm has two seeds, or all of them scored the same within each arm.
+    """
+    several = [group for group in groups if group.seeds > 1]
+    variance, freedom = _pooled_variance(several) if several else (0.0, 0)
+    return (math.sqrt(variance), freedom) if variance > 0 else None
+
+
+def _pooled_variance(groups: Sequence[Scores]) -> tuple[float, int]:
+    """Return the pooled variance over seeds and its degrees of freedom."""
+    freedom = sum(group.seeds - 1 for group in groups)
+    return sum((group.seeds - 1) * group.variance for group in groups) / freedom, freedom
 
 
 def unknown_difference(arm: Scores, base: Scores) -> str:

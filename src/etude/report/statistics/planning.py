@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special, stats
 
 from etude.report.statistics.scores import Scores
 
@@ -72,22 +72,29 @@ class ExpectedBest:
 
     trials: NDArray[np.int64]  # (N,) n = 1 to N, the number of trials
     expected: NDArray[np.float64]  # (N,) the mean of the best of n, in the metric's unit
-    deviation: NDArray[np.float64]  # (N,) the standard deviation of the best of n
+    deviation: NDArray[np.float64]  # (N,) the standard deviation of the best of n; far too small from n = N / 2 on
 
 
 def expected_best(search: Scores, lower_is_better: bool = False) -> ExpectedBest:
-    """Compute the expected best of n trials, for each n up to the N of `search` (Dodge et al. 2019, section 3).
+    """Compute the expected best of n trials (Dodge et al. 2019), for each n up to the N of `search`, without bias.
 
     The trials must have been drawn at random and independently of each other, so not by a searcher that learns from
-    earlier trials. With the empirical distribution of the N scores, P(best of n <= i-th smallest) = (i / N)^n, which
-    needs no sampling. Near n = N the curve is too pessimistic, because N trials cannot show what is better than their
-    best (Tang et al. 2020).
+    earlier trials. It is the mean over all choices of n of the N trials, which needs no sampling: P(best of n <= i-th
+    smallest) = C(i, n) / C(N, n) (Tang et al. 2020). The first estimator, (i / N)^n, draws with replacement, and is too
+    pessimistic for n near N. There this one rests on few choices, at n = N on a single one.
     """
     sign = -1.0 if lower_is_better else 1.0
     ranked = np.sort(sign * np.asarray(search.values, dtype=np.float64))
     trials = np.arange(1, len(ranked) + 1)
-    at_most = np.linspace(0, 1, len(ranked) + 1) ** trials[:, None]
-    chance = np.diff(at_most, axis=1)  # (N, N): the chance of each score to be the best of n
+    ways = _log_choices(np.arange(len(ranked) + 1), trials[:, None])
+    chance = np.diff(np.exp(ways - ways[:, -1:]), axis=1)  # (N, N): the chance of each score to be the best of n
     expected = chance @ ranked
     variance = (chance * (ranked - expected[:, None]) ** 2).sum(axis=1)
     return ExpectedBest(trials, sign * expected, np.sqrt(variance))
+
+
+def _log_choices(of: NDArray[np.int64], n: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the logarithm of the number of choices of n things out of `of`; minus infinity if there are too few."""
+    enough = np.maximum(of - n, 0)
+    log: NDArray[np.float64] = special.gammaln(of + 1.0) - special.gammaln(n + 1.0) - special.gammaln(enough + 1.0)
+    return np.where(of >= n, log, -np.inf)

@@ -9,7 +9,8 @@ import base64
 import gzip
 import hashlib
 import json
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -22,8 +23,16 @@ from etude.files import write_text
 from etude.report.comparison import Compared
 from etude.report.render.html.data import data
 from etude.report.render.html.table import notes, setting, table
-from etude.report.render.rows import make_rows
+from etude.report.render.rows import Rows, make_rows
 
+_LINKS = {
+    "curves": "Learning curves",
+    "forest": "Differences",
+    "cost": "Cost and quality",
+    "paper": "The paper and ours",
+    "arms": "Two arms",
+    "analysis": "Heads and attention",
+}
 _SCRIPTS = "dom looks table figures made curves samples card maps heads page"
 
 
@@ -40,21 +49,61 @@ def document(compared: Compared, refresh: float = 0, command: str = "") -> str:
         refresh: if it is not 0, the page asks its server every `refresh` seconds for a new version.
         command: what was typed to make it.
     """
-    name = compared.study.name
-    rows = make_rows(compared)
-    script = "\n".join(_text(f"js/{name}.js") for name in _SCRIPTS.split())
+    study = compared.study
+    return page(
+        Page(
+            name=study.name,
+            title=study.title,
+            setting=setting(compared),
+            links=_LINKS,
+            sections=Template(_text("study.html")).substitute(baseline=escape(compared.baseline.arm)),
+            scripts=_SCRIPTS,
+        ),
+        make_rows(compared),
+        data(compared),
+        command or f"etude report {study.name} --html {study.name}.html",
+        refresh,
+    )
+
+
+@dataclass(frozen=True)
+class Page:
+    """The frame of a page.
+
+    Attributes:
+        name: of the study or the search.
+        title: its title.
+        setting: what all runs share, in HTML.
+        links: id of a section -> its link.
+        sections: what stands below the table, in HTML.
+        scripts: the names of its scripts, in order.
+    """
+
+    name: str
+    title: str
+    setting: str
+    links: Mapping[str, str]
+    sections: str
+    scripts: str
+
+
+def page(frame: Page, rows: Rows, content: Mapping[str, Any], command: str, refresh: float = 0) -> str:
+    """Render a page: the table and its notes, then what its scripts draw from `content`."""
+    script = "\n".join(_text(f"js/{name}.js") for name in frame.scripts.split())
+    links = {"table": "Table"} | {**frame.links}
     return Template(_text("page.html")).substitute(
         policy=_policy(get_plotlyjs(), script, asks=bool(refresh)),
         refresh=f"{refresh:g}",
-        title=escape(compared.study.title),
-        study=escape(name),
+        title=escape(frame.title),
+        study=escape(frame.name),
         asks="" if refresh else " and asks no server for anything",
-        command=escape(command or f"etude report {name} --html {name}.html"),
-        baseline=escape(compared.baseline.arm),
-        setting=setting(compared),
+        command=escape(command),
+        setting=frame.setting,
+        nav="\n".join(f'    <a href="#{name}">{escape(link)}</a>' for name, link in links.items()),
+        sections=frame.sections,
         table=table(rows),
         notes=notes(rows),
-        data=pack(as_json(data(compared))),
+        data=pack(as_json(content)),
         style=_text("page.css"),
         plotly=_pack_plotly(),
         script=script,

@@ -24,6 +24,21 @@ def table(rows: Rows) -> str:
     return f'<table id="study"><thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody></table>'
 
 
+def plain_table(rows: Rows) -> str:
+    """Render a table that does not sort."""
+    heads = "".join(f'<th scope="col"{_classes(column)}>{_title(column)}</th>' for column in rows.columns)
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f"<td{_classes(column)}>{escape(cell.text)}</td>" if place else f'<th scope="row">{escape(cell.text)}</th>'
+            for place, (column, cell) in enumerate(zip(rows.columns, row.cells, strict=True))
+        )
+        + "</tr>\n"
+        for row in rows.rows
+    )
+    return f"<table><thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody></table>"
+
+
 def notes(rows: Rows) -> str:
     """Render the notes and what was left out, one paragraph each."""
     return "\n".join(f"<p>{escape(str(note))}</p>" for note in rows.paragraphs)
@@ -64,9 +79,11 @@ def _sort_key(cell: Cell, column: Column) -> str:
 
 
 def _head(column: Column) -> str:
-    header = _SYMBOL.sub(r"<i>\1</i><sub>\2</sub>", escape(column.header))
-    whose = f'<span class="whose">{escape(column.whose)}</span>' if column.whose else ""
     words = ' data-words="1"' if column.words else ""
-    return (
-        f'<th scope="col"{_classes(column)}{words} aria-sort="none"><button type="button">{header}{whose}</button></th>'
-    )
+    button = f'<button type="button">{_title(column)}</button>'
+    return f'<th scope="col"{_classes(column)}{words} aria-sort="none">{button}</th>'
+
+
+def _title(column: Column) -> str:
+    whose = f'<span class="whose">{escape(column.whose)}</span>' if column.whose else ""
+    return _SYMBOL.sub(r"<i>\1</i><sub>\2</sub>", escape(column.header)) + whose

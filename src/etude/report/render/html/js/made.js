@@ -23,4 +23,4 @@ function showMade(name, section = document.getElementById(name), changed = () =>
   return () => changed(chosen());
 }
 
-for (const name of ["forest", "cost", "paper"]) if (DATA.figures[name]) showMade(name);
+for (const { id } of document.querySelectorAll("section[data-made]")) if (DATA.figures[id]) showMade(id);
