@@ -16,7 +16,7 @@ from etude.report.render.rows import Rows
 from etude.report.search_table import table
 from etude.report.searched import Searched, read_search, rungs
 from etude.report.statistics import Scores, expected_best
-from etude.search.ranking import Ranking
+from etude.search.objective import Objective
 from etude.search.search import Dimension, Promotion
 from etude.store.run_state import State
 
@@ -129,10 +129,10 @@ def test_each_rung_is_correlated_with_the_end_among_those_that_came_there(tmp_pa
 
 
 def test_of_several_numbers_the_front_is_named(tmp_path: Path) -> None:
-    found = made(tmp_path, objectives=(Ranking("valid.loss"), Ranking("test.loss", True)))
+    found = made(tmp_path, objectives=(Objective("valid.loss"), Objective("test.loss", True)))
     assert {trial.number for trial in found.front} == {t.number for t in found.judged}  # the one is the other's price
     assert "No trial is as good as these in all of 2 numbers" in said(table(found))
-    alike = made(tmp_path / "alike", objectives=(Ranking("valid.loss"), Ranking("test.loss")))
+    alike = made(tmp_path / "alike", objectives=(Objective("valid.loss"), Objective("test.loss")))
     assert [trial.number for trial in alike.front] == [alike.judged[0].number]
 
 

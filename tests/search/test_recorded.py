@@ -14,7 +14,7 @@ from tests.search.test_engine import Above, World, carry_out, loss, search
 
 from etude.errors import UserError
 from etude.search.engine import Engine
-from etude.search.ranking import Ranking
+from etude.search.objective import Objective
 from etude.search.recorded import RecordedSearch, read_journal
 from etude.search.search import Promotion
 from etude.store.run_state import State
@@ -31,7 +31,7 @@ SEARCHES = {
     "promoted": search(promotion=Promotion(), n_trials=15),
     "stopped": search(stopping=Above(8.0), n_trials=15),
     "several seeds": search(seeds=(1, 2), n_trials=6),
-    "two numbers": search(objectives=(Ranking("valid.loss"), Ranking("steps", True)), n_trials=6),
+    "two numbers": search(objectives=(Objective("valid.loss"), Objective("steps", True)), n_trials=6),
     "constrained": search(constraints={"valid.loss": 4.0}, n_trials=12),
 }
 

@@ -16,7 +16,7 @@ from etude.errors import UserError
 from etude.report.confirmation import Selection
 from etude.report.statistics import RankCorrelation, Scores, pooled, spearman
 from etude.search.recorded import RecordedSearch, RecordedTrial, read_journal
-from etude.search.values import flat
+from etude.search.score import flat
 from etude.store.records import leaving_out
 from etude.store.run_dir import RunDir
 from etude.store.run_state import State
