@@ -350,3 +350,33 @@ def test_it_needs_neither_torch_nor_hydra(make_run: Make) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "set()"
+
+
+def journal(study: Path, *lines: dict[str, Any]) -> None:
+    """Writes the journal of a search `rate` with three trials: the first is finished, the second at its first rung."""
+    begin: dict[str, Any] = {"op_code": 0, "study_name": "rate", "directions": [1]}
+    recipe = {"op_code": 2, "study_id": 0, "user_attr": {"search": {"objectives": ["valid.loss"]}}}
+    trial = {"op_code": 4, "study_id": 0, "state": 0, "user_attrs": {"overrides": ["x=1"], "rungs": [10], "to": 0}}
+    value = {"op_code": 7, "trial_id": 1, "step": 10, "intermediate_value": 4.5}
+    end = {"op_code": 6, "trial_id": 0, "state": 1, "values": [3.25]}
+    written = [json.dumps(line) + "\n" for line in (begin, recipe, trial, trial, trial, value, end, *lines)]
+    (study / "rate.journal").write_text("".join(written))
+
+
+def test_a_line_tells_of_each_search(make_run: Make, capsys: Capture, tmp_path: Path) -> None:
+    make_run("base")
+    journal(tmp_path / "runs" / "heads")
+    told = "heads, search rate: 3 trials: 1 finished, 1 paused, 1 begun; best valid.loss 3.25, trial 0."
+    assert told in lines(capsys)
+    status(["--json"])
+    (search,) = json.loads(capsys.readouterr().out)["searches"]
+    assert search["trials"] == {"finished": 1, "paused": 1, "running": 1}
+    assert search["best"] == {"trial": 0, "values": [3.25], "overrides": ["x=1"]}
+
+
+def test_a_damaged_journal_is_named_and_the_runs_are_shown(make_run: Make, capsys: Capture, tmp_path: Path) -> None:
+    make_run("base")
+    journal(tmp_path / "runs" / "heads", {"op_code": 7, "trial_id": 7})
+    told = lines(capsys)
+    assert any("rate.journal, line 8, is damaged" in line for line in told)
+    assert told[1].startswith("heads/base")

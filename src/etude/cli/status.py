@@ -18,6 +18,7 @@ from etude.cli.arguments import parse
 from etude.errors import UserError
 from etude.files import format_json
 from etude.garbage import pause_garbage_collector
+from etude.search.recorded import RecordedSearch, read_journal
 from etude.store.overrides import distinguishing_overrides
 from etude.store.provenance import MARKS, notes_on_code
 from etude.store.records import Run, read_rows, studies_in
@@ -29,7 +30,8 @@ from etude.terminal import console, format_duration, format_number
 HELP = """usage: etude status [STUDY ...] [runs_dir=DIR] [--json]
 
 The state of every run: finished, diverged, running, waiting, stopped or failed,
-and the arms that have no run yet. It reads the directories of the runs, so it
+or paused or pruned by its search; the arms that have no run yet; and a line for
+each search. It reads the directories of the runs, so it
 works during a sweep and after one.
 
   STUDY ...      only these studies; by default all that have runs
@@ -46,12 +48,13 @@ _STATES = (
 
 @dataclass(frozen=True)
 class StudyRuns:
-    """The runs of one study, in the order of its arms, and the arms without any."""
+    """The runs of one study, in the order of its arms, the arms without any, and its searches."""
 
     study: str
     runs: list[Run]
     missing: list[str]
     notes: list[str]
+    searches: list[RecordedSearch]
 
 
 @pause_garbage_collector()
@@ -91,16 +94,28 @@ def _read(study: str, runs_dir: Path) -> StudyRuns:
         UserError: the study's own files are not valid.
     """
     runs, notes = read_rows(runs_dir / study)
+    searches = _searches(runs_dir / study, notes)
     runs = [replace(run, overrides=distinguishing_overrides(run.overrides)) for run in runs]
     if study not in study_names():
-        return StudyRuns(study, sorted(runs, key=lambda run: (run.arm, run.seed)), [], notes)
+        return StudyRuns(study, sorted(runs, key=lambda run: (run.arm, run.seed)), [], notes, searches)
     order = {arm: place for place, arm in enumerate(load_study(study).arms)}
     begun = {path.parent.name for path in (runs_dir / study).glob("[!.]*/[!.]*/")}
     notes += [f"{runs_dir / study / arm}: the study has no arm {arm}." for arm in sorted(begun - {*order})]
     common = set.intersection(*(set(run.overrides) for run in runs)) if runs else set()  # no run is told apart by these
     runs = [replace(run, overrides=[one for one in run.overrides if one not in common]) for run in runs]
     runs.sort(key=lambda run: (order.get(run.arm, len(order)), run.arm, run.seed))
-    return StudyRuns(study, runs, [arm for arm in order if arm not in begun], notes)
+    return StudyRuns(study, runs, [arm for arm in order if arm not in begun], notes, searches)
+
+
+def _searches(folder: Path, notes: list[str]) -> list[RecordedSearch]:
+    """Read the searches in the folder of a study; add a sentence for each journal that cannot be read."""
+    found = []
+    for file in sorted(folder.glob("*.journal")):
+        try:
+            found += read_journal(file)
+        except UserError as error:
+            notes.append(f"{error}.")
+    return found
 
 
 def _table(runs: Sequence[Run], metrics: Metrics, width: int) -> RenderableType:
@@ -177,8 +192,18 @@ def _lines(studies: Sequence[StudyRuns], runs: Sequence[Run]) -> Iterator[str]:
     if any(run.state is State.STOPPED for run in runs):
         yield "Type the same command again, and what is stopped goes on from its last checkpoint if it has one."
     for study in studies:
+        yield from (f"{study.study}, search {_describe(search)}" for search in study.searches)
         if study.missing:
             yield f"{study.study} has no run yet of {', '.join(study.missing)}."
+
+
+def _describe(search: RecordedSearch) -> str:
+    """Describe a search in a line: its trials by state, and the best so far."""
+    counts = Counter("begun" if one.state is State.RUNNING else str(one.state) for one in search.trials)
+    told = ", ".join(f"{number} {state}" for state, number in counts.items())
+    best, name = search.best, next(iter(search.recipe.get("objectives", [])), "value")
+    first = f"; best {name} {best.values[0]:.6g}, trial {best.number}" if best else ""
+    return f"{search.name}: {len(search.trials)} trials{f': {told}' * bool(told)}{first}."
 
 
 def _totals(studies: Sequence[StudyRuns], runs: Sequence[Run]) -> str:
@@ -202,8 +227,19 @@ def _as_json(
         "runs_dir": str(runs_dir),
         "runs": [_plain(run, metrics) for run in runs],
         "missing": {study.study: study.missing for study in studies},
+        "searches": [_search_as_json(one.study, search) for one in studies for search in one.searches],
         "notes": list(notes),
         "totals": _counts(runs) | {"missing": sum(len(study.missing) for study in studies)},
+    }
+
+
+def _search_as_json(study: str, search: RecordedSearch) -> dict[str, Any]:
+    best = search.best
+    return {
+        "study": study,
+        "name": search.name,
+        "trials": Counter(str(trial.state) for trial in search.trials),
+        "best": {"trial": best.number, "values": best.values, "overrides": best.overrides} if best else None,
     }
 
 
