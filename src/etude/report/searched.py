@@ -4,6 +4,7 @@ A trial that is not finished is shown with the step that it came to and its scor
 with, nor averaged into, those at the end.
 """
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,8 @@ from etude.study.arms import override_key, split_override
 from etude.study.metrics import Metric, default_metrics
 from etude.study.study import metrics_of, value_at
 from etude.terminal import NUMBER
+
+_MAX_STEPS = re.compile(r"^budget:\n(?:  .*\n)*?  max_steps: (\d+)$", re.MULTILINE)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -209,8 +212,19 @@ def _read_trial(trial: RecordedTrial, runs_dir: Path, left_out: list[str]) -> Tr
                 results.append(run.result())
     if runs and runs[0].config_file.is_file():
         with leaving_out(runs[0].path, left_out):
-            steps = len(runs) * int(value_at(runs[0].config(), "budget.max_steps"))
+            steps = len(runs) * _max_steps(runs[0])
     return Tried(trial, words, runs, results, steps)
+
+
+def _max_steps(run: RunDir) -> int:
+    """Read the steps of a run's budget, from the text of its config where it can be seen: a config takes 1 ms to parse.
+
+    Raises:
+        UserError: the config is incomplete.
+        TypeError: it has no such number.
+    """
+    seen = _MAX_STEPS.search(run.config_file.read_text(encoding="utf-8"))
+    return int(seen[1]) if seen else int(value_at(run.config(), "budget.max_steps"))
 
 
 def rungs(found: Searched) -> dict[int, RankCorrelation]:
