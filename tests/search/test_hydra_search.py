@@ -27,7 +27,12 @@ def searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., S
     from hydra_plugins.etude_launchers import FrozenLauncher
 
     found: list[Search] = []
-    monkeypatch.setattr(FrozenLauncher, "search", lambda self, search: found.append(search), raising=False)
+
+    def carry_out(self: FrozenLauncher, search: Search) -> optuna.Study:
+        found.append(search)
+        return optuna.create_study(directions=["minimize"] * len(search.objectives))
+
+    monkeypatch.setattr(FrozenLauncher, "search", carry_out)
     monkeypatch.chdir(tmp_path)
 
     def run(*words: str, **files: str) -> Search:

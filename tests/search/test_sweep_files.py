@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import optuna
 import pytest
 from hydra.core.plugins import Plugins
 from optuna.pruners import PercentilePruner
@@ -35,7 +36,12 @@ def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path]
     from hydra_plugins.etude_launchers import FrozenLauncher, SlotsLauncher
 
     found: list[Search | list[list[str]]] = []
-    monkeypatch.setattr(FrozenLauncher, "search", lambda self, search: found.append(search), raising=False)
+
+    def carry_out(self: FrozenLauncher, search: Search) -> optuna.Study:
+        found.append(search)
+        return optuna.create_study(directions=["minimize"] * len(search.objectives))
+
+    monkeypatch.setattr(FrozenLauncher, "search", carry_out)
     monkeypatch.setattr(SlotsLauncher, "launch", lambda self, runs, initial_job_idx: found.append(runs) or [])
     monkeypatch.chdir(tmp_path)
 
