@@ -187,5 +187,6 @@ def test_the_page_has_a_section_for_each_figure_and_asks_no_server(promoted: Sea
     sections = re.findall(r'<section id="(\w+)"', page)
     assert sections == ["table", "further0", "progress", "curves", "importance", "parallel", "slices", "contour"]
     assert page.count('id="study"') == 1
+    assert '<span class="is"></span>' not in page  # on a phone, each trial says what it tries
     assert "default-src 'none'" in page
     assert "src=" not in page.partition('<script type="text/plain"')[0]

@@ -15,7 +15,8 @@ def table(rows: Rows) -> str:
     Each cell has its sort key in `data-value`: its number or word, also where the cell is blank because it equals the
     baseline's; none if there is no value.
     """
-    first = next((row for row in rows.rows if row.run), None)
+    is_told = any(cell.blank for row in rows.rows for cell in row.cells)  # by the row of what others are compared with
+    first = next((row for row in rows.rows if row.run and is_told), None)
     body, group = "", ""
     for row in rows.rows:
         body += _row(rows, row, row is first, begins=row.group != group)
