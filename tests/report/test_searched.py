@@ -116,7 +116,9 @@ def test_a_trial_of_several_seeds_is_their_mean_and_tells_how_optimistic_the_bes
 
 
 def test_without_other_seeds_it_says_what_would_tell_them(tmp_path: Path) -> None:
-    assert "etude sweep FILE confirm=3" in said(table(made(tmp_path)))
+    found = made(tmp_path)
+    assert "etude sweep FILE confirm=3" in said(table(found))
+    assert "a seed has a standard deviation of 0.25)" in said(table(found, spread=(0.25, 8)))
 
 
 def test_each_rung_is_correlated_with_the_end_among_those_that_came_there(tmp_path: Path) -> None:

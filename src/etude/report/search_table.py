@@ -1,6 +1,7 @@
 """The table of a search: a row for each trial, the best first, and what is to be said of them."""
 
 from collections import Counter
+from dataclasses import replace
 
 from etude.errors import UserError
 from etude.report.confirmation import on_optimism
@@ -18,8 +19,13 @@ _REFUSALS = 3  # sentences on refused trials, at most
 _WORDS = {State.RUNNING: "unfinished", State.FAILED: "refused"}  # what is "running" may have been killed, too
 
 
-def table(found: Searched) -> Rows:
+def table(found: Searched, spread: tuple[float, float] | None = None) -> Rows:
     """Make the table of a search: a row for each trial, the best first.
+
+    Args:
+        found: what the search has found.
+        spread: the standard deviation of a seed and its degrees of freedom, as a confirmation has shown it; by default
+            that between the seeds of trials, if they have several.
 
     Raises:
         UserError: it has no trial yet.
@@ -36,7 +42,7 @@ def table(found: Searched) -> Rows:
         found.recorded.name,
         columns,
         [_row(found, trial, all_finished) for trial in found.ranked],
-        _notes(found),
+        _notes(found, spread),
         found.left_out,
     )
 
@@ -66,7 +72,7 @@ def _state(trial: Tried) -> str:
     return _WORDS.get(trial.state, str(trial.state))
 
 
-def _notes(found: Searched) -> list[Note]:
+def _notes(found: Searched, spread: tuple[float, float] | None) -> list[Note]:
     results = [result for trial in found.trials for result in trial.results]
     marks = [Note(text, mark) for mark, text in explain_marks(results).items()]
     first = [f"Of the search {found.typed}: {_on_states(found)}", *_on_refused(found), *notes_on_libraries(results)]
@@ -75,7 +81,8 @@ def _notes(found: Searched) -> list[Note]:
     if found.judged:
         best = found.judged[0]
         notes += [Note(_on_first(found)), Note(found.command(best), is_command=True)]
-        rest = [*on_the_test_set(best.results, found.study, found.metrics[0]), on_optimism(found.selection), *rest]
+        selection = replace(found.selection, spread=spread or found.selection.spread)
+        rest = [*on_the_test_set(best.results, found.study, found.metrics[0]), on_optimism(selection), *rest]
     return [*notes, *map(Note, rest)]
 
 
