@@ -56,7 +56,10 @@ FILES = {
         (["hydra/sweeper=ax"], "hydra/sweeper=ax needs pip install hydra-ax-sweeper; without it, hydra/sweeper=optuna"),
         (["+search=named"], f"hydra.sweeper._target_ {CHOOSE}"),
         (["+search=set"], f"hydra.sweeper.n_trials {CHOOSE}"),
-        (["+search=batches"], "hydra.sweeper.max_batch_size is not a key of hydra.sweeper; choose one of confirm, file"),
+        (
+            ["+search=batches"],
+            "hydra.sweeper.max_batch_size is not a key of hydra.sweeper; choose one of confirm, file",
+        ),
         (["+search=nowhere"], "_target_: mine.Sweeper is not a plugin of Hydra's that is installed"),
     ],
 )
