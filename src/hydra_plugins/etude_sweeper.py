@@ -153,11 +153,16 @@ class SweepFileSweeper(_LaunchingSweeper):
             UserError: no trial is finished, or the number of trials is not valid.
         """
         from etude.errors import UserError
-        from etude.search.confirm import confirming_runs
+        from etude.search.confirm import best_trials, confirming_runs, note_confirmation
 
         if type(self.confirm) is not int or self.confirm < 1:
             raise UserError(f"confirm={self.confirm}: it must be a whole number, 1 or more")
-        return self._launch(confirming_runs(search, study.trials, self.confirm, int(self.config.seed)), 0)
+        best = best_trials(search, study.trials, self.confirm)
+        done = self._launch(confirming_runs(search, best, int(self.config.seed)), 0)
+        runs_dir = Path(self.config.runs_dir).expanduser().absolute()
+        places = [Path(str(job.working_dir)).absolute().relative_to(runs_dir) for job in done]
+        note_confirmation(study, best, places)
+        return done
 
     def _launch(self, runs: Sequence[Sequence[str]], first: int) -> Sequence[JobReturn]:
         """Launch some runs, numbered from `first`, and raise the error of the first that failed."""

@@ -14,7 +14,7 @@ from etude.cli.arguments import Arguments, parse
 from etude.config.quoting import quote
 from etude.errors import UserError
 from etude.files import write_or_print, write_or_print_page
-from etude.report import Results, make_report, results_of_csv, search_table
+from etude.report import Results, confirmation_table, make_report, results_of_csv, search_table
 from etude.report import results as find_results
 from etude.report.render.latex import Notes, latex
 from etude.report.render.rows import Rows
@@ -164,6 +164,9 @@ def _report_sweep(
         write_or_print_page(page, search_page(found, rows, command=shlex.join(typed)))
     if files or not page:
         _show(rows, files, draw)
+    best, baseline = found.confirmation
+    if best and not (files or page):
+        _show(confirmation_table.table(f"{rows.name} confirmed", found.selection, best, baseline), files, draw)
 
 
 def find_search(args: Arguments) -> Searched | None:

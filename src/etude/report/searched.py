@@ -7,17 +7,17 @@ with, nor averaged into, those at the end.
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from etude.errors import UserError
-from etude.report.confirmation import Selection
+from etude.report.confirmation import Confirmed, Selection
 from etude.report.statistics import RankCorrelation, Scores, pooled, spearman
 from etude.search.recorded import RecordedSearch, RecordedTrial, read_journal
-from etude.search.score import flat
+from etude.search.score import flat, read_value
 from etude.store.records import leaving_out
 from etude.store.run_dir import RunDir
 from etude.store.run_state import State
@@ -98,6 +98,7 @@ class Searched:
         metrics: the objectives.
         trials: all trials, by number.
         left_out: a sentence on each run that cannot be read.
+        confirmed: "baseline" or the number of a trial -> what fresh seeds gave it.
     """
 
     typed: str
@@ -106,6 +107,7 @@ class Searched:
     metrics: list[Metric]
     trials: list[Tried]
     left_out: list[str]
+    confirmed: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def objectives(self) -> list[str]:
@@ -169,6 +171,14 @@ class Searched:
         return [t for t in self.judged if not any(beats(other, losses[t.number]) for other in losses.values())]
 
     @property
+    def confirmation(self) -> tuple[list[Confirmed], Confirmed | None]:
+        """The trials that are confirmed, and the baseline beside them."""
+        places = {str(trial.number): place for place, trial in enumerate(self.judged)}
+        best = [Confirmed(f"trial {n}", self.confirmed[n], places[n]) for n in self.confirmed if n in places]
+        baseline = self.confirmed.get("baseline")
+        return best, None if baseline is None else Confirmed("baseline", baseline)
+
+    @property
     def selection(self) -> Selection:
         """What the best trials were chosen from; with the spread of a seed where trials have several."""
         scores = [trial.recorded.values[0] for trial in self.judged]
@@ -197,8 +207,22 @@ def read_search(journal: Path, name: str, typed: str = "") -> Searched:
     runs_dir, study = folder.parent, folder.name
     left_out: list[str] = []
     trials = [_read_trial(trial, runs_dir, left_out) for trial in recorded.trials]
-    found = Searched(typed or str(journal), study, recorded, [], trials, left_out)
+    confirmed = _read_confirmation(recorded, runs_dir, left_out)
+    found = Searched(typed or str(journal), study, recorded, [], trials, left_out, confirmed)
     return replace(found, metrics=[find_metric(objective, study) for objective in found.objectives])
+
+
+def _read_confirmation(recorded: RecordedSearch, runs_dir: Path, left_out: list[str]) -> dict[str, list[float]]:
+    """Return what fresh seeds gave the baseline and the trials that are confirmed, those whose runs are finished."""
+    name = [*recorded.recipe.get("objectives", []), ""][0]
+    found: dict[str, list[float]] = {}
+    for one, paths in recorded.confirmed.items():
+        scores = found.setdefault(one, [])
+        for run in (RunDir(runs_dir / path) for path in paths):
+            with leaving_out(run.path, left_out):
+                value = read_value(run, run.result(), name)[0] if run.finished else None
+                scores += [] if value is None else [value]
+    return found
 
 
 def _read_trial(trial: RecordedTrial, runs_dir: Path, left_out: list[str]) -> Tried:

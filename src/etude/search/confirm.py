@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from math import isfinite
+from pathlib import Path
 
+from optuna import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from etude.errors import UserError
@@ -29,20 +31,29 @@ def best_trials(search: Search, trials: Sequence[FrozenTrial], count: int) -> li
     return sorted(finished, key=lambda trial: (sign * trial.values[0], trial.number))[:count]
 
 
-def confirming_runs(search: Search, trials: Sequence[FrozenTrial], count: int, default_seed: int) -> list[list[str]]:
-    """Return the overrides of the runs that confirm the best trials: each on three fresh seeds, as the baseline.
+def confirming_runs(search: Search, best: Sequence[FrozenTrial], default_seed: int) -> list[list[str]]:
+    """Return the overrides of the runs that confirm trials: the baseline on three fresh seeds, and then each of them.
 
     Args:
         search: the search.
-        trials: its trials.
-        count: how many of the best are confirmed.
+        best: the trials.
         default_seed: the seed of a config that names none.
-
-    Raises:
-        UserError: no trial is finished.
     """
     fixed = [word for word in search.fixed if override_key(word) != "seed"]
     used = [int(word.partition("=")[2]) for word in search.fixed if override_key(word) == "seed"] or [default_seed]
     first = max([*used, *search.seeds]) + 1
-    best = [trial.user_attrs["overrides"] for trial in best_trials(search, trials, count)]
-    return [[*fixed, *words, f"seed={seed}"] for words in ([], *best) for seed in range(first, first + SEEDS)]
+    tried = [trial.user_attrs["overrides"] for trial in best]
+    return [[*fixed, *words, f"seed={seed}"] for words in ([], *tried) for seed in range(first, first + SEEDS)]
+
+
+def note_confirmation(study: Study, best: Sequence[FrozenTrial], places: Sequence[Path]) -> None:
+    """Write to the journal of a search which runs confirm it, for reports to read.
+
+    Args:
+        study: of the search.
+        best: the trials that are confirmed.
+        places: of the runs below the folder of runs, in the order of `confirming_runs`.
+    """
+    names = ["baseline", *(str(trial.number) for trial in best)]
+    runs = [str(place) for place in places]
+    study.set_user_attr("confirmed", {name: runs[n * SEEDS : (n + 1) * SEEDS] for n, name in enumerate(names)})

@@ -71,6 +71,7 @@ class RecordedSearch:
         name: its name.
         maximize: for each objective, whether it is maximized.
         recipe: what it draws from, as its first start noted.
+        confirmed: "baseline" or the number of a trial -> the runs that confirm it, below the folder of runs.
         trials: its trials.
         events: in the order in which they were noted: the number of a trial, and a step of its curve, or None for its
             end.
@@ -79,6 +80,7 @@ class RecordedSearch:
     name: str
     maximize: list[bool]
     recipe: dict[str, Any] = field(default_factory=dict)
+    confirmed: dict[str, list[str]] = field(default_factory=dict)
     trials: list[RecordedTrial] = field(default_factory=list)
     events: list[tuple[int, int | None]] = field(default_factory=list)
 
@@ -109,7 +111,9 @@ def read_journal(file: Path) -> list[RecordedSearch]:
             elif what == _DELETE_STUDY:
                 studies.pop(line["study_id"], None)
             elif what == _STUDY_NOTE and line["study_id"] in studies:
-                studies[line["study_id"]].recipe |= line["user_attr"].get("search", {})
+                noted = studies[line["study_id"]]
+                noted.recipe |= line["user_attr"].get("search", {})
+                noted.confirmed |= line["user_attr"].get("confirmed", {})
             elif what == _CREATE_TRIAL and (study := studies.get(line["study_id"])):
                 trial = RecordedTrial(len(study.trials), line.get("params", {}), line.get("distributions", {}))
                 trial.end, trial.notes = _ENDS.get(line.get("state", 0)), line.get("user_attrs", {})

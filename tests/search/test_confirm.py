@@ -1,0 +1,42 @@
+from pathlib import Path
+
+import pytest
+
+from etude.errors import UserError
+from etude.report.searched import read_search
+from etude.search.confirm import best_trials, confirming_runs, note_confirmation
+from etude.store.run_state import State
+
+from .test_engine import World, carry_out, search
+
+
+def test_the_best_trials_and_the_baseline_are_trained_on_seeds_that_the_search_has_not_seen(tmp_path: Path) -> None:
+    what = search(fixed=("fixed=1", "seed=4"))
+    study = carry_out(what, World(tmp_path)).journal.study
+    best = best_trials(what, study.trials, 2)
+    assert best[0].value == study.best_value
+    runs = confirming_runs(what, best, default_seed=1)
+    assert [run[-1] for run in runs] == ["seed=5", "seed=6", "seed=7"] * 3
+    assert runs[0] == ["fixed=1", "seed=5"]
+    assert runs[3] == ["fixed=1", *best[0].user_attrs["overrides"], "seed=5"]
+
+
+def test_a_search_without_a_finished_trial_has_nothing_to_confirm() -> None:
+    with pytest.raises(UserError, match="no trial is finished yet"):
+        best_trials(search(), [], 1)
+
+
+def test_a_report_tells_selection_and_confirmation_apart(tmp_path: Path) -> None:
+    world, what = World(tmp_path), search()
+    engine = carry_out(what, world)
+    best = best_trials(what, engine.journal.trials(), 1)
+    runs = world.freeze(confirming_runs(what, best, default_seed=1))
+    for run in runs:
+        assert world.train(run) is State.FINISHED
+    note_confirmation(engine.journal.study, best, [run.path.relative_to(world.runs_dir) for run in runs])
+    found = read_search(engine.journal.path, what.name)
+    [trial], baseline = found.confirmation
+    assert (trial.name, trial.place) == (f"trial {best[0].number}", 0)
+    assert trial.scores == pytest.approx([best[0].value] * 3)  # in this world a seed makes no difference
+    assert baseline is not None
+    assert baseline.scores == pytest.approx([world.score({})] * 3)
