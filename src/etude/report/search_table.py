@@ -119,13 +119,13 @@ def _on_rungs(found: Searched) -> list[str]:
     """Give the rank correlation of each rung with the end."""
     told = []
     for step, correlation in rungs(found).items():
-        rho = "unknown" if correlation.value is None else format_fixed(correlation.value, 2)
-        ends = f" ({format_interval(correlation.interval, 2)})" if correlation.interval else ""
-        told.append(f"step {step:,}: {rho}{ends}, {correlation.arms} trials")
+        if correlation.value is not None:  # it takes four trials
+            ends = f" {format_interval(correlation.interval, 2)}" if correlation.interval else ""
+            told.append(f"step {step:,}: {format_fixed(correlation.value, 2)}{ends}, {correlation.arms} trials")
     if not told:
         return []
     return [
-        f"Rank correlation of each rung with the end, among the trials that came there (Spearman): {'; '.join(told)}. "
+        f"Rank correlation of each rung with the end, among the trials that came there (Spearman, 95 %): {'; '.join(told)}. "
         "These are the best of their rungs, which lowers it; and rungs before the learning rate has come down favour "
         "low rates."
     ]
