@@ -125,8 +125,8 @@ def _on_rungs(found: Searched) -> list[str]:
     if not told:
         return []
     return [
-        f"Rank correlation of each rung with the end, among the trials that came there (Spearman, 95 %): {'; '.join(told)}. "
-        "These are the best of their rungs, which lowers it; and rungs before the learning rate has come down favour "
+        "Rank correlation of each rung with the end, among the trials that came there (Spearman, 95 %): "
+        f"{'; '.join(told)}. These are the best of their rungs, which lowers it; and rungs before the learning rate has come down favour "
         "low rates."
     ]
 
