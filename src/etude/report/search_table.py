@@ -126,8 +126,8 @@ def _on_rungs(found: Searched) -> list[str]:
         return []
     return [
         "Rank correlation of each rung with the end, among the trials that came there (Spearman, 95 %): "
-        f"{'; '.join(told)}. These are the best of their rungs, which lowers it; and rungs before the learning rate has come down favour "
-        "low rates."
+        f"{'; '.join(told)}. These are the best of their rungs, which lowers it; and rungs before the learning rate "
+        "has come down favour low rates."
     ]
 
 

@@ -367,6 +367,7 @@ def _recipe(search: Search) -> dict[str, Any]:
         "rungs": [*search.promotion.rungs] if search.promotion else [],
         "eta": search.promotion.eta if search.promotion else None,
         "stopping": type(search.stopping).__name__ if search.stopping else None,
+        "sampler": type(search.sampler(search.seed)).__name__,
     }
 
 
