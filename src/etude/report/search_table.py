@@ -14,7 +14,7 @@ from etude.store.provenance import code_of, explain_marks, marks_on_code, notes_
 from etude.store.run_state import State
 from etude.terminal import NUMBER, shorten_value
 
-_UNBIASED = ("RandomSampler", "QMCSampler")  # their trials do not depend on those before them
+_UNBIASED = ("RandomSampler", "QMCSampler", "DrawnSampler")  # their trials do not depend on those before them
 _REFUSALS = 3  # sentences on refused trials, at most
 _WORDS = {State.RUNNING: "unfinished", State.FAILED: "refused"}  # what is "running" may have been killed, too
 

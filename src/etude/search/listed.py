@@ -34,3 +34,7 @@ class ListedSampler(BaseSampler):
     ) -> Any:
         """Return what is listed for the number of the trial."""
         return self._drawn(trial.number)[param_name]
+
+
+class DrawnSampler(ListedSampler):
+    """The same where all values that are listed are drawn at random, so that no trial depends on another."""

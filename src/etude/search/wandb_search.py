@@ -84,13 +84,14 @@ def _seeds(
 
 def _listed(values: Values, drawn: Mapping[str, Distribution], seed: int) -> Sampler:
     """Return the sampler of the runs of a fixed list: every combination of the values, for each draw."""
-    from etude.search.listed import ListedSampler  # late, as it imports Optuna
+    from etude.search.listed import DrawnSampler, ListedSampler  # late, as they import Optuna
 
     def of_trial(number: int) -> dict[str, Any]:
         draw, place = divmod(number, values.count)
         return {key: one.draw(share(seed, draw, key)) for key, one in drawn.items()} | values.drawn(place)
 
-    return Sampler(lambda seed: ListedSampler(of_trial), one_sequence=True)
+    made = DrawnSampler if drawn and not values.several else ListedSampler
+    return Sampler(lambda seed: made(of_trial), one_sequence=True)
 
 
 def _asked(sweep: WandbSweep, options: Options, where: str) -> Sampler:
