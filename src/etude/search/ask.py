@@ -18,6 +18,20 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from etude.search.search import Search
 
+
+class _Seen(FrozenTrial):
+    """A trial whose copy shares what it holds, as nobody changes it: whole copies of hundreds would take a while."""
+
+    @classmethod
+    def of(cls, trial: FrozenTrial) -> "_Seen":
+        seen = cls.__new__(cls)
+        seen.__dict__.update(trial.__dict__)
+        return seen
+
+    def __deepcopy__(self, memo: object) -> "_Seen":
+        return self.of(self)
+
+
 _FINISHED = (TrialState.COMPLETE, TrialState.FAIL)
 
 
@@ -49,7 +63,7 @@ def ask(
         storage.set_study_system_attr(study._study_id, key, value)
     seen = _as_seen(search, sampler, trials, {*running})
     for trial in seen:
-        storage.create_new_trial(study._study_id, trial)
+        storage.create_new_trial(study._study_id, _Seen.of(trial))
     asked = study.ask({key: dimension.distribution for key, dimension in search.space.items()})
     words = [search.override(key, asked.params[key]) for key in search.space]
     words += search.custom_space(asked) if search.custom_space else []
