@@ -110,12 +110,15 @@ class FrozenLauncher(Launcher):
         from etude.config.compose_cache import expand
         from etude.launch.sweep import SweepFailed
         from etude.store.provenance import Code, code_of_run
+        from etude.store.run_state import write_stop
 
         if not job_overrides:
             expand(self.config.hydra.overrides.task)  # says which glob matches nothing
         callbacks = self.hydra_context.callbacks
         Path(self.config.hydra.sweep.dir).mkdir(parents=True, exist_ok=True)  # sweepers write their results there
         run_dirs = self._freeze(job_overrides)
+        for run in run_dirs:
+            write_stop(run, None)  # what a search has paused or pruned goes on to its end
         runs, trainings = len({*run_dirs}), len({run.own_training for run in run_dirs})
         if trainings < len(job_overrides):
             logger.info("jobs: %d, runs: %d, trainings: %d", len(job_overrides), runs, trainings)

@@ -55,7 +55,6 @@ class World:
         name = f"seed{words.get('seed', 1)}-{abs(hash(tuple(sorted(words.items())))):x}"
         run = RunDir(self.runs_dir / "single" / "base" / name)
         run.path.mkdir(parents=True, exist_ok=True)
-        run.stop_file.unlink(missing_ok=True)
         run.link_training(name)
         run.own_training.path.mkdir(parents=True, exist_ok=True)
         budget = {"max_steps": STEPS, "val_every": EVERY, "warmup_steps": 5}
@@ -258,6 +257,11 @@ def test_the_same_config_twice_is_trained_once(tmp_path: Path) -> None:
     assert len(trials) == 12
     assert all(t.value == t.params["k"] for t in trials)
     assert world.trained == 2 * STEPS
+
+
+def test_promotion_by_a_number_that_no_validation_has_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"test\.loss is known only when a run has ended: promote by valid\.loss"):
+        carry_out(search(objectives=(Objective("test.loss"),), promotion=Promotion()), World(tmp_path))
 
 
 def test_a_half_written_last_line_of_the_journal_is_lost_and_nothing_else(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from etude.files import write_json
 from etude.store.provenance import Code, code_of
 from etude.store.records import read_run
 from etude.store.run_dir import RunDir
-from etude.store.run_state import State, Stop, StoppedBySearch, write_stop
+from etude.store.run_state import State, Stop, StoppedBySearch, read_stop, write_stop
 from etude.trained.checkpoint import previous, read_checkpoint
 from etude.training.metrics_writers import MetricsFile
 from etude.training.run import train
@@ -84,6 +84,12 @@ def test_a_run_that_its_search_pauses_ends_bit_for_bit_as_one_that_was_never_pau
     write_stop(run, None)
     train(run)
     assert found(run) == found(undisturbed)
+
+
+def test_a_search_that_draws_a_paused_run_again_leaves_it_paused(runs: Freeze) -> None:
+    write_stop(run := runs("drawn", *SETTING), Stop(3, State.PAUSED))
+    assert runs("drawn", *SETTING) == run
+    assert read_stop(run) == Stop(3, State.PAUSED)
 
 
 def test_a_run_that_is_pruned_while_it_trains_does_not_wait_for_a_validation(

@@ -47,8 +47,10 @@ def main(words: list[str]) -> None:
     def task(config: "DictConfig") -> float:
         from etude.config.freeze import freeze
         from etude.store.objective import objective
+        from etude.store.run_state import write_stop
 
         run = freeze(config)
+        write_stop(run, None)  # what a search has paused or pruned goes on to its end
         if run.finished:
             from etude.config.resolve import resolve
             from etude.store.provenance import notes_on_code

@@ -140,7 +140,6 @@ def _freeze(job: ValidConfig, text: Fingerprints) -> RunDir:
         write_text(directory.overrides_file, "".join(f"{line}\n" for line in job.typed))
         write_text(directory.text_file, f"{text.all}\n")
         directory.link_training(training.path.name)
-        directory.stop_file.unlink(missing_ok=True)  # a search that wants it to stop says so anew
         if not training.identity_file.is_file():
             write_json(training.identity_file, decisive)
         write_text(directory.written_file, OmegaConf.to_yaml(OmegaConf.create(job.written)))

@@ -1,11 +1,11 @@
 """What a search can be said beforehand not to do: rules that stop nothing, and a metric that goes the wrong way."""
 
-import re
 from collections.abc import Iterator
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from etude.search.hyperband import Hyperband
+from etude.search.score import is_in_curves
 from etude.search.search import Search
 from etude.study.arms import override_key
 from etude.study.metrics import rises
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 _OF_THE_BUDGET = ("budget", "scale", "debug", "budget.steps", "budget.max_steps", "budget.val_every")
-_IN_CURVES = re.compile(r"(valid[./_])?(loss|perplexity)")  # what a run reports while it trains
 
 
 def cautions(search: Search, config: "DictConfig") -> Iterator[str]:
@@ -27,7 +26,7 @@ def cautions(search: Search, config: "DictConfig") -> Iterator[str]:
     for one in search.objectives:
         if rises(one.name) and not one.maximize:
             yield f"{one.name} is minimised, and it is better the higher: say maximize"
-        if (search.stopping or search.promotion) and not _IN_CURVES.fullmatch(one.name):
+        if (search.stopping or search.promotion) and not is_in_curves(one.name):
             yield f"{one.name} is known only when a run has ended, so that no trial is stopped or promoted by it"
     if isinstance(search.stopping, Hyperband) and not any(override_key(key) in _OF_THE_BUDGET for key in search.space):
         yield from _bands_beyond(search.stopping, config.budget.max_steps // config.budget.val_every)

@@ -23,7 +23,7 @@ from etude.errors import UserError, did_you_mean
 from etude.search.ask import ask
 from etude.search.journal import Journal
 from etude.search.promotion import Climber, out_of_reach, promote, promote_last
-from etude.search.score import read_curve, read_value
+from etude.search.score import is_in_curves, read_curve, read_value
 from etude.search.search import Search
 from etude.store.cleaning import free_checkpoints
 from etude.store.divergence import divergence
@@ -198,6 +198,11 @@ class Engine:
         Raises:
             UserError: the rungs do not fit the budget.
         """
+        if not is_in_curves(name := self.search.objectives[0].name):
+            raise UserError(
+                f"{self.search.source}: {name} is known only when a run has ended: promote by valid.loss or "
+                "valid.perplexity"
+            )
         steps, every = config["budget"]["max_steps"], config["budget"]["val_every"]
         shares = self.search.promotion.rungs[:-1] if self.search.promotion else ()
         rungs = [max(every, round(share * steps / every) * every) for share in shares]

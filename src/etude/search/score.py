@@ -16,6 +16,11 @@ def flat(name: str) -> str:
     return re.sub("[./]", "_", name)
 
 
+def is_in_curves(name: str) -> bool:
+    """Return whether a run reports a metric while it trains."""
+    return re.fullmatch(r"(valid[./_])?(loss|perplexity)", name) is not None
+
+
 def read_curve(run: RunDir, name: str) -> dict[int, float]:
     """Read a metric after each validation so far: step -> value; empty if it is none that validations have."""
     rows = read_metrics(run.metrics_file)
