@@ -86,8 +86,8 @@ def left_behind(runs: Path, sweeps: list[subprocess.Popen[bytes]]) -> set[int]:
     for pid in training_processes(runs):
         with suppress(OSError):
             supervisor = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
-            words = Path(f"/proc/{supervisor}/cmdline").read_text().split("\0")
-            if not launchers & {*words}:
+            words = [Path(f"/proc/{one}/cmdline").read_text().split("\0") for one in (pid, supervisor)]
+            if not launchers & {*words[0], *words[1]}:  # a supervisor names its launcher itself
                 found.add(pid)
     return found
 
@@ -328,7 +328,7 @@ def main() -> None:
     asked = words.parse_args()
     # A shell has it ignored behind an ampersand, and every sweep would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         strike_all = soak_searches if asked.search else soak
         sys.exit(strike_all(Path(folder).resolve(), asked.kills, asked.steps, asked.seed, asked.most))
 
