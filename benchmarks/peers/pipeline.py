@@ -71,7 +71,8 @@ class Whole(Pipeline):
     """The trainer."""
 
     def round(self) -> float:
-        progress = ProgressFile(self.run.progress_file, self.steps)
-        seconds, *_ = fit(self.run, self.config, self.module(), self.store, [], progress, {}, [])
-        self.run.checkpoint.unlink()
+        progress, training = ProgressFile(self.run.progress_file, self.steps), self.run.own_training
+        training.path.mkdir(parents=True, exist_ok=True)
+        seconds, *_ = fit(self.run, training, self.config, self.module(), self.store, [], progress, {}, [])
+        training.checkpoint.unlink()
         return self.steps / seconds
