@@ -151,7 +151,7 @@ CONF_FILES = {
     "zeros": (b"lr: 1\n\0\0", "special characters are not allowed"),
     "cut short": (b"a: [1,\n", "this is not YAML"),
     "nothing": (b"", "names no _target_"),
-    "a list": (b"[1]", r"conf/.*/mine\.yaml: it must hold keys with their values, and holds a list"),
+    "a list": (b"[1]", r"must be .*, not \[1\]; .* whose file holds keys with their values"),
     "a number for its defaults": (b"defaults: 3\n", "defaults must be a list"),
     "half an interpolation": (
         b"a: 1\nb: ${a\n",

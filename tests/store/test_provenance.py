@@ -7,7 +7,6 @@ import sys
 
 import pytest
 from filelock import FileLock
-from omegaconf import OmegaConf
 
 from etude.config.compose import compose
 from etude.config.freeze import freeze, freeze_all
@@ -186,23 +185,6 @@ def test_what_was_put_aside_twice_is_there_twice(job):
         run.write_result(OTHER)
         freeze(compose([*job, "stale=rerun"]))
     assert aside(run) == [f"{run.path.name}-other", f"{run.path.name}-other-2"]
-
-
-def test_rerun_scores_by_the_metrics_that_were_asked_for_or_added_before(job):
-    run = freeze(compose([*job, "metrics=[bleu,chrf]"]))
-    run.write_result(OTHER | {"test": {"perplexity": 3.0, "bleu": 40.0, "chrf": 60.0, "ter": 30.0}})
-    again = freeze(compose([*job, "stale=rerun"]))
-    assert not again.finished
-    asked = compose([*job, "metrics=[bleu,chrf,ter]"])
-    assert again.config()["metrics"] == OmegaConf.to_container(asked.metrics)
-
-
-def test_rerun_that_is_typed_again_before_it_is_finished_scores_by_the_same_metrics(job):
-    run = freeze(compose([*job, "metrics=[bleu,chrf]"]))
-    run.write_result(OTHER | {"test": {"bleu": 40.0, "chrf": 60.0, "ter": 30.0}})
-    first, again = (freeze(compose([*job, "stale=rerun"])).config()["metrics"] for _ in range(2))
-    assert again == first
-    assert aside(run) == [f"{run.path.name}-other"]
 
 
 def test_of_two_launchers_at_once_one_puts_a_run_aside(job, monkeypatch):

@@ -12,7 +12,7 @@ from omegaconf.errors import InterpolationKeyError, InterpolationResolutionError
 
 from etude.config.schema import GIVEN, Factory, Model, Optimizer, Part, Parts, Run, Trainer, flag_mistake
 from etude.config.signature import Signature, signature
-from etude.config.unknown import no_such_key, no_target
+from etude.config.unknown import no_such_key
 from etude.errors import UserError, chain
 
 _OWN_KEYS = {"_target_", "_partial_", "_convert_", "_recursive_", "_args_"}
@@ -162,7 +162,9 @@ def check_part(node: Any, path: str, given: tuple[str, ...] = (), *, called: boo
     """
     _require_section(node, path, "one of its variations")
     if not _has(node, "_target_"):
-        raise no_target(path, node)
+        if "default" in node:  # misspelt: `defaults` would bring the class
+            raise no_such_key(f"{path}.default", path, ())
+        raise UserError(f"{path} names no _target_: its YAML file must say which class it configures")
     if "_partial_" in node:
         _check_value(node, "_partial_", bool, f"{path}._partial_")
     if called and not node.get("_partial_"):
@@ -219,7 +221,8 @@ def _require_section(node: Any, path: str, what: str, way_out: str = "") -> None
     """Check that the node is a section of keys: `model.position=rope` may be a typo for `model/position=rope`."""
     if not isinstance(node, Mapping):
         choice = f"{path.replace('.', '/')}={node if isinstance(node, str) else 'NAME'}"
-        way_out = way_out or f"to choose a variation write {choice}"
+        of_keys = ", whose file holds keys with their values" * isinstance(node, list | ListConfig)
+        way_out = way_out or f"to choose a variation write {choice}{of_keys}"
         raise UserError(f"{path} must be {what}, not {_show(node)}; {way_out}")
 
 

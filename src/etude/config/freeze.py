@@ -135,7 +135,7 @@ def _freeze(job: ValidConfig, text: Fingerprints) -> RunDir:
         remove(directory)
         remove(training)
     if config["stale"] == "rerun":
-        config = config | {"metrics": put_aside(directory) | config["metrics"]}
+        put_aside(directory)
     if not directory.finished:  # immaterial keys may have changed since, such as the path of the data or the logger
         write_text(directory.overrides_file, "".join(f"{line}\n" for line in job.typed))
         write_text(directory.text_file, f"{text.all}\n")

@@ -10,9 +10,6 @@ from etude.config.check import OF_HYDRA, check
 from etude.config.precision import choose_precision
 from etude.config.rules import check_choices, check_rules
 from etude.errors import UserError
-from etude.paths import find_file
-from etude.study.study import value_at
-from etude.yaml_file import read_yaml
 
 
 def resolve_valid(config: DictConfig) -> dict[str, Any]:
@@ -65,23 +62,9 @@ def check_resolved(plain: dict[str, Any], typed: Sequence[str]) -> None:
     Raises:
         UserError: the config is not valid.
     """
-    _refuse_lists(plain)
     check(plain)
     check_rules(plain)
     check_choices(plain, typed)
-
-
-def _refuse_lists(plain: Mapping[str, Any]) -> None:
-    """Refuse a chosen file that holds a list, by its name.
-
-    Raises:
-        UserError: there is such a file.
-    """
-    for group, name in plain["choices"].items():
-        if isinstance(value_at(plain, group.replace("/", ".")), list):
-            file = find_file("conf", f"{group}/{name}.yaml")
-            if file.is_file() and isinstance(read_yaml(file), list):  # else the list was typed
-                raise UserError(f"{file}: it must hold keys with their values, and holds a list")
 
 
 def _resolve(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]:

@@ -315,21 +315,22 @@ def _callbacks_fit(config: Config, at: At) -> None:
                 "update: leave it out (trainer.micro_batches accumulates gradients)"
             )
     check_tested(config)
+    keeping = best_callbacks(config)
     if tested_weights(config) == "best":
-        _keeps_the_best(config, at)
+        _keeps_the_best(config, at, keeping)
     ending = re.compile(r"\.(EMA|\w*WeightAverag\w*|EarlyStopping|Timer)$")
     others = [name for name, target in parts.items() if ending.search(target)]
     both = "averaging.checkpoints and callbacks.{0} both decide with which weights the run ends: say "
     if at("averaging.checkpoints") and others:
         way_out = "averaging.checkpoints=0, or leave {0} out of callbacks=[...]"
         raise UserError((both + way_out).format(others[0]))
-    if at("averaging.checkpoints") and config["weights"] == "auto" and best_callbacks(config):
-        raise UserError((both + "weights=best or weights=average").format(best_callbacks(config)[0]))
+    if at("averaging.checkpoints") and config["weights"] == "auto" and keeping:
+        raise UserError((both + "weights=best or weights=average").format(keeping[0]))
 
 
-def _keeps_the_best(config: Config, at: At) -> None:
+def _keeps_the_best(config: Config, at: At, keeping: Sequence[str]) -> None:
     """Check that one callback keeps the checkpoint of the best validation, where Lightning's would not."""
-    name, *others = best_callbacks(config)
+    name, *others = keeping
     best = config["callbacks"][name]
     if others:
         raise UserError(

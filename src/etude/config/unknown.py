@@ -1,7 +1,7 @@
 """Errors for names of config groups, options and keys that do not exist, with the nearest names that do."""
 
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -141,13 +141,6 @@ def no_such_group(group: str) -> UserError:
     nearest = [known for known in groups if known.endswith(f"/{group}")]
     hint = f"did you mean {' or '.join(nearest)}?" if nearest else did_you_mean(group, groups)
     return UserError(f"{group} is not a config group; {hint}")
-
-
-def no_target(path: str, node: Container[str]) -> UserError:
-    """Make the error for a part that names no class, which may stand in a file that its own does not take up."""
-    if "default" in node:
-        return no_such_key(f"{path}.default", path, ())
-    return UserError(f"{path} names no _target_: its YAML file must say which class it configures")
 
 
 def no_such_key(key: str, section: str, known: Iterable[str], target: str = "") -> UserError:

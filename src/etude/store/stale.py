@@ -3,25 +3,17 @@
 from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
 
-from etude.errors import UserError
-from etude.files import read_json
-from etude.paths import find_file
 from etude.store.lock import Busy, hold
 from etude.store.provenance import Code, code_of_run
 from etude.store.run_dir import RunDir, runs_by_training
 from etude.store.training_dir import FOLDER
-from etude.yaml_file import read_yaml
 
 
-def put_aside(run: RunDir) -> dict[str, Any]:
+def put_aside(run: RunDir) -> None:
     """Move the training of a run of other code and all runs that name it to `.stale`, unless a process works on one.
 
     Nothing is deleted: `<arm>/.stale/<run>-other` is still the directory of a run, finished or not.
-
-    Returns:
-        The metrics that this run was scored by when it was put aside, now or before; empty if it never was.
     """
     code = code_of_run(run)
     if code not in (None, Code.SAME):
@@ -37,8 +29,6 @@ def put_aside(run: RunDir) -> dict[str, Any]:
                 for one in runs:
                     moved = RunDir(_move(one.path, f"{one.path.name}-{code}"))
                     moved.link_training(str(aside.relative_to(run.runs_dir / FOLDER)))
-    before = [RunDir(path) for path in sorted((run.path.parent / ".stale").glob(f"{run.path.name}-*"))]
-    return {name: part for one in before for name, part in _metrics_of(one).items()}
 
 
 def _move(path: Path, name: str) -> Path:
@@ -49,14 +39,3 @@ def _move(path: Path, name: str) -> Path:
     with suppress(FileNotFoundError):
         path.rename(place)
     return place
-
-
-def _metrics_of(run: RunDir) -> dict[str, Any]:
-    """Return the metrics of the run's config, and those from `conf/metrics` that it was scored by later."""
-    scores = (read_json(run.result_file) or {}).get("test") or {}
-    files = (find_file("conf", f"metrics/{name}.yaml") for name in scores)
-    parts = {name: part for file in files if file.is_file() for name, part in read_yaml(file).items()}
-    found = {name: part for name, part in parts.items() if name in scores}
-    with suppress(UserError):  # a config that was damaged since
-        found |= run.config().get("metrics") or {}
-    return found
