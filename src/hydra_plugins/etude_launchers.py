@@ -82,22 +82,29 @@ class FrozenLauncher(Launcher):
             self.prepare()
             return self._launch(job_overrides)
 
-    def search(self, search: "Search") -> "Study":
-        """Carry out a search: train its trials, each as soon as there is room for one; return Optuna's study of it.
+    def search(self, *searches: "Search") -> "list[Study]":
+        """Carry out searches, several at once: train their trials, each as soon as there is room for one.
+
+        Returns:
+            Optuna's study of each.
 
         Raises:
             UserError: a config is not valid, or the search cannot go on.
             SweepFailed: some runs failed.
         """
         from etude.search.engine import Engine
+        from etude.search.together import Together
 
         with env_override(self.config.hydra.job.env_set):
             self.prepare()
             with _hydra_config_kept():
-                config = self._compose(search.fixed)
-            engine = Engine(search, Path(config.runs_dir).expanduser(), config.study, self._freeze)
-            self.run([], source=engine, at_once=search.n_jobs)
-        return engine.journal.study
+                configs = [self._compose(search.fixed) for search in searches]
+            engines = [
+                Engine(search, Path(config.runs_dir).expanduser(), config.study, self._freeze)
+                for search, config in zip(searches, configs, strict=True)
+            ]
+            self.run([], source=Together(engines), at_once=searches[0].n_jobs)
+        return [engine.journal.study for engine in engines]
 
     def prepare(self) -> None:
         """Check the options of the launcher.

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from optuna import Study
 
     from etude.search.search import Search
+    from etude.store.run_dir import RunDir
+    from etude.study.study import Study as Tuned
+
+    Places = dict[tuple[str, ...], RunDir]  # overrides of a trial -> its directory
 
 logger = logging.getLogger(__name__)
 
@@ -38,8 +42,8 @@ class _LaunchingSweeper(Sweeper):
             hydra_context=hydra_context, task_function=task_function, config=config
         )
 
-    def _search(self, search: "Search") -> "Study":
-        """Have the launcher carry out a search, and say beforehand what it may not do; return Optuna's study of it.
+    def _search(self, *searches: "Search") -> "list[Study]":
+        """Have the launcher carry out searches, and say beforehand what they may not do; return Optuna's study of each.
 
         Raises:
             UserError: the launcher is none of étude's.
@@ -51,12 +55,13 @@ class _LaunchingSweeper(Sweeper):
         carry_out = getattr(self.launcher, "search", None)
         if carry_out is None:
             raise UserError("a search needs a launcher of étude's: hydra/launcher=slots, submitit_slurm or ray")
-        if isinstance(search.stopping, Hyperband):
-            logger.info("%s: %s", search.source, search.stopping)
-        for sentence in cautions(search, self.config):
-            logger.warning("%s: %s", search.source, sentence)
-        study: Study = carry_out(search)
-        return study
+        first = searches[0]  # several are those of the arms of a study, with the same rules
+        if isinstance(first.stopping, Hyperband):
+            logger.info("%s: %s", first.source, first.stopping)
+        for sentence in cautions(first, self.config):
+            logger.warning("%s: %s", first.source, sentence)
+        studies: list[Study] = carry_out(*searches)
+        return studies
 
 
 class SweepFileSweeper(_LaunchingSweeper):
@@ -113,29 +118,53 @@ class SweepFileSweeper(_LaunchingSweeper):
 
         arguments = with_params(arguments, self.params)
         if self.file and (search := self._read_search(Path(self.file), arguments)):
-            searched = self._search(search)
+            [searched] = self._search(search)
             return [] if self.confirm is None else [self._confirm(search, searched)]
         if self.confirm is not None:
             raise UserError(f"confirm={self.confirm} is for a search, such as one with method: bayes: leave it out")
         runs = sweep_runs(arguments, file=self.file, run_cap=self.run_cap, search_seed=self.search_seed)
         if not self.tuned:
             return [self._launch(runs, 0)]
-        from etude.errors import UserError
-        from etude.search.tuning import at_their_best, trials, tuned_study
-        from etude.store.run_dir import RunDir
+        from etude.search.tuning import at_their_best, tuned_study
 
         study = tuned_study(runs)
-        tried = trials(study, runs)
-        first = self._launch(tried, 0)
-        found = {tuple(run): RunDir(Path(str(done.working_dir))) for run, done in zip(tried, first, strict=True)}
-        if not all(run.finished for run in found.values()):  # a launcher may only submit them and not wait
+        first, found = self._try_draws(study, runs) if study.draws else self._try_all(study, runs)
+        tried = len(first)
+        if not (study.draws or all(run.finished for run in found.values())):  # a launcher may submit and not wait
             logger.warning("the trials are not finished: typed again when they are, this runs each arm at its best")
-            return [first, self._launch(runs, len(tried))]
+            return [first, self._launch(runs, tried)]
         best, without = at_their_best(study, runs, found)
-        judged = self._launch([*runs, *best], len(tried))
+        judged = self._launch([*runs, *best], tried)
         if without:  # told after the runs that can be made
             raise UserError("; ".join(without))
         return [first, judged]
+
+    def _try_all(self, study: "Tuned", runs: Sequence[Sequence[str]]) -> "tuple[Sequence[JobReturn], Places]":
+        """Launch the trials of all values of a study; return what came of them, and their directories."""
+        from etude.search.tuning import trials
+        from etude.store.run_dir import RunDir
+
+        tried = trials(study, runs)
+        first = self._launch(tried, 0)
+        return first, {tuple(run): RunDir(Path(str(done.working_dir))) for run, done in zip(tried, first, strict=True)}
+
+    def _try_draws(self, study: "Tuned", runs: Sequence[Sequence[str]]) -> "tuple[Sequence[JobReturn], Places]":
+        """Carry out a search for each arm of a study; return no job, and the directories of the trials.
+
+        Raises:
+            UserError: `tune` of the study is not valid, or a search cannot go on.
+        """
+        from etude.search.tuning import arms_of
+        from etude.search.tuning_search import runs_of_trials, tuning_searches
+        from etude.store.run_dir import RunDir
+
+        searched = self._search(*tuning_searches(study, runs))
+        runs_dir = Path(self.config.runs_dir).expanduser().absolute()
+        return [], {
+            overrides: RunDir(runs_dir / path)
+            for arm, of_arm in zip(arms_of(study, runs), searched, strict=True)
+            for overrides, path in runs_of_trials(study, arm, of_arm.trials).items()
+        }
 
     def _read_search(self, file: Path, arguments: Sequence[str]) -> "Search | None":
         from etude.errors import UserError
@@ -198,7 +227,7 @@ class OptunaSweeper(_LaunchingSweeper):
         from etude.search.hydra_search import hydra_search, write_results
         from etude.study.arms import split_override
 
-        study = self._search(hydra_search(arguments, self.settings, self.config))
+        [study] = self._search(hydra_search(arguments, self.settings, self.config))
         best = [(dict(map(split_override, one.user_attrs["overrides"])), one.values) for one in study.best_trials]
         write_results(Path(self.config.hydra.sweep.dir), best if len(study.directions) > 1 else best[:1])
         return []

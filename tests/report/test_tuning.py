@@ -4,6 +4,7 @@ import io
 import json
 import math
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,11 @@ from rich.console import Console
 from etude.cli.results import main
 from etude.errors import UserError
 from etude.report import report, results
+from etude.report.more_trials import on_more_trials
+from etude.search.tuning import combinations
 from etude.store.run_dir import RunDir
+from etude.store.run_state import State, Stop, write_stop
+from etude.study.study import load_study
 
 Make = Callable[..., RunDir]
 
@@ -293,3 +298,65 @@ def test_perplexities_over_other_subwords_choose_no_value(runs_dir: Path, tried:
     compared = results("heads", runs_dir).compare()
     assert compared.readings.values == {"base": (0.5,)}
     assert any(note.startswith("Not tuned: A1: with other values of budget.lr_factor") for note in compared.left_out)
+
+
+@pytest.fixture
+def draws(runs_dir: Path, tried: Make, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What the study `heads` draws: four rates, the same for all arms."""
+    study = runs_dir.parent / "experiments" / "heads" / "study.yaml"
+    drawn = {"budget.lr_factor": {"distribution": "log_uniform_values", "min": 0.25, "max": 4.0}, "trials": 4}
+    content = yaml.safe_load(study.read_text()) | {"tune": drawn}
+    study.write_text(yaml.safe_dump(content))
+    return [one for (one,) in combinations(load_study("heads"))]
+
+
+def test_of_draws_the_report_chooses_the_one_that_the_sweep_does(
+    runs_dir: Path, tried: Make, draws: list[float]
+) -> None:
+    losses = {"base": [3.0, 4.0, 5.0, 6.0], "A1": [6.0, 5.0, 3.5, 4.0]}
+    for arm, valid in losses.items():
+        for rate, one in zip(draws, valid, strict=True):
+            tried(arm, 101, rate, valid=one)
+        tried(arm, 101, 1.234, valid=1.0)  # no draw
+        tried(arm, 11, 1.0)
+        tried(arm, 11, draws[valid.index(min(valid))])
+    made = report("heads", runs_dir, {})
+    readings = made.compared.readings
+    assert readings.values == {"base": (draws[0],), "A1": (draws[2],)}
+    assert readings.losses == {arm: pytest.approx([math.log(one) for one in valid]) for arm, valid in losses.items()}
+    notes = [note for note in made.rows.said if "4 draws" in note or "twice" in note]
+    assert notes[0].startswith("tuned: each arm with the best of 4 draws, the same for all arms, by validation loss")
+    assert notes[1].startswith("With twice the 4 trials the order of the arms by validation loss would stay as it is")
+
+
+def test_a_trial_that_paused_was_tried_and_counts_as_the_worst(runs_dir: Path, tried: Make, draws: list[float]) -> None:
+    for arm in ("base", "A1"):
+        for rate in draws:
+            run = tried(arm, 101, rate, valid=3.0)
+            if rate in draws[2:]:
+                run.result_file.unlink()
+                run.progress_file.write_text(json.dumps({"step": 30, "max_steps": 100}))
+                write_stop(run, Stop(30, State.PAUSED))
+        tried(arm, 11, 1.0)
+        tried(arm, 11, draws[0])
+    found = report("heads", runs_dir, {})
+    assert found.compared.readings.trials == {"base": 4, "A1": 4}
+    assert "The 4 that diverged or were stopped count as the worst" in " ".join(found.rows.said)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        ([3.0, 3.1, 3.2, 3.3], [4.0, 4.1, 4.2, 4.3], "would stay as it is, .* otherwise: none in more than 5 %"),
+        ([5.0, 5.0, 5.0, 3.0], [3.01, 4.0, 4.0, 4.0], "would stay as it is, .* first and second in 50 %"),
+        ([3.0, 3.0, 3.0, 3.1], [3.01, 3.5, 4.0, 6.0], "would become second, first, .* none in more than 5 %"),
+    ],
+)
+def test_the_order_with_twice_the_trials(first: list[float], second: list[float], told: str) -> None:
+    [sentence] = on_more_trials({"first": first, "second": second})
+    assert re.search(told, sentence)
+
+
+@pytest.mark.parametrize("losses", [{"first": [1.0] * 9}, {"first": [1.0] * 3, "second": [2.0] * 3}])
+def test_of_one_arm_or_three_trials_nothing_is_said(losses: dict[str, list[float]]) -> None:
+    assert not on_more_trials(losses)

@@ -28,9 +28,9 @@ def searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., S
 
     found: list[Search] = []
 
-    def carry_out(self: FrozenLauncher, search: Search) -> optuna.Study:
+    def carry_out(self: FrozenLauncher, search: Search) -> list[optuna.Study]:
         found.append(search)
-        return optuna.create_study(directions=["minimize"] * len(search.objectives))
+        return [optuna.create_study(directions=["minimize"] * len(search.objectives))]
 
     monkeypatch.setattr(FrozenLauncher, "search", carry_out)
     monkeypatch.chdir(tmp_path)
@@ -217,10 +217,14 @@ def test_a_function_of_the_users_asks_for_more(
 
 
 def test_pruning_and_promotion_are_keys_of_the_sweeper_too(searched: Callable[..., Search]) -> None:
-    more = ["hydra.sweeper.manner=promote", "hydra.sweeper.rungs=[1/9,1/3,1]", "hydra.sweeper.seeds=2"]
-    search = searched(*OPTUNA, RATE, *more)
+    search = searched(*OPTUNA, RATE, "hydra.sweeper.manner=promote", "hydra.sweeper.rungs=[1/9,1/3,1]")
     assert search.promotion == Promotion((1 / 9, 1 / 3, 1.0), 3)
-    assert search.seeds == (1, 2)
+
+
+def test_the_mean_of_several_seeds_cannot_pause_at_a_rung(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["train", *OPTUNA, RATE, "hydra.sweeper.manner=promote", "hydra.sweeper.seeds=2"])
+    assert "one that is the mean of the seeds 1, 2 has none: name one seed" in capsys.readouterr().err
 
 
 def test_a_pruner_is_a_word_or_a_node(searched: Callable[..., Search]) -> None:

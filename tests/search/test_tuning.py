@@ -15,8 +15,16 @@ from hydra.utils import instantiate
 from etude.config.compose import compose
 from etude.config.freeze import places
 from etude.errors import UserError
+from etude.search.distributions import share
+from etude.search.engine import Engine
+from etude.search.hyperband import Hyperband
+from etude.search.search import Promotion, Search
 from etude.search.sweep_file import planned_runs, sweep_overrides
+from etude.search.together import Together
+from etude.search.tuning import combinations
+from etude.search.tuning_search import tuning_searches
 from etude.store.run_dir import RunDir
+from etude.store.run_state import State
 from etude.study.study import load_study
 
 RATES = (0.5, 1.0, 2.0)
@@ -45,6 +53,7 @@ class Launcher:
     def __init__(self, score: Callable[[Sequence[str]], float]) -> None:
         self.score = score
         self.launched: list[list[list[str]]] = []
+        self.tried: list[list[str]] = []
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[Any]:
         assert initial_job_idx == sum(map(len, self.launched))
@@ -56,15 +65,36 @@ class Launcher:
             run.result_file.write_text(json.dumps(result))
         return [JobReturn(working_dir=str(run.path)) for run in places(job_overrides, compose)]
 
+    def search(self, *searches: Search) -> list[Any]:
+        words: dict[RunDir, Sequence[str]] = {}
+
+        def freeze(jobs: Sequence[Sequence[str]]) -> list[RunDir]:
+            runs = [RunDir(Path("runs", *job).absolute()) for job in jobs]
+            words.update(zip(runs, jobs, strict=True))
+            return runs
+
+        engines = [Engine(one, Path("runs"), "mine", freeze) for one in searches]
+        source = Together(engines)
+        while found := source.more(2):
+            self.tried += [list(words[run]) for run, _ in found]
+            for run, _ in found:
+                run.path.mkdir(parents=True, exist_ok=True)
+                result = {"valid": {"perplexity": self.score(words[run])}, "store": ""}
+                run.result_file.write_text(json.dumps(result))
+                source.ended(run, State.FINISHED)
+        return [engine.journal.study for engine in engines]
+
 
 def swept(words: Sequence[str], score: Callable[[Sequence[str]], float], error: str = "") -> list[list[list[str]]]:
     """Sweep `mine` and return what was launched; the sweep must end with the error, if one is given."""
     overrides = sweep_overrides("mine", words)
-    sweeper = instantiate(compose([word for word in overrides if word.startswith("hydra")]).hydra.sweeper)
-    sweeper.launcher = Launcher(score)
+    config = compose([word for word in overrides if word.startswith("hydra")])
+    sweeper = instantiate(config.hydra.sweeper)
+    sweeper.config = config
+    sweeper.launcher = launcher = Launcher(score)
     with pytest.raises(UserError, match=error) if error else nullcontext():
         sweeper.sweep([word for word in overrides if not word.startswith("hydra")])
-    return sweeper.launcher.launched
+    return [*([launcher.tried] if launcher.tried else []), *launcher.launched]
 
 
 def rate(run: Sequence[str]) -> float:
@@ -196,3 +226,88 @@ def test_trials_lie_where_any_run_of_that_config_lies(folder: Path) -> None:
     by_hand = ["experiment=mine/base", "seed=101", "budget.lr_factor=0.5"]
     assert places([trial], compose) == places([by_hand], compose)
     assert isinstance(places([trial], compose)[0], RunDir)
+
+
+RATE: dict[str, Any] = {"distribution": "log_uniform_values", "min": 0.25, "max": 4.0}
+
+
+def drawn(folder: Path, **options: Any) -> None:
+    """Have the study draw its rate, on one pilot seed."""
+    tune = {"budget.lr_factor": RATE, "trials": 6} | options
+    (folder / "experiments" / "mine" / "study.yaml").write_text(yaml.safe_dump(STUDY | {"tune": tune, "pilots": [101]}))
+
+
+@pytest.mark.parametrize("pilots", [[101], [101, 102]])
+def test_all_arms_have_the_same_draws_and_each_is_judged_at_its_own_best(pilots: list[int], folder: Path) -> None:
+    study = STUDY | {"tune": {"budget.lr_factor": RATE, "trials": 6}, "pilots": pilots}
+    (folder / "experiments" / "mine" / "study.yaml").write_text(yaml.safe_dump(study))
+
+    def score(run: Sequence[str]) -> float:
+        best = 0.5 if "experiment=mine/one_head" in run else 2.0
+        return 2.0 + abs(math.log(rate(run) / best)) if not math.isnan(rate(run)) else 9.0
+
+    tried, judged = swept(["tuned=true", "seed=11"], score)
+    draws = [one for (one,) in combinations(load_study("mine"))]
+    for arm, best in (("base", 2.0), ("one_head", 0.5)):
+        of_arm = [rate(run) for run in tried if f"experiment=mine/{arm}" in run]
+        assert of_arm == [one for one in draws for _ in pilots]
+        [chosen] = [rate(run) for run in judged if f"experiment=mine/{arm}" in run and not math.isnan(rate(run))]
+        assert chosen == min(draws, key=lambda one: abs(math.log(one / best)))
+    assert swept(["tuned=true", "seed=11"], score) == [judged], "typed again, no trial is made a second time"
+    assert len(planned_runs("mine", ["tuned=true", "seed=11"])) == 2 * 6 * len(pilots) + 2 * 2
+
+
+@pytest.mark.parametrize("sampler", ["random", "qmc"])
+def test_more_trials_begin_with_those_of_fewer(sampler: str, folder: Path) -> None:
+    tune = {"model.dropout": [0.0, 0.1, 0.2], "model.n_layers": {"min": 1, "max": 4}, "sampler": sampler}
+    drawn(folder, **tune, trials=20)
+    many = combinations(load_study("mine"))
+    drawn(folder, **tune, trials=5)
+    assert combinations(load_study("mine")) == many[:5]
+    if sampler == "random":
+        expected = 0.25 * 16 ** share(1, 0, "budget.lr_factor")
+        assert many[0][0] == pytest.approx(expected), "as trial 0 of a sweep file"
+    assert all(0.25 <= one <= 4 and dropout in (0.0, 0.1, 0.2) for one, dropout, _ in many)
+
+
+def test_quasi_random_draws_are_spread_evenly(folder: Path) -> None:
+    drawn(folder, sampler="qmc", trials=16)
+    logs = sorted(math.log(one / 0.25, 16) for (one,) in combinations(load_study("mine")))
+    assert all(place / 16 <= one <= (place + 1) / 16 for place, one in enumerate(logs))
+
+
+def test_trials_are_stopped_or_promoted_by_the_words_of_sweep_files(folder: Path) -> None:
+    runs = [["experiment=mine/base", "seed=1"], ["experiment=mine/base", "seed=1", "scale=small"]]
+    drawn(folder, manner="promote", rungs=["1/4", 1], eta=2)
+    small, large = tuning_searches(load_study("mine"), runs)
+    assert small.promotion == large.promotion == Promotion((0.25, 1.0), 2)
+    assert small.name != large.name, "another setting, another search"
+    assert small.fixed == ("experiment=mine/base", "seed=101")
+    drawn(folder, early_terminate={"type": "hyperband", "min_iter": 3})
+    assert tuning_searches(load_study("mine"), runs)[0].stopping == Hyperband(min_iter=3)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"trials": 0}, r"study\.yaml: tune\.trials must be a whole number, 1 or more, not 0"),
+        ({"trials": None}, r"study\.yaml: tune\.budget\.lr_factor needs the number of trials of each arm"),
+        ({"budget.lr_factor": {"min": 4, "max": 1}}, r"study\.yaml: tune\.budget\.lr_factor\.min=4 is above its max=1"),
+        ({"budget.lr_factor": {"value": 4}}, r"tune\.budget\.lr_factor: what is tuned has several plain values"),
+        ({"sampler": "tpe"}, r"tune\.sampler is 'tpe': write random or qmc, with which all arms share their draws"),
+        ({"manner": "stop"}, r"study\.yaml: tune\.manner: stop needs early_terminate, or a pruner"),
+        ({"manner": "halt"}, r"study\.yaml: tune\.manner is 'halt': write stop or promote"),
+        ({"trails": 20}, r"study\.yaml: tune\.trails: what is tuned is a config key .* there are trials, sampler"),
+    ],
+)
+def test_draws_that_are_not_valid_are_told_by_file_and_key(options: dict[str, Any], told: str, folder: Path) -> None:
+    drawn(folder, **options)
+    with pytest.raises(UserError, match=told):
+        tuning_searches(load_study("mine"), [["experiment=mine/base", "seed=1"]])
+
+
+def test_the_mean_over_several_pilots_is_neither_stopped_nor_promoted(folder: Path) -> None:
+    study = STUDY | {"tune": {"budget.lr_factor": RATE, "trials": 6, "manner": "promote"}}
+    (folder / "experiments" / "mine" / "study.yaml").write_text(yaml.safe_dump(study))
+    with pytest.raises(UserError, match="the mean over several pilot seeds has none: name one in pilots"):
+        tuning_searches(load_study("mine"), [["experiment=mine/base", "seed=1"]])

@@ -8,6 +8,7 @@ from etude.report.agreement import on_agreement, on_ranks
 from etude.report.comparison import BUDGET, TOLERANCE, ArmResult, Compared
 from etude.report.confounds import find_confounds
 from etude.report.differences import on_differences
+from etude.report.more_trials import on_more_trials
 from etude.report.wording import SUPERSCRIPTS, format_fixed, format_range, format_value, name_arms
 from etude.store.identity import find_copies
 from etude.store.provenance import explain_marks, is_one_code, marks_on_code, notes_on_libraries
@@ -116,11 +117,13 @@ def _on_tuning(compared: Compared) -> list[str]:
         pairs = zip(compared.study.tune, readings.values[arm], strict=True)
         chosen.setdefault(", ".join(f"{key}={format_value(value)}" for key, value in pairs), []).append(arm)
     trials = format_range(readings.trials[arm] for arm in arms)
+    of = f"{trials} draws, the same for all arms" if compared.study.draws else f"{trials} values"
     best = "; ".join(f"{values}: {', '.join(names)}" for values, names in chosen.items())
     pilots = ", ".join(map(str, compared.study.pilots))
     return [
-        f"tuned: each arm with the best of {trials} values, by validation loss on seed {pilots}, which the table does "
-        f"not hold: {best}.",
+        f"tuned: each arm with the best of {of}, by validation loss on seed {pilots}, which the table does not hold: "
+        f"{best}.",
+        *on_more_trials(readings.losses),
         *on_agreement(tuned, "Tuned: agreement")[:1],
         *own,
     ]

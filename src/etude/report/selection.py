@@ -8,6 +8,7 @@ from etude.report.grouping import by_setting, newest_configs, with_settings
 from etude.report.tuning import Readings, separate_trials, tuned_values
 from etude.report.wording import format_count
 from etude.store.records import Run
+from etude.store.run_state import State
 from etude.study.study import Study
 from etude.terminal import format_value
 
@@ -72,14 +73,16 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str], unreadab
     best = max(fitting, key=preference)
     setting = best[0].setting
     notes = [_explain_left_out(group, setting) for group in groups if group is not best]
-    readings = separate_trials(study, best, {key: where[key] for key in study.tune if key in where})
+    begun = [run for run in runs if not run.finished and run.setting == setting]
+    stopped = [run for run in begun if run.state in (State.PAUSED, State.PRUNED)]
+    readings = separate_trials(study, best, {key: where[key] for key in study.tune if key in where}, stopped)
     if not readings.shared:
         raise UserError(_explain_no_fit(best, where))
     chosen, left = newest_configs(readings.shared)
     suited, tuned_left = newest_configs(readings.best)
     notes += [*dict.fromkeys([*left, *tuned_left]), *readings.notes, *seeds_left_out, *unreadable]
-    begun = [run for run in runs if not run.finished and run.setting == setting and run.seed not in readings.pilots]
-    unfinished = _choose_unfinished(study, begun, [*chosen, *suited])
+    judged = [run for run in begun if run.seed not in readings.pilots]
+    unfinished = _choose_unfinished(study, judged, [*chosen, *suited])
     return Selection(chosen, unfinished, notes, suited, readings)
 
 

@@ -7,13 +7,14 @@ best for an arm. The shared value is the one that most arms were run with on oth
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from math import inf
 from typing import Any
 
 from etude.report.grouping import is_same, newest_configs
 from etude.report.wording import format_count
+from etude.search.tuning import combinations
 from etude.store.records import Run
-from etude.study.criteria import OTHER_TEXTS, best_value
+from etude.study.criteria import OTHER_TEXTS, best_value, mean_loss
 from etude.study.study import Study, value_at
 
 Values = tuple[Any, ...]  # the values of the keys that a study tunes, in the order of the study
@@ -29,9 +30,12 @@ class Readings:
     trials: dict[str, int] = field(default_factory=dict)  # how many values were tried, by arm
     pilots: frozenset[int] = frozenset()  # the seeds of the trials, which are in no table
     notes: list[str] = field(default_factory=list)  # sentences on runs that are neither shared nor best
+    losses: dict[str, list[float]] = field(default_factory=dict)  # of the draws that all arms share, in nats, by arm
 
 
-def separate_trials(study: Study, runs: Sequence[Run], asked: Mapping[str, str]) -> Readings:
+def separate_trials(
+    study: Study, runs: Sequence[Run], asked: Mapping[str, str], stopped: Sequence[Run] = ()
+) -> Readings:
     """Separate the finished runs of one setting.
 
     If all runs are on pilot seeds, they are treated like other runs, so that a table of pilots can be shown.
@@ -40,6 +44,7 @@ def separate_trials(study: Study, runs: Sequence[Run], asked: Mapping[str, str])
         study: the study of the runs.
         runs: its finished runs in one setting.
         asked: the shared value, key -> value, if the user named one.
+        stopped: runs in that setting that were paused or pruned.
     """
     judged = [run for run in runs if run.seed not in study.pilots] or list(runs)
     pilots = frozenset(study.pilots) - {run.seed for run in judged}
@@ -47,7 +52,7 @@ def separate_trials(study: Study, runs: Sequence[Run], asked: Mapping[str, str])
     fitting = [run for run in judged if all(run.chosen(key) == value for key, value in asked.items())]
     shared = _shared_value(study, fitting)
     tried, others = _perplexities(study, trials) if study.tune else ({}, [])
-    found = {arm: best_value(losses, study.pilots) for arm, losses in tried.items()}
+    found = {arm: best_value(seeds, study.pilots) for arm, seeds in tried.items()}
     values = {arm: value for arm in study.arms if (value := found.get(arm)) is not None}
     of_all = [run for run in fitting if tuned_values(study, run) == shared]
     best = [run for run in judged if run.arm in values and tuned_values(study, run) == values[run.arm]]
@@ -57,7 +62,22 @@ def separate_trials(study: Study, runs: Sequence[Run], asked: Mapping[str, str])
     notes = [f"Left out: {format_count(left)} with another {keys}: say which to see them."] if left else []
     notes += [f"Not tuned: {', '.join(others)}: {OTHER_TEXTS.format(keys)}."] if others else []
     notes += [f"Left out: {format_count(len(trials))} on pilot seeds."] if trials else []
-    return Readings(of_all, best, values, {arm: len(losses) for arm, losses in tried.items()}, pilots, notes)
+    given_up = [run for run in stopped if run.seed in pilots]
+    counts, losses = {arm: len(seeds) for arm, seeds in tried.items()}, {}
+    if study.draws and tried:
+        draws = combinations(study)
+        for arm, seeds in tried.items():
+            listed = {_place(draws, values): mean_loss(of, study.pilots) for values, of in seeds.items()}
+            places = {_place(draws, tuned_values(study, run)) for run in given_up if run.arm == arm}
+            counts[arm] += len(places - {None, *listed})
+            if counts[arm] == len(draws):
+                losses[arm] = [listed.get(place, inf) for place in range(len(draws))]
+    return Readings(of_all, best, values, counts, pilots, notes, losses)
+
+
+def _place(draws: Sequence[Values], values: Values) -> int | None:
+    """Return which of the draws has these values."""
+    return next((place for place, one in enumerate(draws) if all(map(_may_be, one, values))), None)
 
 
 def _perplexities(study: Study, trials: Sequence[Run]) -> tuple[dict[str, dict[Values, dict[int, Any]]], list[str]]:
@@ -71,7 +91,7 @@ def _perplexities(study: Study, trials: Sequence[Run]) -> tuple[dict[str, dict[V
     tried: dict[str, dict[Values, dict[int, Any]]] = {}
     texts: dict[str, set[tuple[int, Any]]] = {}
     there = dict.fromkeys(tuned_values(study, run) for run in trials)
-    listed = (values for one in product(*study.tune.values()) for values in there if all(map(_may_be, one, values)))
+    listed = (values for one in combinations(study) for values in there if all(map(_may_be, one, values)))
     for values in dict.fromkeys(listed):
         for run in newest_configs([run for run in trials if tuned_values(study, run) == values])[0]:
             perplexity = None if run.divergence else value_at(run.result, "valid.perplexity")

@@ -106,12 +106,17 @@ class Search:
     max_failure_rate: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse what goes with one objective only."""
+        """Refuse what goes with one objective only, and what with one seed."""
         if len(self.objectives) > 1 and (self.stopping or self.promotion or self.target is not None):
             names = ", ".join(one.name for one in self.objectives)
             raise UserError(
                 f"{self.source}: with several objectives ({names}) no trial is the best: leave out what stops or "
                 "promotes trials, and a target"
+            )
+        if self.seeds and self.promotion:
+            raise UserError(
+                f"{self.source}: trials pause at validations, and one that is the mean of the seeds "
+                f"{', '.join(map(str, self.seeds))} has none: name one seed, or leave out manner: promote"
             )
 
     def override(self, key: str, drawn: Any) -> str:

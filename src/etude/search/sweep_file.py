@@ -15,7 +15,7 @@ from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of, note_on_missing, refuse_study_file, shipped
 from etude.search.distributions import Distribution, share
 from etude.search.objective import Objective
-from etude.search.tuning import grid, trials, tuned_study
+from etude.search.tuning import trials, tuned_study, values_to_try
 from etude.search.wandb_sweep import WandbSweep, read_sweep
 from etude.store.run_dir import RunDir
 from etude.study.arm_names import is_arm
@@ -70,7 +70,7 @@ def _notes(sweep: WandbSweep, overrides: Sequence[str]) -> Iterator[str]:
 def planned_runs(name: str, extra: Sequence[str] = ()) -> list[list[str]]:
     """Return the overrides of every run of the sweep `name`; arguments as in `sweep_overrides`.
 
-    With `tuned=true` the best values are not known yet: the first of the grid stand in for them, as the cost of a run
+    With `tuned=true` the best values are not known yet: the first to be tried stand in for them, as the cost of a run
     is assumed not to depend on them. So do random draws for the values that a sampler will be asked for.
 
     Raises:
@@ -82,7 +82,7 @@ def planned_runs(name: str, extra: Sequence[str] = ()) -> list[list[str]]:
     if not tuned:
         return runs
     study = tuned_study(runs)
-    return [*trials(study, runs), *runs, *([*run, *grid(study)[0]] for run in runs)]
+    return [*trials(study, runs), *runs, *([*run, *values_to_try(study)[0]] for run in runs)]
 
 
 def runs_of(name: str, extra: Sequence[str] = ()) -> list[tuple[list[str], RunDir]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from etude.errors import UserError
 from etude.search.distributions import Distribution, share
+from etude.search.hyperband import Hyperband
 from etude.search.objective import Objective
 from etude.search.options import Options
 from etude.search.optuna_parts import Sampler, read_pruner, read_sampler
@@ -61,7 +62,7 @@ def wandb_search(
         sampler=sampler.make,
         seed=search_seed if sampler.seed is None else sampler.seed,
         one_sequence=sampler.one_sequence,
-        stopping=_stopping(sweep, options, where),
+        stopping=stopping_rule(options, sweep.early_terminate, where),
         promotion=options.promotion,
         seeds=seeds,
         target=metric.get("target"),
@@ -115,16 +116,18 @@ def _objectives(sweep: WandbSweep, options: Options) -> tuple[Objective, ...]:
     return found or (Objective(),)
 
 
-def _stopping(sweep: WandbSweep, options: Options, where: str) -> "StoppingRule | BasePruner | None":
+def stopping_rule(
+    options: Options, early_terminate: Hyperband | None, where: str
+) -> "StoppingRule | BasePruner | None":
     """Return what stops trials; `manner: promote` takes the place of W&B's Hyperband.
 
     Raises:
         UserError: there are two rules, or there is none though there should be, or no such pruner.
     """
-    if options.pruner and sweep.early_terminate:
+    if options.pruner and early_terminate:
         raise UserError(f"{where}.pruner and early_terminate both stop trials: leave one of them out")
-    if options.manner == "stop" and not (options.pruner or sweep.early_terminate):
+    if options.manner == "stop" and not (options.pruner or early_terminate):
         raise UserError(f"{where}.manner: stop needs early_terminate, or a pruner such as  pruner: median")
     if options.manner == "promote":
         return None
-    return read_pruner(options.pruner, f"{where}.pruner") if options.pruner else sweep.early_terminate
+    return read_pruner(options.pruner, f"{where}.pruner") if options.pruner else early_terminate

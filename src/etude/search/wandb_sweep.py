@@ -110,7 +110,7 @@ def read_sweep(file: Path) -> WandbSweep:
     for key, node in _flatten(file, content["parameters"]):
         if twice := [other for other in parameters if override_key(other) == override_key(key)]:
             raise UserError(f"{file}: parameters: {key} is there twice, as {twice[0]} too: leave one out")
-        _check(where := f"{file}: parameters.{key}", key, node)
+        check_parameter(where := f"{file}: parameters.{key}", key, node)
         parameters[key] = {"values": listed(node, where)} if method == "grid" and "value" not in node else node
     return WandbSweep(
         file,
@@ -138,8 +138,12 @@ def _flatten(file: Path, parameters: dict[Any, Any], path: str = "") -> Iterator
             yield path + name, node
 
 
-def _check(where: str, key: str, parameter: Any) -> None:
-    """Check how a parameter is described."""
+def check_parameter(where: str, key: str, parameter: Any) -> None:
+    """Check how a parameter is described.
+
+    Raises:
+        UserError: it is not valid; the message begins with `where`.
+    """
     if not isinstance(parameter, dict) or {"value", "values"} <= set(parameter):
         raise UserError(f"{where} needs values: [...], value: ... or a distribution")
     values = parameter["values"] if "values" in parameter else [parameter.get("value")]

@@ -16,6 +16,12 @@ from etude.errors import UserError, did_you_mean
 
 Value = TypeVar("Value", bound=Hashable)
 
+_TUNE_OPTIONS = ("trials", "sampler", "manner", "rungs", "eta", "pruner", "early_terminate", "n_jobs")
+_TUNE = (
+    "tune must map config keys to lists of values, such as budget.lr_factor: [0.5, 1, 2], or to distributions as in "
+    "sweep files"
+)
+
 OTHER_TEXTS = (
     "with other values of {} the text or the subwords are others, and perplexities of these cannot be ranked: tune "
     "what leaves the text as it is"
@@ -70,22 +76,39 @@ def read_criteria(file: Path, given: Any) -> Criteria | None:
     return Criteria(**given)
 
 
-def read_tuning(file: Path, content: Mapping[str, Any]) -> tuple[dict[str, list[Any]], list[int]]:
-    """Read the tuned keys with their values, and the pilot seeds on which the values are tried."""
-    tune, pilots = content.get("tune") or {}, content.get("pilots") or []
-    if not isinstance(tune, dict) or not all(isinstance(values, list) and values for values in tune.values()):
-        raise UserError(f"{file}: tune must map config keys to lists of values, such as budget.lr_factor: [0.5, 1, 2]")
+def read_tuning(file: Path, content: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], list[int]]:
+    """Read the tuned keys, each with its values or what these are drawn from; how they are drawn; and the pilot seeds.
+
+    Distributions and the other options are read where they are used, as those of sweep files are.
+    """
+    given, pilots = content.get("tune") or {}, content.get("pilots") or []
+    if not isinstance(given, dict):
+        raise UserError(f"{file}: {_TUNE}")
+    options = {key: value for key, value in given.items() if key in _TUNE_OPTIONS}
+    tune = {key: value for key, value in given.items() if key not in options}
     for key, values in tune.items():
         is_key = isinstance(key, str) and "." in key and "/" not in key
-        if not is_key or not all(isinstance(one, str | int | float) for one in values):
+        listed = values if isinstance(values, list) else []
+        if not is_key or not all(isinstance(one, str | int | float) for one in listed):
             raise UserError(
-                f"{file}: tune.{key}: what is tuned is a config key with plain values, such as budget.lr_factor"
+                f"{file}: tune.{key}: what is tuned is a config key with plain values, such as budget.lr_factor; "
+                f"beside such keys there are {', '.join(_TUNE_OPTIONS)}"
             )
+        if not isinstance(values, list | dict) or not values:
+            raise UserError(f"{file}: {_TUNE}")
+    trials = options.get("trials")
+    if trials is not None and (type(trials) is not int or trials < 1):
+        raise UserError(f"{file}: tune.trials must be a whole number, 1 or more, not {trials!r}")
+    drawn = [key for key, values in tune.items() if isinstance(values, dict)]
+    if trials is None and (needs := [*drawn, *options]):
+        raise UserError(f"{file}: tune.{needs[0]} needs the number of trials of each arm, such as  trials: 20")
+    if options and not tune:
+        raise UserError(f"{file}: {_TUNE}")
     if not isinstance(pilots, list) or not all(type(seed) is int and seed >= 0 for seed in pilots):
         raise UserError(f"{file}: pilots must be a list of seeds, such as [101, 102, 103]")
     if tune and not pilots:
         raise UserError(f"{file}: tune needs pilots, the seeds on which values are tried, such as [101]")
-    return tune, pilots
+    return tune, options, pilots
 
 
 def best_value(tried: Mapping[Value, Mapping[int, Any]], pilots: Sequence[int]) -> Value | None:
@@ -98,9 +121,19 @@ def best_value(tried: Mapping[Value, Mapping[int, Any]], pilots: Sequence[int]) 
     Returns:
         The value; None if there is none.
     """
-    losses = {value: sum(_loss(found.get(seed)) for seed in pilots) for value, found in tried.items()}
+    losses = {value: mean_loss(found, pilots) for value, found in tried.items()}
     best = min(losses, key=lambda value: losses[value], default=None)
     return best if best is not None and losses[best] < inf else None
+
+
+def mean_loss(found: Mapping[int, Any], pilots: Sequence[int]) -> float:
+    """Return the mean over all pilot seeds in nats per token, infinite if one has no finite loss.
+
+    Args:
+        found: seed -> validation perplexity.
+        pilots: the seeds.
+    """
+    return sum(_loss(found.get(seed)) for seed in pilots) / len(pilots)
 
 
 def _loss(perplexity: Any) -> float:

@@ -43,7 +43,8 @@ class Study:
     against: dict[str, str] = field(default_factory=dict)  # arm -> its reference, if that is not the baseline
     seeds: int | None = None  # the number of seeds per arm, fixed before the runs are looked at
     criteria: Criteria | None = None  # what counts as agreement with the paper, also fixed before
-    tune: dict[str, list[Any]] = field(default_factory=dict)  # keys to tune for each arm -> values to try
+    tune: dict[str, Any] = field(default_factory=dict)  # keys to tune for each arm -> values to try, or a distribution
+    draws: dict[str, Any] = field(default_factory=dict)  # how many trials are drawn from these, and how; else all
     pilots: list[int] = field(default_factory=list)  # the seeds used for tuning only
     metrics: dict[str, Metric] = field(default_factory=lambda: DEFAULT)  # in the order of the table
 
@@ -147,7 +148,7 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
         raise UserError(f"{file}: columns must map each printed header to a config key, such as h: model.heads")
     task = dict(map(split_override, arms[baseline])).get("task", "translation")
     metrics = read_metrics(file, content.get("metrics"), task)
-    tune, pilots = read_tuning(file, content)
+    tune, draws, pilots = read_tuning(file, content)
     for key in tune:
         if its := next((arm for arm, words in arms.items() if key in map(override_key, words)), None):
             raise UserError(
@@ -166,6 +167,7 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
         seeds=read_seeds(file, content.get("seeds")),
         criteria=read_criteria(file, content.get("agreement")),
         tune=tune,
+        draws=draws,
         pilots=pilots,
         metrics=metrics,
     )

@@ -14,7 +14,8 @@ The question that each function answers, about arms trained with several seeds a
 - Is it better, for the same runs on other sentences? `paired_bootstrap`, `approximate_randomisation`.
 - Which variance is larger, over seeds or over test sets? `variances`.
 - How many seeds are needed? `seeds_needed`, with `pooled_deviation`; `power` for a given number of seeds.
-- What is the best of n trials of a search? `expected_best`. How much of it is luck? `best_of`.
+- What is the best of n trials of a search? `expected_best`. How much of it is luck? `best_of`. What would twice as many
+  change? `best_of_twice`, `other_order_in_half`.
 - Do our arms have the paper's order? `spearman`, `kendall`. Do they differ by as much? `fit_line`.
 
 Scores of one metric are given as `Scores`; translations as `Counts` (made by `count`), resampled once per arm by
@@ -35,6 +36,7 @@ from etude.report.statistics.difference import (
     welch,
 )
 from etude.report.statistics.moderated import Prior, equivalence, moderate, moderated_test
+from etude.report.statistics.more_trials import best_of_twice, other_order_in_half
 from etude.report.statistics.optimism import BestOf, best_of
 from etude.report.statistics.planning import ExpectedBest, expected_best, power, seeds_needed
 from etude.report.statistics.scores import Interval, Mean, Scores, mean_interval
