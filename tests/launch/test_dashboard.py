@@ -1,6 +1,7 @@
 import io
 import logging
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -124,6 +125,26 @@ def test_the_runs_of_a_search_have_short_names_beside_their_state_and_step(tmp_p
     assert first[1] == "lr_factor=1.879"
     assert first[-2:] == ["starting", "0/12,000"]
     assert jobs[0].name.startswith("single/base seed 1 model.heads=0 budget.lr_factor=1.8793701195059450")
+
+
+@pytest.mark.parametrize("width", [80, 130])
+def test_the_table_of_a_search_shows_state_step_rung_and_best(make_run: Make, width: int) -> None:
+    job = running(make_run("A2"))
+    job.name_suffix = (
+        "trial 12 budget.lr_factor=1.8793701195059450 budget.warmup_steps=312 model.dropout=0.0866179557869"
+    )
+    progress = {"state": "evaluating", "step": 10_500, "max_steps": 12_000, "loss": 2.5, "tokens_per_second": 4321.0}
+    write_json(job.run_dir.progress_file, progress | {"seconds_left": 3675})
+    console = terminal(width=width)
+    with dashboard([job], console, searched=lambda: {job.run_dir: {"rung": "2/3", "best": "2.3457"}}):
+        pass
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    header = next(line.split() for line in lines if " rung " in line)
+    assert header[1:6] == ["state", "step", "rung", "best", "left"]
+    row = next(line for line in lines if line.startswith("trial 12 lr_factor=1.879"))
+    assert re.search(r"evaluating +10,500/12,000 +2/3 +2\.3457 +1:01:15", row)
+    assert len(row) <= width
 
 
 def test_a_failure_is_told_above_the_live_table_at_once(make_run: Make) -> None:

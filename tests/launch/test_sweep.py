@@ -120,6 +120,9 @@ class Asked:
     def watch(self) -> None:
         pass
 
+    def figures(self) -> dict[RunDir, dict[str, str]]:
+        return {}
+
     def ended(self, run: RunDir, state: State, reason: str) -> None:
         self.told.append((run.path.parent.name, state))
         if state is State.PAUSED:

@@ -170,6 +170,18 @@ def test_a_trial_is_not_promoted_before_its_process_has_ended(tmp_path: Path) ->
     assert [run for run, _ in engine.more(1)] == [better]
 
 
+def test_the_live_table_knows_the_rung_and_the_best_value_of_each_run(tmp_path: Path) -> None:
+    engine = carry_out(search(promotion=Promotion((1 / 9, 1 / 3, 1.0), 3), n_trials=9), World(tmp_path), blows=10)
+    figures = engine.figures()
+    for trial in engine.journal.trials():
+        [run] = [run for run in figures if trial.user_attrs["runs"] == [str(run.path.relative_to(engine.runs_dir))]]
+        assert figures[run] == {
+            "rung": f"{trial.user_attrs['to'] + 1}/3",
+            "best": f"{min(trial.intermediate_values.values()):.5g}",
+        }
+    assert {shown["rung"] for shown in figures.values()} >= {"1/3", "2/3"}
+
+
 def test_a_second_process_goes_on_with_the_trials_of_the_first(tmp_path: Path) -> None:
     world = World(tmp_path)
     engines = [Engine(search(), world.runs_dir, "single", world.freeze) for _ in range(2)]

@@ -1,7 +1,7 @@
 """Show the progress of a sweep: a live table on a terminal, else plain log lines."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 
@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from etude.launch.job import Job
+from etude.store.run_dir import RunDir
 from etude.store.run_state import DONE, STYLES, State
 from etude.study.study import number_at, value_at
 from etude.terminal import console as make_console
@@ -18,9 +19,13 @@ from etude.terminal import fit_table, format_duration, format_number, shorten_ov
 
 logger = logging.getLogger(__name__)
 
+Searched = Mapping[RunDir, Mapping[str, str]]  # what a search knows of its runs: run -> column -> cell
+
 _FIGURES = ("step", "loss", "tokens/s", "left")
+_OF_SEARCHES = ("step", "rung", "best", "left", "tokens/s")  # in place of scores and loss
 _OMISSIBLE = ("params", "tokens/s", "loss")  # columns that a narrow terminal goes without, the first before the others
 _SHORTEST_NAME = 32  # columns to which the name of a run is cut, if there is no room
+_SHORTEST_TRIAL = 24  # the same of a trial, which its number tells from the others
 _EXTRA_LINES = 3  # lines of the table besides its rows
 
 
@@ -33,10 +38,11 @@ class Dashboard:
     Args:
         jobs: the runs of the sweep.
         live: the display for the table; None for log lines.
+        searched: gives what a search knows of the runs.
     """
 
-    def __init__(self, jobs: Sequence[Job], live: Live | None = None) -> None:
-        self._jobs, self._live = jobs, live
+    def __init__(self, jobs: Sequence[Job], live: Live | None = None, searched: Callable[[], Searched] = dict) -> None:
+        self._jobs, self._live, self._searched = jobs, live, searched
         for job in jobs:
             _ = job.metrics  # kept from now on: an edit of study.yaml, half done, must not end the sweep
         self._tell(logging.INFO, f"runs: {len(jobs)}, finished before: {self._done()}")
@@ -83,7 +89,7 @@ class Dashboard:
         if self._live is not None:
             room = len(self._jobs) if whole else self._live.console.height - _EXTRA_LINES
             with suppress(OSError):
-                render = partial(sweep_table, self._jobs, room)
+                render = partial(sweep_table, self._jobs, room, searched=self._searched())
                 table, _ = fit_table(self._live.console, render, _OMISSIBLE)
                 self._live.update(table, refresh=True)
 
@@ -100,14 +106,20 @@ class Dashboard:
 
 
 @contextmanager
-def dashboard(jobs: Sequence[Job], console: Console | None = None, *, live: bool = True) -> Iterator[Dashboard]:
+def dashboard(
+    jobs: Sequence[Job],
+    console: Console | None = None,
+    *,
+    live: bool = True,
+    searched: Callable[[], Searched] = dict,
+) -> Iterator[Dashboard]:
     """Open a dashboard: if `live` and `console` (by default standard output) is a terminal, a table, else log lines."""
     console = console or make_console()
     if not (live and console.is_terminal):
         yield Dashboard(jobs)
         return
     display = Live(console=console, auto_refresh=False)
-    shown = Dashboard(jobs, display)
+    shown = Dashboard(jobs, display, searched)
     display.start()
     try:
         yield shown
@@ -117,17 +129,22 @@ def dashboard(jobs: Sequence[Job], console: Console | None = None, *, live: bool
             display.stop()
 
 
-def sweep_table(jobs: Sequence[Job], room: int, omitted: Sequence[str] = ()) -> Table:
+def sweep_table(jobs: Sequence[Job], room: int, omitted: Sequence[str] = (), searched: Searched | None = None) -> Table:
     """Make the table of all jobs; if there is `room` for fewer rows, of those in the most important states.
 
-    The columns `omitted` are left out.
+    The columns `omitted` are left out. What a search knows of its runs takes the place of their loss and scores.
     """
+    known = searched or {}
     table = Table(box=None, header_style="bold", caption_justify="left", pad_edge=False, padding=(0, 2, 0, 0))
     names = _names(jobs)
-    table.add_column("run", min_width=min(_SHORTEST_NAME, max(map(len, names.values()), default=0)))
+    shortest = _SHORTEST_TRIAL if known else _SHORTEST_NAME
+    table.add_column("run", min_width=min(shortest, max(map(len, names.values()), default=0)))
     table.add_column("state", no_wrap=True)
     labels = dict.fromkeys(metric.label for job in jobs for metric in job.metrics)
-    headers = [*(["GPU"] if any(job.gpus for job in jobs) else []), *_FIGURES, *labels, "params"]
+    headers = [*_OF_SEARCHES] if known else [*_FIGURES, *labels]
+    headers = [*(["GPU"] if any(job.gpus for job in jobs) else []), *headers, "params"]
+    if known and not any("rung" in shown for shown in known.values()):
+        headers.remove("rung")
     headers = [header for header in headers if header not in omitted]
     for header in headers:
         table.add_column(header, justify="right", no_wrap=True)
@@ -136,7 +153,7 @@ def sweep_table(jobs: Sequence[Job], room: int, omitted: Sequence[str] = ()) -> 
     shown = set(by_importance[: max(room, 1)])
     for job in jobs:
         if job in shown:
-            figures = _figures(job)
+            figures = {**_figures(job), **known.get(job.run_dir, {})}
             name = Text(names[job], no_wrap=True, overflow="ellipsis")
             table.add_row(name, _state(job), *(figures.get(header, "") for header in headers))
     counts = {state: sum(job.state is state for job in jobs) for state in states}

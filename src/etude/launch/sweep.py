@@ -2,7 +2,7 @@
 
 import logging
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from etude.launch.dashboard import Dashboard, dashboard
@@ -30,6 +30,9 @@ class Source(Protocol):
     def watch(self) -> None:
         """Look at the runs that are being trained."""
 
+    def figures(self) -> Mapping[RunDir, Mapping[str, str]]:
+        """Return what the live table shows of its runs besides: run -> column -> cell."""
+
     def ended(self, run: RunDir, state: State, reason: str) -> None:
         """Take note of how a run has ended, and why if it failed."""
 
@@ -43,6 +46,10 @@ class NothingMore:
 
     def watch(self) -> None:
         """Do nothing."""
+
+    def figures(self) -> Mapping[RunDir, Mapping[str, str]]:
+        """Return nothing."""
+        return {}
 
     def ended(self, run: RunDir, state: State, reason: str) -> None:
         """Do nothing."""
@@ -113,7 +120,7 @@ def run_all(
     def is_over() -> bool:
         return has_failed() or not (waiting or going or any(job.state is State.ELSEWHERE for job in jobs))
 
-    with interrupts() as signals, dashboard(jobs, live=launcher.is_here) as show:
+    with interrupts() as signals, dashboard(jobs, live=launcher.is_here, searched=source.figures) as show:
         try:
             while not signals.caught:
                 waiting = [*take_back(jobs, show, source), *waiting]

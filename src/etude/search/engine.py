@@ -108,6 +108,24 @@ class Engine:
                 self._failed.add(number)
                 logger.warning("%s: %s", self._name(trial), reason or f"its run is {state}")
 
+    def figures(self) -> dict[RunDir, dict[str, str]]:
+        """Return what the live table shows of each run: the rung that it is trained to, and its best value so far."""
+        with self.journal.locked():
+            trials = self.journal.trials()
+        found = {}
+        for trial in trials:
+            places = [*trial.intermediate_values.values()]
+            for place, path in enumerate(trial.user_attrs.get("runs", [])):
+                values = places[place : place + 1] if self.search.seeds else [*places, *(trial.values or [])[:1]]
+                best = min((self._sign * value for value in values if isfinite(value)), default=None)
+                shown = {} if best is None else {"best": f"{self._sign * best:.5g}"}
+                if self.search.promotion:
+                    top = len(trial.user_attrs["rungs"]) + 1
+                    to = top if trial.state is TrialState.COMPLETE else trial.user_attrs["to"] + 1
+                    shown["rung"] = f"{to}/{top}"
+                found[RunDir(self.runs_dir / path)] = shown
+        return found
+
     # The journal
 
     def _trial(self, number: int) -> FrozenTrial:

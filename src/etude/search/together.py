@@ -38,6 +38,10 @@ class Together:
         for engine in self.engines:
             engine.watch()
 
+    def figures(self) -> dict[RunDir, dict[str, str]]:
+        """Return what the live table shows of each run."""
+        return {run: shown for engine in self.engines for run, shown in engine.figures().items()}
+
     def ended(self, run: RunDir, state: State, reason: str = "") -> None:
         """Take note of how a run has ended."""
         for engine in self.engines:
