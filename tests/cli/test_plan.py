@@ -242,6 +242,27 @@ def test_the_numbers_of_a_baseline_are_shown_once_whatever_the_seeds_and_trials(
     assert head.split() == ["own/a"]
 
 
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (
+            "search: {manner: promote, rungs: [0.1, 1], eta: 4}",
+            r"At most \d+:\d\d hours, if every trial .* train 55% of",
+        ),
+        ("early_terminate: {type: hyperband, min_iter: 1}", r"At most \d+:\d\d hours: trials that are stopped early"),
+        ("metric: {name: valid.loss}", ""),
+    ],
+)
+def test_a_search_costs_at_most_all_of_its_trials_and_with_promotion_about_a_share(how, said, tmp_path, printed, told):
+    drawn = "budget.lr_factor: {min: 0.5, max: 2.0}, budget: {value: smoke}"
+    (tmp_path / "mine.yaml").write_text(f"method: random\nrun_cap: 2\n{how}\nparameters: {{{drawn}}}\n")
+    found = printed("mine.yaml")
+    assert re.search(said, " ".join(found.split())) if said else "At most" not in found
+    to_do = told("mine.yaml")["to_do"]
+    assert ("hours_with_promotion" in to_do) == ("promote" in how)
+    assert to_do.get("hours_with_promotion", 0) < to_do["hours"]
+
+
 def _without_units(out: str) -> dict[str, str]:
     lines = [re.split(r"  +", line.strip()) for line in out.partition("Dimensionless numbers")[2].splitlines()]
     return {line[0]: line[1] for line in lines if len(line) == 2}

@@ -1,10 +1,12 @@
 from math import inf, nan
+from random import Random
+from statistics import fmean
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etude.search.promotion import Climber, out_of_reach, promote, promote_last
+from etude.search.promotion import Climber, expected_share, out_of_reach, promote, promote_last
 
 
 def climber(number: int, *values: float, ended: bool = False) -> Climber:
@@ -72,3 +74,28 @@ def test_one_trial_comes_to_the_top_even_of_fewer_than_eta() -> None:
     assert promote_last(two, 2) == two[1]
     assert promote_last([two[0], climber(1, 1.0, 1.0)], 2) == climber(1, 1.0, 1.0)
     assert promote_last([two[0], climber(1, 1.0, 1.0, 1.0, ended=True)], 2) is None
+
+
+@pytest.mark.parametrize(
+    ("n_trials", "rungs", "eta"),
+    [
+        (20, (1 / 9, 1 / 3, 1.0), 3),
+        (60, (1 / 9, 1 / 3, 1.0), 3),
+        (60, (0.15, 0.4, 1.0), 3),
+        (48, (1 / 8, 1 / 4, 1 / 2, 1.0), 2),
+        (60, (0.25, 1.0), 4),
+    ],
+)
+def test_the_expected_share_of_the_steps_is_that_of_simulated_searches(
+    n_trials: int, rungs: tuple[float, ...], eta: int
+) -> None:
+    random = Random(1)
+    shares = []
+    for _ in range(20):
+        trials = [(random.random(),) * len(rungs) for _ in range(n_trials)]
+        shares.append(fmean(rungs[len(one.values) - 1] for one in simulate(trials, eta)))
+    assert expected_share(rungs, eta, n_trials) == pytest.approx(fmean(shares), rel=0.1)
+
+
+def test_of_one_trial_all_steps_are_expected() -> None:
+    assert expected_share((1 / 9, 1 / 3, 1.0), 3, 1) == pytest.approx(1.0)

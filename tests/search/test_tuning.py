@@ -18,8 +18,9 @@ from etude.errors import UserError
 from etude.search.distributions import share
 from etude.search.engine import Engine
 from etude.search.hyperband import Hyperband
+from etude.search.promotion import expected_share
 from etude.search.search import Promotion, Search
-from etude.search.sweep_file import planned_runs, sweep_overrides
+from etude.search.sweep_file import Saving, planned_runs, saving_of, sweep_overrides
 from etude.search.together import Together
 from etude.search.tuning import combinations
 from etude.search.tuning_search import tuning_searches
@@ -304,6 +305,14 @@ def test_draws_that_are_not_valid_are_told_by_file_and_key(options: dict[str, An
     drawn(folder, **options)
     with pytest.raises(UserError, match=told):
         tuning_searches(load_study("mine"), [["experiment=mine/base", "seed=1"]])
+
+
+def test_promotion_saves_a_share_of_the_trials_alone(folder: Path) -> None:
+    words = ["tuned=true", "seed=11"]
+    drawn(folder, manner="promote", rungs=[0.1, 1], eta=4)
+    assert saving_of("mine", words, planned_runs("mine", words)) == Saving(expected_share((0.1, 1), 4, 6), [101])
+    drawn(folder)
+    assert saving_of("mine", words, planned_runs("mine", words)) is None
 
 
 def test_the_mean_over_several_pilots_is_neither_stopped_nor_promoted(folder: Path) -> None:

@@ -15,7 +15,7 @@ from etude.config.resolve import check_resolved
 from etude.config.sweep_params import with_written_params
 from etude.errors import UserError
 from etude.report.wording import format_count
-from etude.search.sweep_file import planned_runs
+from etude.search.sweep_file import Saving, planned_runs, saving_of
 from etude.study.arms import override_key, split_override
 from etude.study.study import Paper, Study, load_if_known, value_at
 from etude.terminal import console, fit_table, needed_width
@@ -55,6 +55,7 @@ def main(words: Sequence[str]) -> None:
     named = bool(args.words) and "=" not in args.words[0]
     overrides = planned_runs(args.words[0], args.words[1:]) if named else expand(with_written_params(args.words))
     runs = [*dict.fromkeys(map(tuple, overrides))]  # a sweep trains what it draws twice once
+    saving = saving_of(args.words[0], args.words[1:], runs) if named else None
     bases = [_baseline_of(run) for run in runs]
     valid = _compose_beside_torch(runs, bases)
     for run, one in valid.items():
@@ -90,6 +91,8 @@ def main(words: Sequence[str]) -> None:
     idle = find_idle(ours)
     if "--json" in args.options:
         content = as_json(ours, differs, paper, unequal, same, idle, where)
+        if saving and saving.share is not None:
+            content["to_do"]["hours_with_promotion"] = _hours(ours, saving)
         sys.stdout.write(json.dumps(content, indent=2, default=str) + "\n")
         return
     out = console()
@@ -107,10 +110,35 @@ def main(words: Sequence[str]) -> None:
     counted = {(one.config["choices"]["model/conventions"], one.config["choices"]["scale"]) for one in ours}
     if any(paper) and counted != {("t2t_2017", "full")}:
         lines.insert(0, "The paper's column is counted as model/conventions=t2t_2017 scale=full counts.")
+    if saving:
+        lines.insert(0, _on_saving(ours, saving))
     if left_out:
         lines.append(f"Left out, because this terminal is too narrow: {', '.join(OMISSIBLE[key] for key in left_out)}.")
     for line in lines:
         out.print(line)
+
+
+def _hours(plans: Sequence["RunPlan"], saving: Saving) -> float:
+    """Return the hours of the runs to do if of the trials among them the expected share is trained."""
+    share = 1.0 if saving.share is None else saving.share
+    return sum(
+        plan.hours * (share if not saving.pilots or plan.config["seed"] in saving.pilots else 1.0)
+        for plan in plans
+        if not plan.done
+    )
+
+
+def _on_saving(plans: Sequence["RunPlan"], saving: Saving) -> str:
+    """Say that the cost is the most that there may be, and about how much it will be."""
+    from etude.inspect.plan.table import format_hours
+
+    most = format_hours(sum(plan.hours for plan in plans if not plan.done))
+    if saving.share is None:
+        return f"At most {most} hours: trials that are stopped early cost less."
+    return (
+        f"At most {most} hours, if every trial came to its end; about {format_hours(_hours(plans, saving))} with "
+        f"promotion, which is expected to train {saving.share:.0%} of the steps of the trials."
+    )
 
 
 def _share(text: str) -> float:

@@ -4,7 +4,8 @@ The name of a study means the sweep over all its arms.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of, note_on_missing, refuse_study_file, shipped
 from etude.search.distributions import Distribution, share
 from etude.search.objective import Objective
-from etude.search.tuning import trials, tuned_study, values_to_try
+from etude.search.options import Options
+from etude.search.promotion import expected_share
+from etude.search.tuning import options_of, trials, tuned_study, values_to_try
 from etude.search.wandb_sweep import WandbSweep, read_sweep
 from etude.store.run_dir import RunDir
 from etude.study.arm_names import is_arm
@@ -83,6 +86,46 @@ def planned_runs(name: str, extra: Sequence[str] = ()) -> list[list[str]]:
         return runs
     study = tuned_study(runs)
     return [*trials(study, runs), *runs, *([*run, *values_to_try(study)[0]] for run in runs)]
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What a sweep may spend less than its runs cost in full, as it ends trials early.
+
+    Attributes:
+        share: of the steps of the trials that promotion is expected to train; None: what stops trials leaves it open.
+        pilots: the seeds of the trials, if other runs are beside them.
+    """
+
+    share: float | None
+    pilots: Collection[int] = ()
+
+
+def saving_of(name: str, extra: Sequence[str], runs: Sequence[Sequence[str]]) -> Saving | None:
+    """Return what the sweep `name` may save by ending trials early; None if it trains every run to its end.
+
+    Args:
+        name, extra: as in `sweep_overrides`.
+        runs: those that `planned_runs` gives.
+
+    Raises:
+        UserError: as in `planned_runs`.
+    """
+    options, _ = _read_sweep(name, extra)
+    if options.get("tuned"):
+        study = tuned_study(runs)
+        promotion, count, pilots = options_of(study).promotion, study.draws.get("trials", 0), study.pilots
+        stops = bool({"early_terminate", "pruner"} & study.draws.keys())
+    elif file := find_file(name):
+        sweep = read_sweep(file)
+        block = sweep.search or Options()
+        promotion, count, pilots = block.promotion, len(runs), []
+        stops = sweep.early_terminate is not None or block.pruner is not None
+    else:
+        return None
+    if promotion:
+        return Saving(expected_share(promotion.rungs, promotion.eta, count), pilots)
+    return Saving(None, pilots) if stops else None
 
 
 def runs_of(name: str, extra: Sequence[str] = ()) -> list[tuple[list[str], RunDir]]:

@@ -13,6 +13,7 @@ from etude.config.quoting import quote
 from etude.errors import UserError
 from etude.paths import find_file
 from etude.search.distributions import Distribution, read_distribution, share
+from etude.search.options import Options, read_options
 from etude.search.wandb_sweep import check_parameter
 from etude.store.divergence import divergence
 from etude.store.run_dir import RunDir
@@ -24,6 +25,7 @@ from etude.yaml_file import read_yaml
 Overrides = list[str]
 Values = tuple[str, ...]  # overrides of the tuned keys, such as ("budget.lr_factor=0.5",)
 
+_NO_OPTIONS = ("trials", "sampler", "early_terminate")  # of `tune`, which are read by themselves
 _SEED = 1  # of the draws: a longer search begins with the trials of a shorter one
 
 
@@ -118,6 +120,15 @@ def draw_of(study: Study) -> Callable[[int, str], float]:
             f"{tune_of(study)}.sampler is {sampler!r}: write random or qmc, with which all arms share their draws"
         )
     return lambda number, key: share(_SEED, number, key)
+
+
+def options_of(study: Study) -> Options:
+    """Return how the trials of each arm are stopped or promoted.
+
+    Raises:
+        UserError: an option is not valid.
+    """
+    return read_options({key: value for key, value in study.draws.items() if key not in _NO_OPTIONS}, tune_of(study))
 
 
 def tune_of(study: Study) -> str:

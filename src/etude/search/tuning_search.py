@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 from etude.errors import UserError
 from etude.search.hyperband import read_hyperband
 from etude.search.objective import Objective
-from etude.search.options import read_options
 from etude.search.search import Search
-from etude.search.tuning import Values, arms_of, distributions, draw_of, tune_of
+from etude.search.tuning import Values, arms_of, distributions, draw_of, options_of, tune_of
 from etude.search.wandb_search import stopping_rule
 from etude.study.arms import split_override
 from etude.study.study import Study
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
-
-_OWN = ("trials", "sampler", "early_terminate")  # what is no option of a search, or read by `tuning.py`
 
 
 def tuning_searches(study: Study, runs: Sequence[Sequence[str]]) -> list[Search]:
@@ -32,7 +29,7 @@ def tuning_searches(study: Study, runs: Sequence[Sequence[str]]) -> list[Search]
     from etude.search.listed import DrawnSampler  # late, as it imports Optuna
 
     where, drawn, at = tune_of(study), distributions(study), draw_of(study)
-    options = read_options({key: value for key, value in study.draws.items() if key not in _OWN}, where)
+    options = options_of(study)
     given = study.draws.get("early_terminate")
     stopping = stopping_rule(options, read_hyperband(given, f"{where}.early_terminate") if given else None, where)
     if len(study.pilots) > 1 and (stopping or options.promotion):
