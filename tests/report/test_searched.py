@@ -7,7 +7,7 @@ from typing import Any
 
 import optuna
 import pytest
-from tests.search.test_engine import STEPS, Above, World, carry_out, loss, search
+from tests.search.world import STEPS, Above, World, carry_out, loss, search
 
 from etude.cli.report import main as report
 from etude.cli.results import main as results

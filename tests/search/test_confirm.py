@@ -1,13 +1,14 @@
+import re
 from pathlib import Path
 
 import pytest
+from tests.search.world import World, carry_out, loss, search
 
+from etude.cli.report import main
 from etude.errors import UserError
 from etude.report.searched import read_search
 from etude.search.confirm import best_trials, confirming_runs, note_confirmation
 from etude.store.run_state import State
-
-from .test_engine import World, carry_out, search
 
 
 def test_the_best_trials_and_the_baseline_are_trained_on_seeds_that_the_search_has_not_seen(tmp_path: Path) -> None:
@@ -40,3 +41,24 @@ def test_a_report_tells_selection_and_confirmation_apart(tmp_path: Path) -> None
     assert trial.scores == pytest.approx([best[0].value] * 3)  # in this world a seed makes no difference
     assert baseline is not None
     assert baseline.scores == pytest.approx([world.score({})] * 3)
+
+
+def test_the_page_of_a_search_shows_its_confirmation_too(tmp_path: Path) -> None:
+    def score(words: dict[str, str]) -> float:
+        return loss(words) + 0.01 * int(words.get("seed", 1))
+
+    world, what = World(tmp_path, score), search(n_trials=4)
+    engine = carry_out(what, world)
+    best = best_trials(what, engine.journal.trials(), 1)
+    runs = world.freeze(confirming_runs(what, best, default_seed=1))
+    for run in runs:
+        world.train(run)
+    page = tmp_path / "page.html"
+    main([str(engine.journal.path), "--html", str(page)])
+    assert "confirmed" not in page.read_text().partition("<script")[0]
+    note_confirmation(engine.journal.study, best, [run.path.relative_to(world.runs_dir) for run in runs])
+    main([str(engine.journal.path), "--html", str(page)])
+    [section] = re.findall(r'<section id="further0".*?</section>', page.read_text(), re.DOTALL)
+    assert "first confirmed</h2>" in section
+    assert f"trial {best[0].number}" in section
+    assert "baseline" in section

@@ -10,7 +10,7 @@ from typing import Any
 import optuna
 import pytest
 from optuna.trial import TrialState
-from tests.search.test_engine import Above, World, carry_out, loss, search
+from tests.search.world import Above, World, carry_out, loss, search
 
 from etude.errors import UserError
 from etude.search.engine import Engine

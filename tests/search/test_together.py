@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.search.test_engine import World, carry_out, search, table
+from tests.search.world import World, carry_out, search, table
 
 from etude.search.engine import Engine
 from etude.search.search import Promotion

@@ -157,16 +157,18 @@ def _report_sweep(
         _show(search(shlex.join([name, *typed]), runs, drawn, sweep_file.objective_of(name)), files, draw)
         return
     page, rows = args.options.get("--html"), search_table.table(found)
+    best, baseline = found.confirmation
+    title = f"{rows.name} confirmed"
+    confirmed = [confirmation_table.table(title, found.selection, best, baseline)] if best else []
     if page:
         from etude.report.render.html.search_page import search_page
 
         typed = [word.replace(page, Path(page).name) for word in ("etude", "report", *words)]
-        write_or_print_page(page, search_page(found, rows, command=shlex.join(typed)))
+        write_or_print_page(page, search_page(found, rows, shlex.join(typed), confirmed))
     if files or not page:
         _show(rows, files, draw)
-    best, baseline = found.confirmation
-    if best and not (files or page):
-        _show(confirmation_table.table(f"{rows.name} confirmed", found.selection, best, baseline), files, draw)
+    for table in confirmed * (not (files or page)):
+        _show(table, files, draw)
 
 
 def find_search(args: Arguments) -> Searched | None:

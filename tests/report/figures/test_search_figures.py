@@ -12,7 +12,7 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.importance import PedAnovaImportanceEvaluator
 from tests.report.test_searched import made
-from tests.search.test_engine import EVERY, STEPS, World, loss
+from tests.search.world import EVERY, STEPS, World, loss
 
 from etude.report.figures.figure import Figure
 from etude.report.figures.search import learning_curves, progress
