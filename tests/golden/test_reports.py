@@ -193,6 +193,6 @@ def test_the_numbers_of_a_study_with_a_run_of_every_state_are_as_recorded(runs_d
     made = report("mine", runs_dir, {})
     found = numbers(made.compared) | {
         "tuned": numbers(made.compared.tuned) if made.compared.tuned else None,
-        "kinds of notes": kinds([*made.rows.said, *made.rows.left_out]),
+        "kinds of notes": kinds([*made.rows.sentences, *made.rows.left_out]),
     }
     assert_as_recorded("report-mine", found, relative=1e-9)

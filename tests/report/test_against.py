@@ -40,7 +40,7 @@ def against(runs_dir: Path, arm: str) -> Against:
 
 
 def notes(runs_dir: Path) -> str:
-    return "\n".join(report("heads", runs_dir, {}).rows.said)
+    return "\n".join(report("heads", runs_dir, {}).rows.sentences)
 
 
 def starred(difference: Difference) -> tuple[bool, bool]:

@@ -35,7 +35,7 @@ def found(runs_dir: Path) -> Agreement:
 
 
 def summary(runs_dir: Path) -> str:
-    return report("heads", runs_dir, {}).rows.said[0]
+    return report("heads", runs_dir, {}).rows.sentences[0]
 
 
 def cells(runs_dir: Path) -> dict[str, str]:
@@ -58,7 +58,7 @@ def test_large_differences_agree_by_their_sign_and_ties_by_the_margin(printed: P
     assert cells(printed) == {"base": "", "A1": "✓ sign", "A2": "✗ tie", "E1": "✗ sign", "long": "✓ tie"}
     told = "signs 1 of 2, ties 1 of 2 within ±0.05 nats (one seed: not tested)"
     assert summary(printed).startswith(f"Agreement with the paper in ln PPL: {told}, ρ ")
-    assert "Not as in the paper: E1 with another sign; A2 no tie." in report("heads", printed, {}).rows.said
+    assert "Not as in the paper: E1 with another sign; A2 no tie." in report("heads", printed, {}).rows.sentences
 
 
 def test_points_are_differences_of_logarithms_with_the_papers_rounding(printed: Path, make_run: Make) -> None:
@@ -106,7 +106,7 @@ def test_an_arm_without_a_result_counts_among_the_papers_differences(printed: Pa
     agreement = found(printed)
     assert (agreement.signs, agreement.ties) == ((1, 2), (0, 1, 2))
     assert agreement.missing == {"A2": False, "E1": True}
-    notes = report("heads", printed, {}).rows.said
+    notes = report("heads", printed, {}).rows.sentences
     assert notes[0].startswith("Agreement with the paper in ln PPL: signs 1 of 2, ties 1 of 2 ")
     assert "No result, and so not as in the paper either: A2, E1." in notes
     assert any(note.endswith("the others are ties. All intervals are of 95 %.") for note in notes)  # there is no line

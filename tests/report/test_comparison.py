@@ -63,7 +63,7 @@ def arms(runs_dir: Path, baseline: str = "") -> dict[str, ArmResult]:
 
 
 def footnotes(runs_dir: Path) -> str:
-    return "\n".join(report("heads", runs_dir, {}).rows.said)
+    return "\n".join(report("heads", runs_dir, {}).rows.sentences)
 
 
 def told(runs_dir: Path) -> str:

@@ -40,7 +40,7 @@ def test_the_difference_from_the_baseline_is_a_t_interval_of_the_pooled_variance
 
 
 def test_the_optimism_of_the_best_is_told_with_the_spread_that_the_fresh_seeds_gave() -> None:
-    told = " ".join(table("Confirmation", CHOSEN, BEST, BASE).said)
+    told = " ".join(table("Confirmation", CHOSEN, BEST, BASE).sentences)
     assert "The best of 16 trials is optimistic: chosen for 3.0100, it is expected to have 3.0" in told
     assert "the mean of 3 of them" in told
     assert "confirm=3" in on_optimism(CHOSEN)

@@ -133,7 +133,7 @@ def test_a_shown_value_that_follows_from_another_is_no_confound_in_a_csv_either(
         run.written_file.write_text("model: {heads: '${loss.size}'}")
     results_command(["heads", "--csv", "runs.csv"])
     for made in (report("heads", runs_dir, {}), make_report(results_of_csv("runs.csv", "heads"))):
-        assert "¹ Not an equal comparison: loss.smoothing 4 (baseline: 8)." in made.rows.said
+        assert "¹ Not an equal comparison: loss.smoothing 4 (baseline: 8)." in made.rows.sentences
 
 
 def test_runs_that_share_their_trainings_share_them_in_a_csv_too(runs_dir: Path, make_run: Make) -> None:

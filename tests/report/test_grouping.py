@@ -65,7 +65,7 @@ def test_an_arm_that_was_edited_and_not_run_since_is_marked(runs_dir: Path, make
     edit(runs_dir, "4")
     assert scores(runs_dir) == {"base": "40.0", "A1¹": "20.0"}
     note = "¹ Made before study.yaml was edited: the arm has other values now; etude sweep heads makes the runs that "
-    assert f"{note}have them." in report("heads", runs_dir, {}).rows.said
+    assert f"{note}have them." in report("heads", runs_dir, {}).rows.sentences
 
 
 def test_an_interpolation_that_was_edited_is_marked_where_the_run_kept_what_was_written(

@@ -74,7 +74,7 @@ def test_a_metric_without_sentences_is_tested_over_seeds_as_perplexity_is(measur
     assert against
     assert against.differences["chrf"].test == moderated_test(scores["A1"], scores["base"], prior)
     assert against.differences["chrf"].bootstrap is None
-    notes = " ".join(report("heads", measured, {}).rows.said)
+    notes = " ".join(report("heads", measured, {}).rows.sentences)
     assert "ln PPL, chrF, TER and exact by a t test over seeds on these very sentences" in notes
     assert "chrF: nc:6" in notes
 
@@ -85,7 +85,7 @@ def test_a_run_from_before_a_metric_has_an_empty_cell_and_its_other_scores(measu
     assert [*arm.means] == ["ppl"]
     rows = results("heads", measured).frame()
     assert rows[rows.path == str(old.path)].test_chrf.isna().all()
-    assert "chrF was not measured" in " ".join(report("heads", measured, {}).rows.said)
+    assert "chrF was not measured" in " ".join(report("heads", measured, {}).rows.sentences)
 
 
 def test_where_a_metric_was_not_measured_the_way_to_score_without_training_is_told(
@@ -188,6 +188,6 @@ def test_a_metric_that_was_not_measured_is_not_said_to_score_alike(runs_dir: Pat
     for arm in ("base", "A1"):
         for seed in (1, 2):
             scored(make_run(arm, seed, ppl=3 + seed / 100))
-    notes = " ".join(report("heads", runs_dir, {}).rows.said)
+    notes = " ".join(report("heads", runs_dir, {}).rows.sentences)
     assert "BLEU was not measured" in notes
     assert "score alike" not in notes

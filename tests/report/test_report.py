@@ -28,7 +28,7 @@ def table(runs_dir: Path, **where: str) -> dict[str, dict[str, str]]:
 
 def notes(runs_dir: Path, **where: str) -> str:
     rows = report("heads", runs_dir, where).rows
-    return "\n".join([*rows.said, *rows.left_out])
+    return "\n".join([*rows.sentences, *rows.left_out])
 
 
 def printed(made: Report, width: int) -> str:
@@ -496,7 +496,7 @@ def test_markdown_holds_the_same_cells(runs_dir: Path, make_run: Make) -> None:
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
     assert cells[2:] == [row.texts for row in made.rows.rows]
     assert {len(row) for row in cells} == {len(made.rows.columns)}
-    assert all(note in lines for note in made.rows.said)
+    assert all(note in lines for note in made.rows.sentences)
 
 
 def test_the_report_imports_neither_torch_nor_hydra() -> None:

@@ -44,7 +44,7 @@ def test_trials_stand_by_their_validation_perplexity_and_only_the_best_is_tested
     found = search("my.yaml", runs, drawn=())
     assert [column.header for column in found.columns] == ["budget.lr_factor", "PPL"]
     assert [row.texts for row in found.rows] == [["0.5", "3.00"], ["0.3", "4.00"], ["0.1", "5.00"]]
-    told = " ".join(found.said)
+    told = " ".join(found.sentences)
     assert "budget.lr_factor=0.5" in told
     assert "4.75" in told
     assert "44.4 BLEU" in told
@@ -54,13 +54,13 @@ def test_trials_stand_by_their_validation_perplexity_and_only_the_best_is_tested
 
 def test_a_random_search_is_told_what_so_many_trials_find(tried: Callable[..., Planned], runs_dir: Path) -> None:
     found = search("my.yaml", [tried(0.1, valid=5), tried(0.2, valid=3)], drawn={"budget.lr_factor"})
-    assert "1: 4.00 ± 1.00, 2: 3.00." in found.said[-1]
+    assert "1: 4.00 ± 1.00, 2: 3.00." in found.sentences[-1]
 
 
 def test_a_drawn_number_is_shown_short_and_told_in_full(tried: Callable[..., Planned], runs_dir: Path) -> None:
     found = search("my.yaml", [tried(0.17358239193, valid=3), tried(2, valid=4)], drawn={"budget.lr_factor"})
     assert [row.texts[0] for row in found.rows] == ["0.1736", "2"]
-    assert "budget.lr_factor=0.17358239193" in " ".join(found.said)
+    assert "budget.lr_factor=0.17358239193" in " ".join(found.sentences)
 
 
 def test_the_seeds_of_one_trial_are_averaged(tried: Callable[..., Planned], runs_dir: Path) -> None:
@@ -83,16 +83,16 @@ def test_what_diverged_stands_last_and_enters_no_expectation(
     runs = [tried(0.1, valid=bad), tried(0.2, valid=5), tried(0.3, valid=3)]
     found = search("my.yaml", runs, drawn={"budget.lr_factor"})
     assert [row.texts[0] for row in found.rows] == ["0.3", "0.2", "0.1"]
-    assert "1 of 3 diverged." in found.said
-    assert "that do not diverge" in found.said[-1]
-    assert "1: 4.00 ± 1.00" in found.said[-1]
+    assert "1 of 3 diverged." in found.sentences
+    assert "that do not diverge" in found.sentences[-1]
+    assert "1: 4.00 ± 1.00" in found.sentences[-1]
 
 
 def test_what_was_drawn_twice_counts_twice(tried: Callable[..., Planned], runs_dir: Path) -> None:
     often, once = tried(0.1, valid=3), tried(0.2, valid=6)
     found = search("my.yaml", [often, once, often], drawn={"budget.lr_factor"})
     assert len(found.rows) == 2
-    assert f"1: 4.00 ± {math.sqrt(2):.2f}, 2:" in found.said[-1]
+    assert f"1: 4.00 ± {math.sqrt(2):.2f}, 2:" in found.sentences[-1]
 
 
 def test_each_seed_that_was_drawn_is_a_draw_and_each_that_was_listed_is_not(
@@ -100,14 +100,14 @@ def test_each_seed_that_was_drawn_is_a_draw_and_each_that_was_listed_is_not(
 ) -> None:
     runs = [tried(0.1, valid=3, seed=1), tried(0.1, valid=3, seed=2), tried(0.2, valid=6)]
     found = search("my.yaml", runs, drawn={"budget.lr_factor", "seed"})
-    assert f"1: 4.00 ± {math.sqrt(2):.2f}, 2:" in found.said[-1]
+    assert f"1: 4.00 ± {math.sqrt(2):.2f}, 2:" in found.sentences[-1]
     found = search("my.yaml", runs, drawn={"budget.lr_factor"})
-    assert "1: 4.50 ± 1.50, 2:" in found.said[-1]
+    assert "1: 4.50 ± 1.50, 2:" in found.sentences[-1]
 
 
 def test_what_was_not_drawn_has_no_luck_to_be_reckoned(tried: Callable[..., Planned], runs_dir: Path) -> None:
     runs = [tried(0.1, valid=3), tried(0.2, valid=6)]
-    assert "Expected" not in " ".join(search("my.yaml", runs, drawn={"model.heads"}).said)
+    assert "Expected" not in " ".join(search("my.yaml", runs, drawn={"model.heads"}).sentences)
 
 
 def test_perplexities_over_other_word_pieces_are_not_ranked(tried: Callable[..., Planned], runs_dir: Path) -> None:
@@ -118,7 +118,7 @@ def test_perplexities_over_other_word_pieces_are_not_ranked(tried: Callable[...,
 def test_trials_of_other_code_are_marked(tried: Callable[..., Planned], runs_dir: Path) -> None:
     found = search("my.yaml", [tried(0.1, valid=3, version=0), tried(0.2, valid=6)], drawn=())
     assert [row.texts[-1] for row in found.rows] == ["3.00†", "6.00"]
-    assert any(note.startswith("† made by other code") for note in found.said)
+    assert any(note.startswith("† made by other code") for note in found.sentences)
 
 
 @pytest.mark.parametrize("damage", ["{", "{}", '{"valid": null, "test": {}}'])
@@ -174,7 +174,7 @@ def test_a_search_without_a_score_on_the_test_set_says_nothing_of_it(
     planned = tried(0.1, valid=5)
     result = planned[1].result()
     planned[1].result_file.write_text(json.dumps(result | {"test": {"sentences": 1000}}))
-    assert "test set" not in " ".join(search("my.yaml", [planned], drawn=()).said)
+    assert "test set" not in " ".join(search("my.yaml", [planned], drawn=()).sentences)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_a_goal_that_asks_for_the_worst_is_doubted(
     name: str, maximize: bool, doubted: bool, tried: Callable[..., Planned], runs_dir: Path
 ) -> None:
     found = search("my.yaml", [tried(0.1, valid=5, seconds=1.0)], drawn=(), objective=Objective(name, maximize))
-    assert ("the first trial is the worst" in " ".join(found.said)) == doubted
+    assert ("the first trial is the worst" in " ".join(found.sentences)) == doubted
 
 
 def test_scores_of_other_texts_are_not_ranked_and_of_other_subwords_if_they_count_none(

@@ -33,7 +33,7 @@ def made(folder: Path, world: World | None = None, blows: int = 10**9, **changes
 
 
 def said(rows: Rows) -> str:
-    return "\n".join(rows.said)
+    return "\n".join(rows.sentences)
 
 
 def column(rows: Rows, header: str) -> list[str]:

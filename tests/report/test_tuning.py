@@ -75,7 +75,9 @@ def test_the_table_holds_the_shared_value_and_each_arm_at_its_own_best(runs_dir:
     )
     assert [run.seed for arm in compared.arms for run in arm.runs] == [11, 11], "a pilot is in no table"
     told = "tuned: each arm with the best of 2 values, by validation loss on seed 101, which the table does not hold"
-    assert f"{told}: budget.lr_factor=1.0: base; budget.lr_factor=0.5: A1." in report("heads", runs_dir, {}).rows.said
+    assert (
+        f"{told}: budget.lr_factor=1.0: base; budget.lr_factor=0.5: A1." in report("heads", runs_dir, {}).rows.sentences
+    )
 
 
 def test_a_list_of_the_runs_says_which_arms_it_lacks_at_their_own_best(
@@ -188,7 +190,7 @@ def test_a_tuned_run_that_diverged_leaves_the_other_reading_alone(runs_dir: Path
     tried("base", 11, 0.5, ppl=math.inf)
     compared = results("heads", runs_dir).compare()
     assert "ppl" in compared.baseline.means
-    assert not any(note.startswith("tuned:") for note in report("heads", runs_dir, {}).rows.said)
+    assert not any(note.startswith("tuned:") for note in report("heads", runs_dir, {}).rows.sentences)
 
 
 def test_a_perplexity_of_nothing_diverged(runs_dir: Path, make_run: Make) -> None:
@@ -247,7 +249,7 @@ def test_what_is_missing_or_different_in_the_tuned_reading_is_told(runs_dir: Pat
     tried("A1", 11, 0.5)
     tried("A1", 12, 0.5, ppl=math.inf)
     tried("A2", 11, 0.5, ppl=math.inf)
-    notes = report("heads", runs_dir, {}).rows.said
+    notes = report("heads", runs_dir, {}).rows.sentences
     assert "Tuned: A1, seed 12, diverged (the test perplexity is inf): it enters no mean." in notes
     assert any(note.startswith("Tuned: A2, seed 11, diverged") for note in notes)
     assert "Tuned, the seeds are others: A1 11." in notes
@@ -259,7 +261,7 @@ def test_a_tuned_reading_without_its_baseline_says_that_it_compares_nothing(runs
         tried(arm, 11, 1.0)
     tried("A1", 11, 0.5)
     told = "Tuned: base has no run at its best value, so that nothing is compared."
-    assert told in report("heads", runs_dir, {}).rows.said
+    assert told in report("heads", runs_dir, {}).rows.sentences
 
 
 def test_the_best_value_is_the_one_that_a_sweep_runs_whatever_else_was_tried(runs_dir: Path, tried: Make) -> None:
@@ -324,7 +326,7 @@ def test_of_draws_the_report_chooses_the_one_that_the_sweep_does(
     readings = made.compared.readings
     assert readings.values == {"base": (draws[0],), "A1": (draws[2],)}
     assert readings.losses == {arm: pytest.approx([math.log(one) for one in valid]) for arm, valid in losses.items()}
-    notes = [note for note in made.rows.said if "4 draws" in note or "twice" in note]
+    notes = [note for note in made.rows.sentences if "4 draws" in note or "twice" in note]
     assert notes[0].startswith("tuned: each arm with the best of 4 draws, the same for all arms, by validation loss")
     assert notes[1].startswith("With twice the 4 trials the order of the arms by validation loss would stay as it is")
 
@@ -341,7 +343,7 @@ def test_a_trial_that_paused_was_tried_and_counts_as_the_worst(runs_dir: Path, t
         tried(arm, 11, draws[0])
     found = report("heads", runs_dir, {})
     assert found.compared.readings.trials == {"base": 4, "A1": 4}
-    assert "The 4 that diverged or were stopped count as the worst" in " ".join(found.rows.said)
+    assert "The 4 that diverged or were stopped count as the worst" in " ".join(found.rows.sentences)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_what_was_typed_makes_the_rows_and_seeds_are_averaged(typed: Callable[..
         ("model.heads=4", "4.00"),
     ]
     assert table.compared.arms[1].against is not None
-    assert "schedule=wsd" in " ".join(table.rows.said)
+    assert "schedule=wsd" in " ".join(table.rows.sentences)
 
 
 def test_one_config_is_one_row_however_it_was_typed(typed: Callable[..., RunDir], runs_dir: Path) -> None:

@@ -218,7 +218,7 @@ def _grid(values: Values, sampler: Sampler) -> Sampler:
     """Return the sampler of every combination."""
     from etude.search.listed import ListedSampler  # late, as it imports Optuna
 
-    return Sampler(lambda seed: ListedSampler(values.drawn), sampler.seed, one_sequence=True)
+    return Sampler(lambda seed: ListedSampler(values.combination), sampler.seed, one_sequence=True)
 
 
 def _read_objectives(direction: Any, config: DictConfig) -> tuple[Objective, ...]:

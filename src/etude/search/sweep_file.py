@@ -268,7 +268,7 @@ def _written_overrides(sweep: WandbSweep) -> list[str]:
 
 def _random_parameters(file: Path, typed: set[str]) -> dict[str, Distribution]:
     """Return the parameters that are drawn, without those whose value was typed."""
-    return {key: node for key, node in read_sweep(file).drawn.items() if override_key(key) not in typed}
+    return {key: node for key, node in read_sweep(file).distributions.items() if override_key(key) not in typed}
 
 
 def find_file(name: str) -> Path | None:

@@ -29,13 +29,13 @@ class Values:
         """The number of combinations of the values."""
         return prod(map(len, self.several.values()))
 
-    def drawn(self, place: int) -> dict[str, Any]:
-        """Return what is drawn from the choices in one combination, in the order of a multirun."""
-        drawn = {}
+    def combination(self, place: int) -> dict[str, Any]:
+        """Return what is drawn from the choices for one combination, in the order of a multirun."""
+        combination = {}
         for key, one in reversed(self.choices().items()):
             place, index = divmod(place, len(self.several[key]))
-            drawn[key] = one.draw((index + 0.5) / len(self.several[key]))
-        return drawn
+            combination[key] = one.draw((index + 0.5) / len(self.several[key]))
+        return combination
 
     def choices(self) -> dict[str, Distribution]:
         """Return a choice between its values for each key."""

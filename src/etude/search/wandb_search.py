@@ -45,7 +45,7 @@ def wandb_search(
         require_run_cap(file, run_cap)
     options, where = sweep.search or Options(), f"{file}: search"
     typed = set(map(override_key, overrides))
-    drawn = {key: one for key, one in sweep.drawn.items() if override_key(key) not in typed}
+    drawn = {key: one for key, one in sweep.distributions.items() if override_key(key) not in typed}
     is_listed = sweep.method != "bayes" and options.sampler is None
     seeds, values = _seeds(take_apart(overrides), drawn, options, where, is_listed=is_listed)
     sampler = _listed(values, drawn, search_seed) if is_listed else _asked(sweep, options, where)
@@ -89,7 +89,7 @@ def _listed(values: Values, drawn: Mapping[str, Distribution], seed: int) -> Sam
 
     def of_trial(number: int) -> dict[str, Any]:
         draw, place = divmod(number, values.count)
-        return {key: one.draw(share(seed, draw, key)) for key, one in drawn.items()} | values.drawn(place)
+        return {key: one.draw(share(seed, draw, key)) for key, one in drawn.items()} | values.combination(place)
 
     made = DrawnSampler if drawn and not values.several else ListedSampler
     return Sampler(lambda seed: made(of_trial), one_sequence=True)

@@ -69,8 +69,8 @@ class WandbSweep:
         return {key: node for key, node in self.parameters.items() if self.method == "grid" or "value" in node}
 
     @property
-    def drawn(self) -> dict[str, Distribution]:
-        """The parameters that are drawn."""
+    def distributions(self) -> dict[str, Distribution]:
+        """What the parameters that are not fixed are drawn from."""
         return {
             key: read_distribution(node, f"{self.file}: parameters.{key}")
             for key, node in self.parameters.items()

@@ -142,7 +142,7 @@ def test_short_notes_explain_the_marks_and_signs_alone_and_none_are_none(runs_di
     full, short, none = (made.latex(notes=notes) for notes in ("full", "short", "none"))
     assert full == made.latex()
     [below] = re.findall(r"\\raggedright\n(.*)\\end\{minipage\}", short, re.DOTALL)
-    explained = [note for note in made.rows.said if note[0] in "¹²§†¶"]
+    explained = [note for note in made.rows.sentences if note[0] in "¹²§†¶"]
     assert below.splitlines() == [
         *(rf"{escape_latex(note)}\par" for note in explained),
         r"$\pm$: half the 95 \% interval over seeds.\par",

@@ -103,7 +103,7 @@ def _tabular(rows: Rows, width: str) -> list[str]:
 def _choose(rows: Rows, notes: Notes) -> list[str]:
     """Choose the notes to show. Short ones explain the marks and signs of the table."""
     if notes != "short":
-        return rows.said if notes == "full" else []
+        return rows.sentences if notes == "full" else []
     cells = [cell for row in rows.rows for cell in row.cells]
     footnotes = [str(note) for note in rows.notes if note.mark]
     footnotes += ["±: half the 95 % interval over seeds."] * any(cell.half is not None for cell in cells)

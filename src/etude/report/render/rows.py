@@ -90,7 +90,7 @@ class Rows:
     left_out: list[str] = field(default_factory=list)  # which runs were not selected, and why
 
     @property
-    def said(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """The notes as they are read."""
         return [*map(str, self.notes)]
 
