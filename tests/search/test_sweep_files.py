@@ -37,9 +37,9 @@ def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path]
 
     found: list[Search | list[list[str]]] = []
 
-    def carry_out(self: FrozenLauncher, search: Search) -> optuna.Study:
+    def carry_out(self: FrozenLauncher, search: Search) -> list[optuna.Study]:
         found.append(search)
-        return optuna.create_study(directions=["minimize"] * len(search.objectives))
+        return [optuna.create_study(directions=["minimize"] * len(search.objectives))]
 
     monkeypatch.setattr(FrozenLauncher, "search", carry_out)
     monkeypatch.setattr(SlotsLauncher, "launch", lambda self, runs, initial_job_idx: found.append(runs) or [])
