@@ -113,7 +113,9 @@ def test_a_test_set_that_a_corpus_does_not_have_names_those_it_has(capsys: pytes
     assert "there are newstest2012, newstest2013, newstest2014" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("tokenizer", [value for axis in axes() if axis.group == "tokenizer" for value in axis.values])
+@pytest.mark.parametrize(
+    "tokenizer", [one for axis in axes() if axis.group == "tokenizer" for one in axis.values if one != "existing"]
+)
 def test_every_tokenizer_learns_of_the_text_that_comes_along(
     tokenizer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,7 +127,7 @@ def test_every_tokenizer_learns_of_the_text_that_comes_along(
 @pytest.mark.parametrize(
     ("part", "words", "base"),
     [
-        ("tokenizer", [], "etude.data.tokenizer.SentencePiece"),
+        ("tokenizer", [], "etude.data.tokenizer.Vocabulary"),
         ("task", ["task=language_modelling"], "etude.tasks.task.Task"),
     ],
 )

@@ -16,7 +16,8 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyzäöüß.,!?½ﬁ"
 TEXT = ["der Fuß, die Füße!", "½ a ﬁne day?", "the cat saw the dog.", " ".join(ALPHABET)] * 5
 
 
-CONFIGS = {file.stem: OmegaConf.load(file) for file in sorted((shipped("conf") / "tokenizer").glob("*.yaml"))}
+ALL = {file.stem: OmegaConf.load(file) for file in sorted((shipped("conf") / "tokenizer").glob("*.yaml"))}
+CONFIGS = {name: node for name, node in ALL.items() if node._target_.startswith("etude.data.tokenizer.")}
 
 
 def configured(name: str, vocab_size: int, **given: object) -> SentencePiece:

@@ -32,12 +32,15 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Freeze:
     letters = "abcdefgh"
     rows = [" ".join(letters[(k * j + k // 8) % 8] for j in range(1, 3 + k % 6)) for k in range(1, 200)]
     (place / "pairs.tsv").write_text("".join(f"{row} {k % 8}\t{row} {k % 8}\n" for k, row in enumerate(rows)))
-    text = ["data=files", f"data.tsv={place / 'pairs.tsv'}", "data.holdout=4", "tokenizer.vocab_size=30"]
+    lines = ["data=files", f"data.tsv={place / 'pairs.tsv'}", "data.holdout=4", "tokenizer.vocab_size=30"]
+    (place / "text.txt").write_text("".join(f"{row}.{'=' * (k % 5 == 0)}" for k, row in enumerate(rows)))
+    running = ["data=text", f"data.files={place / 'text.txt'}", "data.separator='='", "tokenizer=byte"]
 
-    def frozen(name: str, *overrides: str, searched: bool = True) -> RunDir:
+    def frozen(name: str, *overrides: str, searched: bool = True, is_running: bool = False) -> RunDir:
         folders = [f"runs_dir={place / name}", f"cache_dir={place / 'cache'}"]
         budget = ["budget=smoke", "budget.val_every=3"]
         search = ["decoding=greedy", "decoding.max_len_offset=2"] if searched else []
+        text = running if is_running else lines
         return freeze(compose([*TINY, *text, *folders, *budget, *search, *overrides]))
 
     return frozen

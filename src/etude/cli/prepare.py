@@ -33,7 +33,7 @@ def main(words: list[str]) -> None:
 
     def task(config: "DictConfig") -> None:
         from etude.config.resolve import resolve_valid
-        from etude.data.splits import describe_counts
+        from etude.data.store import describe
         from etude.data.wmt import describe_source
         from etude.logs import logging_to
 
@@ -46,7 +46,7 @@ def main(words: list[str]) -> None:
         check_tokenizers(valid)
         store = build.token_store(valid)
         lines = [f"{store.path}", f"{store.vocab_size:,} subwords"]
-        lines += [f"{name:6} {describe_counts(counts)}" for name, counts in store.meta["splits"].items()]
+        lines += [f"{name:6} {describe(counts)}" for name, counts in store.meta["splits"].items()]
         sources = store.meta.get("sources", {}).items()
         lines += [f"train is of {source}: {describe_source(counts)}" for source, counts in sources]
         if first := store.meta.get("first_pair"):  # stores of earlier versions have none

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -51,6 +51,8 @@ def _check_section(node: Any, schema: type, path: str) -> None:
         _check_no_other_keys(node, hints, path)
     for name, hint in hints.items():
         where = _join(path, name)
+        if not _has(node, name) and name in _left_open(schema):
+            continue
         if not _has(node, name):
             raise UserError(f"{where} is missing: the config must say it, for instance {where}=...")
         _check_value(node, name, hint, where)
@@ -80,6 +82,11 @@ def _hints(schema: type) -> dict[str, Any]:
     """Return the type of each key, in the order of the schema."""
     hints = get_type_hints(schema)
     return {field.name: hints[field.name] for field in fields(schema)}
+
+
+def _left_open(schema: type) -> set[str]:
+    """Return the keys that a config may lack: those with a default in the schema."""
+    return {field.name for field in fields(schema) if field.default is not MISSING}
 
 
 def _has(node: Node, name: str) -> bool:

@@ -108,7 +108,8 @@ def fingerprints(config: dict[str, Any]) -> Fingerprints:
 
 def _fingerprints(config: dict[str, Any]) -> Fingerprints:
     made = make(config["data"])
-    if not all(callable(getattr(made, name, None)) for name in ("fingerprint", "training_fingerprint", "pairs")):
+    of_all = [callable(getattr(made, name, None)) for name in ("fingerprint", "training_fingerprint")]
+    if not (all(of_all) and any(callable(getattr(made, name, None)) for name in ("pairs", "texts"))):
         raise UserError(f"data: {config['data']['_target_']} is not a dataset: derive it from etude.data.corpus.Corpus")
     return Fingerprints(made.fingerprint(), made.training_fingerprint())
 

@@ -29,10 +29,10 @@ _AT_LEAST = {
     """,
     1: """
         averaging.every budget.max_steps budget.warmup_steps budget.source_tokens budget.target_tokens
-        budget.max_tokens budget.val_every budget.bleu_sentences budget.pairs budget.test_pairs data.train_pairs
-        data.valid_pairs data.test_pairs data.holdout data.max_words data.max_ratio decoding.beam
-        decoding.batch_tokens model.vocabulary model.n_layers model.d_model model.d_ff model.heads model.d_k
-        model.d_v model.encoder.n_layers model.decoder.n_layers model.encoder.kernel model.decoder.kernel
+        budget.max_tokens budget.context data.stride budget.val_every budget.bleu_sentences budget.pairs
+        budget.test_pairs data.train_pairs data.valid_pairs data.test_pairs data.holdout data.max_words data.max_ratio
+        decoding.beam decoding.batch_tokens model.vocabulary model.n_layers model.d_model model.d_ff model.heads
+        model.d_k model.d_v model.encoder.n_layers model.decoder.n_layers model.encoder.kernel model.decoder.kernel
         model.attention.kv_heads model.position.base model.position.clip model.attention.d_model
         model.attention.heads model.attention.d_k model.attention.d_v model.scale.d_k model.position.d_model
         model.norm.d_model model.feedforward.d_model model.feedforward.d_ff model.tying.d_model
@@ -94,6 +94,7 @@ def check_rules(config: Config) -> None:
     _stacks_fit(config, at)
     _norms_are_used(at)
     _own_files_are_named(config, at)
+    _contexts_fit(at)
     _task_fits(config, at)
     _trainer_fits(at)
 
@@ -238,11 +239,40 @@ def _own_files_are_named(config: Config, at: At) -> None:
             )
 
 
+def _contexts_fit(at: At) -> None:
+    """Check that a batch holds a context of running text, and that the task reads such a text."""
+    task, running = _class_name(at("task._target_")), _is_running(at)
+    if running and task not in ("", "LanguageModelling", "SpanCorruption"):
+        raise UserError(
+            f"{task} reads lines, and data=text is running text: say task=language_modelling, or task=span_corruption"
+        )
+    if not running and task == "SpanCorruption" and _class_name(at("data._target_")):
+        raise UserError("SpanCorruption reads running text, and this data has lines: say data=text")
+    context = at("budget.context") or at("budget.max_tokens")
+    if running and task == "LanguageModelling" and at("budget.target_tokens") < context:
+        raise UserError(
+            f"budget.target_tokens={at('budget.target_tokens')} does not hold a context of {context} tokens: raise it, "
+            "or lower budget.context"
+        )
+    if running and at("data.stride") is not None and (at("data.stride") > context or task == "SpanCorruption"):
+        raise UserError(
+            f"data.stride={at('data.stride')} is for a language model, and at most budget.context={context}: "
+            "lower it, or leave it out"
+        )
+
+
+def _is_running(at: At) -> bool:
+    return _is(at, "data", "TextFiles", "TextOfHuggingFace")
+
+
 def _positions_fit(at: At) -> None:
     """Check that a table of positions holds the longest source and its translation."""
     table, tokens = at("model.position.max_length"), at("budget.max_tokens")
     extra = at("decoding.max_len_offset") or 0
-    columns = tokens + 1
+    key, columns = "max_tokens", tokens + 1
+    if _is_running(at) and not at("decoding._target_"):
+        tokens = columns = at("budget.context") or tokens
+        key = "context" if at("budget.context") else key
     padding = -columns % 8  # of a batch on a GPU (Batch.to); a config is to be sound on any machine
     longest = columns + max(padding, extra)
     if table is not None and table < longest:
@@ -250,7 +280,7 @@ def _positions_fit(at: At) -> None:
         offset = " and its padding on a GPU" if padding > extra else offset
         raise UserError(
             f"model.position.max_length={table} is shorter than a text may become, {longest} tokens with "
-            f"budget.max_tokens={tokens}{offset}: say model.position.max_length={longest}, or lower the others"
+            f"budget.{key}={tokens}{offset}: say model.position.max_length={longest}, or lower the others"
         )
 
 

@@ -60,6 +60,7 @@ class Budget:
     bleu_sentences: int | None
     pairs: int
     test_pairs: int
+    context: int | None = None  # of running text alone
 
 
 @dataclass

@@ -1,6 +1,7 @@
-"""The base class of corpora: pairs of lines in two languages, in three splits.
+"""The base classes of text in three splits, and of corpora: pairs of lines in two languages.
 
-A new corpus is a subclass, and a file in `conf/data/` that names it and gives its arguments.
+A new corpus is a subclass, and a file in `conf/data/` that names it and gives its arguments; so is a new running text
+(`etude.data.running_text`).
 """
 
 import hashlib
@@ -23,11 +24,8 @@ TRAINING = SPLITS[:2]
 """The splits that trained weights may depend on; on "valid" where a callback selects a checkpoint by it."""
 
 
-class Corpus(ABC):
-    """Parallel text to train on. Importing or constructing a corpus reads no data and needs no torch."""
-
-    languages: tuple[str, str]
-    """The language codes of source and target, such as `("en", "de")`."""
+class Text(ABC):
+    """Text to train on. Importing or constructing it reads no data and needs no torch."""
 
     vocab_size: int
     """The recommended size of the shared vocabulary; `conf/tokenizer/` reads it as `${data.vocab_size}`."""
@@ -54,6 +52,20 @@ class Corpus(ABC):
             UserError: the text cannot be obtained; the message says how to proceed.
         """
 
+    def source_counts(self) -> dict[str, dict[str, int]]:
+        """Count, per source, the training pairs kept ("pairs") and those that each cleaning rule left out.
+
+        The counts are complete once all pairs were read. Corpora of one source that filter nothing return {}.
+        """
+        return {}
+
+
+class Corpus(Text):
+    """Parallel text: pairs of lines."""
+
+    languages: tuple[str, str]
+    """The language codes of source and target, such as `("en", "de")`."""
+
     @abstractmethod
     def pairs(self, split: str) -> Iterator[Pair]:
         """Yield the pairs of `split` ("train", "valid" or "test"), always in the same order; blank lines are kept.
@@ -61,13 +73,6 @@ class Corpus(ABC):
         Raises:
             UserError: the text is missing or broken; the message names file and line.
         """
-
-    def source_counts(self) -> dict[str, dict[str, int]]:
-        """Count, per source, the training pairs kept ("pairs") and those that each cleaning rule left out.
-
-        The counts are complete once all pairs were read. Corpora of one source that filter nothing return {}.
-        """
-        return {}
 
 
 class SplitCorpus(Corpus):

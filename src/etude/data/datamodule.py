@@ -6,8 +6,7 @@ import torch
 from lightning import LightningDataModule
 
 from etude.data.batching import Batch, BatchStream, Examples, evaluation_batches
-from etude.data.splits import TokenSplit
-from etude.data.store import TokenStore
+from etude.data.store import Split, TokenStore
 
 
 class TextDataModule(LightningDataModule):
@@ -33,7 +32,7 @@ class TextDataModule(LightningDataModule):
         seed: int,
         start_step: int,
         limit: int | None = None,
-        examples: Callable[[TokenSplit], Examples] = lambda split: split,
+        examples: Callable[[Split], Examples] = lambda split: split,
     ) -> None:
         super().__init__()
         self.store = store

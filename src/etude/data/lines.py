@@ -35,7 +35,7 @@ def read_lines(path: Path) -> Iterator[str]:
         UserError: the file is missing, unreadable, empty, or not UTF-8 (with the line number).
     """
     number = 0
-    with _open(path) as file:
+    with open_text(path) as file:
         for number, raw in enumerate(file, start=1):
             try:
                 line = raw.decode("utf-8")
@@ -147,12 +147,17 @@ def content_sum(path: Path) -> str:
     Raises:
         UserError: the file is missing or unreadable.
     """
-    with _open(path) as file:
+    with open_text(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # GzipFile reads as well
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+def open_text(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """Open a file for reading bytes, unpacked if it is gzipped.
+
+    Raises:
+        UserError: the file is missing or unreadable, also while it is being read in the context.
+    """
     try:
         with path.open("rb") as file:
             if file.peek(2)[:2] == b"\x1f\x8b":

@@ -38,23 +38,25 @@ class TokenArray:
     """The tokens of one side, all lines concatenated in one memory-mapped array, each with its EOS.
 
     Attributes:
+        flat: the tokens of all lines
+        starts: where each line begins
         lengths: tokens in each line
     """
 
     def __init__(self, path: Path) -> None:
         """Memory-map the files that `TokenWriter` wrote; tokens are read when they are used."""
-        self._flat: npt.NDArray[np.integer] = np.asarray(np.load(f"{path}.pieces.npy", mmap_mode="r"))
+        self.flat: npt.NDArray[np.integer] = np.asarray(np.load(f"{path}.pieces.npy", mmap_mode="r"))
         ends = np.load(f"{path}.ends.npy")
-        self._starts = np.concatenate([[0], ends[:-1]])
-        self.lengths = ends - self._starts
+        self.starts = np.concatenate([[0], ends[:-1]])
+        self.lengths = ends - self.starts
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     def __getitem__(self, row: int) -> npt.NDArray[np.integer]:
         """Return the tokens of one line."""
-        start = self._starts[row]
-        return self._flat[start : start + self.lengths[row]]
+        start = self.starts[row]
+        return self.flat[start : start + self.lengths[row]]
 
     def pad_rows(self, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
         """Return the lines `rows` padded with PAD to the longest: (B, longest), int64."""
@@ -62,7 +64,7 @@ class TokenArray:
         columns = np.arange(lengths.max())
         padded = np.full((len(rows), len(columns)), PAD, dtype=np.int64)
         is_token = columns < lengths
-        padded[is_token] = self._flat[(self._starts[rows][:, None] + columns)[is_token]]
+        padded[is_token] = self.flat[(self.starts[rows][:, None] + columns)[is_token]]
         return padded
 
 
@@ -77,7 +79,8 @@ class TokenWriter:
         self.tokens = self.unknown = 0
         self._path = path
         self._dtype = np.dtype(np.uint16 if vocab_size <= 1 << 16 else np.int32)
-        self._lengths: list[npt.NDArray[np.int32]] = []
+        self._lengths: list[npt.NDArray[np.int64]] = []
+        self._open = 0  # tokens of a line whose end is still to come
 
     def __enter__(self) -> "TokenWriter":
         self._file = Path(f"{self._path}.pieces.npy").open("wb")
@@ -86,8 +89,18 @@ class TokenWriter:
 
     def extend(self, lines: Sequence[Sequence[int]]) -> None:
         """Append the tokens of some lines."""
-        self._lengths.append(np.fromiter(map(len, lines), np.int32))
-        flat = np.fromiter(chain.from_iterable(lines), self._dtype)
+        self._append(lines, np.ones(len(lines), dtype=bool))
+
+    def extend_in_parts(self, parts: Sequence[Sequence[int]], ends: Sequence[bool]) -> None:
+        """Append parts of lines; `ends` says of each part whether its line ends with it."""
+        self._append(parts, np.array(ends, dtype=bool))
+
+    def _append(self, parts: Sequence[Sequence[int]], ends: npt.NDArray[np.bool_]) -> None:
+        totals = np.cumsum([self._open, *map(len, parts)])
+        closed = totals[1:][ends]
+        self._lengths.append(np.diff(closed, prepend=0))
+        self._open = int(totals[-1] - (closed[-1] if len(closed) else 0))
+        flat = np.fromiter(chain.from_iterable(parts), self._dtype)
         self._file.write(flat.tobytes())
         self.tokens += len(flat)
         self.unknown += int((flat == UNK).sum())

@@ -3,6 +3,7 @@
 cache_dir/<16 hexadecimal digits>/       a hash of the corpus, the tokenizer's config and the limits
     train.source.pieces.npy  …ends.npy   the tokens, memory-mapped (the same for target, valid, test)
     valid.source.txt  valid.target.txt   the text of valid, before tokenisation (the same for test)
+    train.text.pieces.npy  …ends.npy     of running text these alone (the same for valid, test)
     tokenizer.model
     meta.json                            counts, file sizes and checksums; written last
 """
@@ -10,20 +11,26 @@ cache_dir/<16 hexadecimal digits>/       a hash of the corpus, the tokenizer's c
 import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from etude.data.corpus import SPLITS, Corpus, digest, first_pair, read_pairs
+from etude.data.contexts import Contexts, describe_stream, lines_to_learn, write_stream
+from etude.data.corpus import SPLITS, Corpus, Text, digest, first_pair, read_pairs
 from etude.data.folder import make_folder
+from etude.data.running_text import RunningText
 from etude.data.splits import TokenSplit, describe_counts, read_text, write_split
-from etude.data.tokenizer import SentencePiece, Tokenizer
+from etude.data.tokenizer import Tokenizer, Vocabulary
+from etude.data.vocabularies import open_tokenizer
 from etude.errors import UserError
 from etude.files import checksum, disk_mistake, write_json
 
-__all__ = ["TokenSplit", "TokenStore", "find_prepared", "prepare"]
+__all__ = ["Contexts", "Split", "TokenSplit", "TokenStore", "find_prepared", "prepare"]
+
+Split = TokenSplit | Contexts
 
 logger = logging.getLogger(__name__)
 
@@ -43,8 +50,13 @@ class TokenStore:
         vocab_size: V
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, text: Text | None = None, context: int = 0) -> None:
         """Open the store in the folder `path`.
+
+        Args:
+            path: the folder.
+            text: what it was prepared of; running text says how its contexts are made.
+            context: the most tokens of a context of running text.
 
         Raises:
             UserError: there is none, or it is not complete.
@@ -54,17 +66,46 @@ class TokenStore:
             raise UserError(f"there is no complete token store in {path}; run `etude prepare`")
         self.path, self.meta = path, meta
         self.vocab_size: int = meta["vocab_size"]
+        self._text, self._context = text, context
         self._verified: set[str] = set()
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer that the text was tokenised with."""
-        self.verify("tokenizer.")
-        return Tokenizer(self.path / "tokenizer.model")
+        """The tokenizer that the text was tokenised with.
 
-    def split(self, name: str) -> TokenSplit:
-        """Open the tokens of "train", "valid" or "test"."""
+        Raises:
+            UserError: it has another vocabulary today, with another version of its package, say.
+        """
+        self.verify("tokenizer.")
+        found = open_tokenizer(self.path / "tokenizer.model")
+        if len(found) != self.vocab_size:
+            raise UserError(
+                f"the text in {self.path} was tokenised with {self.vocab_size:,} tokens, and its tokenizer has "
+                f"{len(found):,} today: delete that folder, and the same command prepares the text again"
+            )
+        return found
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the text when it was prepared, as `Text.fingerprint` returns it."""
+        prepared: str = self.meta["corpus"]
+        return self._text.of_contexts(prepared) if isinstance(self._text, RunningText) else prepared
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it holds running text."""
+        return "documents" in self.meta["splits"]["train"]
+
+    def split(self, name: str) -> Split:
+        """Open the tokens of "train", "valid" or "test".
+
+        Raises:
+            UserError: a split of running text is shorter than a context.
+        """
         self.verify(f"{name}.")
+        if isinstance(text := self._text, RunningText):
+            how, stride = text.documents, text.stride
+            return Contexts(self.path, name, self.vocab_size, context=self._context, documents=how, stride=stride)
         return TokenSplit(self.path, name, self.vocab_size)
 
     def text(self, name: str) -> tuple[list[str], list[str]]:
@@ -88,8 +129,10 @@ class TokenStore:
                 self._verified.add(name)
 
 
-def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, max_tokens: int, code: Any = None) -> TokenStore:
-    """Open the store for this corpus, tokenizer and limit of tokens in a line; build it first if there is none.
+def prepare(text: Text, tokenizer: Vocabulary, cache_dir: Path, max_tokens: int, code: Any = None) -> TokenStore:
+    """Open the store for this text, tokenizer and limit of tokens in a line (of running text, in a context).
+
+    It is built first if there is none.
 
     Safe to call from many processes: one builds the store, the others wait. A process that is killed leaves no store.
     A store that other `code` of the user's has prepared, known by the SHA-256 of its files, is opened with a warning.
@@ -101,19 +144,19 @@ def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, max_token
     path = cache_dir = cache_dir.expanduser()
     try:
         try:
-            key, path = _locate(corpus, tokenizer, cache_dir, max_tokens)
+            key, path = _locate(text, tokenizer, cache_dir, max_tokens)
         except UserError:  # it has no fingerprint yet
-            corpus.fetch()
-            key, path = _locate(corpus, tokenizer, cache_dir, max_tokens)
+            text.fetch()
+            key, path = _locate(text, tokenizer, cache_dir, max_tokens)
         with make_folder(path, _read_meta) as building:
             if building:
-                _build(building, path, corpus, tokenizer, max_tokens, key | ({"own_files": code} if code else {}))
+                _build(building, path, text, tokenizer, max_tokens, key | ({"own_files": code} if code else {}))
     except OSError as error:
         what = f"cannot prepare {path}: {error}; free some space or set cache_dir to another place, then start again"
         if not (disk_mistake(error) or str(error.filename).startswith(str(cache_dir))):  # what the corpus reads, then
-            what = f"data: {type(corpus).__qualname__} cannot give its text: {error}"
+            what = f"data: {type(text).__qualname__} cannot give its text: {error}"
         raise UserError(what) from error
-    store = TokenStore(path)
+    store = TokenStore(path, text, max_tokens)
     if store.meta.get("own_files", code) != code:
         logger.warning(
             "the text in %s was prepared by other code of a corpus or tokenizer of yours than today's: raise a number "
@@ -123,62 +166,87 @@ def prepare(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, max_token
     return store
 
 
-def find_prepared(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, max_tokens: int) -> TokenStore | None:
+def find_prepared(text: Text, tokenizer: Vocabulary, cache_dir: Path, max_tokens: int) -> TokenStore | None:
     """Open the store for this corpus, tokenizer and limit of tokens in a line; None if it has not been built.
 
     Raises:
         UserError: the corpus is not available.
     """
-    _, path = _locate(corpus, tokenizer, cache_dir, max_tokens)
-    return None if _read_meta(path) is None else TokenStore(path)
+    _, path = _locate(text, tokenizer, cache_dir, max_tokens)
+    return None if _read_meta(path) is None else TokenStore(path, text, max_tokens)
 
 
-def _locate(corpus: Corpus, tokenizer: SentencePiece, cache_dir: Path, max_tokens: int) -> tuple[dict[str, Any], Path]:
+def _locate(text: Text, tokenizer: Vocabulary, cache_dir: Path, max_tokens: int) -> tuple[dict[str, Any], Path]:
     """Return the key that identifies a store, and the folder that is named by its hash."""
     options = asdict(tokenizer) | tokenizer.further_options()
     config = {name: value for name, value in options.items() if value is not None}
     if not type(tokenizer).__module__.startswith("etude."):  # a class of the user's may read a text as it likes
         config["class"] = f"{type(tokenizer).__module__}.{type(tokenizer).__qualname__}"
-    key = {"format": FORMAT, "corpus": corpus.fingerprint(), "tokenizer": config, "limits": {"max_tokens": max_tokens}}
+    key = {"format": FORMAT, "tokenizer": config}
+    if isinstance(text, RunningText):  # whatever the contexts that are made of it
+        key |= {"corpus": text.text_fingerprint()}
+    else:
+        key |= {"corpus": text.fingerprint(), "limits": {"max_tokens": max_tokens}}
     return key, cache_dir.expanduser() / digest(key)
 
 
-def _build(
-    building: Path, path: Path, corpus: Corpus, tokenizer: SentencePiece, max_tokens: int, key: dict[str, Any]
-) -> None:
+def _build(building: Path, path: Path, text: Text, tokenizer: Vocabulary, max_tokens: int, key: dict[str, Any]) -> None:
     """Write the files of the store `path` into the folder `building`."""
     began = time.monotonic()
-    corpus.fetch()
+    text.fetch()
     logger.info("learning %d subwords", tokenizer.vocab_size)
-    model = building / "tokenizer.model"
-    model.write_bytes(tokenizer.train(_sentences(corpus, tokenizer.input_sentence_size)))
-    vocabulary = Tokenizer(model)
+    model, lines = building / "tokenizer.model", _lines(text, tokenizer.input_sentence_size)
+    spaces = {"keep_spaces": True} if isinstance(text, RunningText) else {}  # which a class of the user's may not know
+    model.write_bytes(tokenizer.train(lines, **spaces))
+    vocabulary = open_tokenizer(model)
     logger.info("tokenising")
-    splits = {name: write_split(building, name, read_pairs(corpus, name), vocabulary, max_tokens) for name in SPLITS}
+    meta = {**key, "vocab_size": len(vocabulary)}
+    if isinstance(text, RunningText):
+        meta["splits"] = {name: write_stream(building, text, name, vocabulary) for name in SPLITS}
+    else:
+        corpus = cast(Corpus, text)
+        pairs = {name: read_pairs(corpus, name) for name in SPLITS}
+        meta["splits"] = {name: write_split(building, name, pairs[name], vocabulary, max_tokens) for name in SPLITS}
+        meta["first_pair"] = first_pair(corpus)
     files = sorted(building.iterdir())
-    sizes = {file.name: file.stat().st_size for file in files}
-    sums = {file.name: checksum(file) for file in files}
-    meta = {**key, "vocab_size": len(vocabulary), "splits": splits, "files": sizes, "sums": sums}
-    meta |= {"sources": corpus.source_counts(), "first_pair": first_pair(corpus)}
+    meta["files"] = {file.name: file.stat().st_size for file in files}
+    meta["sums"] = {file.name: checksum(file) for file in files}
+    meta["sources"] = text.source_counts()
     write_json(building / "meta.json", meta | {"sum": digest(meta)})
-    if corpus.fingerprint() != key["corpus"]:
+    if _locate(text, tokenizer, path.parent, max_tokens)[1] != path:
         raise UserError("the text was changed while it was being prepared: start again when it is complete")
-    summary = "; ".join(f"{name} {describe_counts(counts)}" for name, counts in splits.items())
+    summary = "; ".join(f"{name} {describe(counts)}" for name, counts in meta["splits"].items())
     logger.info("prepared in %.1f s: %s; %d subwords; %s", time.monotonic() - began, summary, len(vocabulary), path)
 
 
-def _sentences(corpus: Corpus, limit: int | None) -> Iterator[str]:
-    """Yield both sides of the training pairs, at most `limit` sentences, evenly spread over the text.
+def describe(counts: dict[str, int]) -> str:
+    """Format the counts of a split."""
+    return describe_stream(counts) if "documents" in counts else describe_counts(counts)
+
+
+def _lines(text: Text, limit: int | None) -> Iterator[str]:
+    """Yield the lines to learn a vocabulary from, at most `limit`, evenly spread over the text: both sides of pairs.
 
     The selection depends on the text alone; sentencepiece's own sampling would differ from one call to the next.
     """
-    taken = total = sum(1 for _ in filter(all, read_pairs(corpus, "train"))) if limit else 0
-    if limit and 2 * total > limit:
-        taken = max(1, limit // 2)
-        logger.info("the subwords are learned from %d of %d training pairs, evenly spread", taken, total)
-    for number, pair in enumerate(filter(all, read_pairs(corpus, "train"))):
+    if isinstance(text, RunningText):
+        yield from _spread("lines", lambda: filter(None, lines_to_learn(text)), limit)
+    else:
+        pairs = _spread(
+            "training pairs", lambda: filter(all, read_pairs(cast(Corpus, text), "train")), limit and limit // 2
+        )
+        yield from chain.from_iterable(pairs)
+
+
+def _spread(what: str, read: Callable[[], Iterable[Any]], limit: int | None) -> Iterator[Any]:
+    """Yield at most `limit`, but at least one, of what is read, evenly spread; None: all."""
+    taken = total = sum(1 for _ in read()) if limit is not None else 0
+    if limit is not None and total > limit:
+        taken = max(1, limit)
+        logger.info("the subwords are learned from %d of %d %s, evenly spread", taken, total, what)
+    for number, one in enumerate(read()):
         if taken == total or (number + 1) * taken // total > number * taken // total:
-            yield from pair
+            yield one
 
 
 def _read_meta(path: Path) -> dict[str, Any] | None:

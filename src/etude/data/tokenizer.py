@@ -8,6 +8,7 @@ reproduce the reference that BLEU compares it with.
 
 import io
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,22 +24,47 @@ NORMALIZATIONS = (IDENTITY, "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SentencePiece:
+class Vocabulary(ABC):
+    """The options of a tokenizer: how its vocabulary is learned from a text, or where it comes from."""
+
+    vocab_size: int  # tokens in all, PAD, BOS, EOS and UNK included
+    input_sentence_size: int | None = None  # learn from at most so many sentences; None: all
+
+    def further_options(self) -> dict[str, Any]:
+        """Return what decides on the tokens, beyond the fields."""
+        return {}
+
+    @abstractmethod
+    def train(self, text: Iterable[str], *, keep_spaces: bool = False) -> bytes:
+        """Learn the vocabulary from the lines of `text`; the same text gives the same bytes.
+
+        Args:
+            text: lines.
+            keep_spaces: whether white space counts as it is, and the end of a line is a token: for running text.
+
+        Returns:
+            the content of a file that `open_tokenizer` reads
+
+        Raises:
+            UserError: the text is not enough, or does not suit it.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentencePiece(Vocabulary):
     """The options for learning a vocabulary with sentencepiece (Kudo and Richardson 2018)."""
 
     model_type: str  # "bpe" (Sennrich et al. 2016), "unigram" (Kudo 2018), "char" or "word"
-    vocab_size: int  # subwords in all, PAD, BOS, EOS and UNK included
     hard_vocab_limit: bool  # whether the text must fill the vocabulary; else it may have fewer subwords
     character_coverage: float  # the share of all characters that get a subword of their own; the rest becomes UNK
     normalization: str  # sentencepiece's name of the normalisation rule
-    input_sentence_size: int | None = None  # learn from at most so many sentences; None: all
 
     def further_options(self) -> dict[str, Any]:
         """Return further keyword arguments for sentencepiece's trainer, beyond the fields."""
         return {}
 
-    def train(self, text: Iterable[str]) -> bytes:
-        """Learn the subwords of `text`; the same text gives the same bytes.
+    def train(self, text: Iterable[str], *, keep_spaces: bool = False) -> bytes:
+        """Learn the subwords of `text`; see `Vocabulary`.
 
         Returns:
             the serialised sentencepiece model
@@ -48,6 +74,8 @@ class SentencePiece:
         """
         import sentencepiece
 
+        if keep_spaces and self.model_type == "word":
+            raise UserError("tokenizer=word cannot give back running text with its spaces: say tokenizer=bpe or char")
         for key, known in {"model_type": MODEL_TYPES, "normalization": NORMALIZATIONS}.items():
             if (given := getattr(self, key)) not in known:
                 raise UserError(f"tokenizer.{key}={given} is unknown: {did_you_mean(given, known)}")
@@ -55,7 +83,7 @@ class SentencePiece:
         failures: list[BaseException] = []
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_keep_failures(text, failures),
+                sentence_iterator=_keep_failures(text, failures, keep_spaces),
                 model_writer=model,
                 model_type=self.model_type,
                 vocab_size=self.vocab_size,
@@ -68,6 +96,7 @@ class SentencePiece:
                 unk_id=UNK,
                 num_threads=1,  # more make the order of merges, and so the bytes, depend on chance
                 **self.further_options(),
+                **(_AS_IT_IS if keep_spaces else {}),
                 max_sentence_length=1_000_000,  # bytes; sentencepiece skips longer ones silently
                 minloglevel=2,
             )
@@ -105,8 +134,17 @@ class MixedPieces(SentencePiece):
         return {"split_by_unicode_script": False}
 
 
+_LINE_END = "\n"
+_AS_IT_IS: dict[str, Any] = {
+    "remove_extra_whitespaces": False,
+    "add_dummy_prefix": False,
+    "user_defined_symbols": [_LINE_END],
+}
+"""Options of sentencepiece for running text; lines of pairs have no such subword, by which it is known again."""
+
+
 class Tokenizer:
-    """A learned vocabulary that converts text to tokens and back."""
+    """A learned vocabulary that converts text to tokens and back: one of sentencepiece."""
 
     def __init__(self, model_file: Path) -> None:
         """Load a sentencepiece model.
@@ -126,6 +164,7 @@ class Tokenizer:
             ) from error
         except (OSError, RuntimeError) as error:
             raise UserError(f"{model_file} is not a tokenizer model ({error}); prepare the data again") from error
+        self._keeps_spaces = self._processor.piece_to_id(_LINE_END) != UNK
 
     def __len__(self) -> int:
         """The vocabulary size V, including the four special tokens."""
@@ -133,15 +172,15 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Convert one line to tokens, without BOS and EOS; a blank line gives an empty list."""
-        return self._processor.encode(_normalize_spaces(text))
+        return self._processor.encode(self._spaced(text))
 
     def encode_all(self, lines: Iterable[str]) -> list[list[int]]:
         """Convert many lines to tokens, faster than one by one: with a thread per core."""
-        return self._processor.encode([_normalize_spaces(line) for line in lines], num_threads=-1)
+        return self._processor.encode([self._spaced(line) for line in lines], num_threads=-1)
 
     def unknown(self, text: str) -> str:
         """Return the characters of one line that became UNK."""
-        tokens, pieces = self.encode(text), self._processor.encode(_normalize_spaces(text), out_type=str)
+        tokens, pieces = self.encode(text), self._processor.encode(self._spaced(text), out_type=str)
         return "".join(piece for token, piece in zip(tokens, pieces, strict=True) if token == UNK).replace("▁", "")
 
     def subwords(self, tokens: Sequence[int]) -> list[str]:
@@ -159,6 +198,9 @@ class Tokenizer:
         """
         return [int(token) if token < len(self) else UNK for token in tokens]
 
+    def _spaced(self, text: str) -> str:
+        return text if self._keeps_spaces else _normalize_spaces(text)
+
 
 def _normalize_spaces(text: str) -> str:
     return " ".join(text.split())
@@ -167,11 +209,12 @@ def _normalize_spaces(text: str) -> str:
 _SKIPPED = "\u2585"  # sentencepiece leaves out lines that contain this character, silently
 
 
-def _keep_failures(text: Iterable[str], failures: list[BaseException]) -> Iterator[str]:
+def _keep_failures(text: Iterable[str], failures: list[BaseException], keep_spaces: bool) -> Iterator[str]:
     """Yield the lines of `text` and record its exception, an interrupt too, which sentencepiece would mask."""
     try:
         for line in text:
-            yield _normalize_spaces(line.replace(_SKIPPED, " "))
+            line = line.replace(_SKIPPED, " ")
+            yield line if keep_spaces else _normalize_spaces(line)
     except BaseException as error:
         failures.append(error)
         raise

@@ -41,7 +41,7 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
     transformer.to(device)
     store, split = _token_store(run, trained), config["split"]
     require_same_subwords(run, store, tokenizer)
-    if run.text() not in ("", store.meta["corpus"]):
+    if run.text() not in ("", store.fingerprint):
         log.warning("%s: its text has changed since it was trained: these are scores on the text of today", run.path)
     task = build.task(trained)
     with build.autocast(trained, transformer):

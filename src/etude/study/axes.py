@@ -85,7 +85,7 @@ def _defaults(group: str, option: str = "train") -> Iterator[tuple[str, str]]:
     for line in lines if isinstance(lines, list) else ():  # Hydra reports other entries when the file is used
         for name, value in line.items() if isinstance(line, dict) else ():
             below = f"{group}/{name}".lstrip("/")
-            if isinstance(value, str) and not str(name).startswith("override "):
+            if isinstance(value, str) and not str(name).startswith(("override ", "/")):
                 yield below, value
                 if not value.startswith("${"):
                     yield from _defaults(below, value)

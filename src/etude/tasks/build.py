@@ -18,11 +18,11 @@ from etude.config.parts import make, of_today
 from etude.config.signature import signature
 from etude.data import batching, store
 from etude.data.batching import Batch, Examples
-from etude.data.corpus import SPLITS, Corpus
+from etude.data.corpus import SPLITS, Text
 from etude.data.epochs import Epochs
-from etude.data.splits import TokenSplit
-from etude.data.store import TokenStore
-from etude.data.tokenizer import SentencePiece, Tokenizer
+from etude.data.running_text import RunningText
+from etude.data.store import Contexts, Split, TokenStore
+from etude.data.tokenizer import Tokenizer, Vocabulary
 from etude.decoding.beam import BeamSearch
 from etude.decoding.translator import Translator
 from etude.errors import UserError
@@ -55,9 +55,14 @@ def task(config: Config, verb: str = "") -> Task:
     return made
 
 
-def examples(config: Config, split: TokenSplit) -> Examples:
-    """Return the rows of a split as the task of the config reads them."""
-    return task(config).examples(split)
+def examples(config: Config, split: Split) -> Examples:
+    """Return the rows of a split as the task of the config reads them.
+
+    Raises:
+        UserError: the task reads lines, and this is running text, or the other way round.
+    """
+    made = task(config)
+    return made.contexts(split) if isinstance(split, Contexts) else made.examples(split)
 
 
 def token_store(config: Config) -> TokenStore:
@@ -70,9 +75,21 @@ def prepared_store(config: Config) -> TokenStore | None:
     return store.find_prepared(*_store_arguments(config))
 
 
-def _store_arguments(config: Config) -> tuple[Corpus, SentencePiece, Path, int]:
-    corpus, tokenizer = make(config["data"]), _made("tokenizer", config["tokenizer"], SentencePiece)
-    return corpus, tokenizer, Path(config["cache_dir"]), config["budget"]["max_tokens"]
+def _store_arguments(config: Config) -> tuple[Text, Vocabulary, Path, int]:
+    text, tokenizer = make(config["data"]), _made("tokenizer", config["tokenizer"], Vocabulary)
+    limit = context(config) if isinstance(text, RunningText) else config["budget"]["max_tokens"]
+    return text, tokenizer, Path(config["cache_dir"]), limit
+
+
+def context(config: Config) -> int:
+    """Return the most tokens of a context of running text."""
+    budget = config["budget"]
+    return budget.get("context") or budget["max_tokens"]
+
+
+def is_running(config: Config) -> bool:
+    """Return whether the text of a config is running text."""
+    return isinstance(make(config["data"]), RunningText)
 
 
 def _made(section: str, node: Config, base: type) -> Any:
@@ -156,12 +173,12 @@ def check_budget(config: Config, text: TokenStore) -> None:
     task(config).check_text(text)
 
 
-def evaluation_batches(config: Config, split: TokenSplit) -> list[Batch]:
+def evaluation_batches(config: Config, split: Split) -> list[Batch]:
     """Batch every row of a split once, in batches as large as those of training."""
     return batching.evaluation_batches(examples(config, split), **batch_sizes(config))
 
 
-def batches_per_epoch(config: Config, split: TokenSplit) -> int:
+def batches_per_epoch(config: Config, split: Split) -> int:
     """Count the training batches that hold every row of a split once."""
     rows, noise = examples(config, split), config["budget"]["length_noise"]
     sizes = batch_sizes(config)

@@ -1,14 +1,15 @@
-"""Language modelling: a decoder without encoder predicts each line, token by token (Radford et al. 2018)."""
+"""Language modelling: a decoder without encoder predicts a text, token by token (Radford et al. 2018)."""
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from torch import nn
 
 from etude.data.batch import Batch, Draw, Rows, make_batch
 from etude.data.batching import Examples
+from etude.data.contexts import Contexts
 from etude.data.splits import SIDES, TokenSplit
 from etude.data.store import TokenStore
 from etude.data.tokenizer import EOS, IDENTITY
@@ -17,12 +18,13 @@ from etude.tasks.task import Lines, Task, check_side, ones, side_of, unknown_sha
 
 
 class LanguageModelling(Task):
-    """Language modelling of one side of the text; the source of every line is a single end token, which is not read.
+    """Language modelling of running text, or of one side of lines; the source is a single end token, which is not read.
 
     Metrics: perplexity per subword, and bits per byte, which can be compared across vocabularies. Bits per byte are the
     nats of all tokens, end tokens included, over ln 2, over the bytes of these lines in UTF-8, with one byte for each
-    end of a line. Of a line that was cut to `budget.max_tokens`, only the bytes that are left count. Its signature says
-    what it does not cost to leave out: the share of unknown tokens, and a normalisation of the text.
+    end of a line. Of a line that was cut to `budget.max_tokens`, only the bytes that are left count. Of running text,
+    all bytes count, and none for the end of a document. Its signature says what it does not cost to leave out: the
+    share of unknown tokens, and a normalisation of the text.
 
     Args:
         side: the side of the corpus, "source" or "target".
@@ -42,6 +44,10 @@ class LanguageModelling(Task):
         """Return the lines of the side that is modelled."""
         return TextLines(split, self.side)
 
+    def contexts(self, split: Contexts) -> Examples:
+        """Return the contexts of running text, as they are."""
+        return split
+
     def columns(self, source: float, target: float) -> tuple[float, float]:
         """Return one source column, and one target column per token."""
         return 1.0, source if self.side == "source" else target
@@ -50,8 +56,12 @@ class LanguageModelling(Task):
         """Compute perplexity and bits per byte, with its signature if the tokens do not hold the whole text."""
         batches = list(batches)
         nats, tokens, _ = sum_tokens(model, batches)
-        rows = np.concatenate([batch.rows for batch in batches])
-        bits = nats / math.log(2) / count_bytes(store, split, self.side, rows)
+        if store.is_running:
+            counts = store.meta["splits"][split]
+            size = counts["bytes"] * tokens / counts["tokens"]  # of all of them, unless some batches are left out
+        else:
+            size = count_bytes(store, split, self.side, np.concatenate([batch.rows for batch in batches]))
+        bits = nats / math.log(2) / size
         normalization = store.meta["tokenizer"].get("normalization", IDENTITY)
         lost = unknown_share(batches)
         lost += [f"normalization:{normalization}"] if normalization != IDENTITY else []
@@ -76,7 +86,7 @@ def count_bytes(store: TokenStore, split: str, side: str, rows: Rows) -> int:
 
     A sequence of white space counts as one space, as in the tokens.
     """
-    tokens, lines = side_of(store.split(split), side), store.text(split)[SIDES.index(side)]
+    tokens, lines = side_of(cast(TokenSplit, store.split(split)), side), store.text(split)[SIDES.index(side)]
     limit = store.meta["limits"]["max_tokens"]
     total = 0
     for row in rows.tolist():

@@ -14,9 +14,11 @@ from torch import nn
 
 from etude.data.batch import Batch, Rows
 from etude.data.batching import Examples
+from etude.data.contexts import Contexts
 from etude.data.splits import SIDES, TokenArray, TokenSplit
 from etude.data.store import TokenStore
 from etude.data.tokenizer import UNK
+from etude.errors import UserError
 from etude.tasks.perplexity import perplexity, sum_tokens
 
 Config = dict[str, Any]
@@ -35,12 +37,23 @@ class Task(ABC):
     def examples(self, split: TokenSplit) -> Examples:
         """Return the rows of a split as the task reads them."""
 
+    def contexts(self, split: Contexts) -> Examples:
+        """Return the contexts of a split of running text as the task reads them.
+
+        Raises:
+            UserError: the task reads lines alone.
+        """
+        raise UserError(
+            f"{type(self).__name__} reads lines, and this is running text: say task=language_modelling, or another data"
+        )
+
     @abstractmethod
     def columns(self, source: float, target: float) -> tuple[float, float]:
         """Return the columns that a pair takes in `source` and `target_in` of a batch.
 
         Args:
-            source, target: the tokens of its two lines, end tokens counted; may be means.
+            source, target: the tokens of its two lines, end tokens counted; may be means. Of running text, those of
+                a context, twice.
         """
 
     def check_text(self, store: TokenStore) -> None:  # noqa: B027 - most tasks take any text

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from etude.config.freeze import fingerprints
+from etude.config.freeze import Fingerprints, fingerprints
+from etude.data.store import TokenStore
 from etude.errors import UserError
 from etude.tasks import build
 from etude.tasks.size import measure_size
@@ -45,8 +46,8 @@ class TextSize:
 
 def measure_text(config: Config) -> TextSize:
     """Count the prepared text of a config, or assume `ASSUMED` tokens where it is not prepared."""
-    columns = build.task(config).columns
-    assumed = columns(ASSUMED, ASSUMED)
+    columns, tokens = build.task(config).columns, build.context(config) if build.is_running(config) else ASSUMED
+    assumed = columns(tokens, tokens)
     try:
         known, store = fingerprints(config), build.prepared_store(config)  # the first has a sentence for all that fails
     except UserError as error:
@@ -55,11 +56,22 @@ def measure_text(config: Config) -> TextSize:
         pairs, sentences = (config["data"].get(f"{split}_pairs") for split in ("train", "test"))
         tokens = pairs and assumed[1] * pairs
         return TextSize(*known, *assumed, _count_to_translate(sentences, config), None, tokens, None, prepared=False)
+    if store.is_running:
+        return _measure_contexts(config, known, store)
     train, pairs = store.meta["splits"]["train"], store.meta["splits"]["train"]["pairs"]
     source, target = columns(*(train[f"{side}_tokens"] / pairs for side in ("source", "target")))
     sentences = _count_to_translate(store.meta["splits"]["test"]["pairs"], config)
     batches = build.batches_per_epoch(config, store.split("train")) if pairs <= _MAX_PAIRS_TO_BATCH else None
     return TextSize(*known, source, target, sentences, store.vocab_size, target * pairs, batches, prepared=True)
+
+
+def _measure_contexts(config: Config, known: Fingerprints, store: TokenStore) -> TextSize:
+    """Count the contexts of prepared running text."""
+    rows, split = build.examples(config, store.split("train")), store.split("train")
+    source, target = (float(lengths.mean()) for lengths in (rows.source_lengths, rows.target_lengths))
+    batches = build.batches_per_epoch(config, split) if len(split) <= _MAX_PAIRS_TO_BATCH else None
+    tokens = float(rows.target_counts.sum())
+    return TextSize(*known, source, target, 0, store.vocab_size, tokens, batches, prepared=True)
 
 
 def _count_to_translate(sentences: int | None, config: Config) -> int | None:

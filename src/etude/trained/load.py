@@ -6,6 +6,7 @@ from typing import Any
 
 from etude.data.store import TokenStore
 from etude.data.tokenizer import Tokenizer
+from etude.data.vocabularies import open_tokenizer
 from etude.errors import UserError
 from etude.files import read_json
 from etude.model.encoder_decoder import EncoderDecoder
@@ -41,7 +42,7 @@ def load_trained(run: RunDir, tested: str | None = None) -> tuple[Config, Encode
     if not run.checkpoint.is_file():
         raise _no_weights(run)
     weights = final_weights(run, config)
-    tokenizer = Tokenizer(run.tokenizer_file)
+    tokenizer = open_tokenizer(run.tokenizer_file)
     transformer = build.model(config, len(tokenizer))
     trained_with = (read_json(run.environment_file) or {}).get("matmul")
     choose_matmul(DEFAULT, transformer, trained_with, accelerator="auto")

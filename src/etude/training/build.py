@@ -84,5 +84,5 @@ def training_data(config: Config, text: TokenStore, *, start_step: int) -> TextD
         seed=config["seed"],
         start_step=start_step,
         limit=config["trainer"]["limit_train_batches"],
-        examples=build.task(config).examples,
+        examples=partial(build.examples, config),
     )

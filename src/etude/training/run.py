@@ -274,7 +274,7 @@ def _evaluate(
         **{key: config[key] for key in ("study", "arm", "seed")},
         "id": run.path.name.rpartition("-")[2],
         "training": run.training,
-        "parameters": sum(parameter.numel() for parameter in prepared.shapes.parameters()),
+        "parameters": _count_parameters(config, prepared.store.vocab_size),
         "vocabulary": prepared.store.vocab_size,
         "store": prepared.store.path.name,
         "scored_by": scored_by(config),
@@ -298,13 +298,19 @@ def _shorten(config: dict[str, Any]) -> dict[str, Any]:
     return config | {"budget": budget, "trainer": trainer, "averaging": {"checkpoints": 0, "every": 1}}
 
 
+def _count_parameters(config: dict[str, Any], vocab_size: int) -> int:
+    """Count the weights of the model for as many tokens as the text has, which may be fewer than the config says."""
+    learned = config | {"tokenizer": config["tokenizer"] | {"vocab_size": vocab_size}}
+    return sum(parameter.numel() for parameter in build.shapes(learned).parameters())
+
+
 def _same_text(run: RunDir, store: TokenStore) -> None:
     """Check that the text is the one that the run was launched with, which its directory is named for.
 
     Raises:
         UserError: the text has changed since.
     """
-    if run.text_file.is_file() and run.text_file.read_text(encoding="utf-8").strip() != store.meta["corpus"]:
+    if run.text_file.is_file() and run.text_file.read_text(encoding="utf-8").strip() != store.fingerprint:
         raise UserError(
             f"the text has changed since {run.path} was launched: put the old text back, "
             "or launch it again, which makes it another run"

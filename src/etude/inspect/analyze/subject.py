@@ -70,6 +70,8 @@ class Subject:
             raise UserError(f"{run.path} is not finished: let its training end first, the same command goes on with it")
         config, model, tokenizer = load_trained(run)
         build.task(config, "analyze")
+        if build.is_running(config):
+            raise UserError(f"{run.path} was trained on running text, and `etude analyze` looks at lines alone")
         return cls(run, config, model.to(build.device(device)), tokenizer)
 
     @property

@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 
 from etude.config.compose import compose
 from etude.config.resolve import as_written, resolve, resolve_valid
-from etude.data.tokenizer import Tokenizer
+from etude.data.vocabularies import open_tokenizer
 from etude.errors import UserError, did_you_mean
 from etude.files import read_json
 from etude.paths import is_there
@@ -102,7 +102,7 @@ def _count_learned(run: RunDir) -> int | None:
     """Return the number of subwords that a run has learned; None if it has not come to that."""
     recorded: int | None = (read_json(run.result_file) or {}).get("vocabulary")
     if recorded is None and run.tokenizer_file.is_file():
-        return len(Tokenizer(run.tokenizer_file))
+        return len(open_tokenizer(run.tokenizer_file))
     return recorded
 
 

@@ -1,0 +1,202 @@
+"""Vocabularies that sentencepiece has not learned: the bytes of UTF-8, and tokenizers that exist already.
+
+The tokens of each follow PAD, BOS, EOS and UNK, which are étude's own, so that all of them are numbered four higher.
+"""
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from etude.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, Vocabulary
+from etude.errors import UserError
+
+SPECIAL = 1 + max(PAD, BOS, EOS, UNK)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bytes(Vocabulary):
+    """The 256 bytes of UTF-8: any text, nothing to learn, nothing unknown."""
+
+    def train(self, text: Iterable[str], *, keep_spaces: bool = False) -> bytes:
+        """Return what `open_tokenizer` reads; nothing is learned."""
+        if self.vocab_size != SPECIAL + 256:
+            raise UserError(f"tokenizer.vocab_size={self.vocab_size}: bytes are {SPECIAL + 256} tokens: leave it out")
+        return _written("bytes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Existing(Vocabulary):
+    """A tokenizer that exists: a `tokenizer.json` of the package `tokenizers`, or a file of `tiktoken`.
+
+    A file of `tiktoken` holds no pattern by which a text is split before its bytes are merged.
+    """
+
+    file: str | None
+    pattern: str | None  # of a file of tiktoken; None: GPT-2's
+
+    def further_options(self) -> dict[str, Any]:
+        """Return the SHA-256 of the file, so that another file makes another store."""
+        return {"file": None, "sum": hashlib.sha256(self._content()).hexdigest()}
+
+    def train(self, text: Iterable[str], *, keep_spaces: bool = False) -> bytes:
+        """Return what `open_tokenizer` reads; nothing is learned.
+
+        Raises:
+            UserError: the file is missing or of another kind.
+        """
+        content = self._content()
+        if content.lstrip()[:1] == b"{":
+            return _written("tokenizers", content=content.decode())
+        return _written("tiktoken", content=base64.b64encode(content).decode(), pattern=self.pattern)
+
+    def _content(self) -> bytes:
+        if self.file is None:
+            raise UserError("tokenizer.file must name a tokenizer.json of `tokenizers`, or a file of `tiktoken`")
+        try:
+            return Path(self.file).expanduser().read_bytes()
+        except OSError as error:
+            raise UserError(f"tokenizer.file: cannot read {self.file}: {error.strerror}") from error
+
+
+def open_tokenizer(file: Path) -> Tokenizer:
+    """Open a tokenizer of any kind.
+
+    Raises:
+        UserError: the file is missing or damaged, or the package that it is of is not installed.
+    """
+    try:
+        raw = file.read_bytes()
+        is_ours = raw[:1] == b"{"
+        node = json.loads(raw) if is_ours else {}
+    except (OSError, ValueError):  # a missing file is sentencepiece's matter, whose message tells it
+        return Tokenizer(file)
+    if not is_ours:
+        return Tokenizer(file)
+    return {"bytes": ByteTokenizer, "tokenizers": JsonTokenizer, "tiktoken": TiktokenTokenizer}[node["kind"]](
+        file, node
+    )
+
+
+def _written(kind: str, **values: Any) -> bytes:
+    return json.dumps({"kind": kind, **values}, ensure_ascii=False).encode()
+
+
+class ByteTokenizer(Tokenizer):
+    """The bytes of UTF-8."""
+
+    def __init__(self, model_file: Path, node: dict[str, Any]) -> None:
+        self.model_file = model_file
+
+    def __len__(self) -> int:
+        return SPECIAL + 256
+
+    def encode(self, text: str) -> list[int]:
+        """Convert a text to tokens, without BOS and EOS."""
+        return (np.frombuffer(text.encode(), np.uint8).astype(np.int64) + SPECIAL).tolist()
+
+    def encode_all(self, lines: Iterable[str]) -> list[list[int]]:
+        """Convert many texts to tokens."""
+        return [self.encode(line) for line in lines]
+
+    def unknown(self, text: str) -> str:
+        """Return "": nothing is unknown, or the package does not say what."""
+        return ""
+
+    def subwords(self, tokens: Sequence[int]) -> list[str]:
+        """Convert tokens to the strings that they stand for, with `▁` for a space."""
+        return [self.decode([token]).replace(" ", "▁") for token in tokens]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Convert tokens to text; PAD, BOS and EOS become nothing, UNK and numbers beyond the vocabulary " ⁇ "."""
+        parts: list[str] = []
+        run: list[int] = []
+        for token in [*tokens, EOS]:
+            if SPECIAL <= token < len(self):
+                run.append(int(token) - SPECIAL)
+                continue
+            parts.append(self._decode(run))
+            run = []
+            if token == UNK or token >= len(self):
+                parts.append(" ⁇ ")
+        return "".join(parts)
+
+    def _decode(self, tokens: list[int]) -> str:
+        return bytes(tokens).decode("utf-8", errors="replace")
+
+
+class JsonTokenizer(ByteTokenizer):
+    """A `tokenizer.json` of the package `tokenizers`."""
+
+    def __init__(self, model_file: Path, node: dict[str, Any]) -> None:
+        super().__init__(model_file, node)
+        try:
+            import tokenizers
+        except ImportError as error:
+            raise _package_is_missing("tokenizers") from error
+        try:
+            self._made = tokenizers.Tokenizer.from_str(node["content"])
+        except Exception as error:  # the package raises nothing narrower
+            raise UserError(f"tokenizer.file is no tokenizer.json that `tokenizers` reads: {error}") from error
+        self._made.no_truncation()
+        self._made.no_padding()
+
+    def __len__(self) -> int:
+        return SPECIAL + self._made.get_vocab_size()
+
+    def encode(self, text: str) -> list[int]:
+        """Convert a text to tokens, without BOS and EOS."""
+        return self.encode_all([text])[0]
+
+    def encode_all(self, lines: Iterable[str]) -> list[list[int]]:
+        """Convert many texts to tokens, with a thread per core."""
+        found = self._made.encode_batch(list(lines), add_special_tokens=False)
+        return [[SPECIAL + token for token in one.ids] for one in found]
+
+    def _decode(self, tokens: list[int]) -> str:
+        return self._made.decode(tokens, skip_special_tokens=False) if tokens else ""
+
+
+class TiktokenTokenizer(ByteTokenizer):
+    """A file of the package `tiktoken`: on each line the bytes of a token in base64, and its number."""
+
+    def __init__(self, model_file: Path, node: dict[str, Any]) -> None:
+        super().__init__(model_file, node)
+        try:
+            import tiktoken
+            from tiktoken_ext.openai_public import r50k_pat_str
+        except ImportError as error:
+            raise _package_is_missing("tiktoken") from error
+        try:
+            lines = map(bytes.split, base64.b64decode(node["content"]).splitlines())
+            ranks = {base64.b64decode(token): int(rank) for token, rank in filter(None, lines)}
+            pattern = node["pattern"] or r50k_pat_str
+            self._made = tiktoken.Encoding("etude", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+            self._size = SPECIAL + 1 + max(ranks.values())
+        except Exception as error:  # the package raises nothing narrower
+            raise UserError(f"tokenizer.file is neither a tokenizer.json nor a file of `tiktoken`: {error}") from error
+
+    def __len__(self) -> int:
+        return self._size
+
+    def encode(self, text: str) -> list[int]:
+        """Convert a text to tokens, without BOS and EOS."""
+        return [SPECIAL + token for token in self._made.encode_ordinary(text)]
+
+    def encode_all(self, lines: Iterable[str]) -> list[list[int]]:
+        """Convert many texts to tokens, with a thread per core."""
+        found = self._made.encode_ordinary_batch(list(lines), num_threads=os.cpu_count() or 1)
+        return [[SPECIAL + token for token in one] for one in found]
+
+    def _decode(self, tokens: list[int]) -> str:
+        return self._made.decode(tokens)
+
+
+def _package_is_missing(name: str) -> UserError:
+    return UserError(f"this tokenizer needs the package {name}: pip install 'etude[tokenizers]'")

@@ -1,0 +1,142 @@
+"""Tokenizers of running text: every character counts, and those of other packages say what the packages say."""
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.control import assume
+
+from etude.data.running_text import cut
+from etude.data.tokenizer import UNK, SentencePiece, Tokenizer, Vocabulary
+from etude.data.vocabularies import Bytes, Existing, open_tokenizer
+from etude.errors import UserError
+
+ALPHABET = "abcdef .,\n\tä"
+TEXT = "  a bad  face.\n\n\tdeaf bees,\nfed a cab äaä.\n" * 20
+LINES = [line for line in TEXT.split("\n") if line]
+running = st.text(ALPHABET, max_size=60)
+
+BPE = SentencePiece(
+    model_type="bpe", vocab_size=40, hard_vocab_limit=False, character_coverage=1.0, normalization="identity"
+)
+LEARNED: dict[str, Vocabulary] = {
+    "byte": Bytes(vocab_size=260),
+    "bpe": BPE,
+    **{kind: SentencePiece(**vars(BPE) | {"model_type": kind}) for kind in ("char", "unigram")},
+}
+
+
+def opened(folder: Path, vocabulary: Vocabulary) -> Tokenizer:
+    (folder / "tokenizer.model").write_bytes(vocabulary.train(LINES, keep_spaces=True))
+    return open_tokenizer(folder / "tokenizer.model")
+
+
+@pytest.fixture(scope="module", params=[*LEARNED, "tokenizers", "tiktoken"])
+def tokenizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    return opened(folder, LEARNED.get(request.param) or MADE[request.param](folder))
+
+
+@settings(deadline=None, max_examples=100)
+@given(text=running)
+def test_running_text_comes_back_with_all_its_spaces(tokenizer: Tokenizer, text: str) -> None:
+    tokens = tokenizer.encode(text)
+    assert all(UNK < token < len(tokenizer) for token in tokens)
+    assert tokenizer.decode(tokens) == text
+    assert [list(one) for one in tokenizer.encode_all([text, "a"])] == [tokens, tokenizer.encode("a")]
+
+
+@settings(deadline=None, max_examples=100)
+@given(text=running)
+def test_a_text_in_pieces_has_the_tokens_of_the_whole(tokenizer: Tokenizer, text: str) -> None:
+    pieces = list(cut([text], size=8))
+    assume(all(piece[0] == " " for piece in pieces[1:]))  # where there are words to cut between
+    assert [t for piece in pieces for t in tokenizer.encode(piece)] == tokenizer.encode(text)
+
+
+def test_special_tokens_are_not_text(tokenizer: Tokenizer) -> None:
+    assert tokenizer.decode([0, 1, *tokenizer.encode("a b"), 2, 0]) == "a b"
+    assert tokenizer.decode([UNK, len(tokenizer) + 7]).split() == ["⁇", "⁇"]
+
+
+def test_bytes_are_the_bytes_of_utf8(tmp_path: Path) -> None:
+    bytewise = opened(tmp_path, Bytes(vocab_size=260))
+    assert bytewise.encode("aä") == [4 + byte for byte in "aä".encode()]
+    assert bytewise.subwords(bytewise.encode("a b")) == ["a", "▁", "b"]
+    with pytest.raises(UserError, match="bytes are 260 tokens: leave it out"):
+        Bytes(vocab_size=256).train([])
+
+
+def _json_file(folder: Path) -> Vocabulary:
+    tokenizers = pytest.importorskip("tokenizers")
+    made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    start = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    made.train_from_iterator(
+        LINES, tokenizers.trainers.BpeTrainer(vocab_size=280, initial_alphabet=start, special_tokens=["<|end|>"])
+    )
+    made.save(str(folder / "tokenizer.json"))
+    return Existing(file=str(folder / "tokenizer.json"), pattern=None, vocab_size=300)
+
+
+def _ranks_file(folder: Path) -> Vocabulary:
+    pytest.importorskip("tiktoken")
+    tokens = [*(bytes([byte]) for byte in range(256)), b" a", b"ba", b"\n\n", b" ba"]
+    lines = (f"{base64.b64encode(token).decode()} {rank}\n" for rank, token in enumerate(tokens))
+    (folder / "own.tiktoken").write_text("".join(lines))
+    return Existing(file=str(folder / "own.tiktoken"), pattern=None, vocab_size=300)
+
+
+MADE: dict[str, Callable[[Path], Vocabulary]] = {"tokenizers": _json_file, "tiktoken": _ranks_file}
+
+
+def test_a_tokenizer_json_is_read_as_its_package_reads_it(tmp_path: Path) -> None:
+    vocabulary = _json_file(tmp_path)
+    theirs = pytest.importorskip("tokenizers").Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    ours = opened(tmp_path, vocabulary)
+    assert ours.encode(TEXT) == [4 + token for token in theirs.encode(TEXT, add_special_tokens=False).ids]
+    assert len(ours) == 4 + theirs.get_vocab_size()
+
+
+def test_a_file_of_tiktoken_is_read_as_its_package_reads_it(tmp_path: Path) -> None:
+    vocabulary = _ranks_file(tmp_path)
+    tiktoken = pytest.importorskip("tiktoken")
+    ranks = tiktoken.load.load_tiktoken_bpe(str(tmp_path / "own.tiktoken"))
+    split = r"[a-z]+|\s+|."
+    theirs = tiktoken.Encoding("own", pat_str=split, mergeable_ranks=ranks, special_tokens={})
+    ours = opened(tmp_path, Existing(**vars(vocabulary) | {"pattern": split}))
+    assert ours.encode(TEXT) == [4 + token for token in theirs.encode(TEXT)]
+    assert len(ours) == 4 + len(ranks)
+
+
+def test_another_file_is_another_tokenizer_wherever_it_is(tmp_path: Path) -> None:
+    def options(name: str, content: str) -> dict[str, Any]:
+        (tmp_path / name).write_text(content)
+        return Existing(file=str(tmp_path / name), pattern=None, vocab_size=9).further_options()
+
+    assert options("a", "{}") == options("b", "{}") != options("a", "{} ")
+
+
+def test_an_existing_tokenizer_needs_its_file_and_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file, told in ((None, "tokenizer.file must name"), (str(tmp_path / "no"), "cannot read .*no: No such file")):
+        with pytest.raises(UserError, match=told):
+            Existing(file=file, pattern=None, vocab_size=9).train([])
+    for package, content in (("tokenizers", json.dumps({})), ("tiktoken", "YQ== 0")):
+        monkeypatch.setitem(__import__("sys").modules, package, None)
+        (tmp_path / "file").write_text(content)
+        with pytest.raises(UserError, match=rf"needs the package {package}: pip install 'etude\[tokenizers\]'"):
+            opened(tmp_path, Existing(file=str(tmp_path / "file"), pattern=None, vocab_size=9))
+
+
+@pytest.mark.parametrize(("package", "content"), [("tokenizers", "{}"), ("tiktoken", "no ranks"), ("tiktoken", "\xff")])
+def test_a_file_of_another_kind_is_refused(package: str, content: str, tmp_path: Path) -> None:
+    pytest.importorskip(package)
+    (tmp_path / "file").write_text(content)
+    with pytest.raises(UserError, match=r"tokenizer\.file is (no|neither a) tokenizer\.json"):
+        opened(tmp_path, Existing(file=str(tmp_path / "file"), pattern=None, vocab_size=9))
