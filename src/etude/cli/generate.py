@@ -35,6 +35,7 @@ def _generate(config: dict[str, Any], typed: list[str]) -> None:
     """
     logging_to(None)
     from etude.config.parts import make
+    from etude.decoding.sliding import Sliding
     from etude.tasks import build
     from etude.trained.load import load_trained
 
@@ -42,9 +43,11 @@ def _generate(config: dict[str, Any], typed: list[str]) -> None:
     trained, model, tokenizer = load_trained(RunDir.at(config["run"]))
     build.task(trained, "generate")
     most = getattr(sampling, "max_length", None)  # a sampling of the user's own need not have it
-    if most is not None:
-        build.check_positions(trained, most, f"sampling.max_length={most}")
     model.to(build.device(config["device"]))
+    is_running = build.is_running(trained)
+    read = Sliding(model, build.context(trained)) if is_running else model
+    if not is_running and most is not None:
+        build.check_positions(trained, most, f"sampling.max_length={most}")
     text = read_stdin() if config["prompt"] is None else None
     done = 0
     for block in tell_unknown(blocks(text or [config["prompt"]], _CHUNK), tokenizer):
@@ -53,7 +56,7 @@ def _generate(config: dict[str, Any], typed: list[str]) -> None:
             if most is not None and len(prompt) >= most:
                 log.warning("line %d has %d subwords, and sampling.max_length=%d: it stays", number, len(prompt), most)
         with build.autocast(trained, model):
-            texts = sampling(model, prompts, done)
+            texts = sampling(read, prompts, done)
         for tokens in texts:
             sys.stdout.write(f"{tokenizer.decode(tokens)}\n")
         sys.stdout.flush()

@@ -63,7 +63,7 @@ _NOT_THE_BEST = (  # settings of ModelCheckpoint by which it saves at other mome
 )
 _ARTIFACTS = ("checkpoint", "hypotheses")
 _LANGUAGE_MODELS = {"LanguageModelling", "Agreement"}
-_DECODER_TASKS = {"Translation", *_LANGUAGE_MODELS}
+_DECODER_TASKS = {"Translation", "SpanCorruption", *_LANGUAGE_MODELS}
 _OTHER_SCORES = {"perplexity", "tokens", "sentences", "pairs", "accuracy", "bits_per_byte", "signature"}  # of a result
 
 
@@ -397,7 +397,7 @@ def _task_fits(config: Config, at: At) -> None:
         raise UserError(f"{task} reads an encoder alone, and this model has a decoder: say model=encoder_only")
     if model == "EncoderOnly" and task in _DECODER_TASKS:
         raise UserError(f"{task} needs a decoder, which model=encoder_only has not: say model=base")
-    textless = {"MaskedLanguageModelling", "LanguageModelling"}
+    textless = {"MaskedLanguageModelling", "LanguageModelling", "SpanCorruption"}
     for key, without in (("decoding", textless | _LANGUAGE_MODELS), ("metrics", textless)):
         if config[key] and task in without:
             raise UserError(f"{task} writes no text that could be searched for or compared: leave {key} out")
@@ -406,6 +406,8 @@ def _task_fits(config: Config, at: At) -> None:
             raise UserError(f"metrics.{name}: a result has another number of this name; choose another name")
     if task == "Translation" and not config["decoding"]:
         raise UserError("Translation is scored by what a search finds, and there is none: say decoding=greedy")
+    if task == "SpanCorruption" and encoder == "NoEncoder":
+        raise UserError("SpanCorruption is read by an encoder, and there is none: say model/encoder=transformer")
     if model == "EncoderDecoder" and task in _LANGUAGE_MODELS and encoder != "NoEncoder":
         raise UserError(f"{task} has no source for an encoder to read: say model/encoder=none")
 

@@ -63,6 +63,7 @@ _OF_TASKS = {
     "translation": DEFAULT,
     "language_modelling": {"ppl": DEFAULT["ppl"], "bits_per_byte": _BITS},
     "masked_language_modelling": {"ppl": DEFAULT["ppl"], "accuracy": _ACCURACY},
+    "span_corruption": {"ppl": DEFAULT["ppl"]},
     "parsing": {"f1": Metric("f1", "test.bracket_f1", "F1"), "ppl": DEFAULT["ppl"]},
 }
 _KNOWN = {name: metric for metrics in _OF_TASKS.values() for name, metric in metrics.items()}

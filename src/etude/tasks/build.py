@@ -111,12 +111,13 @@ def model(config: Config, vocab_size: int) -> EncoderDecoder:
         UserError: a part refuses its sizes, `model.vocabulary` is too small, or the config is older than the code.
     """
     node = config["model"]
-    rows = node["vocabulary"] or vocab_size
+    further = task(config).further_tokens
+    rows = node["vocabulary"] or vocab_size + further
     try:
-        if rows < vocab_size:
+        if rows < vocab_size + further:
             raise UserError(
-                f"model.vocabulary={rows} has no room for the {vocab_size} tokens of the tokenizer: "
-                f"say model.vocabulary=null, or data.vocab_size={rows}"
+                f"model.vocabulary={rows} has no room for the {vocab_size + further} tokens of the tokenizer"
+                f"{' and the task' * bool(further)}: say model.vocabulary=null, or data.vocab_size={rows - further}"
             )
         with of_today(lambda: check_model(node)):
             takes = signature(node["_target_"]).keywords

@@ -33,6 +33,9 @@ class Task(ABC):
     methods: tuple[str, ...] = ("forward",)
     """The methods that a model must have."""
 
+    further_tokens: int = 0
+    """The tokens that the task needs beyond those of the text, the last rows of the vocabulary."""
+
     @abstractmethod
     def examples(self, split: TokenSplit) -> Examples:
         """Return the rows of a split as the task reads them."""
