@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 from etude.config.parts import make
 from etude.data.corpus import SPLITS
 from etude.data.huggingface import HuggingFaceCorpus
+from etude.data.running_text import RunningText, read_pieces
 from etude.errors import UserError
 from etude.paths import shipped
 
@@ -166,3 +167,35 @@ def test_the_number_zero_is_no_missing_value(corpus: Make, tmp_path: Path) -> No
     chosen = corpus(path="json", data_files=files, columns={"source": "text", "target": "label"})
     chosen.fetch()
     assert [target.partition(".")[0] for _, target in chosen.pairs("test")] == ["0", "1", ""]
+
+
+def test_running_text_is_the_rows_of_a_column_with_their_line_breaks(corpus: Make, tmp_path: Path) -> None:
+    documents = {
+        "train": ["one\n\ntwo \u2028 lines", "", "drei", None],
+        "validation": ["vier"],
+        "test": ["fünf", "sechs"],
+    }
+    files = {}
+    for split, rows in documents.items():
+        files[split] = str(tmp_path / f"{split}.jsonl")
+        Path(files[split]).write_text("".join(json.dumps({"text": row, "n": 1}) + "\n" for row in rows))
+
+    def configured(**given: object) -> RunningText:
+        config = OmegaConf.load(shipped("conf") / "data" / "text_huggingface.yaml")
+        del config["defaults"]
+        own = {"path": "json", "data_files": files, **given}
+        whole = OmegaConf.merge({"cache_dir": str(tmp_path / "cache")}, {"data": config}, {"data": own})
+        return make(OmegaConf.to_container(whole, resolve=True)["data"])  # type: ignore[index, call-overload]
+
+    text = configured()
+    with pytest.raises(UserError, match="has not been taken yet"):
+        text.fingerprint()
+    text.fetch()
+    assert [list(read_pieces(text, split)) for split in SPLITS] == [
+        [(row, True) for row in rows if row] for rows in documents.values()
+    ]
+    assert text.fingerprint() == configured().fingerprint() != configured(documents="mask").fingerprint()
+    with pytest.raises(UserError, match=r"data\.column must name a column of text, and one holds 1"):
+        configured(column="n").fetch()
+    with pytest.raises(UserError, match="has no column txt; did you mean text"):
+        configured(column="txt").fetch()

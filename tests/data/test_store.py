@@ -14,9 +14,13 @@ from filelock import FileLock
 
 from etude.data import store as store_module
 from etude.data.corpus import Pair
+from etude.data.running_files import TextFiles
 from etude.data.store import TokenStore, prepare
-from etude.data.tokenizer import SentencePiece
+from etude.data.tokenizer import UNK, SentencePiece
+from etude.data.vocabularies import Bytes, ByteTokenizer
 from etude.errors import UserError
+
+from .conftest import sentences
 
 MAX_TOKENS = 64
 
@@ -296,3 +300,59 @@ def test_a_process_that_waits_says_so(
     monkeypatch.setattr(logger, "info", lambda message, *_: other.release() if "waiting" in message else None)
     assert prepare(make_corpus(), bpe, tmp_path, MAX_TOKENS).path.name == path.name
     assert not other.is_locked
+
+
+def running(place: Path, **options: str | int | None) -> TextFiles:
+    return TextFiles(
+        **{"files": str(place), "valid": [0.5, 0.7], "test": [0.7, 1.0], "separator": None, "documents": "cross"}  # type: ignore[arg-type]
+        | {"stride": None, "seed": 1, "sentences": {}, "vocab_size": 60, "input_sentence_size": None}
+        | options
+    )
+
+
+def test_running_text_is_prepared_once_for_all_contexts_that_are_made_of_it(
+    bpe: SentencePiece, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "a.txt").write_text("".join(f"{source}, {target}.\n" for source, target in sentences(200, 1)))
+    texts = [running(tmp_path / "a.txt"), running(tmp_path / "a.txt", documents="mask", stride=3)]
+    stores = [prepare(text, bpe, tmp_path / "cache", context) for text, context in zip(texts, (12, 20), strict=True)]
+    assert stores[0].path == stores[1].path
+    assert [store.fingerprint for store in stores] == [text.fingerprint() for text in texts]
+    assert [store.split("train").target_lengths.max() for store in stores] == [12, 20]
+    assert [store.split("valid").target_counts.max() for store in stores] == [12, 20]
+    counts = stores[0].meta["splits"]
+    whole = "".join(
+        stores[0].tokenizer.decode(np.load(stores[0].path / f"{n}.text.pieces.npy").tolist()) for n in counts
+    )
+    assert whole == (tmp_path / "a.txt").read_text()
+    assert sum(count["bytes"] for count in counts.values()) == len(whole.encode())
+    assert all(stores[0].split(name).target_counts.sum() == count["tokens"] for name, count in counts.items())
+
+
+def test_subwords_of_a_large_text_are_learned_from_parts_spread_over_it(
+    bpe: SentencePiece, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "a.txt").write_text("".join(f"{'ab' if n % 400 else 'xy'} " * 5 + "\n" for n in range(20_000)))
+    few = replace(bpe, input_sentence_size=90, hard_vocab_limit=False)
+    caplog.set_level(logging.INFO)
+    store = prepare(running(tmp_path / "a.txt"), few, tmp_path / "cache", 12)
+    assert "learned from 90 of 161 thousand characters" in caplog.text
+    assert UNK not in store.tokenizer.encode("ab xy\n")
+
+
+def test_a_tokenizer_with_another_vocabulary_than_the_store_is_refused(
+    bpe: SentencePiece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("one two three four " * 50)
+    store = prepare(running(tmp_path / "a.txt"), Bytes(vocab_size=260), tmp_path / "cache", 12)
+    monkeypatch.setattr(ByteTokenizer, "__len__", lambda self: 261)
+    with pytest.raises(
+        UserError, match="tokenised with 260 tokens, and its tokenizer has 261 today: delete that folder"
+    ):
+        store.tokenizer  # noqa: B018
+
+
+def test_a_split_without_text_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("ab")
+    with pytest.raises(UserError, match="the valid text is empty: give a text with words in it"):
+        prepare(running(tmp_path / "a.txt"), Bytes(vocab_size=260), tmp_path / "cache", 2)

@@ -4,6 +4,7 @@
 <split>.text.ends.npy     where each document ends
 """
 
+import logging
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -19,6 +20,11 @@ from etude.errors import UserError
 
 if TYPE_CHECKING:
     from etude.data.batch import Batch, Draw, Rows
+
+logger = logging.getLogger(__name__)
+
+SLICE = 1000
+"""Characters of a text that are learned from together."""
 
 PIECES = 64
 """Pieces tokenised at a time, some megabytes; the text is not held in memory."""
@@ -131,16 +137,35 @@ def write_stream(folder: Path, text: RunningText, name: str, tokenizer: Tokenize
             read = sum(len(piece.encode()) for piece, _ in block)
             progress.advance(read)
             documents, size = documents + sum(ends), size + read
-    if not documents:
-        raise UserError(f"the {name} text is empty: give a text with words in it")
+        if not documents:
+            raise UserError(f"the {name} text is empty: give a text with words in it")
     return {"documents": documents, "bytes": size, "tokens": writer.tokens, "unknown_tokens": writer.unknown}
 
 
-def lines_to_learn(text: RunningText) -> Iterator[str]:
-    """Yield the training text as lines of at most a thousand characters, from which subwords are learned."""
+def lines_to_learn(text: RunningText, limit: int | None) -> Iterator[str]:
+    """Yield lines of the training text from which subwords are learned.
+
+    They are all lines if the text has at most `limit` slices of a thousand characters, else the whole words of so many
+    slices, evenly spread. The selection depends on the text alone.
+    """
+    total = sum(_count_slices(piece) for piece, _ in read_pieces(text, "train")) if limit is not None else 0
+    if limit is None or total <= limit:
+        for piece, _ in read_pieces(text, "train"):
+            yield from filter(None, piece.split("\n"))
+        return
+    logger.info("the subwords are learned from %d of %d thousand characters, evenly spread", limit, total)
+    number = 0
     for piece, _ in read_pieces(text, "train"):
-        for line in piece.split("\n"):
-            yield from (line[start : start + 1000] for start in range(0, len(line), 1000))
+        for start in range(0, len(piece), SLICE):
+            if (number + 1) * limit // total > number * limit // total:
+                part = piece[start : start + SLICE]
+                whole = part.partition(" ")[2].rpartition(" ")[0] or part
+                yield from filter(None, whole.split("\n"))
+            number += 1
+
+
+def _count_slices(piece: str) -> int:
+    return -(-len(piece) // SLICE)
 
 
 def describe_stream(counts: dict[str, int]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from etude.data.corpus import SPLITS, Pair, SplitCorpus, digest, two_languages, warn_of_repeated
 from etude.data.folder import make_folder
-from etude.data.lines import content_sum, parallel_lines
+from etude.data.lines import content_sum, parallel_lines, read_lines
 from etude.errors import UserError, did_you_mean
 
 logger = logging.getLogger(__name__)
@@ -25,6 +25,9 @@ SUMS = "sums.json"
 
 class HuggingFaceCorpus(SplitCorpus):
     """A dataset as `conf/data/huggingface.yaml` explains. Without a target column the source is its own target."""
+
+    form: tuple[str, ...] = ()  # how values are written as lines, if not as `_one_line` does
+    key = "data.columns"  # that names the columns
 
     def __init__(
         self,
@@ -80,14 +83,14 @@ class HuggingFaceCorpus(SplitCorpus):
     def _folder(self) -> Path:
         """The folder of the copied text, named by a hash of dataset, columns, splits and the state of local files."""
         if self._path is None or not self._columns:
-            raise UserError("data=huggingface needs data.path, a dataset or a folder, and data.columns.source")
+            raise UserError(f"text of Hugging Face needs data.path, a dataset or a folder, and {self.key}")
         named = (self._load_arguments["data_files"] or {}).values()
         names = [self._path, *(name for some in named for name in ([some] if isinstance(some, str) else some))]
         found = [sorted(glob(name, recursive=True)) or [name] for name in names]  # noqa: PTH207 (it may be absolute)
         places = [Path(place) for some in found for place in some]
         files = [file for place in places for file in (sorted(place.rglob("*")) if place.is_dir() else [place])]
         stats = [[str(file), file.stat().st_size, file.stat().st_mtime_ns] for file in files if file.is_file()]
-        return self._downloads / digest([self._load_arguments, self._splits, self._columns, stats])
+        return self._downloads / digest([self._load_arguments, self._splits, self._columns, stats, *self.form])
 
     def _write_columns(self, split: str, folder: Path) -> None:
         """Write each column of a split to a file, one row per line."""
@@ -97,11 +100,19 @@ class HuggingFaceCorpus(SplitCorpus):
         for column in self._columns:
             if column not in dataset.column_names:
                 near = did_you_mean(column, dataset.column_names)
-                raise UserError(f"data.columns: {self._path} has no column {column}; {near}")
+                raise UserError(f"{self.key}: {self._path} has no column {column}; {near}")
         for number, column in enumerate(self._columns):
             with (folder / f"{split}.{number}").open("w", encoding="utf-8", newline="\n") as file:
                 for rows in dataset.select_columns([column]).iter(batch_size=1000):
-                    file.writelines(f"{_one_line(value)}\n" for value in rows[column])
+                    file.writelines(f"{self.write_value(value)}\n" for value in rows[column])
+
+    def write_value(self, value: Any) -> str:
+        """Return the line for a value of a column."""
+        return _one_line(value)
+
+    def read_values(self, split: str) -> Iterator[str]:
+        """Yield the lines that were written for the values of the first column."""
+        return read_lines(self._folder / f"{split}.0")
 
 
 def _one_line(value: Any) -> str:

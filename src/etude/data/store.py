@@ -11,10 +11,9 @@ cache_dir/<16 hexadecimal digits>/       a hash of the corpus, the tokenizer's c
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -194,10 +193,12 @@ def _build(building: Path, path: Path, text: Text, tokenizer: Vocabulary, max_to
     """Write the files of the store `path` into the folder `building`."""
     began = time.monotonic()
     text.fetch()
+    model, limit = building / "tokenizer.model", tokenizer.input_sentence_size
     logger.info("learning %d subwords", tokenizer.vocab_size)
-    model, lines = building / "tokenizer.model", _lines(text, tokenizer.input_sentence_size)
-    spaces = {"keep_spaces": True} if isinstance(text, RunningText) else {}  # which a class of the user's may not know
-    model.write_bytes(tokenizer.train(lines, **spaces))
+    if isinstance(text, RunningText):
+        model.write_bytes(tokenizer.train(lines_to_learn(text, limit), keep_spaces=True))
+    else:
+        model.write_bytes(tokenizer.train(_sentences(cast(Corpus, text), limit)))
     vocabulary = open_tokenizer(model)
     logger.info("tokenising")
     meta = {**key, "vocab_size": len(vocabulary)}
@@ -224,29 +225,18 @@ def describe(counts: dict[str, int]) -> str:
     return describe_stream(counts) if "documents" in counts else describe_counts(counts)
 
 
-def _lines(text: Text, limit: int | None) -> Iterator[str]:
-    """Yield the lines to learn a vocabulary from, at most `limit`, evenly spread over the text: both sides of pairs.
+def _sentences(corpus: Corpus, limit: int | None) -> Iterator[str]:
+    """Yield both sides of the training pairs, at most `limit` sentences, evenly spread over the text.
 
     The selection depends on the text alone; sentencepiece's own sampling would differ from one call to the next.
     """
-    if isinstance(text, RunningText):
-        yield from _spread("lines", lambda: filter(None, lines_to_learn(text)), limit)
-    else:
-        pairs = _spread(
-            "training pairs", lambda: filter(all, read_pairs(cast(Corpus, text), "train")), limit and limit // 2
-        )
-        yield from chain.from_iterable(pairs)
-
-
-def _spread(what: str, read: Callable[[], Iterable[Any]], limit: int | None) -> Iterator[Any]:
-    """Yield at most `limit`, but at least one, of what is read, evenly spread; None: all."""
-    taken = total = sum(1 for _ in read()) if limit is not None else 0
-    if limit is not None and total > limit:
-        taken = max(1, limit)
-        logger.info("the subwords are learned from %d of %d %s, evenly spread", taken, total, what)
-    for number, one in enumerate(read()):
+    taken = total = sum(1 for _ in filter(all, read_pairs(corpus, "train"))) if limit else 0
+    if limit and 2 * total > limit:
+        taken = max(1, limit // 2)
+        logger.info("the subwords are learned from %d of %d training pairs, evenly spread", taken, total)
+    for number, pair in enumerate(filter(all, read_pairs(corpus, "train"))):
         if taken == total or (number + 1) * taken // total > number * taken // total:
-            yield one
+            yield from pair
 
 
 def _read_meta(path: Path) -> dict[str, Any] | None:
