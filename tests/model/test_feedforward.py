@@ -9,20 +9,46 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from etude.model.feedforward import GegluFeedForward, GeluFeedForward, NoFeedForward, ReluFeedForward, SwigluFeedForward
+from etude.model.feedforward import (
+    ACTIVATIONS as NAMED,
+)
+from etude.model.feedforward import (
+    GatedFeedForward,
+    GegluFeedForward,
+    GeluFeedForward,
+    NoFeedForward,
+    PlainFeedForward,
+    ReluFeedForward,
+    SquaredReluFeedForward,
+    SwigluFeedForward,
+)
 
+BY_NAME = {
+    "relu": lambda z: max(0.0, z),
+    "squared_relu": lambda z: max(0.0, z) ** 2,
+    "gelu": lambda z: z * (1 + math.erf(z / math.sqrt(2))) / 2,
+    "swish": lambda z: z / (1 + math.exp(-z)),
+    "sigmoid": lambda z: 1 / (1 + math.exp(-z)),
+    "tanh": math.tanh,
+    "elu": lambda z: z if z > 0 else math.expm1(z),
+    "selu": lambda z: 1.0507009873554805 * (z if z > 0 else 1.6732632423543772 * math.expm1(z)),
+    "softplus": lambda z: math.log1p(math.exp(z)),
+    "identity": lambda z: z,
+}
 ACTIVATIONS = {
+    SquaredReluFeedForward: BY_NAME["squared_relu"],
     ReluFeedForward: lambda z: max(0.0, z),
     GeluFeedForward: lambda z: z * (1 + math.erf(z / math.sqrt(2))) / 2,
     SwigluFeedForward: lambda z: z / (1 + math.exp(-z)),
     GegluFeedForward: lambda z: z * (1 + math.erf(z / math.sqrt(2))) / 2,
 }
-PLAIN, GATED = (ReluFeedForward, GeluFeedForward), (SwigluFeedForward, GegluFeedForward)
+PLAIN = (ReluFeedForward, GeluFeedForward, SquaredReluFeedForward)
+GATED = (SwigluFeedForward, GegluFeedForward)
 
 
-def network(kind, d_model=5, d_ff=9):
+def network(kind, d_model=5, d_ff=9, **given):
     torch.manual_seed(2)
-    return kind(d_model=d_model, d_ff=d_ff).double()
+    return kind(d_model=d_model, d_ff=d_ff, **given).double()
 
 
 def inputs():
@@ -47,6 +73,19 @@ def test_three_matrices_one_of_which_is_a_gate(kind):
     expected = (gate * (x.numpy() @ weight(module.inner))) @ weight(module.outer)
     assert_allclose(module(x).detach(), expected, atol=1e-12)
     assert not any(name.endswith("bias") for name, _ in module.named_parameters())
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_activation_is_its_formula_with_and_without_a_gate(name):
+    assert set(NAMED) == set(BY_NAME)
+    x, activation = inputs(), np.vectorize(BY_NAME[name])
+    plain = network(PlainFeedForward, activation=name)
+    inner = activation(x.numpy() @ weight(plain.inner) + plain.inner.bias.detach().numpy())
+    assert_allclose(plain(x).detach(), inner @ weight(plain.outer) + plain.outer.bias.detach().numpy(), atol=1e-12)
+    gated = network(GatedFeedForward, activation=name, match_parameters=False)
+    assert gated.inner.out_features == 9
+    inner = activation(x.numpy() @ weight(gated.gate)) * (x.numpy() @ weight(gated.inner))
+    assert_allclose(gated(x).detach(), inner @ weight(gated.outer), atol=1e-12)
 
 
 @settings(max_examples=40, deadline=None)

@@ -56,8 +56,8 @@ COUNTS = {
     },
     "norm": {"layer": lambda m: 2 * m["d_model"], "rms": lambda m: m["d_model"], "none": nothing},
     "feedforward": {
-        **dict.fromkeys(("relu", "gelu"), plain_network),
-        **dict.fromkeys(("swiglu", "geglu"), gated_network),
+        **dict.fromkeys(("relu", "gelu", "plain", "squared_relu"), plain_network),
+        **dict.fromkeys(("swiglu", "geglu", "gated"), gated_network),
         "none": nothing,
     },
     "tying": {

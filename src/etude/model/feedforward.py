@@ -1,16 +1,36 @@
 """The position-wise feed-forward network (section 3.3)."""
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Literal
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 
+def squared_relu(x: Tensor) -> Tensor:
+    """Compute max(0, x)^2, element by element (So et al. 2021)."""
+    return F.relu(x).square()
+
+
+Activation = Literal["relu", "squared_relu", "gelu", "swish", "sigmoid", "tanh", "elu", "selu", "softplus", "identity"]
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "squared_relu": squared_relu,
+    "gelu": F.gelu,
+    "swish": F.silu,
+    "sigmoid": F.sigmoid,
+    "tanh": F.tanh,
+    "elu": F.elu,
+    "selu": F.selu,
+    "softplus": F.softplus,
+    "identity": nn.Identity(),
+}
+
+
 class FeedForward(nn.Module):
     """Base class: `activation(x W1 + b1) W2 + b2`, with `d_ff` inner units."""
 
-    activation: ClassVar[Callable[..., Tensor]]  # elementwise
+    activation: Callable[..., Tensor]  # elementwise
 
     def __init__(self, *, d_model: int, d_ff: int) -> None:
         super().__init__()
@@ -34,18 +54,33 @@ class GeluFeedForward(FeedForward):
     activation = staticmethod(F.gelu)
 
 
-class GatedFeedForward(nn.Module):
-    """Base class: `(activation(x W) * x V) W2` without biases (Shazeer 2020).
+class SquaredReluFeedForward(FeedForward):
+    """`max(0, x W1 + b1)^2 W2 + b2` (So et al. 2021)."""
 
-    It has three matrices instead of two. The number of inner units is therefore two thirds of `d_ff`, rounded, which
-    gives as many parameters and as much computation as the other networks have.
+    activation = staticmethod(squared_relu)
+
+
+class PlainFeedForward(FeedForward):
+    """`activation(x W1 + b1) W2 + b2` with any of the activations."""
+
+    def __init__(self, *, d_model: int, d_ff: int, activation: Activation) -> None:
+        super().__init__(d_model=d_model, d_ff=d_ff)
+        self.activation = ACTIVATIONS[activation]
+
+
+class GatedFeedForward(nn.Module):
+    """`(activation(x W) * x V) W2` without biases, with any of the activations (Shazeer 2020).
+
+    It has three matrices instead of two. With `match_parameters`, the number of inner units is therefore two thirds of
+    `d_ff`, rounded, which gives as many parameters and as much computation as the other networks have.
     """
 
-    activation: ClassVar[Callable[..., Tensor]]  # elementwise
+    activation: Callable[..., Tensor]  # elementwise
 
-    def __init__(self, *, d_model: int, d_ff: int) -> None:
+    def __init__(self, *, d_model: int, d_ff: int, activation: Activation, match_parameters: bool) -> None:
         super().__init__()
-        units = round(2 * d_ff / 3)
+        self.activation = ACTIVATIONS[activation]
+        units = round(2 * d_ff / 3) if match_parameters else d_ff
         self.gate = nn.Linear(d_model, units, bias=False)
         self.inner = nn.Linear(d_model, units, bias=False)
         self.outer = nn.Linear(units, d_model, bias=False)
@@ -56,15 +91,17 @@ class GatedFeedForward(nn.Module):
 
 
 class SwigluFeedForward(GatedFeedForward):
-    """`(Swish(x W) * x V) W2`, Swish(z) = z sigmoid(z) (Shazeer 2020)."""
+    """`(Swish(x W) * x V) W2`, Swish(z) = z sigmoid(z), with two thirds of `d_ff` (Shazeer 2020)."""
 
-    activation = staticmethod(F.silu)
+    def __init__(self, *, d_model: int, d_ff: int) -> None:
+        super().__init__(d_model=d_model, d_ff=d_ff, activation="swish", match_parameters=True)
 
 
 class GegluFeedForward(GatedFeedForward):
-    """`(GELU(x W) * x V) W2` (Shazeer 2020)."""
+    """`(GELU(x W) * x V) W2`, with two thirds of `d_ff` (Shazeer 2020)."""
 
-    activation = staticmethod(F.gelu)
+    def __init__(self, *, d_model: int, d_ff: int) -> None:
+        super().__init__(d_model=d_model, d_ff=d_ff, activation="gelu", match_parameters=True)
 
 
 class NoFeedForward(nn.Module):
