@@ -97,3 +97,22 @@ def test_a_cache_of_one_layer_projects_the_source_once(jittered):
         layer(torch.randn(1, 1, 16), seen, NO_POSITION, source, cache)
     assert len(calls) == 1
     assert cache.self_attn.length == 3
+
+
+@pytest.fixture
+def parallel(jittered):
+    return jittered("model/encoder=parallel", "model/decoder=parallel", "model/residual=pre").double()
+
+
+def test_a_parallel_encoder_layer_adds_what_both_find_in_the_same_input(parallel):
+    layer, x, mask = parallel.encoder.layers[0], drawn(2, 6, 16), REAL[:, None, None, :]
+    h = layer.residual.norm(x)
+    assert_close(layer(x, mask, NO_POSITION), x + layer.attention(h, h, mask, NO_POSITION) + layer.feedforward(h))
+
+
+def test_a_parallel_decoder_layer_adds_what_all_three_find_in_the_same_input(parallel):
+    layer, x, memory = parallel.decoder.layers[0], drawn(2, 5, 16), drawn(2, 6, 16)
+    causal, h = torch.ones(5, 5, dtype=torch.bool).tril(), layer.residual.norm(x)
+    expected = x + layer.attention(h, h, causal, NO_POSITION) + layer.feedforward(h)
+    expected = expected + layer.cross_attention(h, memory, REAL[:, None, None, :], NO_POSITION)
+    assert_close(layer(x, causal, NO_POSITION, SourceRows(memory, REAL), layer.start()), expected)

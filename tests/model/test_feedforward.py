@@ -17,6 +17,7 @@ from etude.model.feedforward import (
     GegluFeedForward,
     GeluFeedForward,
     NoFeedForward,
+    NormFormerFeedForward,
     PlainFeedForward,
     ReluFeedForward,
     SquaredReluFeedForward,
@@ -100,3 +101,12 @@ def test_no_network_adds_zeros_and_has_no_parameters():
     module = NoFeedForward()
     assert torch.equal(module(inputs()), torch.zeros(2, 3, 5, dtype=torch.float64))
     assert not list(module.parameters())
+
+
+def test_a_normformer_network_normalises_between_its_matrices():
+    module, x = network(NormFormerFeedForward, eps=1e-6), inputs()
+    for parameter in module.norm.parameters():
+        parameter.data.normal_(generator=torch.Generator().manual_seed(3))
+    inner = module.inner(x).clamp(min=0)
+    normed = (inner - inner.mean(-1, keepdim=True)) / (inner.var(-1, keepdim=True, unbiased=False) + 1e-6).sqrt()
+    torch.testing.assert_close(module(x), module.outer(module.norm.weight * normed + module.norm.bias))

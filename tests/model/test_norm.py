@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from etude.model.norm import LayerNorm, NoNorm, RmsNorm
+from etude.model.norm import DynamicTanh, LayerNorm, NoNorm, RmsNorm
 
 
 def drawn(kind, d_model, eps):
@@ -47,3 +47,16 @@ def test_no_norm_gives_back_what_it_got():
     x = inputs(8)
     assert NoNorm()(x) is x
     assert not list(NoNorm().parameters())
+
+
+def test_a_dynamic_tanh_is_its_formula_and_starts_with_its_alpha():
+    norm, x = DynamicTanh(d_model=8, alpha=0.7).double(), inputs(8)
+    assert_close(norm(x), (0.7 * x).tanh(), rtol=1e-6, atol=1e-6)
+    for n, parameter in enumerate(norm.parameters()):
+        parameter.data.normal_(generator=torch.Generator().manual_seed(n))
+    assert_close(norm(x), norm.weight * (norm.alpha * x).tanh() + norm.bias)
+
+
+def test_a_dynamic_tanh_refuses_to_start_flat():
+    with pytest.raises(ValueError, match=r"model\.norm\.alpha must be above 0, not 0"):
+        DynamicTanh(d_model=8, alpha=0)

@@ -18,6 +18,14 @@ def attention(m, kv_heads):
     return m["d_model"] * (sum(units) + read) + (sum(units) + m["d_model"]) * m["attention"]["bias"]
 
 
+def latent_attention(m, a):
+    """W_D, that of the rotated key and W_Q; W_K and W_V of the latent with the gain of its norm; W_O."""
+    read, units = m["heads"] * a["d_v"], m["heads"] * (a["content"] + a["d_k"])
+    from_input, of_latent = a["latent"] + a["d_k"] + units, m["heads"] * (a["content"] + a["d_v"])
+    biases = (from_input + of_latent + m["d_model"]) * a["bias"]
+    return m["d_model"] * (from_input + read) + a["latent"] * (of_latent + 1) + biases
+
+
 def plain_network(m):
     return 2 * m["d_model"] * m["d_ff"] + m["d_ff"] + m["d_model"]
 
@@ -41,6 +49,9 @@ COUNTS = {
         "multi_head": lambda m: attention(m, m["heads"]),
         "linear": lambda m: attention(m, m["heads"]),
         "local": lambda m: attention(m, m["heads"]),
+        "differential": lambda m: attention(m, m["heads"]) + 4 * m["attention"]["d_k"] + 2 * m["attention"]["d_v"],
+        "latent": lambda m: latent_attention(m, m["attention"]),
+        "modular": lambda m: attention(m, m["heads"]) + 2 * m["attention"]["d_k"],
         "grouped_query": lambda m: attention(m, m["attention"]["kv_heads"]),
     },
     "scale": {
@@ -49,14 +60,22 @@ COUNTS = {
         "cosine": lambda m: 1,
     },
     "position": {
-        **dict.fromkeys(("sinusoidal", "sinusoidal_t2t", "none", "rope", "alibi"), nothing),
+        **dict.fromkeys(
+            ("sinusoidal", "sinusoidal_t2t", "none", "rope", "partial_rope", "rope_in_some_layers", "alibi"), nothing
+        ),
         "learned": lambda m: m["position"]["max_length"] * m["d_model"],
         "shaw": lambda m: m["n_layers"] * (2 * m["position"]["clip"] + 1) * m["attention"]["d_k"],
         "t5": lambda m: m["heads"] * m["position"]["buckets"],
     },
-    "norm": {"layer": lambda m: 2 * m["d_model"], "rms": lambda m: m["d_model"], "none": nothing},
+    "norm": {
+        "layer": lambda m: 2 * m["d_model"],
+        "rms": lambda m: m["d_model"],
+        "dynamic_tanh": lambda m: 2 * m["d_model"] + 1,
+        "none": nothing,
+    },
     "feedforward": {
         **dict.fromkeys(("relu", "gelu", "plain", "squared_relu"), plain_network),
+        "normformer": lambda m: plain_network(m) + 2 * m["d_ff"],
         **dict.fromkeys(("swiglu", "geglu", "gated"), gated_network),
         "none": nothing,
     },
@@ -67,15 +86,33 @@ COUNTS = {
         "all_t2t": lambda m: (V + 32) * m["d_model"],
     },
 }
-# Of a wrapping: how many norms it holds, how many numbers of its own, and how many norms close a stack.
-RESIDUALS = {"post": (1, 0, 0), "pre": (1, 0, 1), "sandwich": (2, 0, 1), "rezero": (0, 1, 0)}
+D, N = 12, 4  # of SIZES, and streams
+# Of a wrapping: how many norms it holds, how many numbers of its own, and how many norms open and close a stack.
+RESIDUALS = {
+    "post": (1, 0, 0),
+    "pre": (1, 0, 1),
+    "sandwich": (2, 0, 1),
+    "rezero": (0, 1, 0),
+    "peri": (2, 0, 2),
+    "layer_scale": (1, D, 1),
+    "hyper": (2, N * N + 2 * N + D * (N + 2) + 2, 1),
+}
+OF_MODULAR = {  # numbers of a layer's self-attention, of its attention to the encoder, and those the first layer lacks
+    ("qk_norm", "none"): (-12, -12, 0),
+    ("qk_norm", "layer"): (12, 12, 0),
+    ("values", "residual"): (2, 0, 2),
+    ("sink", "learned"): (4, 4, 0),
+    ("gate", "headwise"): (D * 4, D * 4, 0),
+    ("gate", "scale"): (4, 4, 0),
+    ("out_norm", "layer"): (2 * D, 2 * D, 0),
+}
 
 
 FORMULAS = {  # the variations of which the parameters are counted below
     **COUNTS,
     "residual": RESIDUALS,
-    "encoder": {"transformer", "none", "recurrent", "convolution"},
-    "decoder": {"transformer", "recurrent", "convolution"},
+    "encoder": {"transformer", "none", "recurrent", "convolution", "parallel"},
+    "decoder": {"transformer", "recurrent", "convolution", "parallel"},
     "decoder/alignment": {"additive", "dot", "general", "none"},
 }
 
@@ -87,12 +124,18 @@ def by_formula(model, choices):
     wrapping = norms * of["norm"] + own
     attentive = of["attention"] + of["scale"]
     stack = of["position"] + closing * of["norm"]
-    causal = attentive + of["feedforward"] + 2 * wrapping
-    crossing = attentive + wrapping
+    steps = [(part, choices.get(f"model/attention/{part}")) for part, _ in OF_MODULAR]
+    further = [
+        sum(counts) for counts in zip((0, 0, 0), *(OF_MODULAR[one] for one in {*steps} & {*OF_MODULAR}), strict=True)
+    ]
+    causal = attentive + further[0] + of["feedforward"] + 2 * wrapping
+    crossing = attentive + further[1] + wrapping
+    stack -= further[2]
     d, n = model["d_model"], model["n_layers"]
     convolution = 3 * d * 2 * d + 2 * d + wrapping
     encoders = {
         "transformer": lambda: stack + n * causal,
+        "parallel": lambda: stack + n * (causal - wrapping),
         "none": lambda: 0,
         "recurrent": lambda: n * 2 * gates(d, d // 2),
         "convolution": lambda: stack + n * convolution,
@@ -100,6 +143,7 @@ def by_formula(model, choices):
     alignments = {"additive": 2 * d * d + d, "dot": 0, "general": d * d, "none": -2 * d * d}
     decoders = {
         "transformer": lambda: stack + n * (causal + bool(encoder) * crossing),
+        "parallel": lambda: stack + n * (causal - wrapping + bool(encoder) * (crossing - wrapping)),
         # The first state; layers of which the first reads what was looked at too; W_c and the alignment's own.
         "recurrent": lambda: (
             (d * n * d + n * d)

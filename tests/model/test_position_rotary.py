@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from etude.model.position import Rotary
+from etude.model.position import NO_POSITION, PartialRotary, Rotary, RotaryInSomeLayers
 
 
 def rope(d_k: int = 8, base: float = 10000.0) -> Rotary:
@@ -79,3 +79,27 @@ def test_a_table_that_grew_in_inference_still_serves_training():
 def test_an_odd_d_k_is_refused():
     with pytest.raises(ValueError, match="d_k must be even, not 5"):
         Rotary(False, d_k=5, base=10000.0)
+
+
+def test_a_share_of_the_components_turns_as_if_there_were_no_others():
+    x, partial = (
+        torch.randn(2, 3, 9, 8, dtype=torch.float64),
+        PartialRotary(False, d_k=8, base=100.0, share=0.5).double(),
+    )
+    turned = partial.rotate(x, 3)
+    assert torch.equal(turned[..., 4:], x[..., 4:])
+    expected = [by_hand(row, 3 + t, 100.0) for t, row in enumerate(x[0, 0, :, :4].numpy())]
+    assert_close(turned[0, 0, :, :4].numpy(), np.stack(expected), atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 1.5])
+def test_a_share_without_a_pair_or_above_one_is_refused(share):
+    with pytest.raises(ValueError, match=r"say model\.position\.share=1\.0"):
+        PartialRotary(False, d_k=8, base=100.0, share=share)
+
+
+def test_layers_turn_as_the_pattern_says():
+    position = RotaryInSomeLayers(True, d_k=8, base=100.0, pattern=["rope", "none"])
+    assert [position.at_layer(n) is NO_POSITION for n in range(5)] == [False, True, False, True, False]
+    x = torch.randn(1, 1, 3, 8)
+    assert torch.equal(position.at_layer(2).rotate(x, 1), Rotary(True, d_k=8, base=100.0).rotate(x, 1))

@@ -7,8 +7,9 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from etude.model.norm import LayerNorm
-from etude.model.residual import PostNorm, PreNorm, ReZero, Sandwich
+from etude.model.norm import LayerNorm, NoNorm
+from etude.model.numbered import number_layers
+from etude.model.residual import HyperConnection, LayerScale, PeriNorm, PostNorm, PreNorm, ReZero, Sandwich
 
 layer_norm = partial(LayerNorm, d_model=6, eps=1e-6)
 CLOSING = {PostNorm: nn.Identity, PreNorm: LayerNorm, Sandwich: LayerNorm, ReZero: nn.Identity}
@@ -90,3 +91,56 @@ def test_dropout_falls_on_what_the_sublayer_adds_and_not_on_what_passes_by(kind)
     dropped = around(x, ones)
     around.eval()
     assert_close(dropped, around(x, lambda h: reference))
+
+
+def test_peri_norm_is_a_sandwich_whose_embeddings_are_normalised():
+    around, x = jittered(PeriNorm(layer_norm, dropout=0.1)), inputs()
+    assert_close(around(x, sublayer), x + around.after(sublayer(around.before(x))))
+    assert type(around.initial()) is type(around.final_norm()) is LayerNorm
+
+
+def test_a_layer_scale_multiplies_each_dimension_of_what_is_added():
+    around, x = LayerScale(layer_norm, dropout=0.1, d_model=6, initial_scale=0.25).eval(), inputs()
+    assert_close(around(x, sublayer), x + 0.25 * sublayer(around.norm(x)))
+    jittered(around)
+    assert_close(around(x, sublayer), x + around.factor * sublayer(around.norm(x)))
+
+
+def hyper(streams: int) -> HyperConnection:
+    return HyperConnection(layer_norm, dropout=0.1, d_model=6, streams=streams).eval()
+
+
+def test_hyper_connections_are_the_equations_of_their_paper():
+    around = jittered(hyper(3))
+    streams = torch.randn(2, 5, 3, 6, generator=torch.Generator().manual_seed(8))
+    found = around(streams, sublayer)
+    s_alpha, s_beta = around.factors
+    w_m, w_r, w_beta = around.matrix[:, :1], around.matrix[:, 1:-1], around.matrix[:, -1:]
+    for b, t in ((0, 0), (1, 4)):
+        h = streams[b, t]  # (n, D), the hyper hidden matrix
+        normed = around.streams_norm(h)
+        a_m = around.read[:, None] + s_alpha * (normed @ w_m).tanh()
+        a_r = around.mix + s_alpha * (normed @ w_r).tanh()
+        beta = around.write[:, None] + s_beta * (normed @ w_beta).tanh()
+        h_0 = (a_m.T @ h)[0]
+        expected = beta @ sublayer(around.norm(h_0))[None] + a_r.T @ h
+        assert_close(found[b, t], expected)
+
+
+def test_hyper_connections_read_their_streams_in_turn_and_add_to_all_at_first():
+    layers = nn.ModuleList(nn.ModuleList([hyper(3), hyper(3)]) for _ in range(2))
+    number_layers(layers)
+    assert [int(around.read.argmax()) for layer in layers for around in layer] == [0, 1, 2, 0]
+    around, x = layers[0][1], inputs()
+    streams = torch.stack([x, 2 * x, 3 * x], dim=2)
+    assert_close(around(streams, sublayer), streams + sublayer(around.norm(2 * x))[:, :, None])
+
+
+def test_streams_begin_as_copies_and_end_as_their_sum():
+    around, x = hyper(4), inputs()
+    assert_close(around.final_norm()(around.initial()(x)), around.norm(4 * x))
+
+
+def test_without_a_stream_there_is_nothing_to_connect():
+    with pytest.raises(ValueError, match=r"model\.residual\.streams must be 1 or more, not 0"):
+        HyperConnection(NoNorm, dropout=0.0, d_model=6, streams=0)

@@ -295,7 +295,8 @@ def _stacks_fit(config: Config, at: At) -> None:
         _is(at, "model.encoder", "ConvolutionEncoder", "RecurrentEncoder", "NoEncoder"),
         _is(at, "model.decoder", "ConvolutionDecoder", "RecurrentDecoder"),
     )
-    if all(without_attention) and _is(at, "model.position", "Rotary", "Alibi", "Shaw", "T5"):
+    rotary = ("Rotary", "PartialRotary", "RotaryInSomeLayers")
+    if all(without_attention) and _is(at, "model.position", *rotary, "Alibi", "Shaw", "T5"):
         raise UserError(
             "this position scheme acts on the scores of self-attention, and neither encoder nor decoder has any: "
             "say model/position=sinusoidal"

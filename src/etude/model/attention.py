@@ -84,21 +84,25 @@ class MultiHeadAttention(nn.Module):
         """
         start = cache.length
         keys, values = map(self._repeat_kv, cache.read(lambda: self._project_keys_values(context, position, start)))
-        queries = position.rotate(_split_heads(self.q_proj(x), self.heads), start)
+        queries = position.rotate(split_heads(self.q_proj(x), self.heads), start)
         queries, keys = self.scale(queries, keys)
         bias = position.score_bias(queries, keys.size(2), start)
         out = self.backend(queries, keys, values, self._restrict_mask(mask, queries, keys, start), bias)
-        return self.out_proj(out.transpose(1, 2).flatten(2))
+        return self.out_proj(self._join_heads(out))
 
     def _project_keys_values(self, context: Tensor, position: Position, start: int) -> KeysValues:
         """Project `context` to rotated keys (B, G, S, K) and values (B, G, S, V), which a cache keeps."""
-        keys = _split_heads(self.k_proj(context), self.kv_heads)
-        values = _split_heads(self.v_proj(context), self.kv_heads)
+        keys = split_heads(self.k_proj(context), self.kv_heads)
+        values = split_heads(self.v_proj(context), self.kv_heads)
         return position.rotate(keys, start), values
 
     def _repeat_kv(self, x: Tensor) -> Tensor:
         """Repeat keys or values (B, G, S, K) for the query heads that share them: (B, H, S, K)."""
         return x if self.kv_heads == self.heads else x.repeat_interleave(self.heads // self.kv_heads, dim=1)
+
+    def _join_heads(self, out: Tensor) -> Tensor:
+        """Put what the heads found, (B, H, T, V), side by side: (B, T, H V)."""
+        return out.transpose(1, 2).flatten(2)
 
     def _restrict_mask(self, mask: Tensor, queries: Tensor, keys: Tensor, start: int) -> Tensor:
         """Mask out allowed positions that this variant does not attend to; the first query is at position `start`."""
@@ -175,7 +179,7 @@ class LinearAttention(MultiHeadAttention):
     def forward(self, x: Tensor, context: Tensor, mask: Tensor, position: Position, cache: Cache = NO_CACHE) -> Tensor:
         """Attend from `x` to `context`; arguments as in `MultiHeadAttention`."""
         start = cache.length
-        queries = position.rotate(_split_heads(self.q_proj(x), self.heads), start)
+        queries = position.rotate(split_heads(self.q_proj(x), self.heads), start)
         keys, values = cache.read(lambda: self._project_keys_values(context, position, start))
         if position.score_bias(queries, keys.size(2), start) is not None:
             raise ValueError("model/attention=linear has no softmax, and this position scheme adds to its scores")
@@ -191,7 +195,7 @@ class LinearAttention(MultiHeadAttention):
         out = weights @ values
         if cache.past is not None:
             out = out + queries @ cache.past[0] / total
-        return self.out_proj(out.transpose(1, 2).flatten(2))
+        return self.out_proj(self._join_heads(out))
 
     def _project_keys_values(self, context: Tensor, position: Position, start: int) -> KeysValues:
         keys, values = super()._project_keys_values(context, position, start)
@@ -203,6 +207,6 @@ def _feature_map(x: Tensor) -> Tensor:
     return torch.where(x > 0, x + 1, x.clamp(max=0).exp())
 
 
-def _split_heads(x: Tensor, heads: int) -> Tensor:
+def split_heads(x: Tensor, heads: int) -> Tensor:
     """Reshape (B, T, H K) to (B, H, T, K)."""
     return x.unflatten(-1, (heads, -1)).transpose(1, 2)

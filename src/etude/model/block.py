@@ -79,3 +79,60 @@ class CausalLayer(EncoderLayer):
         """Map (B, T, D) to (B, T, D); arguments as in `DecoderLayer`, and `source` is not used."""
         x = self.attention_residual(x, lambda h: self.attention(h, h, mask, position, cache.self_attn))
         return self.feedforward_residual(x, self.feedforward)
+
+
+class ParallelEncoderLayer(nn.Module):
+    """Self-attention and feed-forward of the same input, added up (Chowdhery et al. 2022, section 2)."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__()
+        self.attention, self.feedforward = parts.attention(is_cross=False), parts.feedforward()
+        self.residual = parts.residual()
+
+    def forward(self, x: Tensor, mask: Tensor, position: Position) -> Tensor:
+        """Map (B, S, D) to (B, S, D); mask (B, 1, 1, S) is True at real tokens."""
+        out: Tensor = self.residual(x, lambda h: self.attention(h, h, mask, position, NO_CACHE) + self.feedforward(h))
+        return out
+
+
+class ParallelCausalLayer(ParallelEncoderLayer):
+    """Masked self-attention and feed-forward of the same input, added up."""
+
+    def start(self) -> LayerCache:
+        """Create the empty caches of this layer."""
+        return LayerCache(self.attention.start(), NO_CACHE)
+
+    def forward(  # type: ignore[override]
+        self, x: Tensor, mask: Tensor, position: Position, source: SourceRows, cache: LayerCache
+    ) -> Tensor:
+        """Map (B, T, D) to (B, T, D); arguments as in `DecoderLayer`, and `source` is not used."""
+        out: Tensor = self.residual(
+            x, lambda h: self.attention(h, h, mask, position, cache.self_attn) + self.feedforward(h)
+        )
+        return out
+
+
+class ParallelDecoderLayer(ParallelEncoderLayer):
+    """Masked self-attention, attention to the encoder's output and feed-forward of the same input, added up."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self.cross_attention = parts.attention(is_cross=True)
+
+    def start(self) -> LayerCache:
+        """Create the empty caches of this layer."""
+        return LayerCache(self.attention.start(), self.cross_attention.start())
+
+    def forward(  # type: ignore[override]
+        self, x: Tensor, mask: Tensor, position: Position, source: SourceRows, cache: LayerCache
+    ) -> Tensor:
+        """Map (B, T, D) to (B, T, D); arguments as in `DecoderLayer`."""
+        out: Tensor = self.residual(
+            x,
+            lambda h: (
+                self.attention(h, h, mask, position, cache.self_attn)
+                + cross_attend(self.cross_attention, h, source, cache.cross_attn)
+                + self.feedforward(h)
+            ),
+        )
+        return out

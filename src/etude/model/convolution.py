@@ -77,7 +77,7 @@ class ConvolutionEncoder(nn.Module):
             raise ValueError(
                 f"the kernel of an encoder must be odd, not {kernel}: say model.encoder.kernel={kernel + 1}"
             )
-        self.dropout = Dropout(parts.dropout)
+        self.dropout, self.initial = Dropout(parts.dropout), parts.begin()
         self.position: Position = parts.position(False)
         layer = partial(ConvolutionEncoderLayer, parts, d_model=d_model, kernel=kernel, separable=separable)
         self.layers = nn.ModuleList(layer() for _ in range(n_layers))
@@ -85,7 +85,7 @@ class ConvolutionEncoder(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """Encode embeddings (B, S, D) with their mask (B, S), True at real tokens; returns (B, S, D)."""
-        x = self.dropout(self.position.add_to_embedding(x, 0))
+        x = self.initial(self.dropout(self.position.add_to_embedding(x, 0)))
         for layer in self.layers:
             x = layer(x, ~mask[..., None])
         out: Tensor = self.final_norm(x)
@@ -152,7 +152,7 @@ class ConvolutionDecoder(nn.Module):
     def __init__(self, parts: Parts, reads: bool, *, n_layers: int, d_model: int, kernel: int, separable: bool) -> None:
         super().__init__()
         self.past = kernel - 1
-        self.dropout = Dropout(parts.dropout)
+        self.dropout, self.initial = Dropout(parts.dropout), parts.begin()
         self.position: Position = parts.position(True)
         layer = partial(ConvolutionLayer, parts, reads, d_model=d_model, kernel=kernel, separable=separable)
         self.layers = nn.ModuleList(layer() for _ in range(n_layers))
@@ -165,7 +165,7 @@ class ConvolutionDecoder(nn.Module):
 
     def forward(self, x: Tensor, state: "ConvolutionState") -> Tensor:
         """Decode embeddings (B, T, D) of the tokens that follow those in `state`, and add them to it; (B, T, D)."""
-        x = self.dropout(self.position.add_to_embedding(x, state.length))
+        x = self.initial(self.dropout(self.position.add_to_embedding(x, state.length)))
         state.length += x.size(1)
         for layer, past in zip(self.layers, state.pasts, strict=True):
             x = layer(x, state.source, past)

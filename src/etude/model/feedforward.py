@@ -104,6 +104,19 @@ class GegluFeedForward(GatedFeedForward):
         super().__init__(d_model=d_model, d_ff=d_ff, activation="gelu", match_parameters=True)
 
 
+class NormFormerFeedForward(ReluFeedForward):
+    """`LayerNorm(max(0, x W1 + b1)) W2 + b2` (Shleifer et al. 2021)."""
+
+    def __init__(self, *, d_model: int, d_ff: int, eps: float) -> None:
+        super().__init__(d_model=d_model, d_ff=d_ff)
+        self.norm = nn.LayerNorm(d_ff, eps=eps)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, T, D) to (B, T, D), each position by itself."""
+        out: Tensor = self.outer(self.norm(self.activation(self.inner(x))))
+        return out
+
+
 class NoFeedForward(nn.Module):
     """No feed-forward network: the sub-layer adds zeros."""
 

@@ -67,7 +67,7 @@ class GlorotT2T(Glorot):
         for name, attention in model.named_modules():
             if isinstance(attention, MultiHeadAttention):
                 joint = {"k_proj": attention.k_proj, "v_proj": attention.v_proj}
-                if not attention.is_cross:
+                if not attention.is_cross and attention.q_proj.in_features == attention.k_proj.in_features:
                     joint["q_proj"] = attention.q_proj
                 bound = (6 / (attention.k_proj.in_features + sum(part.out_features for part in joint.values()))) ** 0.5
                 for part, linear in joint.items():

@@ -1,6 +1,7 @@
 """Normalisation of vectors of size D."""
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 
 class LayerNorm(nn.LayerNorm):
@@ -15,6 +16,25 @@ class RmsNorm(nn.RMSNorm):
 
     def __init__(self, *, d_model: int, eps: float) -> None:
         super().__init__(d_model, eps=eps)
+
+
+class DynamicTanh(nn.Module):
+    """`gain * tanh(alpha x) + bias` in place of a norm, with a learned alpha (Zhu et al. 2025).
+
+    Raises:
+        ValueError: `alpha`, with which it begins, is not above zero.
+    """
+
+    def __init__(self, *, d_model: int, alpha: float) -> None:
+        super().__init__()
+        if alpha <= 0:
+            raise ValueError(f"model.norm.alpha must be above 0, not {alpha}")
+        self.alpha = nn.Parameter(torch.tensor(float(alpha)))
+        self.weight, self.bias = nn.Parameter(torch.ones(d_model)), nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map a tensor (..., D) element by element."""
+        return self.weight * torch.tanh(self.alpha * x) + self.bias
 
 
 class NoNorm(nn.Identity):

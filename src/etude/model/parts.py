@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from torch import nn
+
 Factory = Callable[..., Any]  # makes a part; called anew for every layer
 
 
@@ -15,7 +17,8 @@ class Parts:
         position: called with `causal`, once for a stack.
         attention: called with `is_cross`: whether it attends from the decoder to the encoder.
         norm: makes a norm of vectors of size D.
-        residual: makes the wrapping of a sub-layer; its `final_norm()` follows the last layer of a stack.
+        residual: makes the wrapping of a sub-layer; its `final_norm()` follows the last layer of a stack, and its
+            `initial()`, if it has one, precedes the first.
         feedforward: makes the position-wise network.
         dropout: P_drop on the sum of embedding and position (section 5.4).
     """
@@ -26,3 +29,8 @@ class Parts:
     residual: Factory
     feedforward: Factory
     dropout: float
+
+    def begin(self) -> nn.Module:
+        """Make what a stack begins with: what the residual connections have in `initial`, if anything."""
+        made: nn.Module = getattr(self.residual(), "initial", nn.Identity)()
+        return made

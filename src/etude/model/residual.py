@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from etude.model.dropout import Dropout
+from etude.model.numbered import Numbered, Place
 
 Sublayer = Callable[[Tensor], Tensor]
 Norm = Callable[[], nn.Module]  # makes a norm of vectors of size D; called as often as norms are needed
@@ -83,3 +84,114 @@ class ReZero(nn.Module):
     def final_norm(self) -> nn.Module:
         """Return what follows the last layer of a stack: the identity."""
         return nn.Identity()
+
+
+class PeriNorm(Sandwich):
+    """A norm before and after each sub-layer, of the embeddings and after the last layer (Kim et al. 2025)."""
+
+    def initial(self) -> nn.Module:
+        """Return what precedes the first layer of a stack: a norm."""
+        return self.before
+
+
+class LayerScale(PreNorm):
+    """`x + lambda * Dropout(Sublayer(LayerNorm(x)))`, lambda a D-vector, small at first (Touvron et al. 2021)."""
+
+    def __init__(self, norm: Norm, *, dropout: float, d_model: int, initial_scale: float) -> None:
+        super().__init__(norm, dropout=dropout)
+        self.factor = nn.Parameter(torch.full((d_model,), float(initial_scale)))
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        """Map (B, T, D) to (B, T, D)."""
+        return x + self.factor * self.dropout(sublayer(self.norm(x)))
+
+
+class HyperConnection(Numbered):
+    """n residual streams, which every sub-layer mixes by what stands in them (Zhu et al. 2024, equations 1 to 13).
+
+    The sub-layer reads a weighted sum of the streams, and what it returns is added to each with a weight, while the
+    streams are mixed with each other; all of these weights are learned numbers plus a small part that depends on the
+    streams. At first the sub-layer reads one stream, in turn, and adds to all. The streams begin as copies of the
+    embeddings, and are added up after the last layer, before its norm.
+
+    Args:
+        norm: makes norms of D-vectors.
+        dropout: on what the sub-layer returns.
+        d_model: D.
+        streams: n.
+
+    Raises:
+        ValueError: `streams` is less than one.
+    """
+
+    def __init__(self, norm: Norm, *, dropout: float, d_model: int, streams: int) -> None:
+        super().__init__()
+        if streams < 1:
+            raise ValueError(f"model.residual.streams must be 1 or more, not {streams}")
+        self.norm, self.streams_norm = norm(), norm()
+        self.dropout = Dropout(dropout)
+        self.streams, self.read_first = streams, 0
+        self.read = nn.Parameter(torch.empty(streams))  # A_m
+        self.mix = nn.Parameter(torch.empty(streams, streams))  # A_r
+        self.write = nn.Parameter(torch.empty(streams))  # B
+        self.matrix = nn.Parameter(torch.empty(d_model, streams + 2))  # W_m, W_r and W_beta, side by side
+        self.factors = nn.Parameter(torch.empty(2))  # s_alpha and s_beta
+        self.reset_parameters()
+
+    def set_place(self, place: Place) -> None:
+        """Let the sub-layers of a stack read the streams in turn at first."""
+        self.read_first = place.before % self.streams
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Initialise as in the paper: fixed weights that read one stream and add to all, and nothing that depends."""
+        with torch.no_grad():
+            self.read.zero_()
+            self.read[self.read_first] = 1.0
+            self.mix.copy_(torch.eye(self.streams))
+            self.write.fill_(1.0)
+            self.matrix.zero_()
+            self.factors.fill_(0.01)
+
+    def initial(self) -> nn.Module:
+        """Return what precedes the first layer of a stack: n copies of the embeddings."""
+        return _Copies(self.streams)
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        """Map streams (B, T, n, D) to (B, T, n, D); the sub-layer maps (B, T, D) to (B, T, D)."""
+        dynamic = torch.tanh(self.streams_norm(x) @ self.matrix)
+        alpha, beta = self.factors
+        read = self.read + alpha * dynamic[..., 0]
+        mix = self.mix + alpha * dynamic[..., 1:-1]
+        write = self.write + beta * dynamic[..., -1]
+        out = self.dropout(sublayer(self.norm((read[..., None] * x).sum(dim=2))))
+        return mix.mT @ x + write[..., None] * out[:, :, None]
+
+    def final_norm(self) -> nn.Module:
+        """Return what follows the last layer of a stack: the sum of the streams, and a norm."""
+        return _SumAndNorm(self.norm)
+
+
+class _Copies(nn.Module):
+    """Makes n streams of the embeddings."""
+
+    def __init__(self, streams: int) -> None:
+        super().__init__()
+        self.streams = streams
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, T, D) to (B, T, n, D)."""
+        return x[:, :, None].expand(-1, -1, self.streams, -1)
+
+
+class _SumAndNorm(nn.Module):
+    """Adds up streams, and normalises the sum."""
+
+    def __init__(self, norm: nn.Module) -> None:
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, T, n, D) to (B, T, D)."""
+        out: Tensor = self.norm(x.sum(dim=2))
+        return out

@@ -96,3 +96,9 @@ class Cosine(nn.Module):
 def _direction(x: Tensor) -> Tensor:
     """Normalise vectors to length one; those below 1e-3 stay shorter, as the direction of such a vector is noise."""
     return F.normalize(x, dim=-1, eps=1e-3).to(x.dtype)
+
+
+def soft_cap(x: Tensor, cap: float) -> Tensor:
+    """Compute `cap * tanh(x / cap)` in float32 or float64, whatever the precision of `x`."""
+    exact = x.to(torch.promote_types(x.dtype, torch.float32))
+    return cap * torch.tanh(exact / cap)

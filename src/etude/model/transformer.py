@@ -1,12 +1,21 @@
 """Encoder and decoder of "Attention Is All You Need" (arXiv:1706.03762, section 3.1), made of exchangeable parts."""
 
-from typing import cast
+from typing import ClassVar, cast
 
 from torch import Tensor, nn
 
-from etude.model.block import CausalLayer, DecoderLayer, EncoderLayer, LayerCache
+from etude.model.block import (
+    CausalLayer,
+    DecoderLayer,
+    EncoderLayer,
+    LayerCache,
+    ParallelCausalLayer,
+    ParallelDecoderLayer,
+    ParallelEncoderLayer,
+)
 from etude.model.dropout import Dropout
 from etude.model.mask import causal_mask
+from etude.model.numbered import number_layers
 from etude.model.parts import Parts
 from etude.model.position import Position
 from etude.model.state import SourceRows
@@ -21,17 +30,19 @@ class TransformerEncoder(nn.Module):
     """
 
     is_read = True
+    layer: ClassVar[type[EncoderLayer | ParallelEncoderLayer]] = EncoderLayer
 
     def __init__(self, parts: Parts, *, n_layers: int) -> None:
         super().__init__()
-        self.dropout = Dropout(parts.dropout)
+        self.dropout, self.initial = Dropout(parts.dropout), parts.begin()
         self.position: Position = parts.position(False).for_layers(n_layers)
-        self.layers = nn.ModuleList(EncoderLayer(parts) for _ in range(n_layers))
+        self.layers = nn.ModuleList(self.layer(parts) for _ in range(n_layers))
+        number_layers(self.layers)
         self.final_norm: nn.Module = parts.residual().final_norm()
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """Encode embeddings (B, S, D) with their mask (B, S), True at real tokens; returns (B, S, D)."""
-        x = self.dropout(self.position.add_to_embedding(x, 0))
+        x = self.initial(self.dropout(self.position.add_to_embedding(x, 0)))
         for n, layer in enumerate(self.layers):
             x = layer(x, mask[:, None, None, :], self.position.at_layer(n))
         out: Tensor = self.final_norm(x)
@@ -47,12 +58,16 @@ class TransformerDecoder(nn.Module):
         n_layers: N.
     """
 
+    reading_layer: ClassVar[type[DecoderLayer | ParallelDecoderLayer]] = DecoderLayer
+    causal_layer: ClassVar[type[CausalLayer | ParallelCausalLayer]] = CausalLayer
+
     def __init__(self, parts: Parts, reads: bool, *, n_layers: int) -> None:
         super().__init__()
-        layer = DecoderLayer if reads else CausalLayer
-        self.dropout = Dropout(parts.dropout)
+        layer = self.reading_layer if reads else self.causal_layer
+        self.dropout, self.initial = Dropout(parts.dropout), parts.begin()
         self.position: Position = parts.position(True).for_layers(n_layers)
         self.layers = nn.ModuleList(layer(parts) for _ in range(n_layers))
+        number_layers(self.layers)
         self.final_norm: nn.Module = parts.residual().final_norm()
 
     def start(self, memory: Tensor, mask: Tensor) -> "TransformerState":
@@ -62,13 +77,25 @@ class TransformerDecoder(nn.Module):
     def forward(self, x: Tensor, state: "TransformerState") -> Tensor:
         """Decode embeddings (B, T, D) of the tokens that follow those in `state`, and add them to it; (B, T, D)."""
         start, length = state.length, x.size(1)
-        x = self.dropout(self.position.add_to_embedding(x, start))
+        x = self.initial(self.dropout(self.position.add_to_embedding(x, start)))
         mask = causal_mask(length, start, x.device)
         for n, (layer, cache) in enumerate(zip(self.layers, state.caches, strict=True)):
             x = layer(x, mask, self.position.at_layer(n), state.source, cache)
         state.length += length
         out: Tensor = self.final_norm(x)
         return out
+
+
+class ParallelEncoder(TransformerEncoder):
+    """A stack whose layers compute self-attention and feed-forward from the same input, side by side."""
+
+    layer = ParallelEncoderLayer
+
+
+class ParallelDecoder(TransformerDecoder):
+    """A stack whose layers compute attention and feed-forward from the same input, side by side."""
+
+    reading_layer, causal_layer = ParallelDecoderLayer, ParallelCausalLayer
 
 
 class TransformerState:

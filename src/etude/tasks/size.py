@@ -6,6 +6,7 @@ position that it multiplies; attention 2 (K + V) for each pair of a query and a 
 computed too. A backward pass takes twice the operations of a forward pass.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -14,7 +15,10 @@ from torch.nn import functional as F
 
 from etude.model.attention import LocalAttention, MultiHeadAttention
 from etude.model.encoder_decoder import EncoderDecoder
+from etude.model.experts import MixtureOfExperts
+from etude.model.feedforward import NormFormerFeedForward
 from etude.model.position import Position
+from etude.model.residual import HyperConnection, LayerScale, PeriNorm
 from etude.model.transformer import TransformerDecoder, TransformerEncoder
 from etude.store.own_parts import blame
 from etude.tasks import build
@@ -22,6 +26,13 @@ from etude.tasks.counted import CountedSize
 
 Config = dict[str, Any]
 
+_COUNTED = (
+    HyperConnection,
+    LayerScale,
+    MixtureOfExperts,
+    NormFormerFeedForward,
+    PeriNorm,
+)  # parts that keep or multiply more
 _BY_FORMULA = (EncoderDecoder, TransformerEncoder, TransformerDecoder, MultiHeadAttention, LocalAttention)
 NUMBER = 4  # bytes of a number in float32
 HALF = 2  # bytes of a number in half precision
@@ -138,20 +149,25 @@ def measure_size(config: Config) -> Size:
 
 
 def is_ours(config: Config) -> bool:
-    """Return whether the formula holds: étude's Transformer, softmax attention, and no part of the user's own.
+    """Return whether the formula holds: étude's Transformer, plain attention, and no part of the user's own.
 
-    A part of étude multiplies each position once by each of its linear layers, and by nothing else; a part of the
-    user's own may use a layer twice, or a matrix of its own.
+    A part of étude multiplies each position once by each of its linear layers, and by nothing else, but for those in
+    `_COUNTED`; a part of the user's own may use a layer twice, or a matrix of its own.
     """
     node = config["model"]
     parts = (part.get("_target_") for part in node.values() if isinstance(part, dict))
-    if not all(str(target or "etude.").startswith(("etude.", "torch.")) for target in parts):
+    others = _names(_COUNTED)
+    if not all(str(target or "etude.").startswith(("etude.", "torch.")) and target not in others for target in parts):
         return False
     targets = {
         node["_target_"],
         *((node.get(part) or {}).get("_target_") for part in ("encoder", "decoder", "attention")),
     }
-    return targets <= {f"{kind.__module__}.{kind.__qualname__}" for kind in _BY_FORMULA}
+    return targets <= _names(_BY_FORMULA)
+
+
+def _names(kinds: Iterable[type]) -> set[str]:
+    return {f"{kind.__module__}.{kind.__qualname__}" for kind in kinds}
 
 
 def build_shallow(config: Config) -> EncoderDecoder:

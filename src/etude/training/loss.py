@@ -78,3 +78,34 @@ class LabelSmoothingT2T(LabelSmoothing):
         """Compute the entropy of 1 - eps on one token and eps / others on each of the others, in nats."""
         eps = self.smoothing
         return -(1 - eps) * math.log1p(-eps) + (eps * (math.log(others) - math.log(eps)) if eps else 0.0)
+
+
+class ZLoss(LabelSmoothing):
+    """Label smoothing plus `coefficient * log^2 Z`, Z the sum of all exp(logits) (Chowdhery et al. 2022, section 5).
+
+    It keeps the logits from drifting, as a softmax does not mind that all of them grow.
+
+    Args:
+        pad: the padding token, which has no loss.
+        smoothing: eps_ls, in [0, 1).
+        coefficient: of the square, for each token.
+
+    Raises:
+        ValueError: `smoothing` is outside [0, 1), or the coefficient is negative.
+    """
+
+    def __init__(self, pad: int, *, smoothing: float, coefficient: float) -> None:
+        super().__init__(pad, smoothing=smoothing)
+        if coefficient < 0:
+            raise ValueError(f"loss.coefficient must be 0 or more, not {coefficient}")
+        self.coefficient = coefficient
+
+    def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Compute the loss, summed over real tokens, in nats.
+
+        Args:
+            logits: (B, T, V).
+            targets: (B, T), `pad` where there is no token.
+        """
+        log_z = logits.to(torch.promote_types(logits.dtype, torch.float32)).logsumexp(dim=-1)
+        return super().__call__(logits, targets) + self.coefficient * (log_z.square() * (targets != self.pad)).sum()

@@ -10,10 +10,12 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from etude.data.batching import Batch
 from etude.model.chunks import sum_cost
+from etude.model.experts import mixtures
 from etude.tasks.perplexity import perplexity
 from etude.trained.checkpoint import model_weights
 from etude.trained.weights import load_weights
 from etude.training.checkpoints import count_batches
+from etude.training.experts import balancing_cost, finish_step, report_load
 from etude.training.processes import all_gather_floats
 from etude.training.randomness import reseed
 from etude.training.schedule import check_rate
@@ -43,6 +45,7 @@ class TrainingModule(LightningModule):
     ) -> None:
         super().__init__()
         self.model = model
+        self.mixtures = mixtures(model)
         self.loss, self.nll = loss, nll
         self.make_optimizer, self.make_scheduler = optimizer, scheduler
         self.seed = seed
@@ -95,12 +98,14 @@ class TrainingModule(LightningModule):
             self.tokens += batch.step_tokens
         nats = self.sum_nats(self.loss, batch)
         self.nll_sum = self.nll_sum + nats.detach()
+        nats = nats + batch.target_tokens * balancing_cost(self.mixtures)
         return nats / batch.step_tokens * (micro_batches * self.trainer.world_size)
 
     def on_validation_epoch_start(self) -> None:
         """Reset the sums; drop the gradients, as CUDA graphs may use their memory for the validation."""
         self._nats, self._counted = [], 0
         self.zero_grad()
+        report_load(self.mixtures)
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         """Add the unsmoothed negative log-likelihood of a batch."""
@@ -136,6 +141,7 @@ class TrainingModule(LightningModule):
         """Store the learning rate of the update, and check it."""
         self.learning_rate = float(optimizer.param_groups[0]["lr"])
         check_rate(self.learning_rate, self.global_step + 1)
+        finish_step(self.mixtures)
 
     def step_completed_by(self, batch: Batch) -> bool:
         """Return whether the optimizer takes its step after this micro-batch, the last one of this process."""

@@ -19,6 +19,54 @@ def adam(parameters: Iterable[Tensor | Named], *, beta1: float, beta2: float, ep
     return optim.Adam(parameters, lr=1.0, betas=(beta1, beta2), eps=eps, fused=True)  # type: ignore[arg-type]
 
 
+def adamw_on_matrices(
+    parameters: Iterable[Any], *, lr: float, betas: list[float], eps: float, weight_decay: float, undecayed: str
+) -> optim.Optimizer:
+    """Make AdamW whose weight decay is that of matrices alone, and not of gains, biases and other vectors.
+
+    Args:
+        parameters: named parameters, or groups of them.
+        lr, betas, eps, weight_decay: see `torch.optim.AdamW`.
+        undecayed: a regular expression for the names of matrices without decay.
+    """
+    groups = _as_groups(parameters)
+    decayed = [*_part_of(groups, lambda name, weight: _is_matrix(name, weight, undecayed))]
+    rest = [*_part_of(groups, lambda name, weight: not _is_matrix(name, weight, undecayed))]
+    beta1, beta2 = betas
+    return optim.AdamW(
+        [*decayed, *({"weight_decay": 0.0} | group for group in rest)],
+        lr=lr,
+        betas=(beta1, beta2),
+        eps=eps,
+        weight_decay=weight_decay,
+        fused=True,
+    )
+
+
+def adam_mup(
+    parameters: Iterable[Any], *, beta1: float, beta2: float, eps: float, width: int, base_width: int, tables: str
+) -> optim.Optimizer:
+    """Make Adam whose rates depend on the width, so that the best one need not (Yang et al. 2022, table 8).
+
+    The rate of matrices between hidden layers is divided by `width / base_width`; that of tables of embeddings, which
+    are multiplied by sqrt(width) where they are read, by its square root; that of vectors is the schedule's.
+
+    Args:
+        parameters: named parameters, or groups of them.
+        beta1, beta2, eps: see `torch.optim.Adam`.
+        width: D.
+        base_width: the width whose rates are those of the schedule.
+        tables: a regular expression for the names of tables.
+    """
+    groups, ratio = _as_groups(parameters), width / base_width
+    hidden = _part_of(groups, lambda name, weight: _is_matrix(name, weight, tables))
+    others = _part_of(groups, lambda name, weight: weight.ndim > 1 and not _is_matrix(name, weight, tables))
+    vectors = _part_of(groups, lambda name, weight: weight.ndim < 2)
+    rated = [({"lr": 1 / ratio}, hidden), ({"lr": ratio**-0.5}, others), ({"lr": 1.0}, vectors)]
+    made = [own | group for own, several in reversed(rated) for group in several]
+    return optim.Adam(made, lr=1.0, betas=(beta1, beta2), eps=eps, fused=True)
+
+
 def make_optimizer(config: Mapping[str, Any], parameters: Iterable[Named]) -> optim.Optimizer:
     """Make the optimizer of a config for named parameters, in the parameter groups of its `groups`, if any.
 
@@ -95,8 +143,7 @@ class Muon(optim.Optimizer):
     ) -> None:
         if not hasattr(optim, "Muon"):
             raise UserError(f"optimizer=muon needs PyTorch 2.9 or newer, and this is {torch.__version__}")
-        first, *others = params = list(params)
-        groups = params if isinstance(first, dict) else [{"params": [first, *others]}]
+        groups = _as_groups(params)
         beta1, beta2 = betas
         shared: dict[str, Any] = {"lr": lr, "weight_decay": weight_decay}
         by_muon = shared | {
@@ -108,7 +155,7 @@ class Muon(optim.Optimizer):
         by_adamw = shared | {"betas": (beta1, beta2), "eps": eps, "fused": True}
 
         def is_matrix(name: str, parameter: Tensor) -> bool:
-            return parameter.ndim == 2 and not re.search(adamw, name)
+            return _is_matrix(name, parameter, adamw)
 
         matrices = [*_part_of(groups, is_matrix)]
         rest = [*_part_of(groups, lambda *one: not is_matrix(*one))]
@@ -127,6 +174,17 @@ class Muon(optim.Optimizer):
             part.param_groups, part.state, start = self.param_groups[start:end], self.state, end
             part.step()
         return loss
+
+
+def _as_groups(parameters: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return named parameters, or groups of them, as groups."""
+    first, *others = several = list(parameters)
+    return several if isinstance(first, dict) else [{"params": [first, *others]}]
+
+
+def _is_matrix(name: str, parameter: Tensor, but: str) -> bool:
+    """Return whether a parameter is a matrix whose name a pattern does not match; an empty pattern matches none."""
+    return parameter.ndim == 2 and not (but and re.search(but, name))
 
 
 def _part_of(groups: Iterable[dict[str, Any]], belongs: Callable[[str, Tensor], bool]) -> Iterator[dict[str, Any]]:

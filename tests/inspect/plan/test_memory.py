@@ -31,6 +31,15 @@ CASES = [
     ["scale=small", "model/position=rope"],
     ["scale=small", "model/position=learned"],
     ["scale=small", "model/norm=rms"],
+    ["scale=small", "model/norm=dynamic_tanh"],
+    ["scale=small", "model/residual=peri"],
+    ["scale=small", "model/residual=layer_scale"],
+    ["scale=small", "model/residual=hyper"],
+    ["scale=small", "model/feedforward=normformer"],
+    ["scale=small", "model/decoder=parallel", "model/encoder=parallel"],
+    ["scale=small", "model/attention=modular"],
+    ["scale=small", "model/attention=differential"],
+    ["scale=small", "model/attention=latent"],
 ]
 
 

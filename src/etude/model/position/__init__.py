@@ -8,4 +8,4 @@ source and target share no axis: what is added to the embeddings reaches it, wha
 
 from etude.model.position.absolute import Learned, Sinusoidal, SinusoidalT2T
 from etude.model.position.base import NO_POSITION, NoPosition, Position
-from etude.model.position.relative import T5, Alibi, Rotary, Shaw
+from etude.model.position.relative import T5, Alibi, PartialRotary, Rotary, RotaryInSomeLayers, Shaw

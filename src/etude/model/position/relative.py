@@ -4,12 +4,14 @@ They act in self-attention only, as source and target have no offset from each o
 """
 
 import math
-from typing import cast
+from collections.abc import Sequence
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
 
-from etude.model.position.base import GrowingTable, Position
+from etude.model.numbered import check_pattern
+from etude.model.position.base import NO_POSITION, GrowingTable, Position
 
 
 class Rotary(Position):
@@ -42,6 +44,52 @@ class Rotary(Position):
         timescale = self.base ** (torch.arange(0, self.d_k, 2, dtype=torch.float64) / self.d_k)
         angle = torch.arange(length, dtype=torch.float64)[:, None] / timescale
         return torch.stack([angle.cos(), angle.sin()], dim=1).float()
+
+
+class PartialRotary(Rotary):
+    """Rotary position embedding of the first components of each query and key alone (Black et al. 2022, section 2.1).
+
+    Args:
+        causal: True in the decoder.
+        d_k: K.
+        base: of the timescales.
+        share: of the K components that are rotated, rounded to pairs.
+
+    Raises:
+        ValueError: `share` leaves no pair, or is above one.
+    """
+
+    def __init__(self, causal: bool, *, d_k: int, base: float, share: float) -> None:
+        self.rotated = 2 * round(share * d_k / 2)
+        if not 2 <= self.rotated <= d_k:
+            raise ValueError(f"share={share} rotates {self.rotated} of {d_k} components: say model.position.share=1.0")
+        super().__init__(causal, d_k=self.rotated, base=base)
+
+    def rotate(self, x: Tensor, start: int) -> Tensor:
+        """Rotate the first components of queries or keys (B, H, T, K)."""
+        return torch.cat([super().rotate(x[..., : self.rotated], start), x[..., self.rotated :]], dim=-1)
+
+
+class RotaryInSomeLayers(Rotary):
+    """Rotary position embedding in some layers, no positions in the others (Yang et al. 2025).
+
+    Args:
+        causal: True in the decoder.
+        d_k: K.
+        base: of the timescales.
+        pattern: "rope" or "none" for the first layers; the next ones repeat it.
+
+    Raises:
+        ValueError: the pattern is empty, or has another word.
+    """
+
+    def __init__(self, causal: bool, *, d_k: int, base: float, pattern: Sequence[Literal["rope", "none"]]) -> None:
+        super().__init__(causal, d_k=d_k, base=base)
+        self.pattern = check_pattern(pattern, "rope", "none")
+
+    def at_layer(self, n: int) -> Position:
+        """Return what the pattern says of layer n: this scheme, or none."""
+        return self if self.pattern[n % len(self.pattern)] == "rope" else NO_POSITION
 
 
 class Alibi(Position):
