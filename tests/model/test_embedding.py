@@ -6,7 +6,7 @@ from tests.model.conftest import options
 from torch.testing import assert_close
 
 from etude.data.tokenizer import BOS, PAD
-from etude.model.embedding import TiedAll, TiedAllT2T, TiedDecoder, Untied
+from etude.model.embedding import TiedAll, TiedAllT2T, TiedDecoder, Untied, UntiedNormed
 
 V, D = 11, 6
 TOKENS = torch.tensor([[4, BOS, 9, PAD]])
@@ -60,3 +60,27 @@ def test_a_stack_alone_keeps_no_weight_that_it_does_not_learn(tiny, sentences, t
     model(source, mask, target).sum().backward()
     learned = {name: weight.grad is not None for name, weight in model.named_parameters() if weight.requires_grad}
     assert all(learned.values()), [name for name in learned if not learned[name]]
+
+
+@pytest.mark.parametrize("kind", [TiedAll, TiedDecoder, Untied])
+def test_a_cap_bends_logits_and_a_base_width_divides_them(kind):
+    embedding, x = kind(V, d_model=D, logit_cap=0.5, base_width=2), torch.randn(2, 3, D)
+    products = x @ embedding.output_table.weight.T
+    assert_close(embedding.logits(x), 0.5 * (products / (D / 2) ** 0.5 / 0.5).tanh())
+
+
+def test_a_cap_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="logit_cap must be above 0, not 0"):
+        TiedAll(V, d_model=D, logit_cap=0)
+
+
+def test_embeddings_are_normalised_each_side_by_its_own():
+    embedding = UntiedNormed(V, d_model=D, eps=1e-6)
+    for n, parameter in enumerate([*embedding.source_norm.parameters(), *embedding.target_norm.parameters()]):
+        parameter.data.normal_(generator=torch.Generator().manual_seed(n))
+    for side in ("source", "target"):
+        table, norm = getattr(embedding, f"{side}_table"), getattr(embedding, f"{side}_norm")
+        x = table.weight[TOKENS] * D**0.5
+        centred = x - x.mean(-1, keepdim=True)
+        expected = norm.weight * centred / (centred.square().mean(-1, keepdim=True) + 1e-6).sqrt() + norm.bias
+        assert_close(getattr(embedding, side)(TOKENS), expected)

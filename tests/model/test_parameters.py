@@ -75,12 +75,15 @@ COUNTS = {
     },
     "feedforward": {
         **dict.fromkeys(("relu", "gelu", "plain", "squared_relu"), plain_network),
+        "experts": lambda m: m["feedforward"]["experts"] * (plain_network(m) + m["d_model"]),
         "normformer": lambda m: plain_network(m) + 2 * m["d_ff"],
         **dict.fromkeys(("swiglu", "geglu", "gated"), gated_network),
         "none": nothing,
     },
     "tying": {
         "all": lambda m: V * m["d_model"],
+        "soft_cap": lambda m: V * m["d_model"],
+        "none_normed": lambda m: 3 * V * m["d_model"] + 4 * m["d_model"],
         "decoder": lambda m: 2 * V * m["d_model"],
         "none": lambda m: 3 * V * m["d_model"],
         "all_t2t": lambda m: (V + 32) * m["d_model"],

@@ -119,8 +119,8 @@ def test_hyper_connections_are_the_equations_of_their_paper():
     for b, t in ((0, 0), (1, 4)):
         h = streams[b, t]  # (n, D), the hyper hidden matrix
         normed = around.streams_norm(h)
-        a_m = around.read[:, None] + s_alpha * (normed @ w_m).tanh()
-        a_r = around.mix + s_alpha * (normed @ w_r).tanh()
+        a_m = around.read[:, None] + torch.eye(3)[:, :1] + s_alpha * (normed @ w_m).tanh()
+        a_r = around.mix + torch.eye(3) + s_alpha * (normed @ w_r).tanh()
         beta = around.write[:, None] + s_beta * (normed @ w_beta).tanh()
         h_0 = (a_m.T @ h)[0]
         expected = beta @ sublayer(around.norm(h_0))[None] + a_r.T @ h
@@ -130,10 +130,10 @@ def test_hyper_connections_are_the_equations_of_their_paper():
 def test_hyper_connections_read_their_streams_in_turn_and_add_to_all_at_first():
     layers = nn.ModuleList(nn.ModuleList([hyper(3), hyper(3)]) for _ in range(2))
     number_layers(layers)
-    assert [int(around.read.argmax()) for layer in layers for around in layer] == [0, 1, 2, 0]
-    around, x = layers[0][1], inputs()
-    streams = torch.stack([x, 2 * x, 3 * x], dim=2)
-    assert_close(around(streams, sublayer), streams + sublayer(around.norm(2 * x))[:, :, None])
+    x = inputs()
+    streams = torch.stack([x, 2 * x, -x], dim=2)
+    for around, read in zip([*layers[0], *layers[1]], [x, 2 * x, -x, x], strict=True):
+        assert_close(around(streams, sublayer), streams + sublayer(around.norm(read))[:, :, None])
 
 
 def test_streams_begin_as_copies_and_end_as_their_sum():

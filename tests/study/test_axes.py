@@ -9,7 +9,7 @@ from etude.config.compose import compose
 from etude.errors import UserError
 from etude.paths import shipped
 from etude.study.arms import one_for_each
-from etude.study.axes import axes, gloss, main, renew, table
+from etude.study.axes import axes, gloss, main, parts_table, renew, table
 
 CONF = shipped("conf")
 
@@ -82,4 +82,15 @@ def test_a_document_without_the_markers_is_not_guessed_at():
 
 def test_the_module_prints_the_table(capsys):
     main([])
-    assert capsys.readouterr().out == table()
+    assert capsys.readouterr().out == f"{table()}\n{parts_table()}"
+
+
+def test_the_table_of_parts_has_a_row_for_every_file_with_an_address_in_its_first_comment():
+    rows = {row.split("`")[1].split()[-1]: row for row in parts_table().splitlines()[2:]}
+    for axis in axes():
+        for value, said in axis.values.items():
+            row = rows.pop(f"{axis.group}={value}", "")
+            assert bool(row) == ("https://" in said)
+            for address in re.findall(r"https://\S+", said):
+                assert f"]({address}) |" in row
+    assert not rows

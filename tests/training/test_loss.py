@@ -17,7 +17,7 @@ from etude.config.compose import compose
 from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.paths import shipped
-from etude.training.loss import LabelSmoothing, LabelSmoothingT2T
+from etude.training.loss import LabelSmoothing, LabelSmoothingT2T, ZLoss
 
 PAD, VOCABULARY = 0, 7
 LOSSES = sorted(file.stem for file in (shipped("conf") / "loss").glob("*.yaml"))
@@ -43,8 +43,11 @@ def drawn(seed: int) -> tuple[Tensor, Tensor]:
 
 
 def aimed_at(loss: Loss, target: int) -> Tensor:
-    """The distribution q (V,) that a token's loss pulls the model to: its gradient is softmax(logits) - q."""
-    logits = torch.zeros(1, 1, VOCABULARY, dtype=torch.float64, requires_grad=True)
+    """The distribution q (V,) that a token's loss pulls the model to: its gradient is softmax(logits) - q.
+
+    Of logits that are normalised already, so that a loss that asks for that does not pull.
+    """
+    logits = torch.full((1, 1, VOCABULARY), -math.log(VOCABULARY), dtype=torch.float64, requires_grad=True)
     loss(logits, torch.tensor([[target]])).backward()
     return (1 / VOCABULARY - logits.grad).flatten()
 
@@ -167,3 +170,20 @@ def test_the_least_label_smoothing_costs_is_the_entropy_of_its_targets_and_the_p
 def test_a_smoothing_that_outweighs_the_truth_in_a_small_vocabulary_is_refused():
     with pytest.raises(UserError, match=r"loss.smoothing=0.9 .* vocabulary of 7: lower it to 0.857 or less"):
         LabelSmoothingT2T(PAD, smoothing=0.9)(*drawn(6))
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds, smoothing=smoothings, coefficient=st.floats(0, 2))
+def test_the_z_loss_adds_the_square_of_log_z_for_each_real_token(seed, smoothing, coefficient):
+    logits, targets = drawn(seed)
+    squares = [
+        math.log(float(logits[b, t].exp().sum())) ** 2 for b in range(2) for t in range(3) if targets[b, t] != PAD
+    ]
+    plain = LabelSmoothing(PAD, smoothing=smoothing)(logits, targets)
+    found = ZLoss(PAD, smoothing=smoothing, coefficient=coefficient)(logits, targets)
+    assert_close(found, plain + coefficient * sum(squares))
+
+
+def test_a_negative_coefficient_is_refused():
+    with pytest.raises(ValueError, match=r"loss\.coefficient must be 0 or more, not -1"):
+        ZLoss(PAD, smoothing=0.0, coefficient=-1)

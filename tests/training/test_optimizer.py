@@ -255,3 +255,48 @@ def test_an_optimizer_that_takes_no_closure_is_refused_before_training():
     with pytest.raises(UserError, match=r"optimizer: `step` of .*Direct must take a closure"):
         made("Direct")
     made("Usual")
+
+
+def test_adamw_on_matrices_decays_matrices_alone_and_not_those_that_are_named():
+    for undecayed, spared in (("", "^$"), ("embedding", "embedding")):
+        optimizer, named = of_model("optimizer=adamw_on_matrices", f"optimizer.undecayed={undecayed!r}")
+        decayed, rest = (names_in(group, named) for group in optimizer.param_groups)
+        assert [group["weight_decay"] for group in optimizer.param_groups] == [0.1, 0.0]
+        assert decayed == {name for name, weight in named.items() if weight.ndim == 2 and not re.search(spared, name)}
+        assert decayed | rest == named.keys()
+
+
+def test_rates_of_mup_fall_with_the_width_for_matrices_and_with_its_root_for_tables():
+    optimizer, named = of_model("optimizer=adam_mup", "model.d_model=256", "model/position=learned")
+    rates = {group["lr"]: names_in(group, named) for group in optimizer.param_groups}
+    assert optimizer.param_groups[0]["lr"] == 1.0  # which is logged
+    tables = {name for name in named if re.search("embedding|position", name)}
+    matrices = {name for name, weight in named.items() if weight.ndim == 2} - tables
+    assert rates == {1.0: named.keys() - tables - matrices, 0.5: tables, 0.25: matrices}
+
+
+def change_of_logits(width, *typed):
+    """The mean change of a logit by four updates at one rate: the coordinate check of Yang et al. (2022)."""
+    sizes = ["heads=4", "n_layers=2", "dropout=0.0", f"d_model={width}", f"d_ff={2 * width}"]
+    typed = [*typed, "task=language_modelling", "model/residual=pre", *(f"model.{size}" for size in sizes)]
+    config = resolve(compose(["trainer=cpu", *typed]))
+    model = build.model(config, 30)
+    optimizer = make_optimizer(config["optimizer"], model.named_parameters())
+    for group in optimizer.param_groups:
+        group["lr"] *= 0.01
+    tokens = torch.randint(4, 30, (4, 8), generator=torch.Generator().manual_seed(0))
+    mask = torch.ones_like(tokens, dtype=torch.bool)
+    before = model(tokens, mask, tokens).detach()
+    for _ in range(4):
+        optimizer.zero_grad()
+        logits = model(tokens, mask, tokens)[:, :-1]
+        torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten()).backward()
+        optimizer.step()
+    return float((model(tokens, mask, tokens) - before).detach().abs().mean())
+
+
+def test_updates_of_mup_change_logits_of_any_width_alike_where_those_of_adam_grow():
+    narrow, wide = (change_of_logits(width, "optimizer=adam_mup") for width in (32, 128))
+    assert 0.67 < wide / narrow < 1.5
+    narrow, wide = (change_of_logits(width, "optimizer=adam") for width in (32, 128))
+    assert wide / narrow > 1.7

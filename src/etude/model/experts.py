@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from etude.model.parts import Factory
+from etude.model.precision import without_autocast
 
 
 class Balance(nn.Module):
@@ -17,7 +18,7 @@ class Balance(nn.Module):
         experts: E.
     """
 
-    def __init__(self, *, experts: int) -> None:
+    def __init__(self, experts: int) -> None:
         super().__init__()
 
     def preference(self, scores: Tensor) -> Tensor:
@@ -38,8 +39,8 @@ class AuxiliaryLoss(Balance):
     The share is divided by k, so that an even load costs the coefficient for every k.
     """
 
-    def __init__(self, *, experts: int, coefficient: float) -> None:
-        super().__init__(experts=experts)
+    def __init__(self, experts: int, *, coefficient: float) -> None:
+        super().__init__(experts)
         self.coefficient = coefficient
 
     def cost(self, scores: Tensor, chosen: Tensor) -> Tensor:
@@ -58,8 +59,8 @@ class LossFree(Balance):
 
     bias: Tensor
 
-    def __init__(self, *, experts: int, rate: float) -> None:
-        super().__init__(experts=experts)
+    def __init__(self, experts: int, *, rate: float) -> None:
+        super().__init__(experts)
         self.rate = rate
         self.register_buffer("bias", torch.zeros(experts))
 
@@ -82,11 +83,11 @@ class MixtureOfExperts(nn.Module):
 
     Args:
         expert: makes a feed-forward network.
-        balance: called with `experts`.
+        balance: called with the number of experts.
         d_model: D.
         experts: E.
         chosen: k, the experts of each position.
-        shared: how many further networks every position uses (DeepSeek-AI 2024).
+        shared: how many further networks every position uses (Dai et al. 2024).
         capacity: c; an expert takes `ceil(c k N / E)` of N positions in training; null: no limit, and every expert is
             computed for every position, as in evaluation.
 
@@ -116,7 +117,7 @@ class MixtureOfExperts(nn.Module):
         self.router = nn.Linear(d_model, experts, bias=False)
         self.experts = nn.ModuleList(expert() for _ in range(experts))
         self.shared = nn.ModuleList(expert() for _ in range(shared))
-        self.balance = balance(experts=experts)
+        self.balance = balance(experts)
         self.chosen, self.capacity = chosen, capacity
         self.register_buffer("load", torch.zeros(experts), persistent=False)  # positions in this update
         self.register_buffer("unreported", torch.zeros(experts), persistent=False)  # in all since the last report
@@ -125,7 +126,7 @@ class MixtureOfExperts(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, T, D) to (B, T, D), each position by itself."""
         rows = x.flatten(0, -2)
-        with torch.autocast(x.device.type, enabled=False):  # a choice by half the digits would often be another
+        with without_autocast(x.device):  # a choice by half the digits would often be another
             exact = rows.to(torch.promote_types(rows.dtype, torch.float32))
             scores = F.linear(exact, self.router.weight.to(exact.dtype)).softmax(dim=-1)
         best = self.balance.preference(scores).topk(self.chosen, dim=-1).indices
@@ -140,7 +141,7 @@ class MixtureOfExperts(nn.Module):
         return cast(Tensor, out).view_as(x)
 
     def _output(self, network: nn.Module, rows: Tensor, weights: Tensor) -> Tensor:
-        """Compute one expert for the rows (N, D) with the highest weights (N,), as many as it takes; zero for others."""
+        """Compute one expert for the rows (N, D) with the highest weights (N,), as many as it takes; else zero."""
         if not self.training or self.capacity is None:
             return network(rows) * weights[:, None].to(rows.dtype)
         places = min(len(rows), math.ceil(self.capacity * self.chosen * len(rows) / len(self.experts)))

@@ -19,6 +19,12 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[obj
     return torch.autocast(device.type, half)
 
 
+def without_autocast(device: torch.device) -> AbstractContextManager[object]:
+    """Return the context in which nothing is computed in half precision that is not given in it."""
+    known = torch.amp.is_autocast_available(device.type)
+    return torch.autocast(device.type, enabled=False) if known else nullcontext()
+
+
 def computed_precision(precision: str, device: str) -> str:
     """Return the precision in which a device of this type computes a run of `precision`.
 

@@ -124,34 +124,34 @@ class HyperConnection(Numbered):
         ValueError: `streams` is less than one.
     """
 
+    start: Tensor
+
     def __init__(self, norm: Norm, *, dropout: float, d_model: int, streams: int) -> None:
         super().__init__()
         if streams < 1:
             raise ValueError(f"model.residual.streams must be 1 or more, not {streams}")
         self.norm, self.streams_norm = norm(), norm()
         self.dropout = Dropout(dropout)
-        self.streams, self.read_first = streams, 0
-        self.read = nn.Parameter(torch.empty(streams))  # A_m
-        self.mix = nn.Parameter(torch.empty(streams, streams))  # A_r
+        self.streams = streams
+        self.register_buffer("start", torch.eye(streams), persistent=False)
+        self.read = nn.Parameter(torch.empty(streams))  # A_m, less the row of `start` that is read first
+        self.mix = nn.Parameter(torch.empty(streams, streams))  # A_r, less `start`
         self.write = nn.Parameter(torch.empty(streams))  # B
+        self.first = 0
         self.matrix = nn.Parameter(torch.empty(d_model, streams + 2))  # W_m, W_r and W_beta, side by side
         self.factors = nn.Parameter(torch.empty(2))  # s_alpha and s_beta
         self.reset_parameters()
 
     def set_place(self, place: Place) -> None:
         """Let the sub-layers of a stack read the streams in turn at first."""
-        self.read_first = place.before % self.streams
-        self.reset_parameters()
+        self.first = place.before % self.streams
 
     def reset_parameters(self) -> None:
         """Initialise as in the paper: fixed weights that read one stream and add to all, and nothing that depends."""
-        with torch.no_grad():
-            self.read.zero_()
-            self.read[self.read_first] = 1.0
-            self.mix.copy_(torch.eye(self.streams))
-            self.write.fill_(1.0)
-            self.matrix.zero_()
-            self.factors.fill_(0.01)
+        for zeros in (self.read, self.mix, self.matrix):
+            nn.init.zeros_(zeros)
+        nn.init.ones_(self.write)
+        nn.init.constant_(self.factors, 0.01)
 
     def initial(self) -> nn.Module:
         """Return what precedes the first layer of a stack: n copies of the embeddings."""
@@ -161,8 +161,8 @@ class HyperConnection(Numbered):
         """Map streams (B, T, n, D) to (B, T, n, D); the sub-layer maps (B, T, D) to (B, T, D)."""
         dynamic = torch.tanh(self.streams_norm(x) @ self.matrix)
         alpha, beta = self.factors
-        read = self.read + alpha * dynamic[..., 0]
-        mix = self.mix + alpha * dynamic[..., 1:-1]
+        read = self.start[self.first] + self.read + alpha * dynamic[..., 0]
+        mix = self.start + self.mix + alpha * dynamic[..., 1:-1]
         write = self.write + beta * dynamic[..., -1]
         out = self.dropout(sublayer(self.norm((read[..., None] * x).sum(dim=2))))
         return mix.mT @ x + write[..., None] * out[:, :, None]

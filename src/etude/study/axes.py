@@ -1,6 +1,7 @@
 """The scientific axes: every config group with more than one value, its values, and a description of each.
 
-`python -m etude.study.axes` prints them as a Markdown table; given the names of files, it updates the table there.
+`python -m etude.study.axes` prints them as a Markdown table, and a table of the values that have a paper's address;
+given the names of files, it updates the tables there.
 """
 
 import re
@@ -20,6 +21,8 @@ SAME_FUNCTION = frozenset({"model/backend"})
 """Groups whose values compute the same function: no arm changes them, and results differ only by rounding."""
 
 _BLOCK = re.compile(r"(?<=<!-- axes -->\n).*?(?=<!-- /axes -->)", re.DOTALL)
+_PARTS = re.compile(r"(?<=<!-- parts -->\n).*?(?=<!-- /parts -->)", re.DOTALL)
+_WITH_PAPER = re.compile(r"(?P<before>.*?),? (?P<address>https://\S+) \((?P<paper>[^)]*)\)(?P<after>.*)")
 
 
 @dataclass(frozen=True)
@@ -67,15 +70,27 @@ def table() -> str:
     return "\n".join([*rows, ""])
 
 
+def parts_table() -> str:
+    """Render a Markdown table of the values whose file has a paper's address: part, paper, and what it changes."""
+    rows = ["| part | paper | what it changes |", "| :-- | :-- | :-- |"]
+    for axis in axes():
+        for value, description in axis.values.items():
+            if found := _WITH_PAPER.fullmatch(description):
+                part = f"{axis.needs} {axis.group}={value}".strip()
+                what = (found["before"] + found["after"]).rstrip(".")
+                rows.append(f"| `{part}` | [{found['paper']}]({found['address']}) | {what} |")
+    return "\n".join([*rows, ""])
+
+
 def renew(document: str) -> str:
-    """Update the table between the two markers of a document.
+    """Update the table of axes between the two markers of a document, and that of parts if it has markers for it.
 
     Raises:
         UserError: the document does not have the markers.
     """
     if not _BLOCK.search(document):
         raise UserError("the table of axes goes between the lines <!-- axes --> and <!-- /axes -->: write them first")
-    return _BLOCK.sub(lambda _: table(), document)
+    return _PARTS.sub(lambda _: parts_table(), _BLOCK.sub(lambda _: table(), document))
 
 
 def _defaults(group: str, option: str = "train") -> Iterator[tuple[str, str]]:
@@ -106,11 +121,11 @@ def _values(group: str, default: str) -> dict[str, str]:
 
 
 def main(files: Sequence[str]) -> None:
-    """Print the table, or update it in each of `files`."""
+    """Print the tables, or update them in each of `files`."""
     for name in files:
         write_text(Path(name), renew(Path(name).read_text(encoding="utf-8")))
     if not files:
-        sys.stdout.write(table())
+        sys.stdout.write(f"{table()}\n{parts_table()}")
 
 
 if __name__ == "__main__":

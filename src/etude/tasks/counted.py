@@ -157,10 +157,12 @@ def _count_decoding(model: Any, source: int, target: int) -> tuple[int, int]:
     from torch.utils.flop_counter import FlopCounterMode  # late, as it imports the compiler, which is slow
 
     sources, mask, targets = _inputs(model, source, target)
+    model.eval()  # as it decodes
     with FlopCounterMode(display=False) as first:
         state = model.start(sources, mask)
         model.step(targets[:, 0], state)
     with FlopCounterMode(display=False) as later:
         for token in targets[:, 1:].unbind(1):
             model.step(token, state)
+    model.train()
     return first.get_total_flops(), later.get_total_flops()

@@ -35,6 +35,8 @@ CASES = [
     ["scale=small", "model/residual=peri"],
     ["scale=small", "model/residual=layer_scale"],
     ["scale=small", "model/residual=hyper"],
+    ["scale=small", "model/feedforward=experts"],
+    ["scale=small", "model/tying=none_normed"],
     ["scale=small", "model/feedforward=normformer"],
     ["scale=small", "model/decoder=parallel", "model/encoder=parallel"],
     ["scale=small", "model/attention=modular"],
