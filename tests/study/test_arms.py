@@ -109,6 +109,18 @@ def test_what_is_left_out_is_held_against_all_unless_the_study_says_otherwise(fo
     assert [study.reference(arm) for arm in study.arms] == ["base", "base", "all", "base", "all"]
 
 
+def test_an_arm_may_be_another_with_some_more_overrides_which_replace_those_of_the_same_keys(folder: Path) -> None:
+    base = ["model/residual=pre", "model/norm=rms"]
+    more = {"from": "base", "without": ["model/residual"], "with": ["model/norm=layer", "model/position=rope"]}
+    write(folder, baseline="base", arms={"more": more, "base": base}, leave_one_out="more")
+    study = load_study("mine")
+    assert list(study.arms) == ["more", "base", "more-without-norm", "more-without-position"]
+    assert study.arms["more"] == ["model/norm=layer", "model/position=rope"]
+    assert study.arms["more-without-norm"] == ["model/norm=rms", "model/position=rope"]
+    assert study.arms["more-without-position"] == ["model/norm=layer"]
+    assert study.against == {"more-without-norm": "more", "more-without-position": "more"}
+
+
 def test_an_arm_may_be_another_without_some_of_its_overrides(folder: Path) -> None:
     few = {"from": "all", "without": ["model/norm", "model/position=rope"]}
     write(folder, baseline="base", arms={"few": few, "base": [], "all": ALL})

@@ -39,13 +39,14 @@ def read_arms(file: Path, content: Mapping[str, Any]) -> tuple[Arms, dict[str, s
     if not isinstance(listed, dict) or not (listed or "grid" in content):
         raise UserError(f"{file}: arms must map the name of each arm to its list of overrides")
     arms = {arm: _overrides(file, arm, one) for arm, one in listed.items() if not isinstance(one, dict)}
-    arms = {arm: arms[arm] if arm in arms else _drop_overrides(file, arm, one, arms) for arm, one in listed.items()}
+    arms |= {arm: _derive(file, arm, one, arms) for arm, one in listed.items() if arm not in arms}
+    arms = {arm: arms[arm] for arm in listed}  # in the order of the file
     base = arms.get(str(content.get("baseline")), [])
     arms, against = one_for_each(file, content.get("each", []), written=arms, base=base)
     arms = _join(file, "grid", arms, combine(file, content["grid"]) if "grid" in content else {})
     named: Any = content.get("leave_one_out", [])
     for name in named if isinstance(named, list) else [named]:
-        made = leave_one_out(file, name, arms)
+        made = leave_one_out(file, name, arms, listed.get(name) if isinstance(name, str) else None)
         arms = _join(file, "leave_one_out", arms, made)
         against |= {arm: str(name) for arm in made}
     return arms, against
@@ -106,9 +107,14 @@ def combine(file: Path, grid: Any) -> Arms:
     return arms
 
 
-def leave_one_out(file: Path, name: Any, written: Arms) -> Arms:
-    """Make an arm for every override of the arm `name` that lacks this one: `all-without-norm`."""
-    overrides = _find_arm(file, "leave_one_out", name, written)
+def leave_one_out(file: Path, name: Any, written: Arms, given: Any = None) -> Arms:
+    """Make an arm for every override of the arm `name` that lacks this one: `all-without-norm`.
+
+    Of an arm that is `given` as `{from: base, with: [...]}`, what it adds is left out, and what `base` has stays.
+    """
+    overrides, others = _find_arm(file, "leave_one_out", name, written), list[str]()
+    if isinstance(given, dict) and given.get("with"):
+        others, overrides = _drop(written[given["from"]], given.get("without", [])), given["with"]
     if len(overrides) < 2:
         raise UserError(f"{file}: leave_one_out: the arm {name} needs two overrides or more to leave one out")
     short = Counter(_last(override_key(override)) for override in overrides)
@@ -116,7 +122,7 @@ def leave_one_out(file: Path, name: Any, written: Arms) -> Arms:
     for place, override in enumerate(overrides):
         key = override_key(override)
         what = _last(key) if short[_last(key)] == 1 else key.replace("/", ".")
-        arms[f"{name}-without-{what}"] = overrides[:place] + overrides[place + 1 :]
+        arms[f"{name}-without-{what}"] = _replace(others, overrides[:place] + overrides[place + 1 :])
     return arms
 
 
@@ -126,18 +132,33 @@ def _join(file: Path, key: str, arms: Arms, made: Arms) -> Arms:
     return arms | made
 
 
-def _drop_overrides(file: Path, arm: Any, given: Mapping[str, Any], written: Arms) -> list[str]:
-    """Return the overrides of an arm that is given as `{from: all, without: [model/norm]}`."""
+def _derive(file: Path, arm: Any, given: Mapping[str, Any], written: Arms) -> list[str]:
+    """Return the overrides of an arm that is given as `{from: all, without: [model/norm], with: [model/norm=rms]}`."""
     _check_name(file, arm)
-    if set(given) != {"from", "without"} or not isinstance(given["without"], list):
-        raise UserError(f"{file}: arms.{arm} must be a list of overrides, or {{from: ARM, without: [KEY, ...]}}")
+    lists = all(isinstance(given.get(key, []), list) for key in ("without", "with"))
+    if "from" not in given or not {"from"} < set(given) <= {"from", "without", "with"} or not lists:
+        raise UserError(
+            f"{file}: arms.{arm} must be a list of overrides, or {{from: ARM, without: [KEY, ...], with: [OVERRIDE, "
+            "...]}, or one of these two"
+        )
     overrides = _find_arm(file, f"arms.{arm}.from", given["from"], written)
-    known = [*map(override_key, overrides), *overrides]
-    for word in given["without"]:
+    known, without = [*map(override_key, overrides), *overrides], given.get("without", [])
+    for word in without:
         if word not in known:
             there = did_you_mean(str(word), map(override_key, overrides))
             raise UserError(f"{file}: arms.{arm}.without: {given['from']} has no override {word!r}: {there}")
-    return [override for override in overrides if not {override, override_key(override)} & set(given["without"])]
+    return _replace(_drop(overrides, without), _overrides(file, arm, given.get("with", [])))
+
+
+def _drop(overrides: Sequence[str], without: Sequence[str]) -> list[str]:
+    """Return `overrides` without those that are named, by their keys or whole."""
+    return [override for override in overrides if not {override, override_key(override)} & set(without)]
+
+
+def _replace(overrides: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return `overrides` with `others` in the place of those of the same keys, or behind them."""
+    keys = {*map(override_key, others)}
+    return [*(override for override in overrides if override_key(override) not in keys), *others]
 
 
 def _overrides(file: Path, arm: Any, listed: Any) -> list[str]:
