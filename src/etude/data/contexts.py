@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 SLICE = 1000
 """Characters of a text that are learned from together."""
 
-PIECES = 64
+PIECES = 1000
 """Pieces tokenised at a time, some megabytes; the text is not held in memory."""
 
 
@@ -156,7 +156,7 @@ def lines_to_learn(text: RunningText, limit: int | None) -> Iterator[str]:
     logger.info("the subwords are learned from %d of %d thousand characters, evenly spread", limit, total)
     number = 0
     for piece, _ in read_pieces(text, "train"):
-        for start in range(0, len(piece), SLICE):
+        for start in range(0, SLICE * _count_slices(piece), SLICE):
             if (number + 1) * limit // total > number * limit // total:
                 part = piece[start : start + SLICE]
                 whole = part.partition(" ")[2].rpartition(" ")[0] or part
@@ -165,7 +165,7 @@ def lines_to_learn(text: RunningText, limit: int | None) -> Iterator[str]:
 
 
 def _count_slices(piece: str) -> int:
-    return -(-len(piece) // SLICE)
+    return max(1, len(piece) // SLICE)
 
 
 def describe_stream(counts: dict[str, int]) -> str:
