@@ -233,6 +233,16 @@ def test_a_text_longer_than_the_learned_positions_or_the_limit_is_told(
         (["task=masked_language_modelling", "model=base"], "has a decoder: say model=encoder_only"),
         (["task=language_modelling", "decoding=greedy"], "no text that could be searched for .*: leave decoding out"),
         (["task=masked_language_modelling", "metrics=bleu"], "no text .* compared: leave metrics out"),
+        (["data=text"], "Translation reads lines, and data=text is running text: say task=language_modelling"),
+        (["task=span_corruption", "data=grammar"], "reads running text, and this data has lines: say data=text"),
+        (["task=span_corruption", "model/encoder=none"], "read by an encoder, and there is none"),
+        (["task=span_corruption", "data.stride=4"], "data.stride=4 is for a language model"),
+        (["task=language_modelling", "data=text", "budget.context=999"], "budget.target_tokens=300 does not hold"),
+        (["task=language_modelling", "data=text", "data.stride=129"], "at most budget.context=128: lower it"),
+        (
+            ["task=language_modelling", "data=text", "model/position=learned", "model.position.max_length=100"],
+            "max_length=100 is shorter .* 128 tokens with budget.context=128",
+        ),
         (
             ["task=masked_language_modelling", "model/decoder=recurrent"],
             "model/decoder=recurrent is for .*, and model=encoder_only has none: leave it out",
