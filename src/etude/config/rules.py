@@ -25,7 +25,8 @@ At = Callable[[str], Any]  # the value of a dotted key; None if there is none
 _AT_LEAST = {
     0: """
         seed averaging.checkpoints budget.length_noise decoding.alpha decoding.max_len_offset model.attention.window
-        trainer.fast_dev_run data.silver
+        model.attention.span.window model.feedforward.shared model.feedforward.balance.coefficient
+        model.feedforward.balance.rate trainer.fast_dev_run data.silver
     """,
     1: """
         averaging.every budget.max_steps budget.warmup_steps budget.source_tokens budget.target_tokens
@@ -36,6 +37,8 @@ _AT_LEAST = {
         model.attention.kv_heads model.position.base model.position.clip model.attention.d_model
         model.attention.heads model.attention.d_k model.attention.d_v model.scale.d_k model.position.d_model
         model.norm.d_model model.feedforward.d_model model.feedforward.d_ff model.tying.d_model
+        model.attention.content model.attention.latent model.feedforward.experts model.residual.streams
+        model.residual.d_model model.tying.base_width optimizer.base_width
         model.encoder.d_model model.decoder.d_model model.decoder.alignment.d_model schedule.d_model
         trainer.devices trainer.micro_batches trainer.num_nodes trainer.limit_train_batches
     """,
@@ -44,7 +47,8 @@ _AT_LEAST = {
     5: "tokenizer.vocab_size",  # four are special tokens
 }
 _ABOVE_ZERO = """
-    budget.lr_factor budget.steps model.init.std model.norm.eps optimizer.eps scale.width scale.depth scale.head_count
+    budget.lr_factor budget.steps model.init.std model.norm.eps model.attention.eps model.tying.eps optimizer.eps
+    scale.width scale.depth scale.head_count
     schedule.factor schedule.peak trainer.gradient_clip_val
 """
 _SHARES = """
