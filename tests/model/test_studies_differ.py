@@ -1,4 +1,4 @@
-"""Each arm of each study really is another model or another training than its baseline, and only where it says."""
+"""Each arm of each study really is another model or another training than its reference, and only where it says."""
 
 import re
 from functools import cache
@@ -12,10 +12,12 @@ from etude.config.compose import compose
 from etude.config.resolve import resolve
 from etude.data.tokenizer import PAD
 from etude.errors import UserError
+from etude.model.experts import mixtures
 from etude.paths import shipped
 from etude.study.arm_names import arm_names
 from etude.study.study import load_study
 from etude.tasks import build
+from etude.training.experts import balancing_cost
 from etude.yaml_file import read_yaml
 
 VOCABULARY = 40
@@ -29,13 +31,14 @@ MAY_DIFFER = {
     "data": {"data"},
     "tokenizer": {"data"},
     "decoding": {"decoding"},
-    **{key: {"training", "schedule"} for key in ("budget", "optimizer", "precision", "averaging")},
+    **{key: {"training", "schedule"} for key in ("budget", "optimizer", "precision", "averaging", "callbacks")},
 }
 
 
 def overrides(arm: str) -> list[str]:
-    """What the arm `<study>/<arm>` itself changes: not what its baseline has as well."""
-    return [override for override in listed(arm) if override not in listed(baseline(arm))]
+    """What the arm `<study>/<arm>` itself changes: what its reference has not, or has and the arm has not."""
+    ours, theirs = listed(arm), listed(reference(arm))
+    return [one for one in ours if one not in theirs] + [one for one in theirs if one not in ours]
 
 
 def listed(arm: str) -> list[str]:
@@ -43,12 +46,12 @@ def listed(arm: str) -> list[str]:
     return load_study(study).arms[name]
 
 
-def baseline(arm: str) -> str:
-    study = arm.partition("/")[0]
-    return f"{study}/{load_study(study).baseline}"
+def reference(arm: str) -> str:
+    study, _, name = arm.partition("/")
+    return f"{study}/{load_study(study).reference(name)}"
 
 
-@pytest.fixture(params=[name for name in sorted(arm_names()) if name != baseline(name)])
+@pytest.fixture(params=[name for name in sorted(arm_names()) if name != reference(name)])
 def arm(request) -> str:
     return request.param
 
@@ -99,13 +102,13 @@ def sections(override: str) -> list[str]:
 def test_what_is_written_differs_where_the_arm_says_and_nowhere_else(arm):
     """The rest of a difference is worked out from what is written: `${model.d_model}` and its kin."""
     named = tuple(f"{section}." for override in overrides(arm) for section in sections(override))
-    found = changed(written(f"experiment={arm}"), written(f"experiment={baseline(arm)}"))
+    found = changed(written(f"experiment={arm}"), written(f"experiment={reference(arm)}"))
     assert found
     assert [key for key in found if not f"{key}.".startswith(named)] == []
 
 
 def test_no_override_of_an_arm_is_idle(arm):
-    for idle in overrides(arm):
+    for idle in set(overrides(arm)) & set(listed(arm)):
         others = [override for override in listed(arm) if override != idle]
         try:
             rest = written(*others)
@@ -127,9 +130,12 @@ def model_of(config):
 
 
 def in_training(model):
+    """The logits, and what balancing experts adds to the loss."""
     model.train()
     torch.manual_seed(1)
-    return model(*inputs())
+    with torch.enable_grad():  # without, balancing has no cost
+        logits = model(*inputs())
+    return torch.cat([logits.flatten(), torch.as_tensor(balancing_cost(mixtures(model))).reshape(1)])
 
 
 def different_models(config, other) -> set[str]:
@@ -164,8 +170,8 @@ def differences(config, other) -> set[str]:
     return found | {kind for kind, keys in kinds.items() if any(config.get(k) != other.get(k) for k in keys)}
 
 
-def test_an_arm_is_another_model_or_another_training_than_its_baseline(arm):
-    found = differences(resolved(arm), resolved(baseline(arm)))
+def test_an_arm_is_another_model_or_another_training_than_its_reference(arm):
+    found = differences(resolved(arm), resolved(reference(arm)))
     keys = [override.partition("=")[0] for override in overrides(arm)]
     assert found
     assert found <= set().union(*(MAY_DIFFER[re.split(r"[./]", key)[0]] for key in keys))
@@ -174,7 +180,7 @@ def test_an_arm_is_another_model_or_another_training_than_its_baseline(arm):
 def test_an_arm_starts_with_the_baselines_weights_wherever_name_and_shape_agree(arm):
     """W_Q, W_K and W_V start by the size of all three together: where another of them changed, with the same numbers
     times a factor. An arm that is about the start has its own in the linear layers."""
-    ours, theirs = (model_of(resolved(name)) for name in (arm, baseline(arm)))
+    ours, theirs = (model_of(resolved(name)) for name in (arm, reference(arm)))
     about_start = any(override.startswith("model/init=") for override in overrides(arm))
     linear = {f"{name}.weight" for name, part in ours.named_modules() if isinstance(part, torch.nn.Linear)}
     weights, others = dict(ours.named_parameters()), dict(theirs.named_parameters())
