@@ -54,7 +54,7 @@ def test_every_choice_is_drawn_where_it_is_used_and_the_weights_add_up(variation
     tree = describe_modules(built, choices_by_module(config))
     total = sum(weight.numel() for weight in built.parameters())
     assert tree.parameters == counted_by_hand(asdict(tree)) == total
-    console = Console(width=120, record=True, file=io.StringIO())
+    console = Console(width=200, record=True, file=io.StringIO())  # a row is a line
     console.print(render_tree(config, tree, console.width))
     head, _, drawing = console.export_text().partition("\nmodule ")
     assert head.startswith(f"EncoderDecoder: {total:,} parameters")

@@ -37,10 +37,14 @@ def count_parameters(config: dict[str, Any]) -> int:
 
 
 def choices_by_module(config: dict[str, Any]) -> dict[type, str]:
-    """Map each class that a config chooses for the model to its choice, such as "model/position=rope"."""
-    chosen = {group: value for group, value in config["choices"].items() if group.startswith("model/")}
-    parts = {group: value_at(config, f"{group.replace('/', '.')}._target_") for group in chosen}
-    return {get_object(target): f"{group}={chosen[group]}" for group, target in parts.items() if target}
+    """Map each class that a config chooses for the model to its choice, "model/position=rope", say, or its choices."""
+    found: dict[type, str] = {}
+    for group, value in config["choices"].items():
+        target = value_at(config, f"{group.replace('/', '.')}._target_") if group.startswith("model/") else None
+        if target:
+            kind, choice = get_object(target), f"{group}={value}"
+            found[kind] = f"{found[kind]} or {choice}" if kind in found else choice
+    return found
 
 
 def describe_modules(model: nn.Module, chosen: Mapping[type, str]) -> Node:

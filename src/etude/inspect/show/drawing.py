@@ -72,7 +72,7 @@ def _tree(root: Node, choices: bool) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("module", no_wrap=True)
     if choices:
-        table.add_column("chosen by", no_wrap=True, style="cyan")
+        table.add_column("chosen by", overflow="fold", style="cyan")
     table.add_column("weights", overflow="fold")
     table.add_column("parameters", justify="right", no_wrap=True)
     table.add_column("share", justify="right", no_wrap=True)
