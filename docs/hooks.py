@@ -15,6 +15,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[1]
 PAGES = ("*.md", "docs/**/*.md", "experiments/*/*.md", "sweeps/*.md", "benchmarks/*.md")
 AS_THEY_ARE = (".md", ".svg", ".png", ".css", ".html")
+DOCUMENTED = re.compile(r"^- \[(etude[\w.]+)\]\([^)]*\)(?:: (.+))?$", re.MULTILINE)
 LINK = re.compile(r"(?<=\]\()[^)#:\s]+(?=[)#])")
 
 
@@ -35,9 +36,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let links to what is shown as a page lead there."""
+    """Show what the reference lists, with its docstrings; let links to what is shown as a page lead there."""
+    markdown = DOCUMENTED.sub(_document, markdown)
     folder = (ROOT / page.file.src_uri).parent
     return LINK.sub(lambda link: _shown_as(link[0], folder / link[0]), markdown)
+
+
+def _document(line: re.Match[str]) -> str:
+    """mkdocstrings' block for a line of the reference: a module of which some names are shown, or one object."""
+    name, members = line[1], (line[2] or "").replace("`", "")
+    whole = f"members: [{members}], " if members else ""
+    is_module = (ROOT / "src" / name.replace(".", "/")).with_suffix(".py").is_file() or members
+    bare = "show_root_heading: false, show_root_toc_entry: false, " if is_module else ""
+    return f"\n::: {name}\n    options: {{{whole}{bare}heading_level: 3}}\n"
 
 
 def _linked(page: Path) -> Iterator[Path]:
