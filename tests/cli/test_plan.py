@@ -99,12 +99,19 @@ def test_runs_that_are_finished_are_left_out_of_the_totals(told, printed):
         (["experiment=table3/A1", "seed=3", "model.d_ff=100"], {"model.heads": 1}),
         (["data=multi30k_en_de"], {"data": "multi30k_en_de"}),
         (["scale=full"], {"scale": "full", "budget": "full"}),
+        (["experiment=gpt/qk_norm"], {"model/attention": "modular"}),  # and not every axis that such attention has
     ],
     ids=str,
 )
 def test_what_differs_is_what_was_chosen_and_said_and_not_what_follows(told, words, differs):
     (run,) = told(*words)["runs"]
     assert run["differs"] == differs
+
+
+def test_runs_of_one_arm_differ_by_what_is_listed(told):
+    runs = told("experiment=table3/A1", "optimizer=adam,adamw", "budget.max_steps=5,7")["runs"]
+    listed = [{key: run["differs"][key] for key in ("optimizer", "budget.max_steps")} for run in runs]
+    assert listed == [{"optimizer": o, "budget.max_steps": s} for o in ("adam", "adamw") for s in (5, 7)]
 
 
 def test_arms_with_another_budget_are_named_once_with_what_would_even_it_out(printed):

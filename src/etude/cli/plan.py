@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from etude.cli.arguments import parse
 from etude.config.compose_cache import ConfigCache, ValidConfig, expand, naming
-from etude.config.difference import Difference, difference
+from etude.config.difference import ABSENT, Difference, difference
 from etude.config.resolve import check_resolved
 from etude.config.sweep_params import with_written_params
 from etude.errors import UserError
@@ -75,13 +75,14 @@ def main(words: Sequence[str]) -> None:
     )
     plans = dict(zip(configs, plan_runs(configs.values(), where), strict=True))
     ours = [plans[run] for run in runs]
+    varied = _varied(runs)
     differs = [
         _differences(
             difference(configs[base], configs[run], (valid[base].written, valid[run].written)),
             _override_keys(run),
             configs[run],
         )
-        | _tuned(run, configs[run])
+        | {key: _chosen(configs[run], key) for key in varied if any(override_key(word) == key for word in run)}
         for base, run in zip(bases, runs, strict=True)
     ]
     paper = [_paper_of(one.config["study"]).arms.get(one.config["arm"], {}).get("params_M") for one in ours]
@@ -101,7 +102,7 @@ def main(words: Sequence[str]) -> None:
     out.print(table)
     alike: dict[Run, list[Run]] = {}  # the runs of one baseline, whatever their seeds and the values tried
     for run, base in zip(runs, bases, strict=True):
-        alike.setdefault(_without_draws(base), []).append(run)
+        alike.setdefault(tuple(word for word in base if override_key(word) not in {"seed", *varied}), []).append(run)
     of_baseline = [[run for run in some if run in bases] or some for some in alike.values()]
     shown = [[plans[run] for run in some] for some in of_baseline]
     printed = {key: value for one in ours for key, value in _paper_of(one.config["study"]).proportions.items()}
@@ -186,18 +187,18 @@ def _override_keys(run: Run) -> set[str]:
     return {override_key(override) for override in [*run, *of_arm]}
 
 
-def _tuned(run: Run, config: dict[str, Any]) -> dict[str, Any]:
-    """Return the values that a study tries for its arms, by which the trials of one arm differ."""
-    study, _ = _study_and_arm(run)
-    keys = study.tune if study else ()
-    return {key: value_at(config, key) for key in keys if any(override_key(word) == key for word in run)}
+def _varied(runs: Sequence[Run]) -> list[str]:
+    """Return the keys of which the runs have several values: what a sweep lists, and what a study tries."""
+    values: dict[str, set[str | None]] = {}
+    for run in runs:
+        for key, value in map(split_override, run):
+            values.setdefault(key, set()).add(value)
+    return [key for key, several in values.items() if len(several) > 1 and key not in ("experiment", "seed")]
 
 
-def _without_draws(run: Run) -> Run:
-    """Return the overrides of a run without its seed and the values that its study tries."""
-    study, _ = _study_and_arm(run)
-    keys = {"seed", *(study.tune if study else ())}
-    return tuple(word for word in run if override_key(word) not in keys)
+def _chosen(config: dict[str, Any], key: str) -> Any:
+    """Return the option of a config group, or the value of a key."""
+    return config["choices"].get(key) or value_at(config, key)
 
 
 def _name(plans: Sequence["RunPlan"]) -> str:
@@ -215,12 +216,15 @@ def _differences(found: Difference, overridden: set[str], config: dict[str, Any]
     """Return the choices and values that differ from the baseline: key -> value.
 
     Of the values inside a group with another choice (`model=big` sets `model.d_model`) only the `overridden` ones are
-    given, those that are the baseline's again among them: they differ from what the choice stands for.
+    given, those that are the baseline's again among them: they differ from what the choice stands for. So are the axes
+    of a part that only one of the two has.
     """
     inside = tuple(f"{group.replace('/', '.')}." for group in found.choices)
     values = {key: after for key, (_, after) in found.values.items() if not key.startswith(inside)}
+    both = [group for group, pair in found.choices.items() if ABSENT not in pair]
     said = {key: value_at(config, key) for key in sorted(overridden) if key.startswith(inside)}
-    return {group: after for group, (_, after) in found.choices.items()} | values | said
+    axes = {group: after for group, (_, after) in found.choices.items() if group in both or group in overridden}
+    return axes | values | said
 
 
 def _paper_of(study: str) -> Paper:
