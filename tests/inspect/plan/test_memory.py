@@ -49,7 +49,7 @@ def kept(config: dict, sentences: int, source: int, target: int, precision: str 
     """Bytes behind the tensors that a forward pass saves, without parameters, their halved copies, and logits."""
     model = build.model(config, 500).train()
     known = {weight.untyped_storage()._cdata for weight in (*model.parameters(), *model.buffers())}
-    shapes = {shape for weight in model.parameters() for shape in (weight.shape, weight.T.shape)}
+    shapes = {shape for weight in model.parameters() for shape in (weight.shape, weight.shape[::-1])}
     tensors: dict[int, Tensor] = {}
 
     def keep(tensor: Tensor) -> Tensor:
