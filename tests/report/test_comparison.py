@@ -467,6 +467,16 @@ def test_where_no_arm_varies_over_its_seeds_the_report_says_that_nobody_knows_ho
     assert "Seeds an arm that would likely show" in footnotes(runs_dir)
 
 
+@pytest.mark.parametrize(("right", "is_told"), [(0.05, False), (0.8, True)])
+def test_near_the_floor_of_a_metric_nothing_is_said_of_how_many_seeds(
+    right: float, is_told: bool, runs_dir: Path, make_run: Make
+) -> None:
+    for arm in ("base", "A1"):
+        for seed in (1, 2):
+            make_run(arm, seed, translations=translated(right, seed), references=REFERENCES)
+    assert ("Seeds an arm that would likely show" in footnotes(runs_dir)) == is_told
+
+
 def test_the_interval_of_an_arm_with_one_seed_stands_below_the_table(runs_dir: Path, make_run: Make) -> None:
     for seed in (1, 2, 3):
         make_run("base", seed, ppl=3.0 + 0.1 * seed)

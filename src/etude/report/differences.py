@@ -12,6 +12,7 @@ from etude.study.metrics import Metric
 
 _MANY = 100  # seeds; a larger number is reported as "over 100"
 _SIZES = (0.5, 1.0, 2.0)  # differences, in points, for which the number of seeds needed is reported
+_FLOOR = 5.0  # points: who scores less has learned next to nothing, and varies less than who has
 
 
 def on_differences(compared: Compared) -> list[str]:
@@ -69,6 +70,8 @@ def _on_seeds_needed(compared: Compared, metric: Metric) -> list[str]:
             f"Standard deviation of the {metric.label} of {base.arm}: {math.sqrt(parts.seeds):.2f} over seeds on this "
             f"test set, {math.sqrt(parts.test_set):.2f} over test sets like this one."
         )
+    if metric.name in base.means and base.means[metric.name].value < _FLOOR:
+        return sentences
     several = [arm for arm in compared.arms if len(arm.runs) > 1]
     alike = [arm for arm in several if len({run.score(metric.key) for run in arm.runs} - {None}) == 1]
     if 2 * len(alike) >= len(several) > 0:

@@ -55,8 +55,8 @@ class Study:
 
     @property
     def headline(self) -> Metric:
-        """The metric of plots and overviews: the first with sentences, or the first."""
-        return next((metric for metric in self.metrics.values() if metric.sentences), next(iter(self.metrics.values())))
+        """The metric that decides, with which plots and overviews begin: the first of the table."""
+        return next(iter(self.metrics.values()))
 
     @property
     def lead(self) -> Metric:

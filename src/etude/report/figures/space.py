@@ -183,12 +183,14 @@ def parallel(space: Space) -> Figure | None:
         some = space.trials[slice(*ends)] if shade < _SHADES else space.trials[-1:]
         line = {"color": COLOUR, "width": 1.0 + 0.15 * shade} if shade < _SHADES else {"color": ACCENT, "width": 3}
         x, y = [*range(len(names)), None], [[*heights(trial), None] for trial in some]
+        told = [[trial.number] * len(x) for trial in some]
         traces.append(
             {"x": x * len(some), "y": [height for its in y for height in its], "mode": "lines", "line": line}
-            | {"opacity": 0.15 + 0.15 * shade, "hoverinfo": "skip"}
+            | {"opacity": 0.15 + 0.15 * shade, "customdata": [number for its in told for number in its]}
+            | {"hovertemplate": "trial %{customdata}<extra></extra>"}
         )
-    told = [[format_known(end, digits) for end in (low, high)]]
-    labels = [[shorten_value(end) for end in scale.ends] for scale in scales] + told
+    scores = [format_known(end, digits) for end in (low, high)]
+    labels = [*([shorten_value(end) for end in scale.ends] for scale in scales), scores]
     annotations = [
         {"x": place, "y": at / max(1, len(texts) - 1), "text": text, "showarrow": False, "xanchor": "left", "xshift": 3}
         | {"yanchor": "bottom" if at else "top", "font": {"size": 11}}

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Literal
 
-from etude.report.comparison import ALPHA
-from etude.report.render.rows import STAR, Cell, Column, Row, Rows
+from etude.report.render.rows import Cell, Column, Row, Rows
 from etude.report.render.terminal import WHAT, narrow, split_by_metric
 
 Notes = Literal["full", "short", "none"]
@@ -104,10 +103,7 @@ def _choose(rows: Rows, notes: Notes) -> list[str]:
     """Choose the notes to show. Short ones explain the marks and signs of the table."""
     if notes != "short":
         return rows.sentences if notes == "full" else []
-    cells = [cell for row in rows.rows for cell in row.cells]
-    footnotes = [str(note) for note in rows.notes if note.mark]
-    footnotes += ["±: half the 95 % interval over seeds."] * any(cell.half is not None for cell in cells)
-    return footnotes + [f"{STAR} p < {ALPHA} after Holm's correction for all arms."] * any(cell.star for cell in cells)
+    return [*(str(note) for note in rows.notes if note.mark), *rows.legend]
 
 
 def escape_latex(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from etude.report.comparison import ArmResult, Compared
+from etude.report.comparison import ALPHA, ArmResult, Compared
 from etude.report.notes import Note, marks, notes
 from etude.report.wording import format_fixed, format_value
 from etude.store.run_state import State
@@ -93,6 +93,13 @@ class Rows:
     def sentences(self) -> list[str]:
         """The notes as they are read."""
         return [*map(str, self.notes)]
+
+    @property
+    def legend(self) -> list[str]:
+        """What the signs in its cells mean, in a few words."""
+        cells = [cell for row in self.rows for cell in row.cells]
+        half = ["±: half the 95 % interval over seeds."] * any(cell.half is not None for cell in cells)
+        return half + [f"{STAR} p < {ALPHA} after Holm's correction for all arms."] * any(cell.star for cell in cells)
 
     @property
     def paragraphs(self) -> list[Note]:

@@ -22,6 +22,22 @@ def test_an_arm_names_only_what_it_changes_in_the_baselines_config(fabricate: Fa
     assert [arm["config"] for arm in found["arms"]] == [{}, {"model.heads": "1"}, {"model.heads": "2"}]
 
 
+def test_what_an_arm_changes_is_told_as_its_value_in_the_words_of_the_table(fabricate: Fabricate) -> None:
+    compared = fabricate(3, 1, 5)
+    written = [[], ["model.heads=${heads:16}"], ["model.heads=2", "model.d_ff=${width:8}", "~model.norm"]]
+    arms = [replace(arm, overrides=words) for arm, words in zip(compared.arms, written, strict=True)]
+    told = [arm["facts"]["what is changed"] for arm in data(replace(compared, arms=arms))["arms"]]
+    assert told == ["nothing", "h 1", "h 2  model.d_ff=${width:8}  ~model.norm"]
+
+
+def test_the_page_opens_on_the_metric_with_which_the_study_begins(fabricate: Fabricate) -> None:
+    compared = fabricate(2, 2, 5)
+    for metrics in (["ppl", "bleu"], ["bleu", "ppl"]):
+        study = replace(compared.study, metrics={name: compared.study.metrics[name] for name in metrics})
+        choosers = {name: found["choosers"] for name, found in data(replace(compared, study=study))["figures"].items()}
+        assert [[*choosers[name]["y"][1]] for name in ("forest", "cost")] == [metrics, metrics]
+
+
 def again(compared: Compared) -> Compared:
     """The same runs as they lie there now."""
     return compare(compared.study, Selection([run for arm in compared.arms for run in arm.runs], [], []))

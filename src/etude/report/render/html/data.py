@@ -13,6 +13,8 @@ from etude.report.render.html.sentences import bucket_bleu, buckets, samples
 from etude.report.render.rows import state_of
 from etude.report.scores import scores, translations
 from etude.store.identity import IMMATERIAL
+from etude.study.arms import split_override
+from etude.study.study import value_at
 from etude.terminal import format_value
 
 FIRST_PICKED = 4  # arms whose curves are shown beside the baseline's at first
@@ -64,7 +66,7 @@ def data(compared: Compared) -> dict[str, Any]:
 
 def _figures(compared: Compared, analysed: dict[str, Any]) -> dict[str, Any]:
     """Make every figure that can be chosen: name -> its choosers (label, options) and choice -> figure."""
-    metrics = sorted(compared.study.metrics.values(), key=lambda metric: metric is not compared.study.headline)
+    metrics = compared.study.metrics.values()
     labels = {metric.name: metric.label for metric in metrics}
     forests = {metric.name: figures.forest(compared, metric.name) for metric in metrics}
     papers = {"nats": figures.agreement(compared)} | {name: figures.order(compared, name) for name in labels}
@@ -94,10 +96,9 @@ def _figures(compared: Compared, analysed: dict[str, Any]) -> dict[str, Any]:
 def _facts(compared: Compared, arm: ArmResult) -> dict[str, str]:
     """Return what is told of an arm beside another one: title -> text."""
     headline, costs, (unit, seconds) = compared.study.headline, arm.costs, time_unit(compared)
-    ordered = sorted(compared.study.metrics.values(), key=lambda metric: metric is not headline)
     changes = any(other.overrides for other in compared.arms)
-    facts = {"what is changed": "  ".join(arm.overrides) or ("nothing" if changes else UNKNOWN)}
-    for metric in ordered:
+    facts = {"what is changed": "  ".join(_changed(compared, arm)) or ("nothing" if changes else UNKNOWN)}
+    for metric in compared.study.metrics.values():
         mean = arm.means.get(metric.name)
         interval = f" ({format_ends(mean.interval, metric.digits)})" if mean and mean.interval else ""
         title = metric.label + " (95 % interval over seeds)" * (metric is headline)
@@ -119,6 +120,19 @@ def _facts(compared: Compared, arm: ArmResult) -> dict[str, str]:
     facts[f"variance of {headline.label}, seeds / test sets"] = told
     facts["run"] = "\n".join(str(run.run_dir.path) for run in arm.runs)
     return facts
+
+
+def _changed(compared: Compared, arm: ArmResult) -> list[str]:
+    """Return what an arm changes as the table names it: `h 1`, and not `model.heads=${heads:1}`."""
+    headers = {key.removeprefix("choices."): header for header, key in compared.study.columns.items()}
+    told = []
+    for override in arm.overrides:
+        key, text = split_override(override)
+        value = arm.runs[0].choices.get(key, value_at(arm.runs[0].config, key)) if arm.runs else None
+        named = override.startswith("~") or (value is None and key not in headers)
+        shown = text if value is None else format_value(value)
+        told.append(override if named else f"{headers[key]} {shown}" if key in headers else f"{key}={shown}")
+    return told
 
 
 def _over_tokens(compared: Compared) -> list[str]:

@@ -4,8 +4,10 @@ import re
 from html import escape
 
 from etude.report.comparison import Compared
+from etude.report.notes import Note
 from etude.report.render.rows import Cell, Column, Row, Rows
 
+_SHOWN = 2  # lines below a table
 _SYMBOL = re.compile(r"\b(\w)_(\w+)")  # d_model, ε_ls: a letter with an index
 
 
@@ -41,8 +43,24 @@ def plain_table(rows: Rows) -> str:
 
 
 def notes(rows: Rows) -> str:
-    """Render the notes and what was left out, one paragraph each."""
-    return "\n".join(f"<p>{escape(str(note))}</p>" for note in rows.paragraphs)
+    """Render the notes and what was left out, one paragraph each; those behind the first two lines are folded.
+
+    The first line says what the signs of the table mean, if it has some. A command stays below the note that names it.
+    """
+    legend, paragraphs = " ".join(rows.legend), rows.paragraphs
+    shown = 1 if legend else _SHOWN
+    while any(note.is_command for note in paragraphs[shown : shown + 2]):
+        shown += 1
+    first = [f"<p>{escape(legend)}</p>"] * bool(legend) + [*map(_note, paragraphs[:shown])]
+    if rest := [*map(_note, paragraphs[shown:])]:
+        more = f"{len(rest)} more note{'s' * (len(rest) > 1)}"
+        first += [f'<details class="rest"><summary>{more}</summary>', *rest, "</details>"]
+    return "\n".join(first)
+
+
+def _note(note: Note) -> str:
+    text = escape(str(note))
+    return f"<p><code>{text}</code></p>" if note.is_command else f"<p>{text}</p>"
 
 
 def setting(compared: Compared) -> str:

@@ -43,7 +43,7 @@ const showMaps = (() => {
         yaxis: axis("", [], { ...pieces(queries), autorange: "reversed" }),
       },
       label: `Attention, ${kind}, layer ${+chosen.layer.value + 1}, head ${+chosen.head.value + 1}: ${sentence(map)}`,
-      caption: "Each row is a subword that asks; the darker a piece above, the more of its attention it gets, in per cent.",
+      caption: "Each row is a subword that asks; the more colour below a piece, the more of its attention it gets, in per cent.",
       head: ["asks", ...keys],
       rows: queries.map((query, index) => [query, ...weights[index]]),
     };
