@@ -13,8 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from etude.config.compose_cache import is_group
 from etude.errors import UserError
 from etude.paths import folders_of
-from etude.study.arm_names import arm_names, is_arm
-from etude.study.study import load_study
+from etude.study.arm_names import arm_names, find_arm, is_arm
 
 _OPTUNA_SWEEPER = "hydra_plugins.etude_sweeper.OptunaSweeper"
 _OTHER_OPTUNA_SWEEPER = "hydra_plugins.hydra_optuna_sweeper.optuna_sweeper.OptunaSweeper"  # which needs an old Optuna
@@ -89,12 +88,12 @@ def arm_config(name: str) -> DictConfig:
     """Convert the overrides of the arm `<study>/<arm>` to a Hydra config: groups go to the defaults list.
 
     Raises:
-        UserError: an override of the arm is not a plain `key=value`.
+        UserError: an override of the arm is not a plain `key=value`, or two of several arms contradict each other.
     """
-    study, _, arm = name.partition("/")
+    study, arm, overrides = find_arm(name)
     defaults: list[dict[str, Any] | str] = []
     body = OmegaConf.create({"study": study, "arm": arm})
-    for override in OverridesParser.create().parse_overrides(load_study(study).arms[arm]):
+    for override in OverridesParser.create().parse_overrides(overrides):
         key = override.get_key_element()
         if override.is_sweep_override() or override.is_delete():
             raise UserError(f"study {study}, arm {arm}: {override.input_line} is not a plain key=value")

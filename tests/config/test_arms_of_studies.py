@@ -10,7 +10,10 @@ from omegaconf import OmegaConf
 
 from etude.config.check import check
 from etude.config.compose import compose
+from etude.config.compose_cache import ConfigCache, expand
+from etude.config.quoting import make_readable
 from etude.config.resolve import resolve
+from etude.errors import UserError
 from etude.paths import shipped
 from etude.study.arm_names import arm_names
 from etude.study.study import load_study, study_names, value_at
@@ -40,6 +43,25 @@ def test_every_arm_differs_from_its_baseline_and_only_where_it_says(study):
 
 def test_the_command_line_wins_over_an_arm():
     assert compose(["experiment=table3/A1", "model.heads=2"]).model.heads == 2
+
+
+@pytest.mark.parametrize("named", ["[table3/A1,modern/rope]", "[ table3/A1, modern/rope ]", "table3/A1+modern/rope"])
+def test_arms_in_brackets_are_one_configuration_with_what_all_of_them_change(named):
+    both = resolve(compose([f"experiment={named}"]))
+    typed = resolve(compose([*load_study("table3").arms["A1"], *load_study("modern").arms["rope"]]))
+    assert (both["study"], both["arm"]) == ("single", "A1-rope")
+    names = ("study", "arm", "choices")
+    assert {k: v for k, v in both.items() if k not in names} == {k: v for k, v in typed.items() if k not in names}
+    assert ConfigCache().resolve(make_readable([f"experiment={named}", "seed=2"])).config == both | {"seed": 2}
+    assert expand([f"experiment={named},table3/A2", "seed=1"]) == [
+        ["experiment=table3/A1+modern/rope", "seed=1"],
+        ["experiment=table3/A2", "seed=1"],
+    ]
+
+
+def test_arms_that_contradict_each_other_are_not_combined():
+    with pytest.raises(UserError, match=r"table3/A1 has model\.heads=.* and table3/A2 has model\.heads=.*: leave one"):
+        compose(["experiment=[table3/A1,table3/A2]"])
 
 
 def test_table_3_has_the_papers_sizes_at_full_scale():
@@ -94,8 +116,7 @@ def test_a_glob_finds_the_arms_of_a_study():
 
 def test_an_arm_may_choose_several_files_of_a_group(monkeypatch):
     study = SimpleNamespace(arms={"both": ["callbacks=[ema,gradient_norms]", "callbacks.ema.decay=0.9"]})
-    # Hydra loads its plugins without making them attributes of their package, by which they could be patched.
-    monkeypatch.setitem(arm_config.__globals__, "load_study", lambda name: study)
+    monkeypatch.setattr("etude.study.arm_names.load_study", lambda name: study)
     config = arm_config("mine/both")
     assert config.defaults == [{"override /callbacks": ["ema", "gradient_norms"]}, "_self_"]
     assert config.callbacks.ema.decay == 0.9

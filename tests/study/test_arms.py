@@ -127,12 +127,20 @@ def test_an_arm_may_be_another_without_some_of_its_overrides(folder: Path) -> No
     assert load_study("mine").arms == {"few": ["model/residual=pre"], "base": [], "all": ALL}
 
 
+def test_an_arm_may_be_that_of_another_study_as_it_is_or_with_something_more(folder: Path) -> None:
+    arms = {"A1": {"from": "table3/A1"}, "both": {"from": "table3/A1", "with": ["model/norm=rms"]}, "base": []}
+    write(folder, baseline="base", arms=arms, leave_one_out=[])
+    theirs = load_study("table3").arms["A1"]
+    assert load_study("mine").arms == {"A1": theirs, "both": [*theirs, "model/norm=rms"], "base": []}
+
+
 def test_the_example_of_the_guide_is_a_study_with_the_arms_that_it_names(folder: Path) -> None:
-    guide = Path(__file__).parents[2].joinpath("CONTRIBUTING.md").read_text()
+    guide = Path(__file__).parents[2].joinpath("docs/study.md").read_text()
     [text] = re.findall(r"```yaml\n(baseline: .*?)```", guide, flags=re.DOTALL)
     (folder / "study.yaml").write_text(text)
     arms = load_study("mine").arms
     assert arms["small_change"] == ["model/residual=pre"]
+    assert arms["A1"] == load_study("table3").arms["A1"]
     named = {"norm-rms", "all-without-norm", "heads8-adam", "heads8-adamw", "heads4-adam", "heads4-adamw"}
     assert named <= set(arms)
 
@@ -162,6 +170,9 @@ def test_the_example_of_the_guide_is_a_study_with_the_arms_that_it_names(folder:
             {"arms": {"x": {"from": "al", "without": []}}},
             r"arms\.x\.from: no arm 'al' is written out: did you mean all",
         ),
+        ({"arms": {"x": {"from": "table3/Z1"}}}, r"arms\.x\.from: table3 has no arm 'Z1'"),
+        ({"arms": {"x": {"from": "no/A1"}}}, r"arms\.x\.from: there is no study 'no'"),
+        ({"arms": {"x": {"from": "mine/all"}}}, r"arms\.x\.from: the studies mine take arms from each other"),
         (
             {"arms": {"x": {"from": "all", "without": ["model/nrom"]}}},
             r"arms\.x\.without: all has no override 'model/nrom': did you mean model/norm",

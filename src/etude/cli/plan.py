@@ -207,9 +207,10 @@ def _name(plans: Sequence["RunPlan"]) -> str:
 
 
 def _study_and_arm(run: Run) -> tuple[Study | None, str]:
-    """Return the study and the arm that a run names; None if it names no study."""
-    study, _, arm = dict(map(split_override, run)).get("experiment", "").partition("/")
-    return load_if_known(study), arm
+    """Return the study and the arm that a run names; None if it names no study, or several arms at once."""
+    name = dict(map(split_override, run)).get("experiment", "")
+    study, _, arm = name.partition("/")
+    return (None, "") if "+" in name else (load_if_known(study), arm)
 
 
 def _differences(found: Difference, overridden: set[str], config: dict[str, Any]) -> dict[str, Any]:

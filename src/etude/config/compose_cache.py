@@ -26,7 +26,7 @@ from etude.config.resolve import check_resolved, resolve_plain, typed_overrides,
 from etude.config.unknown import group_names, no_such_group, options, refuse_number
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of
-from etude.study.arm_names import is_arm
+from etude.study.arm_names import find_arm, is_arm
 from etude.study.study import load_study, study_names
 
 Compose = Callable[[Sequence[str]], DictConfig]
@@ -217,8 +217,8 @@ def _spell_out(arm: str, typed: Sequence[Override]) -> list[Override]:
     """Replace `experiment=<arm>` by the overrides of that arm, before the others."""
     if not is_arm(arm):
         return [*typed]
-    study, _, name = arm.partition("/")
-    own = plain_overrides([f"study={study}", f"arm='{name}'", *load_study(study).arms[name]])
+    study, name, overrides = find_arm(arm)
+    own = plain_overrides([f"study={study}", f"arm='{name}'", *overrides])
     return [*typed] if own is None else [*own, *(o for o in typed if o.key_or_group != "experiment")]
 
 

@@ -10,6 +10,7 @@ import yaml
 from etude.paths import folders_of
 
 _PLAIN = re.compile(r"[A-Za-z0-9_/.+-]([A-Za-z0-9_/.:+-]*[A-Za-z0-9_/.+-])?")  # needs no quotes in Hydra's grammar
+_SEVERAL = re.compile(r"\[([^][]*)\]")
 # Values that Hydra reads without quotes, and values that may be a list or already have quotes.
 _AS_TYPED = re.compile(r"[A-Za-z0-9_ /:+.$%*@?|-]*|.*[][{}()'\",\\=].*", re.DOTALL)
 
@@ -31,6 +32,10 @@ def _readable(override: str) -> Iterator[str]:
     key, equals, value = override.partition("=")
     if not equals or key.startswith("-"):
         yield override
+    elif (
+        key == "experiment" and "[" in value and "(" not in value
+    ):  # of several arms: one configuration with what all of them change
+        yield f"{key}={_SEVERAL.sub(lambda several: re.sub(r' *, *', '+', several[1].strip()), value)}"
     elif value == "None":
         yield f"{key}={quote_for(key, None)}"
     elif value.startswith("{'") and (nested := _read_dictionary(value)):

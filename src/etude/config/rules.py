@@ -15,9 +15,8 @@ from etude.config.signature import signature
 from etude.errors import UserError, did_you_mean
 from etude.store.tested_weights import best_callbacks, check_tested, tested_weights
 from etude.store.wandb_id import MAX_NAME, MAX_TAG
-from etude.study.arm_names import is_arm
+from etude.study.arm_names import find_arm, is_arm
 from etude.study.arms import override_key
-from etude.study.study import load_study
 
 Config = Mapping[str, Any]
 At = Callable[[str], Any]  # the value of a dotted key; None if there is none
@@ -116,8 +115,7 @@ def check_choices(config: Mapping[str, Any], typed: Sequence[str]) -> None:
     model, choices = config["model"], config["choices"]
     takes = signature(model["_target_"])
     arm = str(choices.get("experiment"))
-    study, _, name = arm.partition("/")
-    for override in [*(load_study(study).arms[name] if is_arm(arm) else ()), *typed]:
+    for override in [*(find_arm(arm)[2] if is_arm(arm) else ()), *typed]:
         group = override_key(override)
         first, _, part = group.partition("/")
         key = part.partition("/")[0]

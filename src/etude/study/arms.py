@@ -9,7 +9,7 @@ Raises:
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import product
@@ -28,8 +28,15 @@ _OVERRIDE = re.compile(rf"(\+\+?|~)?{_KEY.pattern}(=.*)?", re.DOTALL)
 _AT_FULL_SCALE = re.compile(r"\$\{\w+:(.*)\}")  # ${width:512}
 
 
-def read_arms(file: Path, content: Mapping[str, Any]) -> tuple[Arms, dict[str, str]]:
+def read_arms(
+    file: Path, content: Mapping[str, Any], arm_of: Callable[[str], list[str]]
+) -> tuple[Arms, dict[str, str]]:
     """Read every arm, the listed ones first.
+
+    Args:
+        file: the file of the study.
+        content: its content.
+        arm_of: returns the overrides of an arm of another study, `<study>/<arm>`.
 
     Returns:
         The arms; and the references of generated arms: of `leave_one_out` the arm with all overrides, of `each`, where
@@ -39,14 +46,15 @@ def read_arms(file: Path, content: Mapping[str, Any]) -> tuple[Arms, dict[str, s
     if not isinstance(listed, dict) or not (listed or "grid" in content):
         raise UserError(f"{file}: arms must map the name of each arm to its list of overrides")
     arms = {arm: _overrides(file, arm, one) for arm, one in listed.items() if not isinstance(one, dict)}
-    arms |= {arm: _derive(file, arm, one, arms) for arm, one in listed.items() if arm not in arms}
+    taken = _from_other_studies(file, listed, arm_of)
+    arms |= {arm: _derive(file, arm, one, arms | taken) for arm, one in listed.items() if arm not in arms}
     arms = {arm: arms[arm] for arm in listed}  # in the order of the file
     base = arms.get(str(content.get("baseline")), [])
     arms, against = one_for_each(file, content.get("each", []), written=arms, base=base)
     arms = _join(file, "grid", arms, combine(file, content["grid"]) if "grid" in content else {})
     named: Any = content.get("leave_one_out", [])
     for name in named if isinstance(named, list) else [named]:
-        made = leave_one_out(file, name, arms, listed.get(name) if isinstance(name, str) else None)
+        made = leave_one_out(file, name, arms | taken, listed.get(name) if isinstance(name, str) else None)
         arms = _join(file, "leave_one_out", arms, made)
         against |= {arm: str(name) for arm in made}
     return arms, against
@@ -132,14 +140,31 @@ def _join(file: Path, key: str, arms: Arms, made: Arms) -> Arms:
     return arms | made
 
 
+def _from_other_studies(file: Path, listed: Mapping[Any, Any], arm_of: Callable[[str], list[str]]) -> Arms:
+    """Return the arms of other studies that are named in `{from: table3/A1}`."""
+    found: Arms = {}
+    for arm, one in listed.items():
+        name = one.get("from") if isinstance(one, dict) else None
+        if isinstance(name, str) and "/" in name:
+            try:
+                found[name] = arm_of(name)
+            except UserError as error:
+                raise UserError(f"{file}: arms.{arm}.from: {error}") from error
+    return found
+
+
 def _derive(file: Path, arm: Any, given: Mapping[str, Any], written: Arms) -> list[str]:
-    """Return the overrides of an arm that is given as `{from: all, without: [model/norm], with: [model/norm=rms]}`."""
+    """Return the overrides of an arm that is given as `{from: all, without: [model/norm], with: [model/norm=rms]}`.
+
+    An arm of another study, as in `{from: table3/A1}`, may be taken as it is.
+    """
     _check_name(file, arm)
     lists = all(isinstance(given.get(key, []), list) for key in ("without", "with"))
-    if "from" not in given or not {"from"} < set(given) <= {"from", "without", "with"} or not lists:
+    as_it_is = set(given) == {"from"} and "/" in str(given["from"])
+    if "from" not in given or not (as_it_is or {"from"} < set(given) <= {"from", "without", "with"}) or not lists:
         raise UserError(
             f"{file}: arms.{arm} must be a list of overrides, or {{from: ARM, without: [KEY, ...], with: [OVERRIDE, "
-            "...]}, or one of these two"
+            "...]}, or one of these two, or {from: STUDY/ARM}"
         )
     overrides = _find_arm(file, f"arms.{arm}.from", given["from"], written)
     known, without = [*map(override_key, overrides), *overrides], given.get("without", [])

@@ -3,7 +3,8 @@
 An arm is a list of Hydra overrides: only the ones that the arm is meant to test.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -131,6 +132,33 @@ def metrics_of(study: str, task: str | None = None) -> dict[str, Metric]:
     return known.metrics if (known := load_if_known(study)) else default_metrics(task)
 
 
+_being_read: list[Path] = []  # the folders of studies, each of which takes an arm from the next
+
+
+@contextmanager
+def _reading(folder: Path) -> Iterator[None]:
+    """Refuse a study that takes an arm from another one which takes an arm from it.
+
+    Raises:
+        UserError: it does.
+    """
+    if folder in _being_read:
+        raise UserError(f"the studies {' and '.join(one.name for one in _being_read)} take arms from each other")
+    _being_read.append(folder)
+    try:
+        yield
+    finally:
+        _being_read.pop()
+
+
+def _arm_of(name: str) -> list[str]:
+    study, _, arm = name.partition("/")
+    arms = load_study(study).arms
+    if arm not in arms:
+        raise UserError(f"{study} has no arm {arm!r}; {did_you_mean(arm, arms)}")
+    return arms[arm]
+
+
 @cache
 def _read(folder: Path, changed: tuple[int, ...]) -> Study:
     """Read the study in `folder`, cached until a modification time in `changed` differs."""
@@ -139,7 +167,8 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
     check_keys(file, content, allowed=_KEYS)
     if "grid" not in content:
         need(file, content, "baseline", "arms")
-    arms, full = read_arms(file, content)
+    with _reading(folder):
+        arms, full = read_arms(file, content, _arm_of)
     baseline = str(content["baseline"] if "baseline" in content else next(iter(combine(file, content["grid"]))))
     if baseline not in arms:
         raise UserError(f"{file}: baseline: the study has no arm {baseline!r}: {did_you_mean(baseline, arms)}")
