@@ -73,10 +73,11 @@ class MetricsFile:
 def missing_steps(path: Path, step: int, *, every: int) -> list[int]:
     """Return the steps up to `step` for which a metrics file lacks its row of training, of which it has one `every`.
 
-    Rows of validation are not asked for: a run may have been begun with another `budget.val_every`.
+    Rows of validation are not asked for: a run may have been begun with another `budget.val_every`. A shorter training
+    that is trained further may have had more rows.
     """
-    there = {int(row["step"]) for row in read_metrics(path) if row.get("loss")}
-    return sorted({*range(every, step + 1, every)} - there)
+    there = {-(-int(row["step"]) // every) for row in read_metrics(path) if row.get("loss")}
+    return [number * every for number in range(1, step // every + 1) if number not in there]
 
 
 class ProgressFile:

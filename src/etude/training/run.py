@@ -55,6 +55,7 @@ from etude.trained.weights import (
 from etude.training.before import check_device, check_own_parts
 from etude.training.build import choose_matmul_of_run, make_parts, training_module
 from etude.training.divergence import Diverged, no_scores
+from etude.training.further import begin_where_a_shorter_one_ended
 from etude.training.loggers import finish, record
 from etude.training.metrics_writers import ProgressFile
 from etude.training.optimizer import make_optimizer
@@ -161,6 +162,8 @@ def _train_and_evaluate(
             training.path.mkdir(parents=True, exist_ok=True)
             lock.enter_context(hold(training.lock_file, training.busy))
             weights = find_weights(training, config)  # another process may have trained it meanwhile
+            if weights is None and not config["trainer"]["fast_dev_run"]:
+                begin_where_a_shorter_one_ended(training)
         todo = broadcast_from_rank0(weights is None)
         begun_in = read_json(training.environment_file) or {}  # not before: another process may have begun it just now
         prepared.environment["matmul"] = choose_matmul_of_run(config, prepared.shapes, begun_in.get("matmul"))
