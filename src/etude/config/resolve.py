@@ -3,13 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from etude.config.check import OF_HYDRA, check
 from etude.config.precision import choose_precision
 from etude.config.rules import check_choices, check_rules
 from etude.errors import UserError
+from etude.store.parent import find_parent
+
+UNSAID = {"init_from": None}
+"""Keys that a config does not have where they have this value and change nothing, as the runs of before lack them."""
 
 
 def resolve_valid(config: DictConfig) -> dict[str, Any]:
@@ -39,8 +43,15 @@ def typed_overrides(config: DictConfig) -> list[str]:
 
 
 def without_hydra(config: DictConfig) -> DictConfig:
-    """Return a copy of the config without Hydra's own node, and without what a search alone reads."""
-    return OmegaConf.masked_copy(config, [str(key) for key in config if key not in OF_HYDRA])
+    """Return a copy of the config without Hydra's own node, what a search alone reads, and what is unsaid."""
+    own = OmegaConf.masked_copy(config, [str(key) for key in config if key not in OF_HYDRA])
+    for key, value in UNSAID.items():
+        section, _, name = key.rpartition(".")
+        node = OmegaConf.select(own, section) if section else own
+        if isinstance(node, DictConfig) and name in node and node._get_node(name) == value:
+            with open_dict(node):
+                del node[name]
+    return own
 
 
 def resolve_plain(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,4 +82,6 @@ def _resolve(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]:
     plain: dict[str, Any] = OmegaConf.to_container(own, resolve=True)  # type: ignore[assignment]
     if "precision" in plain:  # commands that do not train have none
         plain["precision"] = choose_precision(plain["precision"], (plain.get("trainer") or {}).get("accelerator", ""))
+    if "init_from" in plain:
+        plain["init_from"] = find_parent(plain["init_from"])
     return plain | {"choices": {k: v for k, v in sorted(choices.items()) if not k.startswith("hydra/")}}

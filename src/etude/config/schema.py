@@ -145,6 +145,7 @@ class Run:
     trainer: Trainer
     callbacks: Parts
     logger: Parts
+    init_from: str | dict | None = None  # `etude.store.parent` checks it
 
 
 @dataclass

@@ -12,7 +12,7 @@ _FACTORS = "steps lr_factor pairs test_pairs"  # which act only through the numb
 _TRAINER = """accelerator devices strategy num_nodes micro_batches matmul compile deterministic stop_when_diverged
     check_parts benchmark detect_anomaly
     inference_mode profiler log_every_n_steps enable_autolog_hparams model_registry"""
-_SECTIONS = {"budget": _FACTORS, "trainer": _TRAINER, "decoding": "batch_tokens"}
+_SECTIONS = {"budget": _FACTORS, "trainer": _TRAINER, "decoding": "batch_tokens", "init_from": "run"}
 IMMATERIAL = frozenset(_OWN.split()).union(f"{name}.{key}" for name, keys in _SECTIONS.items() for key in keys.split())
 """The keys that cannot change a result: names, paths, devices, loggers, debugging aids, how much is computed at once.
 Also `data`, which counts by the text that it yields. Any other key may change the result, the user's own included."""

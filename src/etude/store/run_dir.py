@@ -18,7 +18,8 @@ runs/<study>/<arm>/seed<k>-<hash>/
     job.json             the SLURM job that the run was last submitted as, if any
     .lock                held by the process that works on the run
 
-When the run is finished, it also has copies of `metrics.csv`, `tokenizer.model` and `environment.json` of the training.
+When the run is finished, it also has copies of the training's `metrics.csv`, `tokenizer.model`, `environment.json` and,
+if there is one, `init_from.json`.
 """
 
 import json
@@ -72,6 +73,7 @@ class RunDir:
     metrics_file = _TrainingFile("metrics.csv")
     tokenizer_file = _TrainingFile("tokenizer.model")
     environment_file = _TrainingFile("environment.json")
+    init_from_file = _TrainingFile("init_from.json")
     log_file = NamedFile("log.txt")
     analysis_file = NamedFile("analysis.json")
     lock_file = NamedFile(".lock")
@@ -208,7 +210,8 @@ class RunDir:
     def copy_training(self) -> None:
         """Copy curves, subwords and environment of the training, so that the finished run is complete without it."""
         training = self.own_training
-        for file in (training.metrics_file, training.tokenizer_file, training.environment_file):
+        copied = (training.metrics_file, training.tokenizer_file, training.environment_file, training.init_from_file)
+        for file in copied:
             if file.is_file():
                 with replacing(self.path / file.name) as temporary:
                     shutil.copyfile(file, temporary)

@@ -6,6 +6,7 @@ runs/.trainings/<T>/
     metrics.csv        one row per logged step
     tokenizer.model    the subword model
     environment.json   versions, git state, hardware
+    init_from.json     which weights it began with, and which not, where it began with those of another run
     trained.json       written last: its presence means that the training is complete
 
 Beside it lies `<T>.lock`, held by the process that trains. Trainings that `stale=rerun` put aside are in `.stale`.
@@ -42,6 +43,7 @@ class TrainingDir:
     metrics_file = NamedFile("metrics.csv")
     tokenizer_file = NamedFile("tokenizer.model")
     environment_file = NamedFile("environment.json")
+    init_from_file = NamedFile("init_from.json")
     trained_file = NamedFile("trained.json")
 
     @property

@@ -101,7 +101,7 @@ def _why_not(own: Identity, shorter: TrainingDir, step: int) -> str:
 
 def _copy(shorter: TrainingDir, newest: Path, training: TrainingDir) -> None:
     """Copy checkpoints, curves and environment, the newest checkpoint last, from which the training goes on."""
-    for file in (shorter.metrics_file, shorter.environment_file):
+    for file in (shorter.metrics_file, shorter.environment_file, shorter.init_from_file):
         if file.is_file():
             with replacing(training.path / file.name) as temporary:
                 shutil.copyfile(file, temporary)

@@ -56,6 +56,7 @@ from etude.training.before import check_device, check_own_parts
 from etude.training.build import choose_matmul_of_run, make_parts, training_module
 from etude.training.divergence import Diverged, no_scores
 from etude.training.further import begin_where_a_shorter_one_ended
+from etude.training.initial import take_weights
 from etude.training.loggers import finish, record
 from etude.training.metrics_writers import ProgressFile
 from etude.training.optimizer import make_optimizer
@@ -224,7 +225,11 @@ def _train(
 ) -> None:
     """Train to the end, or until it diverges, and write `trained.json`; all ranks do."""
     torch.manual_seed(config["seed"])
-    module = training_module(config, build.model(config, prepared.store.vocab_size))
+    model = build.model(config, prepared.store.vocab_size)
+    if config.get("init_from") and not (training.checkpoint.exists() or previous(training.checkpoint).exists()):
+        written = training.init_from_file if rank() == 0 else None
+        take_weights(model, config["init_from"], prepared.store.tokenizer, written)
+    module = training_module(config, model)
     how = None
     try:
         seconds, steps = fit(

@@ -1,0 +1,57 @@
+"""The parent of a run that begins with the weights of another, as `init_from` names it: a run, or a file of weights."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from etude.errors import UserError, did_you_mean
+from etude.store.divergence import divergence
+from etude.store.own_parts import hash_content
+from etude.store.run_dir import RunDir
+from etude.store.tested_weights import tested_weights
+
+VOCABULARIES = ("same", "adapt")
+_SUFFIX = ".safetensors"
+
+
+def find_parent(named: str | Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `init_from` names, complete: `run`, the path; `vocabulary`; and `parent`, by which it is identified.
+
+    That is the training of a run and which of its weights are tested, or the SHA-256 of a file.
+
+    Raises:
+        UserError: there is no such run or file, the run is not finished or has diverged, or a key is unknown.
+    """
+    node = {"run": named} if isinstance(named, str) else dict(named)
+    node.pop("parent", None)
+    if unknown := node.keys() - {"run", "vocabulary"}:
+        raise UserError(f"init_from.{min(unknown)} is not a key; {did_you_mean(min(unknown), ('run', 'vocabulary'))}")
+    path, vocabulary = node.get("run"), node.get("vocabulary", VOCABULARIES[0])
+    if not isinstance(path, str) or not path:
+        raise UserError(
+            "init_from must name a finished run or a file of weights: init_from=RUN, init_from=FILE.safetensors, or "
+            "'init_from={run:RUN,vocabulary:adapt}'"
+        )
+    if vocabulary not in VOCABULARIES:
+        raise UserError(f"init_from.vocabulary={vocabulary}: say {' or '.join(VOCABULARIES)}")
+    return {"run": path, "vocabulary": vocabulary, "parent": _identify(path)}
+
+
+def is_file(path: str) -> bool:
+    """Return whether `init_from` names a file of weights, and not a run."""
+    return path.endswith(_SUFFIX)
+
+
+def _identify(path: str) -> dict[str, str]:
+    if is_file(path):
+        if not (file := Path(path).expanduser()).is_file():
+            raise UserError(f"init_from={path}: there is no such file")
+        return {"sha256": hash_content(file)}
+    run = RunDir.at(str(Path(path).expanduser()))
+    if not run.config_file.is_file():
+        raise UserError(f"init_from: {run.not_a_run}")
+    if not run.finished:
+        raise UserError(f"init_from={path} is not finished: train it to its end first")
+    if how := divergence(run.result()):
+        raise UserError(f"init_from={path} diverged ({how}): begin from another run")
+    return {"training": run.training, "weights": tested_weights(run.config())}

@@ -1,0 +1,135 @@
+"""Begin a training with the weights of another run, or of a file (`init_from`): those of the same name and shape."""
+
+import json
+import logging
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from etude.data.tokenizer import Tokenizer
+from etude.data.vocabularies import SPECIAL, open_tokenizer
+from etude.errors import UserError
+from etude.files import write_json
+from etude.store.parent import find_parent, is_file
+from etude.store.provenance import notes_on_code
+from etude.store.run_dir import RunDir
+from etude.trained.checkpoint import hash_weights
+from etude.trained.weights import final_weights
+
+Weights = Mapping[str, Tensor]
+
+_DTYPES = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64}
+
+log = logging.getLogger(__name__)
+
+
+def take_weights(model: nn.Module, init_from: Mapping[str, Any], tokenizer: Tokenizer, written: Path | None) -> None:
+    """Give a model the weights of its parent that have the same name and shape; the others keep their initial values.
+
+    Args:
+        model: with its initial weights.
+        init_from: the section of the resolved config.
+        tokenizer: of the text that the model is trained on.
+        written: the file that gets the list of what was taken and what was not; None for none.
+
+    Raises:
+        UserError: the parent has changed or has no weights, none of them fits, or its vocabulary is another one.
+    """
+    path = init_from["run"]
+    if find_parent(init_from) != init_from:
+        raise UserError(f"init_from={path} has changed since this run was launched: launch it again")
+    weights, vocabulary = _read_file(Path(path).expanduser()) if is_file(path) else _read_run(path)
+    own = model.state_dict()
+    taken = {name: value for name, value in weights.items() if name in own and value.shape == own[name].shape}
+    in_part: dict[str, str] = {}
+    if init_from["vocabulary"] == "adapt":
+        if vocabulary is None:
+            raise UserError(f"init_from={path}: adapt compares subwords, and there is no sentencepiece.model beside it")
+        for name in _tables(model, len(tokenizer)) & weights.keys():
+            if weights[name].shape[1:] == own[name].shape[1:]:
+                rows = _shared(_subwords(tokenizer), _subwords(vocabulary))
+                taken[name] = own[name].clone()
+                taken[name][[mine for mine, _ in rows]] = weights[name][[its for _, its in rows]].to(own[name])
+                in_part[name] = f"{len(rows)} of {len(own[name])} rows"
+    elif vocabulary and _subwords(vocabulary) != _subwords(tokenizer):
+        raise UserError(
+            f"init_from={path} has other subwords than this text: 'init_from={{run:{path},vocabulary:adapt}}' takes "
+            f"the rows of those that both have, tokenizer=existing tokenizer.file={vocabulary.model_file} keeps its own"
+        )
+    if not taken:
+        raise UserError(
+            f"init_from={path}: none of its {len(weights)} weights has the name and shape of one of this model"
+        )
+    model.load_state_dict(taken, strict=False)
+    others = {
+        name: f"is {_shape(own[name])} here, {_shape(weights[name])} there" if name in weights else "is not there"
+        for name in own
+        if name not in taken
+    }
+    left_over = [name for name in weights if name not in own]
+    log.info("init_from: %d of %d weights are those of %s", len(taken), len(own), path)
+    for name, how in (in_part | others).items():
+        log.info("init_from: %s %s", name, f"in part, {how}" if name in in_part else f"keeps its initial values: {how}")
+    if written:
+        whole = [name for name in taken if name not in in_part]
+        found = {"taken": whole, "in_part": in_part, "not_taken": others, "left_over": left_over}
+        write_json(written, {**init_from, "weights": hash_weights(weights), **found})
+
+
+def _read_run(path: str) -> tuple[Weights, Tokenizer]:
+    run = RunDir.at(str(Path(path).expanduser()))
+    for note in notes_on_code([run.result()]):
+        log.warning("init_from=%s: %s", path, note)
+    return final_weights(run, run.config()), open_tokenizer(run.tokenizer_file)
+
+
+def _read_file(file: Path) -> tuple[Weights, Tokenizer | None]:
+    """Read a file in the format safetensors, and the subwords that `etude export` writes beside it."""
+    beside = next(
+        (f for name in ("sentencepiece.model", "tokenizer.model") if (f := file.with_name(name)).is_file()), None
+    )
+    content = bytearray(file.read_bytes())
+    try:
+        begin = 8 + struct.unpack("<Q", content[:8])[0]
+        header = {name: one for name, one in json.loads(content[8:begin]).items() if name != "__metadata__"}
+        weights = {
+            name: torch.frombuffer(
+                content, dtype=_DTYPES[one["dtype"]], offset=begin + one["data_offsets"][0], count=_count(one["shape"])
+            ).reshape(one["shape"])
+            for name, one in header.items()
+            if one["dtype"] in _DTYPES
+        }
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"init_from={file} is not a whole file of safetensors ({error}): name another") from error
+    return weights, open_tokenizer(beside) if beside else None
+
+
+def _count(shape: Sequence[int]) -> int:
+    return torch.Size(shape).numel()
+
+
+def _tables(model: nn.Module, subwords: int) -> set[str]:
+    """Return the names of the weights that have a row for each of so many subwords."""
+    modules = model.named_modules(remove_duplicate=False)
+    return {
+        f"{name}.weight" for name, one in modules if isinstance(one, nn.Embedding) and one.num_embeddings >= subwords
+    }
+
+
+def _subwords(tokenizer: Tokenizer) -> list[str]:
+    return tokenizer.subwords(range(len(tokenizer)))
+
+
+def _shared(own: Sequence[str], theirs: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the tokens of the subwords that stand once in both vocabularies, in either, and those of étude's own."""
+    there = {subword: token for token, subword in enumerate(theirs)}
+    both = [(mine, there[subword]) for mine, subword in enumerate(own) if mine >= SPECIAL and subword in there]
+    return [(token, token) for token in range(SPECIAL)] + both
+
+
+def _shape(value: Tensor) -> str:
+    return " x ".join(map(str, value.shape))
