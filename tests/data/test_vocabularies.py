@@ -134,9 +134,46 @@ def test_an_existing_tokenizer_needs_its_file_and_its_package(tmp_path: Path, mo
             opened(tmp_path, Existing(file=str(tmp_path / "file"), pattern=None, vocab_size=9))
 
 
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model as other programs have it: <unk>, <s>, </s>, and no padding."""
+    import sentencepiece
+
+    file = tmp_path_factory.mktemp("foreign") / "spm.model"
+    with file.open("wb") as written:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(LINES * 3), model_writer=written, vocab_size=30, hard_vocab_limit=False
+        )
+    return file
+
+
+def test_a_model_of_sentencepiece_is_read_as_its_package_reads_it(foreign: Path, tmp_path: Path) -> None:
+    import sentencepiece
+
+    theirs = sentencepiece.SentencePieceProcessor(str(foreign))
+    (tmp_path / "tokenizer.model").write_bytes(Existing(file=str(foreign), pattern=None, vocab_size=9).train([]))
+    ours = open_tokenizer(tmp_path / "tokenizer.model")
+    for line in (*LINES, "bad q face", ""):
+        tokens = theirs.encode(line)
+        assert ours.encode(line) == [UNK if token == theirs.unk_id() else 4 + token for token in tokens]
+        assert ours.decode([1, *ours.encode(line), 2]) == theirs.decode(tokens)
+    assert ours.unknown("bad q face") == "q"
+    assert ours.subwords(ours.encode("bad")) == theirs.encode("bad", out_type=str)
+    assert len(ours) == 4 + len(theirs)
+    with pytest.raises(UserError, match="learned from lines, and cannot give back running text"):
+        opened(tmp_path, Existing(file=str(foreign), pattern=None, vocab_size=9))
+
+
+@pytest.mark.parametrize("kind", ["bpe", "byte", "foreign"])
+def test_the_tokenizer_of_a_run_keeps_its_numbers(kind: str, foreign: Path, tmp_path: Path) -> None:
+    of_file = Existing(file=str(foreign), pattern=None, vocab_size=9)
+    (file := tmp_path / "tokenizer.model").write_bytes(LEARNED.get(kind, of_file).train(LINES))
+    assert Existing(file=str(file), pattern=None, vocab_size=9).train([]) == file.read_bytes()
+
+
 @pytest.mark.parametrize(("package", "content"), [("tokenizers", "{}"), ("tiktoken", "no ranks"), ("tiktoken", "\xff")])
 def test_a_file_of_another_kind_is_refused(package: str, content: str, tmp_path: Path) -> None:
     pytest.importorskip(package)
     (tmp_path / "file").write_text(content)
-    with pytest.raises(UserError, match=r"tokenizer\.file is (no|neither a) tokenizer\.json"):
+    with pytest.raises(UserError, match=r"tokenizer\.file is no (model of sentencepiece, no )?tokenizer\.json"):
         opened(tmp_path, Existing(file=str(tmp_path / "file"), pattern=None, vocab_size=9))

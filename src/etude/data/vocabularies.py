@@ -33,9 +33,10 @@ class Bytes(Vocabulary):
 
 @dataclass(frozen=True, kw_only=True)
 class Existing(Vocabulary):
-    """A tokenizer that exists: a `tokenizer.json` of the package `tokenizers`, or a file of `tiktoken`.
+    """A tokenizer that exists: a model of sentencepiece, a `tokenizer.json` of `tokenizers`, or a file of `tiktoken`.
 
-    A file of `tiktoken` holds no pattern by which a text is split before its bytes are merged.
+    The `tokenizer.model` of a run is one, too, whose tokens keep their numbers. A file of `tiktoken` has no pattern by
+    which a text is split before its bytes are merged.
     """
 
     file: str | None
@@ -53,12 +54,25 @@ class Existing(Vocabulary):
         """
         content = self._content()
         if content.lstrip()[:1] == b"{":
-            return _written("tokenizers", content=content.decode())
+            is_ours = content.startswith(b'{"kind": ')
+            return content if is_ours else _written("tokenizers", content=content.decode())
+        if processor := _sentencepiece(content):
+            if keep_spaces and processor.piece_to_id("\n") == processor.unk_id():
+                raise UserError(
+                    f"tokenizer.file={self.file} was learned from lines, and cannot give back running text with its "
+                    "spaces: say tokenizer=bpe, or name another file"
+                )
+            ids = (processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id())
+            numbered = ids == (PAD, BOS, EOS, UNK)
+            return content if numbered else _written("sentencepiece", content=base64.b64encode(content).decode())
         return _written("tiktoken", content=base64.b64encode(content).decode(), pattern=self.pattern)
 
     def _content(self) -> bytes:
         if self.file is None:
-            raise UserError("tokenizer.file must name a tokenizer.json of `tokenizers`, or a file of `tiktoken`")
+            raise UserError(
+                "tokenizer.file must name a model of sentencepiece, a tokenizer.json of `tokenizers`, or a file of "
+                "`tiktoken`"
+            )
         try:
             return Path(self.file).expanduser().read_bytes()
         except OSError as error:
@@ -79,9 +93,20 @@ def open_tokenizer(file: Path) -> Tokenizer:
         return Tokenizer(file)
     if not is_ours:
         return Tokenizer(file)
-    return {"bytes": ByteTokenizer, "tokenizers": JsonTokenizer, "tiktoken": TiktokenTokenizer}[node["kind"]](
-        file, node
-    )
+    kinds = {"bytes": ByteTokenizer, "tokenizers": JsonTokenizer, "tiktoken": TiktokenTokenizer}
+    return (kinds | {"sentencepiece": PieceTokenizer})[node["kind"]](file, node)
+
+
+def _sentencepiece(content: bytes) -> Any:
+    """Load a model of sentencepiece; None if these are the bytes of something else."""
+    import sentencepiece
+
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.LoadFromSerializedProto(content)
+    except (OSError, RuntimeError):
+        return None
+    return processor
 
 
 def _written(kind: str, **values: Any) -> bytes:
@@ -129,6 +154,43 @@ class ByteTokenizer(Tokenizer):
 
     def _decode(self, tokens: list[int]) -> str:
         return bytes(tokens).decode("utf-8", errors="replace")
+
+
+class PieceTokenizer(ByteTokenizer):
+    """A model of sentencepiece that another program has learned, with special tokens of its own."""
+
+    def __init__(self, model_file: Path, node: dict[str, Any]) -> None:
+        super().__init__(model_file, node)
+        self._made = _sentencepiece(base64.b64decode(node["content"]))
+
+    def __len__(self) -> int:
+        return SPECIAL + self._made.get_piece_size()
+
+    def encode(self, text: str) -> list[int]:
+        """Convert a text to tokens, without BOS and EOS."""
+        return self.encode_all([text])[0]
+
+    def encode_all(self, lines: Iterable[str]) -> list[list[int]]:
+        """Convert many texts to tokens, with a thread per core."""
+        unknown = self._made.unk_id()
+        found = self._made.encode(list(lines), num_threads=-1)
+        return [[UNK if token == unknown else SPECIAL + token for token in one] for one in found]
+
+    def unknown(self, text: str) -> str:
+        """Return the characters of one line that became UNK."""
+        pieces = self._made.encode(text, out_type=str)
+        return "".join(p for t, p in zip(self.encode(text), pieces, strict=True) if t == UNK).replace("▁", "")
+
+    def subwords(self, tokens: Sequence[int]) -> list[str]:
+        """Convert tokens to their strings in the vocabulary, with `▁` for the space before a word."""
+        return [self._made.id_to_piece(self._their(token)) for token in tokens]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Convert tokens to text; PAD, BOS and EOS become nothing, UNK and numbers beyond the vocabulary " ⁇ "."""
+        return self._made.decode([self._their(token) for token in tokens if token not in (PAD, BOS, EOS)])
+
+    def _their(self, token: int) -> int:
+        return int(token) - SPECIAL if SPECIAL <= token < len(self) else self._made.unk_id()
 
 
 class JsonTokenizer(ByteTokenizer):
@@ -180,7 +242,9 @@ class TiktokenTokenizer(ByteTokenizer):
             self._made = tiktoken.Encoding("etude", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
             self._size = SPECIAL + 1 + max(ranks.values())
         except Exception as error:  # the package raises nothing narrower
-            raise UserError(f"tokenizer.file is neither a tokenizer.json nor a file of `tiktoken`: {error}") from error
+            raise UserError(
+                f"tokenizer.file is no model of sentencepiece, no tokenizer.json and no file of `tiktoken`: {error}"
+            ) from error
 
     def __len__(self) -> int:
         return self._size
