@@ -16,6 +16,8 @@ The question that each function answers, about arms trained with several seeds a
 - How many seeds are needed? `seeds_needed`, with `pooled_deviation`; `power` for a given number of seeds.
 - What is the best of n trials of a search? `expected_best`. How much of it is luck? `best_of`. What would twice as many
   change? `best_of_twice`, `other_order_in_half`.
+- Will it hold when the model grows? `fit_laws` and `fit_curve` of a ladder of sizes; `judge` says how often such
+  predictions came true.
 - Do our arms have the paper's order? `spearman`, `kendall`. Do they differ by as much? `fit_line`.
 
 Scores of one metric are given as `Scores`; translations as `Counts` (made by `count`), resampled once per arm by
@@ -34,6 +36,22 @@ from etude.report.statistics.difference import (
     pooled_deviation,
     t_test,
     welch,
+)
+from etude.report.statistics.ladder import (
+    Curve,
+    Decisions,
+    Differences,
+    Judged,
+    Law,
+    Prediction,
+    carry,
+    decide,
+    find_decay,
+    find_noise,
+    fit_curve,
+    fit_laws,
+    interval_score,
+    judge,
 )
 from etude.report.statistics.moderated import Prior, equivalence, moderate, moderated_test
 from etude.report.statistics.more_trials import best_of_twice, other_order_in_half

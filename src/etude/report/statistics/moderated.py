@@ -44,19 +44,27 @@ class Prior:
         It is never less than the arm's own variance, so that an arm that varies more than the others is not tested
         with a variance that is too small.
         """
-        own = arm.seeds - 1
-        if not own:
+        return self.share(arm.variance if arm.seeds > 1 else 0.0, arm.seeds - 1)
+
+    def share(self, variance: float, freedom: float) -> tuple[float, float]:
+        """Return the same of an estimate of so many degrees of freedom, whatever it was estimated from."""
+        if not freedom:
             return self.variance, self.freedom
-        shared = (self.freedom * self.variance + own * arm.variance) / (self.freedom + own)
-        return max(shared, arm.variance), min(self.freedom + own, self.total)
+        shared = (self.freedom * self.variance + freedom * variance) / (self.freedom + freedom)
+        return max(shared, variance), min(self.freedom + freedom, self.total)
 
 
 def moderate(arms: Collection[Scores]) -> Prior | None:
     """Estimate the prior from some arms; None if no arm has two seeds with different scores."""
-    several = [arm for arm in arms if arm.seeds > 1 and arm.variance > 0]
+    return moderate_variances([(arm.variance, arm.seeds - 1) for arm in arms if arm.seeds > 1])
+
+
+def moderate_variances(estimates: Collection[tuple[float, float]]) -> Prior | None:
+    """Do the same for estimates of a variance, each with its degrees of freedom."""
+    several = [one for one in estimates if min(one) > 0]
     if not several:
         return None
-    variance, freedom = (np.array(column) for column in zip(*[(a.variance, a.seeds - 1) for a in several], strict=True))
+    variance, freedom = (np.array(column, dtype=np.float64) for column in zip(*several, strict=True))
     total = float(freedom.sum())
     pooled = Prior(float((variance * freedom).sum()) / total, total, total)
     if len(several) == 1:
