@@ -1,6 +1,7 @@
 """`etude report`: show the table of a study in the terminal, or write it as Markdown, LaTeX, SVG or HTML."""
 
 import glob
+import math
 import re
 import shlex
 import sys
@@ -8,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from etude.cli.arguments import Arguments, parse
 from etude.config.quoting import quote
@@ -26,11 +27,15 @@ from etude.study.metrics import Metric
 from etude.study.study import load_study, study_names
 from etude.terminal import PIPE_WIDTH, console
 
+if TYPE_CHECKING:
+    from etude.report.ladder import Ladder
+
 HELP = """usage: etude report STUDY [key=value ...] [--html FILE] [--serve]
                     [--markdown FILE] [--latex FILE] [--svg FILE] ...
        etude report SWEEP.yaml [key=value ...] [--html FILE] [--markdown FILE] ...
        etude report runs/STUDY/NAME.journal [--html FILE] ...
        etude report NAME --from FILE.csv [--baseline ARM] [--metric NAME:lower]
+       etude report --from FILE.csv --ladder [--target COMPUTE] ...
 
 The table of a study, with the paper's numbers. Runs of different settings never
 share a table. It shows the setting with the most arms, and of equals the one
@@ -53,12 +58,20 @@ one of any trainer's, with the columns arm, seed and a metric. NAME may be that
 of a study, which then has its arms and metrics; else the first arm is the
 baseline, or the one that --baseline names.
 
+--ladder predicts the differences between arms at a larger size from several
+small ones: the runs of a CSV with the columns arm, seed, parameters, tokens and
+a metric, and rung where tokens do not tell the sizes apart. It predicts the two
+largest sizes from the others first, and shows how often it was right.
+
   --baseline ARM     compare the other arms with this one
   runs_dir=DIR       the folder of runs
   --from PLACE       the runs in a CSV, or on Weights & Biases with
                      wandb:[ENTITY/]PROJECT, instead of those in runs_dir
   --metric LIST      columns to compare, and which way they are better, such as
                      test_loss:lower:log,accuracy:higher; of log, the logarithms
+  --ladder           predict a larger size from several small ones
+  --target COMPUTE   of a ladder: the larger size, as 6 x parameters x tokens,
+                     such as 1e21; by default 4 times the largest of the ladder
   --html FILE        write a page with everything: table, curves, differences,
                      costs, translations
   --serve[=PORT]     show that page in a browser here, renewed as runs go on
@@ -84,6 +97,11 @@ def main(words: Sequence[str]) -> None:
     args = parse("report", f"{HELP}\nStudies: {', '.join(study_names())}\n", words or ["--help"])
     draw = _drawings(args.options)
     files = {option: file for option, file in args.options.items() if option in draw}
+    if "--ladder" in args.options:
+        _show(_ladder(args).table(), files, draw)
+        return
+    if "--target" in args.options:
+        raise UserError("--target is where a ladder leads: say --ladder, too")
     if args.words and names_sweep(args.study):
         _report_sweep(args, words, files, draw)
         return
@@ -122,8 +140,36 @@ def read_from(place: str, args: Arguments) -> Results:
 
         return fetch(args.study, place.removeprefix("wandb:"), args.where)
     words = args.words if args.words and "=" not in args.words[0] else ["", *args.words]  # the study need not be named
-    metrics = [_metric(word) for word in args.options.get("--metric", "").split(",") if word]
-    return results_of_csv(place, words[0], Arguments(words, {}).where, args.options.get("--baseline", ""), metrics)
+    return results_of_csv(
+        place, words[0], Arguments(words, {}).where, args.options.get("--baseline", ""), _metrics(args)
+    )
+
+
+def _ladder(args: Arguments) -> "Ladder":
+    """Read the ladder of a CSV.
+
+    Raises:
+        UserError: an option is not valid, or the runs make no ladder.
+    """
+    from etude.report.ladder import ladder_of_csv
+
+    for option in ("--html", "--serve", "--wandb"):
+        if option in args.options:
+            raise UserError(f"{option} is not for a ladder; there are {', '.join(_DRAWINGS)}")
+    typed = args.options.get("--target")
+    try:
+        target = None if typed is None else float(typed)
+    except ValueError:
+        target = math.nan
+    if target is not None and not 0 < target < math.inf:
+        raise UserError(f"--target {typed}: it is the compute of a larger model, 6 x parameters x tokens, such as 1e21")
+    if "--from" not in args.options:
+        raise UserError("--ladder reads the runs of a CSV: name it with --from FILE.csv")
+    return ladder_of_csv(args.options["--from"], args.options.get("--baseline", ""), _metrics(args), target)
+
+
+def _metrics(args: Arguments) -> list[Metric]:
+    return [_metric(word) for word in args.options.get("--metric", "").split(",") if word]
 
 
 def _metric(word: str) -> Metric:

@@ -149,7 +149,7 @@ def read_csv(file: Path, name: str, metrics: Mapping[str, Metric]) -> list[Run]:
     Raises:
         UserError: a column is missing, or a cell is not what its column needs; the sentence names file and line.
     """
-    header, rows = _read(file)
+    header, rows = read_cells(file)
     numbers, texts = _result_columns(metrics)
     columns = {metric.key.replace(".", "_"): metric for metric in metrics.values()}
     single = read_yaml(find_file("conf", "train.yaml")).keys() - _OF_THE_RUN
@@ -193,7 +193,12 @@ def read_csv(file: Path, name: str, metrics: Mapping[str, Metric]) -> list[Run]:
     return runs
 
 
-def _read(file: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+def read_cells(file: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+    """Read the names of a CSV's columns, and of each row its line and its cells.
+
+    Raises:
+        UserError: it cannot be read, or is no table.
+    """
     try:
         lines = file.read_text(encoding="utf-8-sig").splitlines(keepends=True)
     except (OSError, UnicodeDecodeError) as error:

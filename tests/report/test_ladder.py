@@ -1,0 +1,138 @@
+"""`etude report --from FILE.csv --ladder`: the ladder of anybody's runs, and what makes none."""
+
+import csv
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from etude.cli.report import main as report
+from etude.errors import UserError
+from etude.report.ladder import ladder_of_csv
+from etude.study.metrics import Metric
+
+LOSS = Metric("loss", "loss", "loss", "lower", digits=3)
+SEEDS = (3, 3, 1, 1, 1)
+Row = dict[str, object]
+Change = Callable[[list[Row]], object]
+
+
+def rows_of(noise: float = 0.005) -> list[Row]:
+    """Five rungs; `better` gains 5 % of what is above the floor, `worse` loses as much, `even` is the baseline."""
+    random, rows = np.random.default_rng(0), []
+    for arm, share in {"base": 1.0, "better": 0.95, "worse": 1.05, "even": 1.0}.items():
+        for rung, seeds in enumerate(SEEDS):
+            size, tokens = 1e6 * 2 ** (rung / 2), 2e7 * 2 ** (rung / 2)
+            for seed in range(seeds):
+                loss = 1.7 + 1.8 * share * 2 ** (-0.15 * rung) + random.normal(0, noise)
+                rows.append({"arm": arm, "seed": seed, "parameters": size, "tokens": tokens + seed, "loss": loss})
+    return rows
+
+
+def write(rows: list[Row], file: Path) -> Path:
+    with file.open("w", newline="") as out:
+        writer = csv.DictWriter(out, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return file
+
+
+def test_the_ladder_of_anybodys_runs_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(rows_of(), tmp_path / "mine.csv")
+    words = ["--from", str(file), "--baseline", "base", "--metric", "loss:lower", "--ladder", "--markdown", "-"]
+    report([*words, "--target", "1e16"])
+    told = capsys.readouterr().out
+    header = next(line for line in told.splitlines() if line.startswith("| arm"))
+    assert header.count("Δ loss") == 6
+    assert header.count("predicted") == 2
+    assert "1.0e+16 is predicted: 5.2 times the compute of the largest rung" in told
+    assert "held out and predicted" in told
+
+
+def test_a_difference_is_predicted_where_it_comes_to_lie(tmp_path: Path) -> None:
+    found = ladder_of_csv(write(rows_of(), tmp_path / "mine.csv"), "base", [LOSS])
+    assert found.target == pytest.approx(found.x[-1] + math.log(4))
+    for arm, share in {"better": -0.05, "worse": 0.05, "even": 0.0}.items():
+        truth = share * 1.8 * 2 ** (-0.15 * 6)
+        low, high = found.laws[arm].at(found.target).interval
+        assert low < truth < high < low + 0.03
+    factor = found.multiplier("better")
+    assert factor == pytest.approx(0.95 ** (-1 / 0.15), rel=0.15), "so much more compute of the baseline"
+    assert found.laws["better"].at(found.target).sign > 0.99
+    assert [len(one.came) for one in found.judged] == [3, 3]
+    assert found.alone(0).pairs == 6
+
+
+def test_a_column_names_rungs_that_tokens_do_not_tell_apart(tmp_path: Path) -> None:
+    rows = rows_of()
+    plain = ladder_of_csv(write(rows, tmp_path / "plain.csv"), "base", [LOSS])
+    for row in rows:
+        rung = round(2 * math.log2(float(str(row["parameters"])) / 1e6))
+        row |= {"rung": f"d{64 * (rung + 1)}", "tokens": 2e7}
+    named = ladder_of_csv(write(rows, tmp_path / "named.csv"), "base", [LOSS])
+    assert [rung.label for rung in named.rungs] == ["d64", "d128", "d192", "d256", "d320"]
+    assert named.differences == plain.differences
+
+
+def test_of_a_score_that_is_better_the_higher_the_sign_is_the_scores_own(tmp_path: Path) -> None:
+    rows = [row | {"loss": -float(str(row["loss"]))} for row in rows_of()]
+    higher = ladder_of_csv(write(rows, tmp_path / "mine.csv"), "base", [Metric("loss", "loss", "loss", digits=3)])
+    lower = ladder_of_csv(write(rows_of(), tmp_path / "lower.csv"), "base", [LOSS])
+    assert higher.laws["better"].level == pytest.approx(-lower.laws["better"].level)
+    assert higher.multiplier("better") == pytest.approx(lower.multiplier("better"))
+
+
+def test_an_arm_that_diverged_has_no_law_and_is_named(tmp_path: Path) -> None:
+    rows = rows_of()
+    next(row for row in rows if row["arm"] == "worse" and row["parameters"] == 2e6)["loss"] = "nan"
+    found = ladder_of_csv(write(rows, tmp_path / "mine.csv"), "base", [LOSS])
+    assert found.arms == ["better", "even"]
+    assert "Without a law, because a run diverged: worse." in found.sentences()
+
+
+def of(arm: str, rung: int) -> Callable[[Row], bool]:
+    return lambda row: row["arm"] == arm and row["parameters"] == 1e6 * 2 ** (rung / 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "told"),
+    [
+        (lambda rows: [r for r in rows if float(r["parameters"]) < 2e6], [], "4 rungs or more.* this has 2"),
+        (
+            lambda rows: [r for r in rows if not of("base", 2)(r)],
+            [],
+            "base has no run at the rung of 40,000,000 tokens",
+        ),
+        (lambda rows: [r | {"loss": "inf"} if of("base", 4)(r) else r for r in rows], [], "base diverged at the rung"),
+        (lambda rows: [r for r in rows if r["arm"] == "base"], [], "base is the only arm"),
+        (lambda rows: [r for r in rows if r["seed"] == 0], [], "no arm has two seeds"),
+        (lambda rows: [*rows, rows[0]], [], "base has seed 0 twice at one rung"),
+        (lambda rows: [r | {"tokens": ""} if r is rows[3] else r for r in rows], [], "line 5: no tokens"),
+        (
+            lambda rows: [r | {"optimizer.betas": 0.9 if float(r["parameters"]) < 3e6 else 0.98} for r in rows],
+            [],
+            r"rungs of base differ in optimizer.betas \(0.9, 0.98\)",
+        ),
+        (lambda rows: rows, ["--target", "1e12"], "target's compute, 1.0e.12, lies within the ladder"),
+        (lambda rows: rows, ["--target", "far"], "--target far: it is the compute"),
+        (lambda rows: rows, ["--baseline", "bas"], "no arm 'bas'; did you mean base"),
+        (lambda rows: rows, ["--html", "page.html"], "--html is not for a ladder"),
+    ],
+)
+def test_what_makes_no_ladder_is_answered_in_one_sentence(
+    change: Change, words: list[str], told: str, tmp_path: Path
+) -> None:
+    rows = change(rows_of())
+    assert isinstance(rows, list)
+    file = write(rows, tmp_path / "mine.csv")
+    with pytest.raises(UserError, match=told):
+        report(["--from", str(file), "--metric", "loss:lower", "--ladder", *words])
+
+
+def test_a_ladder_has_a_target_and_reads_a_csv() -> None:
+    with pytest.raises(UserError, match="--target is where a ladder leads"):
+        report(["table3", "--target", "1e20"])
+    with pytest.raises(UserError, match="--from"):
+        report(["table3", "--ladder"])
