@@ -2,18 +2,18 @@
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from etude.cli.arguments import parse
 from etude.errors import UserError
 from etude.logs import logging_to
-from etude.store.run_dir import RunDir
+from etude.trained.run import load
 
-HELP = """usage: etude export RUN DIR
+HELP = """usage: etude export RUN DIR|FILE.safetensors
 
 Writes a trained model to a new folder: model.safetensors, the weights by their
 names; config.json, every value of its config; and sentencepiece.model, which
-turns text into subwords and back.
+turns text into subwords and back. Or the weights alone, to a file. RUN is a
+directory, its hash, or study/arm/seed, such as table3/A1/1.
 """
 
 
@@ -23,8 +23,6 @@ def main(words: Sequence[str]) -> None:
     if len(args.words) != 2:
         raise UserError("name one run and a folder to write: etude export runs/... DIR")
     logging_to(None)
-    from etude.inspect.export import export
-
-    run, folder = args.words
-    export(RunDir.at(run), Path(folder))
-    sys.stdout.write(f"{folder}\n")
+    run, place = args.words
+    load(run).export(place)
+    sys.stdout.write(f"{place}\n")

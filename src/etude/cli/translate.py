@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from etude.cli.hydra_app import run_task_on_a_run
 from etude.errors import UserError
 from etude.logs import logging_to
-from etude.store.run_dir import RunDir
+from etude.trained.run import load
 
 if TYPE_CHECKING:
     from etude.data.tokenizer import Tokenizer
@@ -33,20 +33,15 @@ def _translate(config: dict[str, Any], typed: list[str]) -> None:
         UserError: there is no such run, its checkpoint is missing or damaged, or a line is not UTF-8.
     """
     logging_to(None)
-    from etude.config.parts import make
     from etude.tasks import build
-    from etude.trained.load import load_trained
 
-    trained, transformer, tokenizer = load_trained(RunDir.at(config["run"]))
-    transformer.to(build.device(config["device"]))
-    build.task(trained, "translate")
-    search = make(build.search(trained, config, typed) or {})
+    run = load(config["run"], device=config["device"])
+    search = build.search(run.config, config, typed) or {}
+    run.translate([], **search)  # raises for a task or a search that does not suit, before anything is read
     text = read_stdin()
-    translator = build.translator(trained, transformer, tokenizer, search)
-    with build.autocast(trained, transformer):
-        for block in tell_unknown(blocks(text, _CHUNK), tokenizer):
-            sys.stdout.writelines(f"{translation}\n" for translation in translator.translate(block))
-            sys.stdout.flush()
+    for block in tell_unknown(blocks(text, _CHUNK), run.tokenizer):
+        sys.stdout.writelines(f"{translation}\n" for translation in run.translate(block, **search))
+        sys.stdout.flush()
     if text.failure:
         raise text.failure
 

@@ -61,9 +61,10 @@ class BeamSearch:
     - In each step, finished hypotheses among the best `beam` extensions of a sentence go to its pool. The best `beam`
       unfinished ones are continued. `beam: 1` is greedy search: it takes the most probable token, and stops when that
       is the end token.
-    - An unfinished hypothesis is pruned when it cannot beat the best of the pool. Its log P is negative and can only
-      decrease, and alpha >= 0, so its final score is at most log P / lp(longest length allowed). All its extensions
-      would rank behind every hypothesis that is kept, so that pruning never changes the best translation.
+    - An unfinished hypothesis is pruned when it cannot beat the best of the pool, or the n-th best if n are asked for.
+      Its log P is negative and can only decrease, and alpha >= 0, so its final score is at most log P / lp(longest
+      length allowed). All its extensions would rank behind every hypothesis that is kept, so that pruning never changes
+      what is asked for.
     - A translation has at most `max_len_offset` tokens more than the source, both counted with or both without the end
       token. A hypothesis of that length must end: the probability of its end token counts, as for all others.
     - Padding and the start token are never generated. Their probability is not redistributed.
@@ -91,18 +92,22 @@ class BeamSearch:
         return ((5.0 + length) / 6.0) ** self.alpha
 
     @torch.inference_mode()
-    def __call__(self, model: StepwiseModel[State], source: Tensor, source_mask: Tensor) -> list[list[Hypothesis]]:
+    def __call__(
+        self, model: StepwiseModel[State], source: Tensor, source_mask: Tensor, n_best: int = 1
+    ) -> list[list[Hypothesis]]:
         """Translate a batch.
 
         Args:
             model: in evaluation mode.
             source: (B, S) subwords, the end token included.
             source_mask: (B, S), True at real tokens.
+            n_best: how many of the hypotheses are wanted, at most `beam`.
 
         Returns:
-            For each sentence one to `beam` finished hypotheses, best first. The first is the translation; the others
-            are those that finished before the search ended, and need not be the next best. If the model gives no
-            translation a probability above zero, the only one is empty, with log-probability -inf.
+            For each sentence one to `beam` finished hypotheses, best first: the first `n_best` are the best that the
+            search can find, and as many if that many have a probability above zero; those after them finished before
+            it ended, and need not be the next best. If the model gives no translation a probability above zero, the
+            only one is empty, with log-probability -inf.
 
         Raises:
             NoNumbers: a logit is NaN or +inf.
@@ -127,7 +132,9 @@ class BeamSearch:
 
             total, kept = total.masked_fill(word == EOS, -torch.inf).topk(min(self.beam, total.size(1)))
             word, parent = word.gather(1, kept), parent.gather(1, kept)
-            hopeless = total / self.length_penalty(limits[sentence]).unsqueeze(1) <= pool.best(sentence).unsqueeze(1)
+            hopeless = total / self.length_penalty(limits[sentence]).unsqueeze(1) <= pool.bar(
+                sentence, n_best
+            ).unsqueeze(1)
             if self.beam == 1:
                 hopeless |= ended.isfinite()
             total = total.masked_fill(hopeless, -torch.inf)
@@ -194,9 +201,9 @@ class _Pool:
         self._log_probabilities = self._scores.clone()
         self._tokens = torch.full((sentences, beam, longest), PAD, device=device)
 
-    def best(self, sentence: Tensor) -> Tensor:
-        """Return the best score of each of the sentences (A,); -inf if it has none."""
-        return self._scores[sentence, 0]
+    def bar(self, sentence: Tensor, n_best: int) -> Tensor:
+        """Return the score of the `n_best`-th hypothesis of each of the sentences (A,); -inf if it has fewer."""
+        return self._scores[sentence, n_best - 1]
 
     def add(self, sentence: Tensor, log_probabilities: Tensor, scores: Tensor, tokens: Tensor) -> None:
         """Add hypotheses (A, W), -inf where there is none, with their padded tokens (A, W, L), to sentences (A,)."""

@@ -2,15 +2,29 @@
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from etude.data.tokenizer import EOS, PAD, Tokenizer
-from etude.decoding.beam import BeamSearch
+from etude.decoding.beam import BeamSearch, Hypothesis
+from etude.errors import UserError
 from etude.model.encoder_decoder import EncoderDecoder
 
 logger = logging.getLogger(__name__)
+
+
+class Decoded(NamedTuple):
+    """What a search found for a line.
+
+    Attributes:
+        source: the tokens of the line as they were read, with the end token; none of a blank line.
+        hypotheses: the translations, best first; none of a blank line.
+    """
+
+    source: list[int]
+    hypotheses: list[Hypothesis]
 
 
 class Translator:
@@ -39,19 +53,37 @@ class Translator:
 
     def translate(self, lines: Iterable[str]) -> list[str]:
         """Translate each line; returns them in the same order, with a blank line for a blank line."""
-        sources = self._sources(lines)
-        translations = [""] * len(sources)
+        return [self.text(found.hypotheses[0]) if found.hypotheses else "" for found in self.decode(lines)]
+
+    def text(self, hypothesis: Hypothesis) -> str:
+        """Return a translation as text, with one space between words."""
+        return " ".join(self.tokenizer.decode(hypothesis.tokens).split())
+
+    def decode(self, lines: Iterable[str], n_best: int = 1) -> list[Decoded]:
+        """Search the `n_best` best translations of each line; returns them in the order of the lines.
+
+        Raises:
+            UserError: the search does not keep so many hypotheses.
+        """
+        beam = getattr(self.search, "beam", 1)  # a user's own search need not have it
+        if not 1 <= n_best <= beam:
+            way_out = "say at least 1" if n_best < 1 else f"raise the beam to {n_best}, or lower n_best"
+            raise UserError(
+                f"n_best={n_best}: this search keeps {beam} hypothes{'i' if beam == 1 else 'e'}s: {way_out}"
+            )
+        more = {"n_best": n_best} if n_best > 1 else {}
+        decoded = [Decoded(source, []) for source in self._sources(lines)]
         device, training = next(self.model.parameters()).device, self.model.training
         self.model.eval()
         try:
-            for rows in self._batches([len(source) for source in sources]):
-                tokens = [torch.tensor(sources[row]) for row in rows]
+            for rows in self._batches([len(one.source) for one in decoded]):
+                tokens = [torch.tensor(decoded[row].source) for row in rows]
                 source = pad_sequence(tokens, batch_first=True, padding_value=PAD).to(device)
-                for row, hypotheses in zip(rows, self.search(self.model, source, source != PAD), strict=True):
-                    translations[row] = " ".join(self.tokenizer.decode(hypotheses[0].tokens).split())
+                for row, found in zip(rows, self.search(self.model, source, source != PAD, **more), strict=True):
+                    decoded[row].hypotheses.extend(found[:n_best])
         finally:
             self.model.train(training)
-        return translations
+        return decoded
 
     def _sources(self, lines: Iterable[str]) -> list[list[int]]:
         """Tokenise every line and append the end token; a blank line has no tokens."""

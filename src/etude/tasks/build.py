@@ -214,10 +214,18 @@ def search(trained: Config, asked: Config, typed: Iterable[str]) -> Config | Non
             raise UserError(f"{searches[0]}: the task of this run does not translate: leave it out")
         return None
     chosen = {key: value for key, value in asked["decoding"].items() if f"decoding.{key}" in keys}
-    found: Config = asked["decoding"] if "decoding" in keys else trained["decoding"] | chosen
-    if (offset := found.get("max_len_offset")) is not None:
+    return check_search(trained, asked["decoding"] if "decoding" in keys else trained["decoding"] | chosen)
+
+
+def check_search(trained: Config, search: Config) -> Config:
+    """Return the config of a search, if a trained run has the positions that it needs.
+
+    Raises:
+        UserError: the run has learned fewer.
+    """
+    if (offset := search.get("max_len_offset")) is not None:
         check_positions(trained, trained["budget"]["max_tokens"] + 1 + offset, f"decoding.max_len_offset={offset}")
-    return found
+    return search
 
 
 def check_positions(trained: Config, needed: int, asked: str) -> None:

@@ -10,7 +10,7 @@ from scipy import stats
 
 from etude.data.batch import Batch
 from etude.inspect.analyze.attention_maps import collect_maps, distance, entropy, measure_spreads
-from etude.inspect.analyze.heads import watch_heads
+from etude.trained.heads import watch_heads
 
 
 def test_even_attention_has_an_entropy_of_ln_n():

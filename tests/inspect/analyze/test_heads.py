@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from etude.inspect.analyze.heads import KINDS, places, score_removals, silence_head, watch_heads
+from etude.inspect.analyze.heads import score_removals, silence_head
+from etude.trained.heads import KINDS, places, watch_heads
 
 VARIATIONS = [
     ("model/attention=multi_head",),

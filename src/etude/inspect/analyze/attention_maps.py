@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from etude.data.tokenizer import PAD
-from etude.inspect.analyze.heads import KINDS, Place, watch_heads
 from etude.inspect.analyze.subject import Subject, Text
+from etude.trained.heads import Place, attention_weights, watch_heads
 
 _LONGEST = 20  # tokens on either side of a map, so that it stays readable
 _CELLS = 90_000  # weights in all maps together: about 200 KB
@@ -68,17 +68,11 @@ def collect_maps(subject: Subject, text: Text, count: int) -> Iterator[dict[str,
     room = _CELLS
     for row in _choose_rows(text, count):
         batch = subject.text([(text.sources[row], text.references[row])]).batches[0]
-        seen: dict[str, list[Tensor]] = {kind: [] for kind in KINDS}
-
-        def see(place: Place, weights: Tensor, seen: dict[str, list[Tensor]] = seen) -> None:
-            seen[place.kind].append(weights[0])
-
-        with watch_heads(subject.model, see):
-            subject.model(batch.source, batch.source_mask, batch.target_in)
+        seen = attention_weights(subject.model, batch.source, batch.source_mask, batch.target_in)
         n, m = int(batch.source_mask[0].sum()), int((batch.target_out[0] != PAD).sum())
         sizes = {"encoder": (n, n), "decoder": (m, m), "cross": (m, n)}  # without the padding that a GPU is given
         seen = {
-            kind: [weights[:, :rows, :columns] for weights in seen[kind]] for kind, (rows, columns) in sizes.items()
+            kind: [weights[0, :, :rows, :columns] for weights in seen[kind]] for kind, (rows, columns) in sizes.items()
         }
         cells = sum(weights.numel() for layers in seen.values() for weights in layers)
         if cells > room:

@@ -13,9 +13,9 @@ from torch import Tensor
 from etude.cli.main import main
 from etude.config.compose import compose
 from etude.config.freeze import freeze
-from etude.inspect.export import write_safetensors
 from etude.store.run_dir import RunDir
 from etude.tasks import build
+from etude.trained.export import write_safetensors
 from etude.trained.load import load_trained
 from etude.training.run import train
 

@@ -1,0 +1,64 @@
+"""Export a trained model for other programs: weights, or a folder with config and subwords, which need no étude."""
+
+import json
+import shutil
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from etude.data.tokenizer import Tokenizer
+from etude.errors import UserError
+from etude.files import replacing
+
+_DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.bool: "BOOL"}
+
+
+SUFFIX = ".safetensors"
+
+
+def export(place: Path, config: dict[str, Any], model: nn.Module, tokenizer: Tokenizer) -> None:
+    """Write a model, atomically: a file if its name ends in `.safetensors`, else a new folder.
+
+    The folder holds `model.safetensors`, `config.json` and `sentencepiece.model`.
+
+    Raises:
+        UserError: the place exists or cannot be written.
+    """
+    if place.exists():
+        kind = "file" if place.suffix == SUFFIX else "folder"
+        raise UserError(f"{place} is there already: name another {kind}, or remove it")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if place.suffix == SUFFIX:
+            with replacing(place) as temporary:
+                write_safetensors(temporary, model.state_dict())
+            return
+        with TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as folder:
+            written = Path(folder) / "model"
+            written.mkdir()
+            write_safetensors(written / f"model{SUFFIX}", model.state_dict())
+            (written / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
+            shutil.copyfile(tokenizer.model_file, written / "sentencepiece.model")
+            written.replace(place)
+    except OSError as error:
+        raise UserError(f"cannot write {place}: {error.strerror or error}; choose another place") from error
+
+
+def write_safetensors(file: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors in the format safetensors: the length of a JSON header in 8 bytes, the header, the values."""
+    header, start = {}, 0
+    for name, tensor in tensors.items():
+        end = start + tensor.nbytes
+        header[name] = {"dtype": _DTYPES[tensor.dtype], "shape": [*tensor.shape], "data_offsets": [start, end]}
+        start = end
+    head = json.dumps(header).encode()
+    head += b" " * (-len(head) % 8)  # so that the values are aligned
+    with file.open("wb") as out:
+        out.write(struct.pack("<Q", len(head)) + head)
+        for tensor in tensors.values():
+            out.write(tensor.cpu().numpy().tobytes())

@@ -1,0 +1,208 @@
+"""A trained run, in Python and for every verb that works on one: `etude.load`.
+
+    import etude
+
+    run = etude.load("runs/single/base/seed1-9b2e41d0c3")    # or its hash, or "single/base/1"
+    run.metrics.plot("step", "valid_perplexity")
+    run.translate(["the old woman sees the dog ."])
+
+What is asked for is read or computed then, and kept: `config`, `result` and `metrics` need no PyTorch.
+"""
+
+import logging
+import os
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from etude.errors import UserError
+from etude.store.divergence import divergence
+from etude.store.find_run import Which, find_run
+from etude.store.metrics_file import read_metrics
+from etude.store.run_dir import RunDir
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+    from torch import Tensor
+
+    from etude.data.tokenizer import Tokenizer
+    from etude.model.encoder_decoder import EncoderDecoder
+    from etude.trained.translate import Translation
+
+log = logging.getLogger(__name__)
+
+
+def load(
+    which: Which, *, runs_dir: str | Path = "runs", device: str = "cpu", weights: str | None = None
+) -> "TrainedRun":
+    """Open a trained run.
+
+    Args:
+        which: the path of its directory; its hash, or the beginning of it; `study/arm/seed`, such as `table3/A1/1`; or
+            a row of `etude.results`.
+        runs_dir: the folder of runs in which a hash or `study/arm/seed` is looked for.
+        device: where its model computes: "cpu", "cuda", or "auto" for a GPU if there is one.
+        weights: which weights its model has, "last", "best" or "average"; None: those that the run tests.
+
+    Raises:
+        UserError: there is no such run, or there are several.
+    """
+    return TrainedRun(find_run(which, runs_dir), device, weights)
+
+
+class TrainedRun:
+    """A trained run: its config, its scores and curves, and its model, which translates, generates and scores text.
+
+    A run that is not finished can be opened, too: its model is then that of its newest checkpoint, and a line of the
+    log says so; so does one for a run that diverged, or that was made by other code.
+
+    Args:
+        run_dir: the directory of the run.
+        device: where the model computes: "cpu", "cuda", or "auto" for a GPU if there is one.
+        weights: which weights the model has, as the key `weights` of the config; None: those that the run tests.
+    """
+
+    def __init__(self, run_dir: RunDir, device: str = "cpu", weights: str | None = None) -> None:
+        self.run_dir, self.device, self.weights = run_dir, device, weights
+
+    def __repr__(self) -> str:
+        return f"etude.load({str(self.path)!r})"
+
+    @property
+    def path(self) -> Path:
+        """The directory of the run."""
+        return self.run_dir.path
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The config of the run, every value resolved, as nested dictionaries."""
+        return self.run_dir.config() | ({"weights": self.weights} if self.weights else {})
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """What `result.json` holds: the scores on the test set under `test`, parameters, steps, seconds, and more.
+
+        Raises:
+            UserError: the run is not finished.
+        """
+        if not self.run_dir.finished:
+            raise UserError(
+                f"{self.path} is not finished{self._how_far}, so it has no result: `etude train` with the same words "
+                "goes on with it; .metrics are its curves so far"
+            )
+        return self.run_dir.result()
+
+    @property
+    def metrics(self) -> "DataFrame":
+        """The curves: a row for each logged step, with the columns of `metrics.csv`; a number is NaN where none is.
+
+        Losses are in nats per target token, `seconds` are those of training. Of a run that goes on, as far as it is.
+        """
+        import pandas as pd
+
+        rows = pd.DataFrame(read_metrics(self.run_dir.metrics_file))
+        return rows.apply(pd.to_numeric, errors="coerce")
+
+    @cached_property
+    def _loaded(self) -> "tuple[EncoderDecoder, Tokenizer]":
+        from etude.tasks import build
+        from etude.trained.load import load_trained
+
+        device = build.device(self.device)
+        _, model, tokenizer = load_trained(self.run_dir, self.weights)
+        if not self.run_dir.finished:
+            log.warning("%s is not finished: this is what it has learned%s", self.path, self._how_far)
+        elif why := divergence(self.run_dir.result()):
+            log.warning("%s diverged, for %s: this is what its last checkpoint holds", self.path, why)
+        return model.to(device), tokenizer
+
+    @property
+    def _how_far(self) -> str:
+        """Where an unfinished run is: " by step 120 of 400"; empty if it has no checkpoint."""
+        from etude.trained.checkpoint import newest_checkpoint
+
+        step, _, file = newest_checkpoint(self.run_dir.checkpoint)
+        return f" by step {step} of {self.config['budget']['max_steps']}" if file else ""
+
+    @property
+    def model(self) -> "EncoderDecoder":
+        """The model with its trained weights, in evaluation mode, on the device.
+
+        Raises:
+            UserError: its weights are missing, damaged or were deleted, do not fit the model as it is built today, or
+                the device is not there.
+        """
+        return self._loaded[0]
+
+    @property
+    def tokenizer(self) -> "Tokenizer":
+        """What turns text into tokens and back; errors as for `model`."""
+        return self._loaded[1]
+
+    def _require(self, verb: str) -> None:
+        """Raise unless the task of the run knows a verb, such as "translate"."""
+        from etude.tasks import build
+
+        build.task(self.config, verb)
+
+    def state_dict(self) -> "dict[str, Tensor]":
+        """Return the weights of the model by their names; errors as for `model`."""
+        return self.model.state_dict()
+
+    def export(self, place: str | os.PathLike[str]) -> None:
+        """Write the model for other programs: the weights alone to a new file, or a new folder with all it takes.
+
+        Args:
+            place: a file `....safetensors`; or a folder for `model.safetensors`, `config.json` and
+                `sentencepiece.model`, which turns text into tokens and back.
+
+        Raises:
+            UserError: it exists or cannot be written; and errors as for `model`.
+        """
+        from etude.trained.export import export
+
+        export(Path(place), self.config, self.model, self.tokenizer)
+
+    @overload
+    def translate(self, lines: str, *, n_best: None = None, **decoding: Any) -> str: ...
+    @overload
+    def translate(self, lines: Iterable[str], *, n_best: None = None, **decoding: Any) -> list[str]: ...
+    @overload
+    def translate(
+        self, lines: str, *, n_best: int, alignments: "bool | str" = False, **decoding: Any
+    ) -> "list[Translation]": ...
+    @overload
+    def translate(
+        self, lines: Iterable[str], *, n_best: int, alignments: "bool | str" = False, **decoding: Any
+    ) -> "list[list[Translation]]": ...
+    def translate(
+        self, lines: str | Iterable[str], *, n_best: int | None = None, alignments: bool | str = False, **decoding: Any
+    ) -> Any:
+        """Translate lines, as `etude translate` does.
+
+        Args:
+            lines: the lines; or one, whose translation then is returned by itself.
+            n_best: how many translations of each line are returned, with their scores; at most `beam`.
+            alignments: whether these have word alignments, of the default heads; or whose, see
+                `etude.trained.alignment`.
+            decoding: options of the search other than the run's own: `beam`, `alpha`, `max_len_offset`,
+                `batch_tokens` (`etude.decoding.beam.BeamSearch`).
+
+        Returns:
+            The translation of each line, blank for a blank line. With `n_best`, a list of `Translation` for each line,
+            best first, empty for a blank line.
+
+        Raises:
+            UserError: the task of the run is not translation; an option of the search is unknown or out of its range;
+                `n_best` is more than `beam`; and errors as for `model`.
+        """
+        from etude.trained.translate import translate
+
+        given = [lines] if isinstance(lines, str) else lines
+        self._require("translate")
+        found = translate(
+            self.config, self.model, self.tokenizer, given, n_best=1 if n_best is None else n_best, decoding=decoding
+        )
+        texts = found if n_best is not None else [one[0].text if one else "" for one in found]
+        return texts[0] if isinstance(lines, str) else texts
