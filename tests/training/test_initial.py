@@ -9,11 +9,11 @@ import torch
 from etude.data.vocabularies import open_tokenizer
 from etude.errors import UserError
 from etude.files import write_json
-from etude.inspect.export import export
 from etude.store.identity import identify
 from etude.store.parent import find_parent
 from etude.store.run_dir import RunDir
 from etude.tasks import build
+from etude.trained.run import TrainedRun
 from etude.trained.weights import final_weights
 from etude.training.initial import take_weights
 from etude.training.run import train
@@ -33,7 +33,7 @@ def parent(runs: Freeze) -> RunDir:
 
 @pytest.fixture(scope="module")
 def file(parent: RunDir) -> Path:
-    export(parent, folder := parent.path / "exported")
+    TrainedRun(parent).export(folder := parent.path / "exported")
     return folder / "model.safetensors"
 
 
