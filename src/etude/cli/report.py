@@ -15,7 +15,15 @@ from etude.cli.arguments import Arguments, parse
 from etude.config.quoting import quote
 from etude.errors import UserError
 from etude.files import write_or_print, write_or_print_page
-from etude.report import Results, confirmation_table, make_report, results_of_csv, search_table
+from etude.report import (
+    Results,
+    confirmation_table,
+    make_report,
+    results_of_csv,
+    results_of_runs,
+    search_table,
+    together,
+)
 from etude.report import results as find_results
 from etude.report.render.latex import Notes, latex
 from etude.report.render.rows import Rows
@@ -30,8 +38,9 @@ from etude.terminal import PIPE_WIDTH, console
 if TYPE_CHECKING:
     from etude.report.ladder import Ladder
 
-HELP = """usage: etude report STUDY [key=value ...] [--html FILE] [--serve]
+HELP = """usage: etude report STUDY ... [key=value ...] [--html FILE] [--serve]
                     [--markdown FILE] [--latex FILE] [--svg FILE] ...
+       etude report 'runs/STUDY/A*' ... [key=value ...] [--html FILE] ...
        etude report SWEEP.yaml [key=value ...] [--html FILE] [--markdown FILE] ...
        etude report runs/STUDY/NAME.journal [--html FILE] ...
        etude report NAME --from FILE.csv [--baseline ARM] [--metric NAME:lower]
@@ -45,6 +54,10 @@ arm that was run before and after an edit of the study or its text, it shows the
 newest; text=DIGITS (of text.txt) selects a text. Of several seeds it gives intervals and tests: a
 star says that an arm differs from the baseline by more than seeds do, and in
 BLEU also by more than test sentences do.
+
+Of several studies: one table if they share a setting, in which an arm that two of
+them have stands once; or else one below the other. Runs that were typed one by
+one are those of `single`; of directories of runs, too, the arms are what differs.
 
 Of a sweep file: what it tried, the best first, by the file's `metric` or else
 by validation perplexity, and for a random search what so many trials can be
@@ -102,6 +115,10 @@ def main(words: Sequence[str]) -> None:
         return
     if "--target" in args.options:
         raise UserError("--target is where a ladder leads: say --ladder, too")
+    names = [word for word in args.words if "=" not in word]
+    if len(names) > 1 or any(map(_names_runs, names)):
+        _report_several(args, names, words, files, draw)
+        return
     if args.words and names_sweep(args.study):
         _report_sweep(args, words, files, draw)
         return
@@ -127,6 +144,47 @@ def main(words: Sequence[str]) -> None:
         sys.stdout.write("".join(f"{line}\n" for line in lines))
     if files or not (page or project):
         _show(made.rows, files, draw)
+
+
+def _names_runs(name: str) -> bool:
+    """Return whether `name` means directories of runs."""
+    return bool(re.search(r"[*?[]", name)) or ("/" in name and Path(name).is_dir())
+
+
+def _report_several(
+    args: Arguments,
+    names: Sequence[str],
+    words: Sequence[str],
+    files: Mapping[str, str],
+    draw: Mapping[str, Callable[[Rows], str]],
+) -> None:
+    """Report on several studies, or on runs of any: in one table if they share a setting, or else in one each.
+
+    Raises:
+        UserError: an option is for one study, or there is nothing to report.
+    """
+    if other := next((o for o in ("--serve", "--wandb", "--from", "--metric") if o in args.options), ""):
+        raise UserError(f"{other} is for one study: name only one, or leave it out")
+    if sweep := next(filter(names_sweep, names), ""):
+        raise UserError(f"{sweep} is a sweep, which has a table of its own: `etude report {sweep}`")
+    where = Arguments(["", *(word for word in args.words if "=" in word)], {}).where
+    of_runs = [name for name in names if _names_runs(name)]
+    studies = dict.fromkeys(name for name in names if name not in of_runs)
+    found = [find_results(name, args.runs_dir, where) for name in studies]
+    found += [results_of_runs(of_runs, where)] if of_runs else []
+    made = [make_report(one, args.options.get("--baseline", "")) for one in together(found)]
+    if "--svg" in files and len(made) > 1:
+        raise UserError("--svg shows one table, and these studies are of different settings: name one")
+    if page := args.options.get("--html"):
+        from etude.report.render.html.document import document
+
+        typed = shlex.join([word.replace(page, Path(page).name) for word in ("etude", "report", *words)])
+        first, *others = made
+        write_or_print_page(page, document(first.compared, command=typed, further=[one.rows for one in others]))
+    for option, file in files.items():
+        write_or_print(file, "\n".join(draw[option](one.rows) for one in made))
+    for one in made * (not (files or page)):
+        console().print(RenderedTable(one.rows), "", crop=False)
 
 
 def read_from(place: str, args: Arguments) -> Results:

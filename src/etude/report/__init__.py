@@ -13,6 +13,7 @@ Needs neither torch nor W&B.
 may be copied to from any machine. `results_of_csv` reads the runs of another trainer in the same way.
 """
 
+import glob
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,8 +30,9 @@ from etude.report.render.rows import Rows, make_rows
 from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import read_finished
 from etude.report.selection import Selection, select
+from etude.report.together import join_studies
 from etude.report.wording import format_count
-from etude.store.records import Run, read_rows
+from etude.store.records import Run, leaving_out, read_rows, read_run
 from etude.store.run_dir import RunDir
 from etude.study.metrics import Metric, default_metrics
 from etude.study.study import Paper, Study, load_study, study_names
@@ -124,7 +126,47 @@ def results(study: str, runs_dir: str | Path = "runs", where: Mapping[str, str] 
         raise UserError(f"{runs_dir} holds no finished run of {study}; {way_out}{there}")
     if known:
         return Results(known, select(known, fitting, where or {}, notes))
-    made, fitting = make_study(study, fitting)
+    return _without_study(study, fitting, where, notes)
+
+
+def results_of_runs(patterns: Sequence[str], where: Mapping[str, str] | None = None) -> Results:
+    """Read and select runs of any studies, whose arms are what differs in their configs.
+
+    Args:
+        patterns: directories of runs, or of folders that hold some, such as "runs/table3/A*".
+        where: which setting to select if there are several.
+
+    Raises:
+        UserError: there is no finished run among them, or none matches `where`.
+    """
+    notes: list[str] = []
+    runs: list[Run] = []
+    for path in _run_folders(patterns):
+        with leaving_out(path, notes):
+            runs.append(read_run(RunDir(path)))
+    fitting = [run for run in runs if not _why_left_out(run)]
+    if not any(run.finished for run in fitting):
+        found = f"none of the {format_count(len(runs))} is finished" if runs else "no run lies there"
+        raise UserError(f"{' '.join(patterns)}: {found}; name directories such as 'runs/table3/A*'")
+    return _without_study("runs", fitting, where, notes)
+
+
+def _run_folders(patterns: Iterable[str]) -> list[Path]:
+    """Return the directories of runs that some patterns match, each once, or those below what they match."""
+    matched = [Path(path) for pattern in patterns for path in sorted(glob.glob(pattern))]  # noqa: PTH207, may be absolute
+    inside = ("", "seed*/", "*/seed*/", "*/*/seed*/")
+    found = [run for path in matched for depth in inside for run in sorted(path.glob(depth) if depth else [path])]
+    return [*dict.fromkeys(path for path in found if RunDir(path).config_file.is_file())]
+
+
+def together(found: Sequence[Results]) -> list[Results]:
+    """Join the studies of one setting in one table, where an arm that two of them have stands once."""
+    return [Results(*part) for part in join_studies(found)]
+
+
+def _without_study(name: str, runs: Sequence[Run], where: Mapping[str, str] | None, notes: Sequence[str]) -> Results:
+    """Select runs that belong to no study, whose arms are what was typed."""
+    made, fitting = make_study(name, runs)
     selection = select(made, fitting, where or {}, notes)
     shown = {run.arm for run in selection.runs}
     arms = {arm: words for arm, words in made.arms.items() if arm in shown}  # others are of another setting

@@ -13,6 +13,7 @@ from etude.report.wording import format_count
 from etude.store.identity import canonical
 from etude.store.overrides import NOT_A_SETTING, distinguishing_overrides
 from etude.store.records import Run
+from etude.study.arm_names import find_arm, is_arm
 from etude.study.arms import override_key, split_override
 from etude.study.metrics import Metric
 from etude.study.study import Paper, Study, metrics_of, value_at
@@ -140,18 +141,28 @@ def make_study(name: str, runs: Sequence[Run], settings: Collection[str] = SETTI
     typed = [_making_an_arm(run, settings) for run in runs]
     common = set.intersection(*map(set, typed))
     configs = [canonical(run.recipe | {"choices": {}}) for run in runs]
+    several = len({run.study for run in runs}) > 1
     own: dict[str, tuple[str, ...]] = {}  # config -> the name of its arm, "" if it is none, and its overrides
     for run, config, words in zip(runs, configs, typed, strict=True):
-        its = (run.arm if run.arm != "base" else "", *(word for word in words if word not in common))
+        arm = f"{run.study}/{run.arm}" if several else run.arm if run.arm != "base" else ""
+        its = (arm, *(word for word in words if word not in common))
         own[config] = min(own.get(config, its), its, key=len)
     names = _name_arms(own.values())
-    arms = {names[its]: [*its[1:]] for its in sorted(own.values(), key=len)}
+    of_arm = {own[config]: _arm_overrides(run) for run, config in zip(runs, configs, strict=True)}
+    ordered = sorted(own.values(), key=lambda its: len(of_arm[its]) + len(its))
+    arms = {names[its]: [*of_arm[its], *its[1:]] for its in ordered}
     keys = {override_key(word) for words in arms.values() for word in words}
     metrics: dict[str, Metric] = {}
     for study, task in dict.fromkeys((run.study, run.choices.get("task", "translation")) for run in runs):
         metrics |= metrics_of(study, task)
     made = Study(name, name, next(iter(arms)), arms, {}, Paper(), metrics=metrics)
     return made, [_of_arm(run, names[own[config]], keys) for run, config in zip(runs, configs, strict=True)]
+
+
+def _arm_overrides(run: Run) -> list[str]:
+    """Return what the arm of a study, or several combined, gave a run."""
+    named = str(run.choices.get("experiment"))
+    return find_arm(named)[2] if is_arm(named) else []
 
 
 def _name_arms(arms: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], str]:

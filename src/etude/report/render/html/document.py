@@ -9,7 +9,7 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from html import escape
@@ -22,7 +22,7 @@ from plotly.offline import get_plotlyjs
 from etude.files import write_text
 from etude.report.comparison import Compared
 from etude.report.render.html.data import data
-from etude.report.render.html.table import notes, setting, table
+from etude.report.render.html.table import notes, plain_table, setting, table
 from etude.report.render.rows import Rows, make_rows
 
 _LINKS = {
@@ -41,22 +41,24 @@ def write_page(compared: Compared, file: Path, refresh: float = 0) -> None:
     write_text(file, document(compared, refresh))
 
 
-def document(compared: Compared, refresh: float = 0, command: str = "") -> str:
+def document(compared: Compared, refresh: float = 0, command: str = "", further: Sequence[Rows] = ()) -> str:
     """Render the page.
 
     Args:
         compared: what it shows.
         refresh: if it is not 0, the page asks its server every `refresh` seconds for a new version.
         command: what was typed to make it.
+        further: tables that stand below the first, such as those of studies of another setting.
     """
     study = compared.study
+    links, sections = further_tables(further)
     return page(
         Page(
             name=study.name,
             title=study.title,
             setting=setting(compared),
-            links=_LINKS,
-            sections=Template(_text("study.html")).substitute(baseline=escape(compared.baseline.arm)),
+            links=links | _LINKS,
+            sections=sections + Template(_text("study.html")).substitute(baseline=escape(compared.baseline.arm)),
             scripts=_SCRIPTS,
         ),
         make_rows(compared),
@@ -108,6 +110,18 @@ def page(frame: Page, rows: Rows, content: Mapping[str, Any], command: str, refr
         plotly=_pack_plotly(),
         script=script,
     )
+
+
+def further_tables(tables: Sequence[Rows]) -> tuple[dict[str, str], str]:
+    """Render tables that stand below the first one; return their links and their sections."""
+    links = {f"further{number}": one.title for number, one in enumerate(tables)}
+    sections = (
+        f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{escape(rows.title)}</h2>'
+        f'<div class="scroll" role="region" tabindex="0" aria-labelledby="{name}-title">{plain_table(rows)}</div>'
+        f'<div class="notes">{notes(rows)}</div></section>\n'
+        for name, rows in zip(links, tables, strict=True)
+    )
+    return links, "".join(sections)
 
 
 def as_json(value: Any) -> str:

@@ -7,8 +7,7 @@ from typing import Any
 from etude.report.figures.figure import Figure
 from etude.report.figures.search import learning_curves, progress
 from etude.report.figures.space import contour, importance, importances, parallel, slices, space_of
-from etude.report.render.html.document import Page, page
-from etude.report.render.html.table import notes, plain_table
+from etude.report.render.html.document import Page, further_tables, page
 from etude.report.render.rows import Rows
 from etude.report.searched import Searched
 
@@ -36,10 +35,10 @@ def search_page(found: Searched, rows: Rows, command: str, further: Sequence[Row
     name = found.recorded.name
     recipe = found.recorded.recipe
     fixed = " ".join(recipe.get("fixed", []))
-    links = {f"further{n}": one.title for n, one in enumerate(further)} | _SECTIONS
-    sections = [_further(f"further{n}", one) for n, one in enumerate(further)]
-    sections += [_section(*item) for item in _SECTIONS.items()]
-    frame = Page(name, f"Search: {name}", f"<code>{escape(fixed)}</code>", links, "\n".join(sections), _SCRIPTS)
+    links, tables = further_tables(further)
+    sections = "\n".join(_section(*item) for item in _SECTIONS.items())
+    title, setting = f"Search: {name}", f"<code>{escape(fixed)}</code>"
+    frame = Page(name, title, setting, links | _SECTIONS, tables + sections, _SCRIPTS)
     content = {"study": f"search {name}", "baseline": "", "arms": [], "figures": _figures(found)}
     return page(frame, rows, content, command)
 
@@ -48,14 +47,6 @@ def _section(name: str, title: str) -> str:
     return (
         f'<section id="{name}" data-made aria-labelledby="{name}-title" hidden><h2 id="{name}-title">{title}</h2>'
         '<div class="controls"></div><figure></figure></section>'
-    )
-
-
-def _further(name: str, rows: Rows) -> str:
-    return (
-        f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{escape(rows.title)}</h2>'
-        f'<div class="scroll" role="region" tabindex="0" aria-labelledby="{name}-title">{plain_table(rows)}</div>'
-        f'<div class="notes">{notes(rows)}</div></section>'
     )
 
 
