@@ -50,6 +50,19 @@ KEEPING = [
             [*KEEPING, "averaging.checkpoints=2"],
             "averaging.checkpoints and callbacks.mine both decide .* say weights=best or weights=average",
         ),
+        (["budget.val_metrics=[blue]"], "budget.val_metrics: blue is not a metric of this run: .*did you mean bleu"),
+        (
+            ["task=language_modelling", "model/encoder=none", "~decoding", "metrics=none", "budget.val_metrics=[bleu]"],
+            "LanguageModelling writes no text that could be compared: leave it out",
+        ),
+        (
+            ["callbacks=early_stopping", "callbacks.early_stopping.monitor=val_bleu"],
+            r"monitor=val_bleu: no such metric is logged; say budget.val_metrics=\[bleu\]",
+        ),
+        (
+            ["callbacks=early_stopping", "callbacks.early_stopping.monitor=val_bleu", "budget.val_metrics=[bleu]"],
+            "val_bleu is better the higher: say callbacks.early_stopping.mode=max, too",
+        ),
         (["weights=best"], "weights=best: no callback keeps the best checkpoint, as callbacks=best_checkpoint does"),
         (["weights=average"], "weights=average: none are kept to be averaged, as averaging.checkpoints=5 does"),
         (["~decoding"], "Translation is scored by what a search finds, and there is none: say decoding=greedy"),

@@ -56,6 +56,14 @@ def test_a_metric_of_the_validations_does(name: str) -> None:
     assert not [*cautions(search(Objective(name), stopping=MedianPruner()), config(9))]
 
 
+def test_so_does_a_metric_of_translations_that_validations_compute() -> None:
+    validated = config(9)
+    validated.budget.val_metrics = ["bleu"]
+    assert not [*cautions(search(Objective("valid.bleu", maximize=True), stopping=MedianPruner()), validated)]
+    [told] = cautions(search(Objective("valid.chrf", maximize=True), stopping=MedianPruner()), validated)
+    assert "known only when a run has ended" in told
+
+
 @pytest.mark.parametrize(
     ("name", "rises"),
     [

@@ -17,6 +17,7 @@ from etude.store.tested_weights import best_callbacks, check_tested, tested_weig
 from etude.store.wandb_id import MAX_NAME, MAX_TAG
 from etude.study.arm_names import find_arm, is_arm
 from etude.study.arms import override_key
+from etude.study.metrics import rises
 
 Config = Mapping[str, Any]
 At = Callable[[str], Any]  # the value of a dotted key; None if there is none
@@ -30,6 +31,7 @@ _AT_LEAST = {
     1: """
         averaging.every budget.max_steps budget.warmup_steps budget.source_tokens budget.target_tokens
         budget.max_tokens budget.context data.stride budget.val_every budget.bleu_sentences budget.pairs
+        budget.val_sentences
         budget.test_pairs data.train_pairs data.valid_pairs data.test_pairs data.holdout data.max_words data.max_ratio
         decoding.beam decoding.batch_tokens model.vocabulary model.n_layers model.d_model model.d_ff model.heads
         model.d_k model.d_v model.encoder.n_layers model.decoder.n_layers model.encoder.kernel model.decoder.kernel
@@ -66,6 +68,7 @@ _NOT_THE_BEST = (  # settings of ModelCheckpoint by which it saves at other mome
 )
 _ARTIFACTS = ("checkpoint", "hypotheses")
 _LANGUAGE_MODELS = {"LanguageModelling", "Agreement"}
+_TEXTLESS = {"MaskedLanguageModelling", "LanguageModelling", "SpanCorruption"}
 _DECODER_TASKS = {"Translation", "SpanCorruption", *_LANGUAGE_MODELS}
 _OTHER_SCORES = {"perplexity", "tokens", "sentences", "pairs", "accuracy", "bits_per_byte", "signature"}  # of a result
 
@@ -92,6 +95,7 @@ def check_rules(config: Config) -> None:
     _check_wandb(at)
     _schedule_gives_the_rate(config, at)
     _average_fits(config)
+    _validation_metrics_are_metrics(config)
     _callbacks_fit(config, at)
     _positions_fit(at)
     _stacks_fit(config, at)
@@ -333,15 +337,36 @@ def _trainer_fits(at: At) -> None:
             )
 
 
+def _validation_metrics_are_metrics(config: Config) -> None:
+    """Check that the metrics of a validation are among those of the run, whose task generates text for them."""
+    names = config["budget"].get("val_metrics") or []
+    if names and _class_name(config["task"]["_target_"]) in _TEXTLESS:
+        raise UserError(
+            f"budget.val_metrics={list(names)}: {_class_name(config['task']['_target_'])} writes no text that could be "
+            "compared: leave it out; callbacks may monitor val_loss"
+        )
+    for name in names:
+        if name not in config["metrics"]:
+            near = did_you_mean(str(name), config["metrics"])
+            raise UserError(f"budget.val_metrics: {name} is not a metric of this run: say metrics=[...] too, or {near}")
+
+
 def _callbacks_fit(config: Config, at: At) -> None:
     """Check that monitored metrics exist, and that one part keeps the weights that are tested."""
     parts = {name: str(part["_target_"]) for name, part in (config.get("callbacks") or {}).items()}
     ours = all(target.startswith(("etude.", "lightning.")) for target in parts.values())  # others may log more metrics
+    logged = [*_MONITORED, *(f"val_{name}" for name in at("budget.val_metrics") or ())]
     for name in parts:
         monitored = at(f"callbacks.{name}.monitor")
-        if ours and monitored not in (None, *_MONITORED):
-            near = did_you_mean(str(monitored), _MONITORED)
+        if ours and monitored not in (None, *logged):
+            near = did_you_mean(str(monitored), logged)
+            metric = str(monitored).removeprefix("val_")
+            near = f"say budget.val_metrics=[{metric}]" if metric in config["metrics"] else near
             raise UserError(f"callbacks.{name}.monitor={monitored}: no such metric is logged; {near}")
+        if rises(f"valid.{str(monitored).removeprefix('val_')}") and at(f"callbacks.{name}.mode") == "min":
+            raise UserError(
+                f"callbacks.{name}.monitor={monitored} is better the higher: say callbacks.{name}.mode=max, too"
+            )
         if parts[name].endswith(".GradientAccumulationScheduler"):
             raise UserError(
                 f"callbacks.{name} would change after how many batches the weights do, and a step of étude is one "
@@ -400,8 +425,7 @@ def _task_fits(config: Config, at: At) -> None:
         raise UserError(f"{task} reads an encoder alone, and this model has a decoder: say model=encoder_only")
     if model == "EncoderOnly" and task in _DECODER_TASKS:
         raise UserError(f"{task} needs a decoder, which model=encoder_only has not: say model=base")
-    textless = {"MaskedLanguageModelling", "LanguageModelling", "SpanCorruption"}
-    for key, without in (("decoding", textless | _LANGUAGE_MODELS), ("metrics", textless)):
+    for key, without in (("decoding", _TEXTLESS | _LANGUAGE_MODELS), ("metrics", _TEXTLESS)):
         if config[key] and task in without:
             raise UserError(f"{task} writes no text that could be searched for or compared: leave {key} out")
     for name in config["metrics"] or ():

@@ -61,6 +61,8 @@ class Budget:
     pairs: int
     test_pairs: int
     context: int | None = None  # of running text alone
+    val_metrics: list | None = None
+    val_sentences: int | None = None
 
 
 @dataclass

@@ -23,10 +23,11 @@ def cautions(search: Search, config: "DictConfig") -> Iterator[str]:
         search: the search.
         config: what all trials have, composed.
     """
+    validated = config.budget.get("val_metrics") or ()
     for one in search.objectives:
         if rises(one.name) and not one.maximize:
             yield f"{one.name} is minimised, and it is better the higher: say maximize"
-        if (search.stopping or search.promotion) and not is_in_curves(one.name):
+        if (search.stopping or search.promotion) and not is_in_curves(one.name, validated):
             yield f"{one.name} is known only when a run has ended, so that no trial is stopped or promoted by it"
     if isinstance(search.stopping, Hyperband) and not any(override_key(key) in _OF_THE_BUDGET for key in search.space):
         yield from _bands_beyond(search.stopping, config.budget.max_steps // config.budget.val_every)

@@ -216,10 +216,10 @@ class Engine:
         Raises:
             UserError: the rungs do not fit the budget.
         """
-        if not is_in_curves(name := self.search.objectives[0].name):
+        if not is_in_curves(name := self.search.objectives[0].name, config["budget"].get("val_metrics") or ()):
             raise UserError(
                 f"{self.search.source}: {name} is known only when a run has ended: promote by valid.loss or "
-                "valid.perplexity"
+                "valid.perplexity, or by valid.bleu with budget.val_metrics=[bleu]"
             )
         steps, every = config["budget"]["max_steps"], config["budget"]["val_every"]
         shares = self.search.promotion.rungs[:-1] if self.search.promotion else ()

@@ -1,7 +1,7 @@
 """The numbers of a run that a search looks at: a validation's, and that of the result."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import nan
 from typing import Any
 
@@ -16,9 +16,10 @@ def flat(name: str) -> str:
     return re.sub("[./]", "_", name)
 
 
-def is_in_curves(name: str) -> bool:
-    """Return whether a run reports a metric while it trains."""
-    return re.fullmatch(r"(valid[./_])?(loss|perplexity)", name) is not None
+def is_in_curves(name: str, validated: Iterable[str]) -> bool:
+    """Return whether a run reports a metric while it trains; `validated` are its `budget.val_metrics`."""
+    known = "|".join(map(re.escape, validated))
+    return re.fullmatch(rf"(valid[./_])?(loss|perplexity)|valid[./_]({known})", name) is not None
 
 
 def read_curve(run: RunDir, name: str) -> dict[int, float]:

@@ -45,7 +45,9 @@ def material(config: Mapping[str, Any]) -> dict[str, Any]:
     callbacks = (config.get("callbacks") or {}).items()
     found["callbacks"] = {name: part for name, part in callbacks if part.get("_target_") not in ONLOOKERS}
     if not found["callbacks"]:  # without callbacks, validation has no influence on training
-        found["budget"].pop("val_every", None)
+        found["budget"] = {key: value for key, value in found["budget"].items() if not key.startswith("val_")}
+    elif names := found["budget"].get("val_metrics"):  # which callbacks may monitor
+        found["val_metrics"] = {name: config["metrics"][name] for name in names} | {"": found.get("decoding")}
     found["trainer"] = {
         key: value for key, value in found["trainer"].items() if value is not None and value is not False
     }

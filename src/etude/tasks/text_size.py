@@ -30,6 +30,7 @@ class TextSize:
         batches: training batches per epoch; None if they have not been counted.
         prepared: whether the figures were counted in prepared text; else they are assumed.
         missing: why the text is not there; empty if it is.
+        validated: number of sentences to translate at each validation; None if not known.
     """
 
     fingerprint: str | None
@@ -42,6 +43,7 @@ class TextSize:
     batches: int | None
     prepared: bool
     missing: str = ""
+    validated: int | None = 0
 
 
 def measure_text(config: Config) -> TextSize:
@@ -53,16 +55,19 @@ def measure_text(config: Config) -> TextSize:
     except UserError as error:
         return TextSize(None, None, *assumed, None, None, None, None, prepared=False, missing=str(error))
     if store is None:
-        pairs, sentences = (config["data"].get(f"{split}_pairs") for split in ("train", "test"))
+        pairs, valid, sentences = (config["data"].get(f"{split}_pairs") for split in ("train", "valid", "test"))
         tokens = pairs and assumed[1] * pairs
-        return TextSize(*known, *assumed, _count_to_translate(sentences, config), None, tokens, None, prepared=False)
+        count, validated = _count_to_translate(sentences, config), _count_to_validate(valid, config)
+        return TextSize(*known, *assumed, count, None, tokens, None, prepared=False, validated=validated)
     if store.is_running:
         return _measure_contexts(config, known, store)
     train, pairs = store.meta["splits"]["train"], store.meta["splits"]["train"]["pairs"]
     source, target = columns(*(train[f"{side}_tokens"] / pairs for side in ("source", "target")))
     sentences = _count_to_translate(store.meta["splits"]["test"]["pairs"], config)
+    validated = _count_to_validate(store.meta["splits"]["valid"]["pairs"], config)
     batches = build.batches_per_epoch(config, store.split("train")) if pairs <= _MAX_PAIRS_TO_BATCH else None
-    return TextSize(*known, source, target, sentences, store.vocab_size, target * pairs, batches, prepared=True)
+    known_of = (*known, source, target, sentences, store.vocab_size, target * pairs, batches)
+    return TextSize(*known_of, prepared=True, validated=validated)
 
 
 def _measure_contexts(config: Config, known: Fingerprints, store: TokenStore) -> TextSize:
@@ -80,6 +85,14 @@ def _count_to_translate(sentences: int | None, config: Config) -> int | None:
         return 0
     first = config["budget"]["bleu_sentences"]
     return sentences if sentences is None or first is None else min(sentences, first)
+
+
+def _count_to_validate(sentences: int | None, config: Config) -> int | None:
+    """Return how many of a validation set's `sentences` are translated at each validation."""
+    budget = config["budget"]
+    if not budget.get("val_metrics"):
+        return 0
+    return _count_to_translate(sentences, config | {"budget": budget | {"bleu_sentences": budget.get("val_sentences")}})
 
 
 def with_vocabulary(config: Config, text: TextSize) -> Config:

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
+from torch import nn
 
 from etude.config.parts import make
 from etude.data.datamodule import TextDataModule
@@ -19,12 +20,13 @@ from etude.training.module import TrainingModule
 from etude.training.optimizer import make_optimizer
 from etude.training.processes import broadcast_from_rank0
 from etude.training.schedule import as_scheduler
+from etude.training.score import validate_translations
 
 Config = dict[str, Any]
 
 
-def training_module(config: Config, transformer: EncoderDecoder) -> TrainingModule:
-    """Build the module that Lightning trains."""
+def training_module(config: Config, transformer: EncoderDecoder, store: TokenStore | None = None) -> TrainingModule:
+    """Build the module that Lightning trains; without the `store` of its text, its validations translate nothing."""
     if mode := config["trainer"]["compile"]:
         compile_step(transformer, mode)
     schedule = config["schedule"]
@@ -35,7 +37,14 @@ def training_module(config: Config, transformer: EncoderDecoder) -> TrainingModu
         optimizer=partial(make_optimizer, config["optimizer"]),
         scheduler=partial(make, schedule) if schedule.get("_partial_") else as_scheduler(make(schedule)),
         seed=config["seed"],
+        score=partial(_scores, config, store) if store else lambda model: {},
     )
+
+
+def _scores(config: Config, store: TokenStore, model: nn.Module) -> dict[str, float]:
+    """Return the numbers of `validate_translations`, without signatures."""
+    found = validate_translations(config, model, store)
+    return {name: found[name] for name in config["budget"].get("val_metrics") or ()}
 
 
 def choose_matmul_of_run(config: Config, model: EncoderDecoder, begun_with: str | None) -> str:

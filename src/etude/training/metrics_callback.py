@@ -69,9 +69,8 @@ class Records(Callback):
 
     def on_validation_end(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]
         """Write a row for the validation."""
-        self._send(
-            self._row(module) | {"valid_loss": module.validation_loss, "valid_perplexity": module.validation_perplexity}
-        )
+        found = {"loss": module.validation_loss, "perplexity": module.validation_perplexity} | module.validation_scores
+        self._send(self._row(module) | {f"valid_{name}": value for name, value in found.items()})
         self._window += time.perf_counter() - self._validation
 
     def on_train_end(self, trainer: Trainer, module: TrainingModule) -> None:  # type: ignore[override]

@@ -2,7 +2,7 @@
 
 import csv
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -46,12 +46,14 @@ class MetricsFile:
     Args:
         path: the file.
         step: the step that training resumes from; rows after it are removed.
+        scores: names of further columns, scores of each validation.
     """
 
-    def __init__(self, path: Path, step: int) -> None:
+    def __init__(self, path: Path, step: int, scores: Sequence[str] = ()) -> None:
         self.path = path
         kept = [row for row in read_metrics(path) if int(row["step"]) <= step]
-        lines = [",".join(COLUMNS), *(",".join(row.get(name, "") for name in COLUMNS) for row in kept)]
+        self.columns = [*dict.fromkeys([*COLUMNS, *scores, *(column for row in kept[:1] for column in row)])]
+        lines = [",".join(self.columns), *(",".join(row.get(name, "") for name in self.columns) for row in kept)]
         write_text(path, "\n".join(lines) + "\n")
 
     def write(self, row: Row) -> None:
@@ -62,7 +64,7 @@ class MetricsFile:
         """
         try:
             with self.path.open("a", newline="", encoding="utf-8") as file:
-                csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n").writerow(row)
+                csv.DictWriter(file, self.columns, extrasaction="ignore", lineterminator="\n").writerow(row)
         except OSError as error:
             raise UserError(
                 f"cannot write {self.path}: {error.strerror}; free some space and start the same command again: "
@@ -133,11 +135,16 @@ class LogSink:
         if "loss" in self._last and (validated or row["seconds"] - self._logged >= _QUIET):
             self._logged = row["seconds"]
             log.info(
-                "step %d/%d  loss %.3f%s  %.0f tokens/s  %.0f s",
+                "step %d/%d  loss %.3f%s%s  %.0f tokens/s  %.0f s",
                 row["step"],
                 self.max_steps,
                 self._last["loss"],
                 f"  validation perplexity {row['valid_perplexity']:.2f}" if validated else "",
+                "".join(
+                    f"  {name.removeprefix('valid_')} {value:.2f}"
+                    for name, value in row.items()
+                    if name.startswith("valid_") and name not in COLUMNS
+                ),
                 self._last["tokens_per_second"],
                 row["seconds"],
             )

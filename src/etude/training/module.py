@@ -31,6 +31,7 @@ class TrainingModule(LightningModule):
         optimizer: maps named parameters to an optimizer.
         scheduler: maps the optimizer to a scheduler, which takes a step per update.
         seed: seeds dropout, together with the step and the micro-batch.
+        score: computes further scores of the model after each validation, by name.
     """
 
     def __init__(
@@ -42,16 +43,18 @@ class TrainingModule(LightningModule):
         optimizer: Callable[..., Optimizer],
         scheduler: Callable[[Optimizer], LRScheduler],
         seed: int,
+        score: Callable[[nn.Module], dict[str, float]] = lambda model: {},
     ) -> None:
         super().__init__()
         self.model = model
         self.mixtures = mixtures(model)
         self.loss, self.nll = loss, nll
         self.make_optimizer, self.make_scheduler = optimizer, scheduler
-        self.seed = seed
+        self.seed, self.score = seed, score
         self.learning_rate = 0.0  # the one used in the last update
         self.tokens = 0  # real target tokens seen in training so far, by all processes
         self.nll_sum: Tensor | float = 0.0  # smoothed loss of this process's tokens since the last row of metrics
+        self.validation_scores: dict[str, float] = {}  # further ones of the last validation
         self._nats, self._counted = list[Tensor](), 0
 
     def forward(self, batch: Batch) -> Tensor:
@@ -113,8 +116,10 @@ class TrainingModule(LightningModule):
         self._counted += batch.target_tokens
 
     def on_validation_epoch_end(self) -> None:
-        """Log what callbacks may monitor: `val_loss` (unsmoothed nats per subword) and `val_perplexity`."""
+        """Log what callbacks may monitor: `val_loss` (unsmoothed nats per subword), `val_perplexity`, and scores."""
+        self.validation_scores = self.score(self.model)
         found = {"val_loss": self.validation_loss, "val_perplexity": self.validation_perplexity}
+        found |= {f"val_{name}": value for name, value in self.validation_scores.items()}
         self.log_dict(found, logger=False)  # loggers get the rows of metrics.csv instead
 
     @property

@@ -229,7 +229,7 @@ def _train(
     if config.get("init_from") and not (training.checkpoint.exists() or previous(training.checkpoint).exists()):
         written = training.init_from_file if rank() == 0 else None
         take_weights(model, config["init_from"], prepared.store.tokenizer, written)
-    module = training_module(config, model)
+    module = training_module(config, model, prepared.store)
     how = None
     try:
         seconds, steps = fit(

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Mapping
 from math import nan
 from typing import Any
 
@@ -17,6 +18,26 @@ from etude.tasks import build
 from etude.tasks.metrics import score_translations
 
 log = logging.getLogger(__name__)
+
+
+def validate_translations(config: Mapping[str, Any], model: nn.Module, store: TokenStore) -> dict[str, Any]:
+    """Generate the text of the first `budget.val_sentences` validation lines, and score it by `budget.val_metrics`.
+
+    Returns:
+        Scores and signatures by name, NaN for a metric that fails or a model that yields NaN; empty without metrics.
+    """
+    budget = config["budget"]
+    if not (names := budget.get("val_metrics")):
+        return {}
+    first = {**config, "budget": budget | {"bleu_sentences": budget.get("val_sentences")}}
+    scores: dict[str, Any] = dict.fromkeys(names, nan)
+    try:
+        with build.autocast(first, model):
+            text = build.task(first).answer(first, model, store, "valid")
+    except NoNumbers:
+        return scores
+    metrics = {name: config["metrics"][name] for name in names}
+    return scores | score_translations(metrics, config["data"], text["hypotheses"], text["references"])
 
 
 def evaluate(run: RunDir, config: dict[str, Any], model: nn.Module, store: TokenStore) -> dict[str, Any]:
@@ -40,6 +61,7 @@ def evaluate(run: RunDir, config: dict[str, Any], model: nn.Module, store: Token
         except NoNumbers as error:
             text, found["diverged"] = {}, divergence(found) or str(error)
             found["test"] |= dict.fromkeys(config["metrics"], nan)
+        found["valid"] |= validate_translations(config, model, store)
     decoding_seconds = time.perf_counter() - started
     for file, lines in text.items():
         write_text(run.path / f"{file}.test.txt", "".join(f"{line}\n" for line in lines))

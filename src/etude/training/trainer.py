@@ -101,7 +101,14 @@ def fit(
                 "%s has lost rows of %d steps, from %d to %d, which its curves will lack: training goes on",
                 *(training.metrics_file, len(lost), lost[0], lost[-1]),
             )
-        sinks = [MetricsFile(training.metrics_file, start), progress, LogSink(steps), bar, *map(LoggerSink, loggers)]
+        scores = [f"valid_{name}" for name in budget.get("val_metrics") or ()]
+        sinks = [
+            MetricsFile(training.metrics_file, start, scores),
+            progress,
+            LogSink(steps),
+            bar,
+            *map(LoggerSink, loggers),
+        ]
     if where["stop_when_diverged"] or rank() == 0:  # every process stops by itself, only rank 0 reports
         sinks.append(DivergenceWatch(stop=where["stop_when_diverged"]))
     records = Records(sinks, every=every, max_steps=steps)

@@ -42,7 +42,8 @@ class RunPlan:
         parameters: weights of the model, shared ones counted once.
         flops_per_step: floating-point operations of one optimizer step.
         training_flops: floating-point operations of all steps.
-        decoding_flops: floating-point operations of translating the test set; None if its size is not known.
+        decoding_flops: floating-point operations of translating the test set, and validation lines where
+            `budget.val_metrics` asks for it; None if its size is not known.
         peak_memory_bytes: of training, on one GPU or on a CPU; if several devices share each batch, on one of them.
         target_tokens: target tokens trained on.
         hours: of training on `trainer.devices` devices, or none if it is shared, and of translating on one device.
@@ -124,11 +125,13 @@ def _plan(config: Config, text: TextSize, of_model: Size, memory: float, device:
     steps = config["budget"]["max_steps"]
     tokens = text.tokens / text.batches if text.tokens and text.batches else sentences * target
     step = float(sentences * of_model.training_flops(source, target))
-    decoding = None if text.sentences is None else 0.0
-    if text.sentences:
-        decoding = float(text.sentences * of_model.decoding_flops(source, target, config["decoding"].get("beam", 1)))
+    decoding = validating = None if None in (text.sentences, text.validated) else 0.0
+    if text.sentences and text.validated is not None:
+        each = float(of_model.decoding_flops(source, target, config["decoding"].get("beam", 1)))
+        decoding = each * (text.sentences + text.validated)  # the second with the final weights
+        validating = each * text.validated * (steps // config["budget"]["val_every"])
     devices = _devices(config)
-    to_train = 0.0 if state == "shared" else step * steps / devices
+    to_train = 0.0 if state == "shared" else step * steps / devices + (validating or 0.0)
     hours = (to_train + (decoding or 0.0)) / device.flops(config["precision"]) / 3600
     return RunPlan(
         config,
@@ -136,7 +139,7 @@ def _plan(config: Config, text: TextSize, of_model: Size, memory: float, device:
         parameters=of_model.parameters,
         flops_per_step=step,
         training_flops=step * steps,
-        decoding_flops=decoding,
+        decoding_flops=None if decoding is None else decoding + (validating or 0.0),
         peak_memory_bytes=memory,
         target_tokens=round(tokens * steps),
         hours=hours,

@@ -27,7 +27,7 @@ def curves(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     """
     logged = [rows for run in runs if (rows := _rows(run))]
     found = {}
-    for metric in _SHOWN:
+    for metric in [*_SHOWN, *dict.fromkeys(key for rows in logged for row in rows for key in row if _is_score(key))]:
         by_step = [{int(row["step"]): row for row in rows if metric in row} for rows in logged]
         if steps := thin_steps(sorted(set.intersection(*map(set, by_step))) if by_step else [], POINTS):
             keys = (*_ALONG, metric)
@@ -46,9 +46,14 @@ def thin_steps(steps: Sequence[int], most: int) -> list[int]:
 def _rows(run: Run) -> list[dict[str, float]]:
     """Read the finite numbers that a run has logged."""
     logged = read_metrics(run.run_dir.metrics_file)
-    table = ({key: _number(row.get(key)) for key in (*_ALONG, *_SHOWN)} for row in logged)
+    table = ({key: _number(row[key]) for key in row if key in (*_ALONG, *_SHOWN) or _is_score(key)} for row in logged)
     rows = ({key: value for key, value in row.items() if math.isfinite(value)} for row in table)
     return [row for row in rows if {*_ALONG} <= {*row}]
+
+
+def _is_score(column: str) -> bool:
+    """Return whether a column is a further score of each validation, such as valid_bleu."""
+    return column.startswith("valid_") and column not in ("valid_loss", *_SHOWN)
 
 
 def _number(text: str | None) -> float:
