@@ -73,6 +73,7 @@ class SweepFileSweeper(_LaunchingSweeper):
         search_seed: the seed for sampling; the same seed gives the same runs.
         tuned: whether to run each arm of a study with its own best hyperparameters as well.
         confirm: how many of the best trials of a search are trained on fresh seeds, beside the baseline; None: none.
+        ladder: whether to run each arm of a study on the rungs of its ladder.
         params: key -> values, as Hydra's basic sweeper has them; what is typed wins.
         others: keys that it does not have.
 
@@ -88,6 +89,7 @@ class SweepFileSweeper(_LaunchingSweeper):
         search_seed: int,
         tuned: bool,
         confirm: int | None,
+        ladder: bool,
         params: Mapping[str, Any] | None,
         **others: Any,
     ) -> None:
@@ -97,11 +99,11 @@ class SweepFileSweeper(_LaunchingSweeper):
 
             key, known = (
                 f"hydra.sweeper.{next(iter(others))}",
-                ("file", "run_cap", "search_seed", "tuned", "confirm", "params"),
+                ("file", "run_cap", "search_seed", "tuned", "confirm", "ladder", "params"),
             )
             raise other_sweeper(key) or no_such_key(key, "hydra.sweeper", known)
         self.file, self.run_cap, self.search_seed, self.tuned = file, run_cap, search_seed, tuned
-        self.confirm = confirm
+        self.confirm, self.ladder = confirm, ladder
         self.params = params or {}
 
     def sweep(self, arguments: list[str]) -> list[Sequence[JobReturn]]:
@@ -114,7 +116,7 @@ class SweepFileSweeper(_LaunchingSweeper):
         """
         from etude.config.sweep_params import with_params
         from etude.errors import UserError
-        from etude.search.sweep_file import sweep_runs
+        from etude.search.sweep_file import on_rungs, sweep_runs
 
         arguments = with_params(arguments, self.params)
         if self.file and (search := self._read_search(Path(self.file), arguments)):
@@ -123,6 +125,8 @@ class SweepFileSweeper(_LaunchingSweeper):
         if self.confirm is not None:
             raise UserError(f"confirm={self.confirm} is for a search, such as one with method: bayes: leave it out")
         runs = sweep_runs(arguments, file=self.file, run_cap=self.run_cap, search_seed=self.search_seed)
+        if self.ladder:
+            runs = [run for rung in on_rungs(runs).values() for run in rung]
         if not self.tuned:
             return [self._launch(runs, 0)]
         from etude.search.tuning import at_their_best, tuned_study

@@ -10,8 +10,10 @@ import pytest
 
 from etude.cli.report import main as report
 from etude.errors import UserError
-from etude.report.ladder import ladder_of_csv
+from etude.report.ladder import ladder_of_csv, ladder_of_study
+from etude.store.run_dir import RunDir
 from etude.study.metrics import Metric
+from etude.study.study import load_study
 
 LOSS = Metric("loss", "loss", "loss", "lower", digits=3)
 SEEDS = (3, 3, 1, 1, 1)
@@ -134,5 +136,22 @@ def test_what_makes_no_ladder_is_answered_in_one_sentence(
 def test_a_ladder_has_a_target_and_reads_a_csv() -> None:
     with pytest.raises(UserError, match="--target is where a ladder leads"):
         report(["table3", "--target", "1e20"])
-    with pytest.raises(UserError, match="--from"):
+    with pytest.raises(UserError, match="table3 has no ladder"):
         report(["table3", "--ladder"])
+
+
+def test_the_ladder_of_a_study_is_that_of_its_finished_runs(make_run: Callable[..., RunDir]) -> None:
+    study, random = load_study("heads"), np.random.default_rng(0)
+    rungs, places = [], []
+    for arm, share in {"base": 1.0, "A1": 1.05}.items():
+        for rung, seeds in enumerate((2, 2, 1, 1)):
+            for seed in range(seeds):
+                ppl = math.exp(1.7 + 1.8 * share * 2 ** (-0.15 * rung) + random.normal(0, 0.003))
+                size = 2.0 ** (rung / 2)
+                places.append(make_run(arm, seed, ppl=ppl, parameters=1e6 * size, tokens=2e7 * size))
+                rungs.append(f"w{rung}")
+    unfinished = make_run("A1", 9, finished=False)
+    found = ladder_of_study(study, [*rungs, "w3"], [*places, unfinished], target=1e16)
+    assert [rung.label for rung in found.rungs] == ["w0", "w1", "w2", "w3"]
+    assert found.laws["A1"].at(found.x[-1]).value == pytest.approx(0.09 * 2**-0.45, abs=0.01)
+    assert "Not finished: 1 run." in found.sentences()

@@ -44,6 +44,7 @@ HELP = """usage: etude report STUDY ... [key=value ...] [--html FILE] [--serve]
        etude report SWEEP.yaml [key=value ...] [--html FILE] [--markdown FILE] ...
        etude report runs/STUDY/NAME.journal [--html FILE] ...
        etude report NAME --from FILE.csv [--baseline ARM] [--metric NAME:lower]
+       etude report STUDY --ladder [--target COMPUTE] ...
        etude report --from FILE.csv --ladder [--target COMPUTE] ...
 
 The table of a study, with the paper's numbers. Runs of different settings never
@@ -72,7 +73,8 @@ of a study, which then has its arms and metrics; else the first arm is the
 baseline, or the one that --baseline names.
 
 --ladder predicts the differences between arms at a larger size from several
-small ones: the runs of a CSV with the columns arm, seed, parameters, tokens and
+small ones: of the ladder of a study (ladder: in study.yaml; etude sweep STUDY
+ladder=true), or the runs of a CSV with the columns arm, seed, parameters, tokens and
 a metric, and rung where tokens do not tell the sizes apart. It predicts the two
 largest sizes from the others first, and shows how often it was right.
 
@@ -204,12 +206,12 @@ def read_from(place: str, args: Arguments) -> Results:
 
 
 def _ladder(args: Arguments) -> "Ladder":
-    """Read the ladder of a CSV.
+    """Read the ladder of a CSV, or that of a study.
 
     Raises:
         UserError: an option is not valid, or the runs make no ladder.
     """
-    from etude.report.ladder import ladder_of_csv
+    from etude.report.ladder import ladder_of_csv, ladder_of_study
 
     for option in ("--html", "--serve", "--wandb"):
         if option in args.options:
@@ -221,9 +223,11 @@ def _ladder(args: Arguments) -> "Ladder":
         target = math.nan
     if target is not None and not 0 < target < math.inf:
         raise UserError(f"--target {typed}: it is the compute of a larger model, 6 x parameters x tokens, such as 1e21")
-    if "--from" not in args.options:
-        raise UserError("--ladder reads the runs of a CSV: name it with --from FILE.csv")
-    return ladder_of_csv(args.options["--from"], args.options.get("--baseline", ""), _metrics(args), target)
+    baseline, metrics = args.options.get("--baseline", ""), _metrics(args)
+    if "--from" in args.options:
+        return ladder_of_csv(args.options["--from"], baseline, metrics, target)
+    rungs, places = sweep_file.ladder_runs_of(args.study, sweep_words(args))
+    return ladder_of_study(load_study(args.study), rungs, places, baseline, metrics, target)
 
 
 def _metrics(args: Arguments) -> list[Metric]:

@@ -12,6 +12,7 @@ HELP = f"""usage: etude sweep FILE|STUDY [key=value ...] [--path]
 Runs all that FILE (a W&B sweep file: grid, random or bayes) or STUDY asks for,
 each run in its own process, as many at once as there are GPUs, or cores. It
 skips finished runs and resumes unfinished ones. Overrides apply to all runs.
+ladder=true runs each arm on the rungs of the study's ladder, with their seeds.
 run_cap=N stops after N runs, search_seed=S draws others, and tuned=true also
 runs each arm of a study at its own best values, if study.yaml says what to try.
 Of a search (method bayes, early_terminate or a block `search:`), confirm=K also
@@ -21,6 +22,7 @@ trains the best K trials, and the baseline, on three fresh seeds.
   etude sweep sweeps/learning_rate.yaml run_cap=40
   etude sweep table3 tuned=true seed=1,2,3
   etude sweep sweeps/search.yaml confirm=3
+  etude sweep STUDY ladder=true
 
   --path  print the path of a sweep file, and run nothing
 

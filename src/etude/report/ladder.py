@@ -11,7 +11,7 @@ The compute of a rung is 6 x parameters x tokens, those of the baseline there.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
@@ -20,6 +20,7 @@ from etude.errors import UserError, did_you_mean
 from etude.report import frame
 from etude.report.notes import Note
 from etude.report.render.rows import DELTA, Cell, Column, Row, Rows
+from etude.report.search import read_finished
 from etude.report.statistics import (
     Curve,
     Decisions,
@@ -35,15 +36,16 @@ from etude.report.statistics import (
 )
 from etude.report.wording import format_count, format_fixed, join_words
 from etude.store.records import Run
+from etude.store.run_dir import RunDir
+from etude.study.ladder import FEWEST, SIZES
 from etude.study.metrics import DEFAULT, Metric
+from etude.study.study import Study
 
-FEWEST = 4
 FURTHER = 4.0
 """The target, as a multiple of the largest rung's compute, where none is named."""
 
 _APART = math.log(1.1)  # rungs differ by more in their tokens, and the runs of one by less
 _UNEQUAL = 0.1
-_SIZES = ("scale", "budget.", "model.d_", "model.n_layers", "model.heads", "rung", "width", "depth", "head_count")
 
 
 @dataclass(frozen=True)
@@ -245,7 +247,44 @@ def ladder_of_csv(
         names = [row["rung"] for row in cells]
     else:
         names = _by_tokens([run.score("tokens") or 0.0 for run in runs])
-    return make_ladder(file.stem, runs, names, baseline or runs[0].arm, metric, str(file), target)
+    found = make_ladder(file.stem, runs, names, baseline or runs[0].arm, metric, str(file), target)
+    of_baseline = {name: run for name, run in zip(names, runs, strict=True) if run.arm == found.baseline}
+    _refuse_other_changes([*of_baseline.values()], str(file))
+    return found
+
+
+def ladder_of_study(
+    study: Study,
+    rungs: Sequence[str],
+    places: Sequence[RunDir],
+    baseline: str = "",
+    metrics: Sequence[Metric] = (),
+    target: float | None = None,
+) -> Ladder:
+    """Read the ladder of a study from those of its runs that are finished.
+
+    Args:
+        study: the study.
+        rungs: the rung of each of its runs.
+        places: the directory of each.
+        baseline: the arm that the others are compared with; by default that of the study.
+        metrics: of which the first counts; by default that for agreement with a paper.
+        target: the compute of the larger model; by default that of the study, or four times that of the largest rung.
+
+    Raises:
+        UserError: its runs make no ladder.
+    """
+    found, notes = read_finished(dict.fromkeys(places))
+    if not found:
+        raise UserError(" ".join([f"no run of this ladder is finished: etude sweep {study.name} ladder=true", *notes]))
+    there = [(rung, found[place]) for rung, place in zip(rungs, places, strict=True) if place in found]
+    there = [(rung, run) for rung, run in there if run.divergence or run.score("tokens")]
+    target = target or (study.ladder.target if study.ladder else None)
+    metric, name = [*metrics, study.lead][0], baseline or study.baseline
+    of_runs, runs = [rung for rung, _ in there], [run for _, run in there]
+    made = make_ladder(study.name, runs, of_runs, name, metric, study.name, target)
+    missing = len(set(places)) - len(there)
+    return replace(made, notes=[*made.notes, *notes, *[f"Not finished: {format_count(missing)}."] * bool(missing)])
 
 
 def _by_tokens(tokens: Sequence[float]) -> list[str]:
@@ -316,7 +355,6 @@ def make_ladder(
                     )
                 values[run.arm][run.seed] = _value(run, metric, source)
         made.append(Rung(math.log(fmean(map(_compute, bases))), values, sum(map(_compute, some)), named))
-    _refuse_other_changes([next(run for run in some if run.arm == baseline) for some in by_rung.values()], source)
     made.sort(key=lambda rung: rung.x)
     if target is not None and math.log(target) <= made[-1].x:
         raise UserError(
@@ -374,7 +412,7 @@ def _refuse_other_changes(bases: Sequence[Run], source: str) -> None:
     first = _flat(bases[0].config)
     for run in bases[1:]:
         for key, value in _flat(run.config).items():
-            if key in first and first[key] != value and not key.startswith(_SIZES):
+            if key in first and first[key] != value and not key.startswith(SIZES):
                 raise UserError(
                     f"{source}: the rungs of {run.arm} differ in {key} ({first[key]}, {value}), and not in size and "
                     "budget alone: what is said of larger models would be said of that, too"

@@ -22,12 +22,18 @@ from etude.search.tuning import options_of, trials, tuned_study, values_to_try
 from etude.search.wandb_sweep import WandbSweep, read_sweep
 from etude.store.run_dir import RunDir
 from etude.study.arm_names import is_arm
-from etude.study.arms import override_key
+from etude.study.arms import override_key, split_override
 from etude.study.study import find_study, load_study, study_names
 
 logger = logging.getLogger(__name__)
 
-_SWEEP_KEYS = ("run_cap", "search_seed", "tuned", "confirm")  # options of the sweep, not overrides of its runs
+_SWEEP_KEYS = (
+    "run_cap",
+    "search_seed",
+    "tuned",
+    "confirm",
+    "ladder",
+)  # options of the sweep, not overrides of its runs
 
 
 def sweep_overrides(name: str, extra: Sequence[str] = ()) -> list[str]:
@@ -38,7 +44,7 @@ def sweep_overrides(name: str, extra: Sequence[str] = ()) -> list[str]:
             user's own file or study comes before those of étude.
         extra: overrides typed after the name, which win over those of the file. `run_cap=N` ends the sweep after N
             runs, `search_seed=S` draws other values in a random search, and `tuned=true` also runs each arm of a study
-            with its own best values (`tuning.py`).
+            with its own best values (`tuning.py`), `ladder=true` runs them on the rungs of its ladder.
 
     Returns:
         For example ["experiment=table3/base,table3/A1", "seed=1", "scale=pocket"].
@@ -81,11 +87,50 @@ def planned_runs(name: str, extra: Sequence[str] = ()) -> list[list[str]]:
     """
     options, overrides = _read_sweep(name, extra)
     tuned, _ = options.pop("tuned", False), options.pop("confirm", None)
+    ladder = options.pop("ladder", False)
     runs = sweep_runs(with_written_params(overrides), **options)
+    if ladder:
+        return [run for rung in on_rungs(runs).values() for run in rung]
     if not tuned:
         return runs
     study = tuned_study(runs)
     return [*trials(study, runs), *runs, *([*run, *values_to_try(study)[0]] for run in runs)]
+
+
+def on_rungs(runs: Sequence[Sequence[str]]) -> dict[str, list[list[str]]]:
+    """Return the runs on each rung of their study's ladder, with the overrides and the seeds of the rung.
+
+    Args:
+        runs: overrides of the arms, without seeds.
+
+    Raises:
+        UserError: they have seeds, they belong to no study or to several, or the study has no ladder.
+    """
+    pairs = [split_override(word) for run in runs for word in run]
+    named = {value.partition("/")[0] for key, value in pairs if key == "experiment"}
+    study = load_study(named.pop()) if len(named) == 1 else None
+    if study is None:
+        raise UserError("ladder=true is for the arms of one study, such as: etude sweep NAME ladder=true")
+    if study.ladder is None:
+        raise UserError(
+            f"ladder=true: study {study.name} has no ladder; add to its study.yaml  "
+            "ladder: {rungs: {NAME: [override, ...], ...}, seeds: [3, 3, 1, 1]}"
+        )
+    set_there = {"seed", *(override_key(word) for words in study.ladder.rungs.values() for word in words)}
+    if typed := set_there & {key for key, _ in pairs}:
+        raise UserError(f"ladder=true: the rungs of {study.name} set {', '.join(sorted(typed))}: leave it out here")
+    return {
+        rung: [[*run, *words, f"seed={seed}"] for run in runs for seed in range(1, seeds + 1)]
+        for (rung, words), seeds in zip(study.ladder.rungs.items(), study.ladder.seeds, strict=True)
+    }
+
+
+def ladder_runs_of(name: str, extra: Sequence[str] = ()) -> tuple[list[str], list[RunDir]]:
+    """Return the rung and the directory of every run of a study's ladder; errors as in `runs_of` and `on_rungs`."""
+    _, overrides = _read_sweep(name, extra)
+    by_rung = on_rungs(sweep_runs(with_written_params(overrides)))
+    rungs = [rung for rung, runs in by_rung.items() for _ in runs]
+    return rungs, [place for _, place in runs_of(name, ["ladder=true", *extra])]
 
 
 @dataclass(frozen=True)
@@ -233,6 +278,8 @@ def _read_sweep(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[s
         if sweep.method != "grid" or sweep.is_search:
             options = {"file": str(file), **options}
     keys = {override_key(word) for word in typed}
+    if options.get("ladder") and (other := next((key for key in options if key != "ladder"), "")):
+        raise UserError(f"ladder=true runs all arms of a study on all rungs: leave out {other}")
     if "experiment" in map(override_key, written) and (key := next(iter(keys & {"arm", "study"}), "")):
         raise UserError(f"{key}=... would give all arms one name: `etude train experiment=STUDY/ARM` runs one arm")
     return options, [override for override in written if override_key(override) not in keys] + typed
@@ -240,10 +287,10 @@ def _read_sweep(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[s
 
 def _parse_option(key: str, text: str) -> Any:
     """Parse the value of an option of the sweep; `check_run_options` checks `run_cap` and `search_seed`."""
-    if key != "tuned":
+    if key not in ("tuned", "ladder"):
         return int(text) if text.isdecimal() else text
     if text not in ("true", "false"):
-        raise UserError(f"tuned={text}: say tuned=true, or leave it out")
+        raise UserError(f"{key}={text}: say {key}=true, or leave it out")
     return text == "true"
 
 

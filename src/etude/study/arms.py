@@ -187,15 +187,22 @@ def _replace(overrides: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def _overrides(file: Path, arm: Any, listed: Any) -> list[str]:
-    _check_name(file, arm)
+    return read_overrides(file, "arms", arm, listed)
+
+
+def read_overrides(file: Path, section: str, arm: Any, listed: Any) -> list[str]:
+    """Read the overrides of an arm, or of another name in a `section` of the file."""
+    _check_name(file, arm, section)
     if not isinstance(listed, list):
-        raise UserError(f"{file}: arms.{arm} must be a list of overrides, such as [model.heads=1]; [] changes nothing")
+        raise UserError(
+            f"{file}: {section}.{arm} must be a list of overrides, such as [model.heads=1]; [] changes nothing"
+        )
     for override in listed:
         if not isinstance(override, str) or not _OVERRIDE.fullmatch(override):
             raise UserError(
-                f"{file}: arms.{arm}: {override!r} is not an override; write key=value, as on the command line"
+                f"{file}: {section}.{arm}: {override!r} is not an override; write key=value, as on the command line"
             )
-        _check_key(file, f"arms.{arm}", override_key(override), override)
+        _check_key(file, f"{section}.{arm}", override_key(override), override)
     return list(listed)
 
 
@@ -205,10 +212,10 @@ def _check_key(file: Path, place: str, key: str, written: str) -> None:
         raise UserError(f"{file}: {place}: {key} cannot be set by an arm; leave {written} out")
 
 
-def _check_name(file: Path, arm: Any) -> None:
+def _check_name(file: Path, arm: Any, section: str = "arms") -> None:
     if not isinstance(arm, str) or not _ARM.fullmatch(arm):
         way = "use a to z, digits, '_', '-' and '.'" if isinstance(arm, str) else "write it in quotes"
-        raise UserError(f"{file}: arms: {arm!r} cannot name an arm; {way}")
+        raise UserError(f"{file}: {section}: {arm!r} cannot name {'an arm' if section == 'arms' else 'one'}; {way}")
 
 
 def _find_arm(file: Path, where: str, name: Any, written: Mapping[str, Sequence[str]]) -> list[str]:

@@ -14,11 +14,12 @@ from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of, note_on_missing, refuse_study_file
 from etude.study.arms import combine, override_key, read_arms, split_override
 from etude.study.criteria import Criteria, read_against, read_criteria, read_seeds, read_tuning
+from etude.study.ladder import StudyLadder, read_ladder
 from etude.study.metrics import DEFAULT, Metric, default_metrics, read_metrics
 from etude.yaml_file import read_yaml
 
 _ARMS = {"arms", "each", "grid", "leave_one_out"}
-_KEYS = _ARMS | {"title", "baseline", "columns", "against", "seeds", "agreement", "tune", "pilots", "metrics"}
+_KEYS = _ARMS | {"title", "baseline", "columns", "against", "seeds", "agreement", "tune", "pilots", "metrics", "ladder"}
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Study:
     draws: dict[str, Any] = field(default_factory=dict)  # how many trials are drawn from these, and how; else all
     pilots: list[int] = field(default_factory=list)  # the seeds used for tuning only
     metrics: dict[str, Metric] = field(default_factory=lambda: DEFAULT)  # in the order of the table
+    ladder: StudyLadder | None = None  # the sizes at which its arms are trained with ladder=true
 
     @property
     def printed(self) -> list[str]:
@@ -199,6 +201,7 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
         draws=draws,
         pilots=pilots,
         metrics=metrics,
+        ladder=read_ladder(file, content.get("ladder")),
     )
 
 
