@@ -149,7 +149,9 @@ class Ladder:
                 at = law.at(self.target)
                 cells += [_around(at.value, at.interval.high, digits), Cell(at.sign, 2)]
                 factor = self.multiplier(arm)
-                cells.append(Cell("–") if factor is None else Cell("∞" if math.isinf(factor) else factor, 2))
+                cells.append(
+                    Cell({None: "–", math.inf: "∞"}[factor]) if factor in (None, math.inf) else Cell(factor, 2)
+                )
             else:
                 cells += [Cell("–")] * 3
             rows.append(Row("", cells, run=arm in self.laws))

@@ -8,6 +8,7 @@ from etude.report.agreement import on_agreement, on_ranks
 from etude.report.comparison import BUDGET, TOLERANCE, ArmResult, Compared
 from etude.report.confounds import find_confounds
 from etude.report.differences import on_differences
+from etude.report.effects import on_company, on_effects
 from etude.report.more_trials import on_more_trials
 from etude.report.wording import SUPERSCRIPTS, format_fixed, format_range, format_value, name_arms
 from etude.store.identity import find_copies
@@ -67,6 +68,8 @@ def notes(compared: Compared) -> list[Note]:
         *compared.notes,
         *_on_seeds(compared),
         *on_differences(compared),
+        *on_effects(compared),
+        *on_company(compared),
         *_on_conditions(compared, runs),
         *on_ranks(compared),
         *_on_unfinished(compared.arms),

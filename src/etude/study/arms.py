@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from itertools import product
+from itertools import combinations, compress, product
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ Arms = dict[str, list[str]]  # name -> overrides
 
 _RESERVED = ("study", "arm", "seed")  # keys that identify a run, which an arm must not set
 _ARM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_SOURCES = 26  # the longest words from which generators are chosen: all of them up to five basic factors
 _KEY = re.compile(r"[\w@./-]+")
 _OVERRIDE = re.compile(rf"(\+\+?|~)?{_KEY.pattern}(=.*)?", re.DOTALL)
 _AT_FULL_SCALE = re.compile(r"\$\{\w+:(.*)\}")  # ${width:512}
@@ -51,7 +52,7 @@ def read_arms(
     arms = {arm: arms[arm] for arm in listed}  # in the order of the file
     base = arms.get(str(content.get("baseline")), [])
     arms, against = one_for_each(file, content.get("each", []), written=arms, base=base)
-    arms = _join(file, "grid", arms, combine(file, content["grid"]) if "grid" in content else {})
+    arms = _join(file, "grid", arms, read_grid(file, content))
     named: Any = content.get("leave_one_out", [])
     for name in named if isinstance(named, list) else [named]:
         made = leave_one_out(file, name, arms | taken, listed.get(name) if isinstance(name, str) else None)
@@ -87,6 +88,60 @@ def one_for_each(file: Path, groups: Any, written: Arms, base: Sequence[str] = (
                 against |= dict.fromkeys(made, axis.needs.rpartition("/")[2].replace("=", "-"))
     arms = written | {arm: overrides for arm, overrides in arms.items() if arm not in written}
     return arms, {arm: other for arm, other in against.items() if arm not in written and other in arms}
+
+
+def read_grid(file: Path, content: Mapping[str, Any]) -> Arms:
+    """Make the arms of `grid`, or of the `fraction` of it that a study asks for; none if it has no grid."""
+    if "grid" not in content:
+        if "fraction" in content:
+            raise UserError(f"{file}: fraction is of a grid, and the study has none")
+        return {}
+    arms = combine(file, content["grid"])
+    if "fraction" not in content:
+        return arms
+    match = re.fullmatch(r"1/(2|4|8|16|32)", str(content["fraction"]))
+    if not match or any(len(values) != 2 for values in content["grid"].values()):
+        raise UserError(f"{file}: fraction must be 1/2, 1/4, 1/8, 1/16 or 1/32 of a grid of keys with two values each")
+    words = choose_generators(len(content["grid"]), int(match[1]).bit_length() - 1)
+    if not words:
+        raise UserError(
+            f"{file}: fraction: {content['fraction']} of {len(arms)} arms leaves {len(arms) // int(match[1])}, which "
+            f"do not tell the {len(content['grid'])} keys of the grid apart: take a larger fraction"
+        )
+    kept = [all((number & word).bit_count() % 2 == 0 for word in words) for number in range(len(arms))]
+    return dict(compress(arms.items(), kept))
+
+
+def choose_generators(factors: int, halvings: int) -> tuple[int, ...]:
+    """Choose the words that define a fraction of two-level factors: one of the highest resolution.
+
+    A word is a set of factors, as bits; arms in which an odd number of them has its second value are left out. Of
+    several designs of the highest resolution it is one with the fewest words of that length.
+
+    Returns:
+        The words; none if every design has one of two factors or fewer, which then cannot be told apart.
+    """
+    basic = factors - halvings
+    if basic < 2:
+        return ()
+    sources = [some for some in range(1, 1 << basic) if some.bit_count() > 1]
+    sources = sorted(sources, key=lambda some: -some.bit_count())[:_SOURCES]
+    best: tuple[tuple[int, int], tuple[int, ...]] | None = None
+    for chosen in combinations(sources, halvings):
+        words = tuple(some | 1 << (basic + at) for at, some in enumerate(chosen))
+        lengths = [word.bit_count() for word in products_of(words)]
+        rank = (-min(lengths), lengths.count(min(lengths)))
+        if best is None or rank < best[0]:
+            best = rank, words
+    return best[1] if best else ()
+
+
+def products_of(words: Sequence[int]) -> list[int]:
+    """Return the defining relation of some words: all of their products."""
+    products = [0]
+    for word in words:
+        products += [word ^ one for one in products]
+    return products[1:]
 
 
 def combine(file: Path, grid: Any) -> Arms:

@@ -12,13 +12,13 @@ from typing import Any
 
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of, note_on_missing, refuse_study_file
-from etude.study.arms import combine, override_key, read_arms, split_override
+from etude.study.arms import override_key, read_arms, read_grid, split_override
 from etude.study.criteria import Criteria, read_against, read_criteria, read_seeds, read_tuning
 from etude.study.ladder import StudyLadder, read_ladder
 from etude.study.metrics import DEFAULT, Metric, default_metrics, read_metrics
 from etude.yaml_file import read_yaml
 
-_ARMS = {"arms", "each", "grid", "leave_one_out"}
+_ARMS = {"arms", "each", "grid", "fraction", "leave_one_out"}
 _KEYS = _ARMS | {"title", "baseline", "columns", "against", "seeds", "agreement", "tune", "pilots", "metrics", "ladder"}
 
 
@@ -49,6 +49,7 @@ class Study:
     draws: dict[str, Any] = field(default_factory=dict)  # how many trials are drawn from these, and how; else all
     pilots: list[int] = field(default_factory=list)  # the seeds used for tuning only
     metrics: dict[str, Metric] = field(default_factory=lambda: DEFAULT)  # in the order of the table
+    grid: dict[str, dict[str, str]] = field(default_factory=dict)  # arm of its grid -> factor -> value
     ladder: StudyLadder | None = None  # the sizes at which its arms are trained with ladder=true
 
     @property
@@ -171,7 +172,7 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
         need(file, content, "baseline", "arms")
     with _reading(folder):
         arms, full = read_arms(file, content, _arm_of)
-    baseline = str(content["baseline"] if "baseline" in content else next(iter(combine(file, content["grid"]))))
+    baseline = str(content["baseline"] if "baseline" in content else next(iter(read_grid(file, content))))
     if baseline not in arms:
         raise UserError(f"{file}: baseline: the study has no arm {baseline!r}: {did_you_mean(baseline, arms)}")
     columns = content.get("columns") or {}
@@ -201,6 +202,7 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
         draws=draws,
         pilots=pilots,
         metrics=metrics,
+        grid={arm: dict(map(split_override, words)) for arm, words in read_grid(file, content).items()},
         ladder=read_ladder(file, content.get("ladder")),
     )
 

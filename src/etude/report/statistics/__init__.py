@@ -9,6 +9,7 @@ The question that each function answers, about arms trained with several seeds a
 - Is it better, for other seeds on the same sentences? `moderated_test`, in nats for perplexity, which has no
   sentences to resample. With three seeds it has more power than `welch`. After `holm` it decides the stars.
 - Is it better than another decoding of the same trainings? `paired_test`; for BLEU `combined_test` with `shared`.
+- What do two changes do together, in a grid of several? `fit_effects`.
 - Are two arms equal within a margin? `equivalence`.
 - By how many standard deviations of a run do they differ? `hedges_g`.
 - Is it better, for the same runs on other sentences? `paired_bootstrap`, `approximate_randomisation`.
@@ -37,6 +38,7 @@ from etude.report.statistics.difference import (
     t_test,
     welch,
 )
+from etude.report.statistics.factorial import Effect, Value, fit_effects
 from etude.report.statistics.ladder import (
     Curve,
     Decisions,
