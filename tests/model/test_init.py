@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 from etude.model.embedding import TARGET_SPACES, TargetSpaceTable
-from etude.model.init import Glorot, GlorotT2T, Normal
+from etude.model.init import GPT2, Glorot, GlorotT2T, Normal
 from etude.tasks import build
 
-KINDS = {"glorot": Glorot(), "glorot_t2t": GlorotT2T(), "normal": Normal(std=0.02)}
+KINDS = {"glorot": Glorot(), "glorot_t2t": GlorotT2T(), "normal": Normal(std=0.02), "gpt2": GPT2(std=0.02)}
 
 
 def model(tiny, init):
@@ -63,7 +63,16 @@ def test_normal_draws_every_matrix_with_the_same_deviation(tiny):
             assert abs(module.weight.mean().item()) < 0.002
 
 
-@pytest.mark.parametrize("name", KINDS)
+def test_gpt2_draws_tables_alike_and_less_where_a_stack_adds_to_its_stream(tiny):
+    made = tiny("model/init=gpt2", "model/position=learned", "model.d_model=96", "model.d_ff=160")
+    for name, module in made.named_modules():
+        if isinstance(module, nn.Linear | nn.Embedding):
+            adds = name.endswith(("out_proj", "feedforward.outer"))
+            branches = 4 if name.startswith("encoder") else 6  # of two layers
+            assert abs(module.weight.std().item() / (0.02 / math.sqrt(branches if adds else 1)) - 1) < 0.05
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "gpt2"])
 def test_embeddings_and_norms_set_themselves(tiny, name):
     made = tiny(f"model/init={name}", "model.d_model=96")
     assert abs(made.embedding.source_table.weight.std().item() * math.sqrt(96) - 1) < 0.05

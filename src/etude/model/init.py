@@ -92,6 +92,28 @@ class Normal(Init):
         nn.init.normal_(matrix, std=self.std)
 
 
+class GPT2(Normal):
+    """N(0, std^2) for every matrix, those of embeddings and learned positions too (Radford et al. 2019, section 2.3).
+
+    The matrices whose outputs are added to the residual stream, K in a stack, are 1 / sqrt(K) as large: a stack of any
+    depth then adds as much. So these follow from the number of layers as well.
+    """
+
+    def __call__(self, model: nn.Module, seed: int) -> None:
+        """Initialise the weights of `model`; arguments as in `Init`."""
+        super().__call__(model, seed)
+        added: dict[str, list[nn.Linear]] = {}
+        for name, module in model.named_modules():
+            if isinstance(module, nn.Embedding):
+                with _seeded(seed, name):
+                    self.fill(module.weight)
+            elif isinstance(module, nn.Linear) and name.endswith((".out_proj", ".outer")):
+                added.setdefault(name.partition(".")[0], []).append(module)
+        for matrices in added.values():
+            for matrix in matrices:
+                matrix.weight.data.mul_(len(matrices) ** -0.5)
+
+
 @contextmanager
 def _seeded(seed: int, name: str) -> Iterator[None]:
     """Seed PyTorch's CPU generator with a hash of seed and name, and restore its state at the end."""
