@@ -89,7 +89,8 @@ largest sizes from the others first, and shows how often it was right.
                      such as 1e21; by default 4 times the largest of the ladder
   --html FILE        write a page with everything: table, curves, differences,
                      costs, translations
-  --serve[=PORT]     show that page in a browser here, renewed as runs go on
+  --serve[=PORT]     show that page in a browser here, renewed as runs go on;
+                     without a STUDY, an index of all studies and searches
   --markdown FILE    write the table as Markdown
   --latex FILE       write it for \\input in a paper; the preamble needs
                      booktabs and graphicx
@@ -121,11 +122,11 @@ def main(words: Sequence[str]) -> None:
     if len(names) > 1 or any(map(_names_runs, names)):
         _report_several(args, names, words, files, draw)
         return
-    if args.words and names_sweep(args.study):
-        _report_sweep(args, words, files, draw)
-        return
     if "--serve" in args.options:
         _serve(args, files)
+        return
+    if args.words and names_sweep(args.study):
+        _report_sweep(args, words, files, draw)
         return
     page, project = args.options.get("--html"), args.options.get("--wandb")
     baseline = args.options.get("--baseline", "")
@@ -256,7 +257,7 @@ def _report_sweep(
         UserError: an option or a word is not allowed, or there is nothing to report.
     """
     found = find_search(args)
-    for option in ("--serve", "--wandb", "--baseline", "--from", "--metric", *["--html"] * (found is None)):
+    for option in ("--wandb", "--baseline", "--from", "--metric", *["--html"] * (found is None)):
         if option in args.options:
             raise UserError(f"{option} is for a study; of a sweep file there are {', '.join(_DRAWINGS)}")
     if found is None:
@@ -331,17 +332,34 @@ def _drawings(options: Mapping[str, str]) -> dict[str, Callable[[Rows], str]]:
 
 
 def _serve(args: Arguments, files: Mapping[str, str]) -> None:
-    from etude.report.render.html.serve import serve
+    """Serve the page of a study or a search; without a name, an index of all.
 
-    if not (args.runs_dir / args.study).is_dir():
-        load_study(args.study)  # raises if there is no such study, before the server starts
-    if other := [*files, *({"--html", "--wandb", "--from"} & args.options.keys())]:
+    Raises:
+        UserError: there is no such study or search, or an option does not go with --serve.
+    """
+    from etude.report.live import page_of_search, study_page
+    from etude.report.serve import serve, serve_all
+
+    if other := [*files, *({"--html", "--wandb", "--from", "--metric"} & args.options.keys())]:
         raise UserError(f"--serve shows the page and writes nothing: leave out {', '.join(other)}")
     port = args.options["--serve"]
     if port and not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
         raise UserError(f"--serve={port}: a port is a number below 65536, such as --serve=8000")
-    runs_dir, where, baseline = args.runs_dir, args.where, args.options.get("--baseline", "")
-    serve(lambda: find_results(args.study, runs_dir, where).compare(baseline), runs_dir / args.study, int(port or 0))
+    runs_dir, baseline = args.runs_dir, args.options.get("--baseline", "")
+    if not args.words:
+        if not runs_dir.is_dir():
+            raise UserError(f"there is no folder {runs_dir}: name that of the runs with runs_dir=DIR, or train some")
+        serve_all(runs_dir, int(port or 0))
+    elif names_sweep(args.study):
+        found = find_search(args)
+        if found is None:
+            raise UserError(f"{args.study} has no search to show: `etude sweep {args.study}` begins it")
+        serve(lambda: page_of_search(find_search(args) or found), runs_dir / found.study, int(port or 0))
+    else:
+        if not (runs_dir / args.study).is_dir():
+            load_study(args.study)  # raises if there is no such study, before the server starts
+        where = args.where
+        serve(lambda: study_page(args.study, runs_dir, where, baseline), runs_dir / args.study, int(port or 0))
 
 
 def _picture(rows: Rows) -> str:

@@ -71,6 +71,7 @@ class Row:
     group: str  # "A" for A1, A2, ...; rules separate the groups
     cells: list[Cell]
     run: bool  # whether the arm has a result
+    link: str = ""  # the page that its name leads to
 
     @property
     def texts(self) -> list[str]:

@@ -9,6 +9,7 @@ import base64
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -58,7 +59,7 @@ def document(compared: Compared, refresh: float = 0, command: str = "", further:
             title=study.title,
             setting=setting(compared),
             links=links | _LINKS,
-            sections=sections + Template(_text("study.html")).substitute(baseline=escape(compared.baseline.arm)),
+            sections=sections + study_sections(baseline=compared.baseline.arm),
             scripts=_SCRIPTS,
         ),
         make_rows(compared),
@@ -66,6 +67,13 @@ def document(compared: Compared, refresh: float = 0, command: str = "", further:
         command or f"etude report {study.name} --html {study.name}.html",
         refresh,
     )
+
+
+def study_sections(only: str = "", baseline: str = "") -> str:
+    """Render the sections of a study's page, or `only` one of them."""
+    sections = Template(_text("study.html")).substitute(baseline=escape(baseline))
+    found = re.search(rf'<section id="{only}".*?</section>', sections, re.DOTALL) if only else None
+    return found[0] if found else sections
 
 
 @dataclass(frozen=True)

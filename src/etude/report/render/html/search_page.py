@@ -23,7 +23,7 @@ _SCRIPTS = "dom looks table figures made page"
 _ALONG = {"trials": "trials", "steps": "steps", "hours": "time of training"}
 
 
-def search_page(found: Searched, rows: Rows, command: str, further: Sequence[Rows] = ()) -> str:
+def search_page(found: Searched, rows: Rows, command: str, further: Sequence[Rows] = (), refresh: float = 0) -> str:
     """Render the page.
 
     Args:
@@ -31,6 +31,7 @@ def search_page(found: Searched, rows: Rows, command: str, further: Sequence[Row
         rows: the table of its trials.
         command: what was typed to make it.
         further: tables that stand below that of the trials, such as a confirmation's.
+        refresh: if it is not 0, the page asks its server every `refresh` seconds for a new version.
     """
     name = found.recorded.name
     recipe = found.recorded.recipe
@@ -40,7 +41,7 @@ def search_page(found: Searched, rows: Rows, command: str, further: Sequence[Row
     title, setting = f"Search: {name}", f"<code>{escape(fixed)}</code>"
     frame = Page(name, title, setting, links | _SECTIONS, tables + sections, _SCRIPTS)
     content = {"study": f"search {name}", "baseline": "", "arms": [], "figures": _figures(found)}
-    return page(frame, rows, content, command)
+    return page(frame, rows, content, command, refresh)
 
 
 def _section(name: str, title: str) -> str:

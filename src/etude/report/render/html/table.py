@@ -79,6 +79,7 @@ def _row(rows: Rows, row: Row, is_first: bool, begins: bool) -> str:
     for index, (column, cell) in enumerate(pairs):
         attributes = _classes(column) + _sort_key(cell, column)
         text = f"<b>{escape(cell.text)}</b>" if cell.star else escape(cell.text)
+        text = f'<a href="{escape(row.link)}">{text}</a>' if row.link and not index else text
         cells.append(f"<td{attributes}>{text}</td>" if index else f'<th scope="row"{attributes}>{text}{note}</th>')
     kinds = " ".join(filter(None, ("begins" * begins, "absent" * (not row.run))))
     opening = f'<tr class="{kinds}">' if kinds else "<tr>"

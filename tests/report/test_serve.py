@@ -1,6 +1,8 @@
 """The page on a small server, written anew while runs go on."""
 
 import os
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from http.client import HTTPConnection
 from pathlib import Path
@@ -10,8 +12,13 @@ import pytest
 
 from etude.cli.report import main as report
 from etude.errors import UserError
-from etude.report.render.html import serve as serving
-from etude.report.render.html.serve import changes, serve_folder, write_again
+from etude.files import write_json
+from etude.report import serve as serving
+from etude.report.live import study_page
+from etude.report.overview import Overview
+from etude.report.serve import changes, serve_folder, update, write_again
+from etude.store.run_dir import RunDir
+from etude.store.run_state import State
 
 
 def test_the_page_is_served_to_this_machine_alone(tmp_path: Path) -> None:
@@ -59,11 +66,14 @@ def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
         (["--serve=99999"], "below 65536"),
         (["--serve=²"], "a port is a number"),
         (["--serve", "--latex", "t.tex"], "writes nothing: leave out --latex"),
+        (["--serve", "runs_dir=nowhere"], "there is no folder nowhere"),
+        (["tabel3", "--serve"], "there is no study 'tabel3'"),
+        (["sweeps/search.yaml", "--serve", "runs_dir=nowhere"], "has no search to show"),
     ],
 )
 def test_what_cannot_be_served_is_one_sentence(words: list[str], told: str) -> None:
     with pytest.raises(UserError, match=told):
-        report(["table3", *words])
+        report(words)
 
 
 def test_a_change_of_a_curve_or_a_result_is_seen_and_nothing_else_is(
@@ -89,6 +99,43 @@ def test_a_change_of_a_curve_or_a_result_is_seen_and_nothing_else_is(
         for _ in changes(tmp_path):
             seen.append(len(rounds))
     assert seen == [0, 2]
+
+
+def test_the_index_has_every_study_with_the_states_of_its_runs_and_a_page_is_made_when_it_is_asked_for(
+    make_run: Callable[..., RunDir], runs_dir: Path, tmp_path: Path
+) -> None:
+    make_run("base")
+    make_run("A1", finished=False)
+    folder, overview = tmp_path / "pages", Overview(runs_dir)
+    folder.mkdir()
+    update(folder, overview, seen := {}, {})
+    index = (folder / "index.html").read_text()
+    assert '<a href="heads.html">heads</a>' in index
+    assert overview.entries()[0].states == {State.FINISHED: 1, State.WAITING: 1}
+    assert "is being made" in (folder / "heads.html").read_text()
+    update(folder, overview, seen, {"heads.html": time.monotonic()})
+    page = (folder / "heads.html").read_text()
+    assert "Heads and positions" in page
+    assert "A1, seed 1" in page.partition("Runs under way")[2]
+    before = (folder / "heads.html").stat().st_mtime_ns
+    update(folder, overview, seen, {"heads.html": time.monotonic()})
+    assert (folder / "heads.html").stat().st_mtime_ns == before, "nothing has changed"
+    make_run("E1")
+    update(folder, overview, seen, {"heads.html": time.monotonic() - 3600})
+    assert (folder / "heads.html").stat().st_mtime_ns == before, "nobody has it open"
+
+
+def test_before_a_run_is_finished_the_page_has_those_that_are_under_way(
+    make_run: Callable[..., RunDir], runs_dir: Path
+) -> None:
+    run = make_run("A1", finished=False)
+    write_json(run.progress_file, {"state": "training", "step": 40, "max_steps": 100})
+    run.log_file.write_text("[2026-01-01 00:00:00,000][etude][ERROR] - the loss is not finite\n")
+    page = study_page("heads", runs_dir)
+    assert "No run is finished yet" in page
+    assert "40 / 100" in page
+    with pytest.raises(UserError, match="there is no folder"):
+        study_page("heads", runs_dir / "elsewhere")
 
 
 def test_while_there_is_nothing_to_show_the_page_says_why_and_asks_again(tmp_path: Path) -> None:
