@@ -80,7 +80,7 @@ def _on_seeds_needed(compared: Compared, metric: Metric) -> list[str]:
             f"{'each arm' if alike == several else name_arms([arm.arm for arm in alike], len(several), '')} score "
             "alike, so that nothing tells how far another seed would fall."
         )
-    elif spreads := [one.spread for one in _differences(compared, metric).values() if one.spread]:
+    elif spreads := [one.spread for one in differences_of(compared, metric).values() if one.spread]:
         needed = {size: _seeds_for(size, spreads) for size in _SIZES}
         numbers = (
             f"{size:g} {metric.label} {('no number' if not seeds else seeds if seeds <= _MANY else f'over {_MANY}')}"
@@ -90,7 +90,7 @@ def _on_seeds_needed(compared: Compared, metric: Metric) -> list[str]:
     return sentences
 
 
-def _differences(compared: Compared, metric: Metric) -> dict[str, Difference]:
+def differences_of(compared: Compared, metric: Metric) -> dict[str, Difference]:
     """Return the difference of each arm from its reference by one metric."""
     held = {arm.arm: arm.against.differences for arm in compared.arms if arm.against}
     return {arm: found[metric.name] for arm, found in held.items() if metric.name in found}
@@ -101,7 +101,7 @@ def _on_single_seeds(compared: Compared, metric: Metric) -> list[str]:
     alone = {arm.arm for arm in compared.arms if len(arm.runs) == 1}
     sentences = [
         f"{arm} {format_interval(found.test.interval, metric.compared_digits)}"
-        for arm, found in _differences(compared, metric).items()
+        for arm, found in differences_of(compared, metric).items()
         if arm in alone and found.test.interval
     ]
     what = f"Δ {metric.compared_label} of an arm with one seed, which is taken to vary as the others do"
