@@ -104,11 +104,18 @@ def test_rules_separate_the_groups() -> None:
 @pytest.mark.parametrize("starred", [True, False])
 def test_two_lines_stand_below_the_table_and_a_command_with_them_and_the_rest_is_folded(starred: bool) -> None:
     row = Row("A", [Cell("A1"), Cell(2.0, 2, 0.1, star=starred)] if starred else [Cell("A1")], True)
-    told = [Note("one"), Note("First by PPL:"), Note("etude <train>", is_command=True), Note("four"), Note("five")]
+    told = [
+        *[Note("±: at length")] * starred,
+        Note("one"),
+        Note("First by PPL:"),
+        Note("etude <train>", is_command=True),
+        Note("four"),
+        Note("five"),
+    ]
     shown, folded = notes(Rows("made-up", "Made up", COLUMNS[:2], [row], told)).split("<summary>")
     assert ("p &lt; 0.05" in shown) == starred
     assert all(word in shown for word in ("one", "First by PPL:", "<code>etude &lt;train&gt;</code>"))
-    assert "2 more notes" in folded
+    assert f"{2 + starred} more notes" in folded
     assert "five" in folded
     assert "four" not in shown
     assert "details" not in notes(Rows("made-up", "Made up", COLUMNS[:2], [row], told[:1]))

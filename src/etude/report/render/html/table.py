@@ -48,6 +48,8 @@ def notes(rows: Rows) -> str:
     The first line says what the signs of the table mean, if it has some. A command stays below the note that names it.
     """
     legend, paragraphs = " ".join(rows.legend), rows.paragraphs
+    if legend:  # what says the same at length is folded
+        paragraphs = sorted(paragraphs, key=lambda note: note.text.startswith("±"))
     shown = 1 if legend else _SHOWN
     while any(note.is_command for note in paragraphs[shown : shown + 2]):
         shown += 1
