@@ -130,10 +130,11 @@ def test_before_a_run_is_finished_the_page_has_those_that_are_under_way(
 ) -> None:
     run = make_run("A1", finished=False)
     write_json(run.progress_file, {"state": "training", "step": 40, "max_steps": 100})
-    run.log_file.write_text("[2026-01-01 00:00:00,000][etude][ERROR] - the loss is not finite\n")
+    run.log_file.write_text("etude: the text is gone\n")
     page = study_page("heads", runs_dir)
     assert "No run is finished yet" in page
     assert "40 / 100" in page
+    assert "the text is gone" in page
     with pytest.raises(UserError, match="there is no folder"):
         study_page("heads", runs_dir / "elsewhere")
 

@@ -56,9 +56,9 @@ newest; text=DIGITS (of text.txt) selects a text. Of several seeds it gives inte
 star says that an arm differs from the baseline by more than seeds do, and in
 BLEU also by more than test sentences do.
 
-Of several studies: one table if they share a setting, in which an arm that two of
-them have stands once; or else one below the other. Runs that were typed one by
-one are those of `single`; of directories of runs, too, the arms are what differs.
+Of several studies: one table if they share a setting, in which an arm that two
+of them have stands once, or else a table each. Runs that were typed one by one
+are those of `single`; its arms, and those of directories, are what differs.
 
 Of a sweep file: what it tried, the best first, by the file's `metric` or else
 by validation perplexity, and for a random search what so many trials can be

@@ -556,6 +556,23 @@ def test_a_served_page_shows_what_was_written_since(
     tab.until("document.querySelectorAll('#study tbody tr').length === 3")
 
 
+def test_what_is_open_and_how_far_it_is_scrolled_outlive_an_update(
+    browser: Any, fabricate: Fabricate, tmp_path: Path, served: str
+) -> None:
+    write_page(fabricate(3, 2, 5), tmp_path / "page.html", refresh=0.1)
+    os.utime(tmp_path / "page.html", (1_700_000_000, 1_700_000_000))
+    tab = browser.open(served, 390, 600)
+    tab.run("document.querySelector('details.rest').open = true")
+    tab.run("document.querySelector('#table .scroll').scrollLeft = 40")
+    tab.run("scrollTo({top: 400, behavior: 'instant'})")
+    write_page(fabricate(4, 2, 5), tmp_path / "page.html", refresh=0.1)
+    tab.until(
+        "document.querySelectorAll('#study tbody tr').length === 4 && 'ready' in document.documentElement.dataset"
+    )
+    seen = "[document.querySelector('details.rest').open, document.querySelector('#table .scroll').scrollLeft, scrollY]"
+    assert tab.run(seen) == [True, 40, 400]
+
+
 def test_the_metrics_that_a_study_declares_are_those_to_choose_from(
     browser: Any, fabricate: Fabricate, tmp_path: Path
 ) -> None:

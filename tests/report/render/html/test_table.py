@@ -118,4 +118,4 @@ def test_two_lines_stand_below_the_table_and_a_command_with_them_and_the_rest_is
     assert f"{2 + starred} more notes" in folded
     assert "five" in folded
     assert "four" not in shown
-    assert "details" not in notes(Rows("made-up", "Made up", COLUMNS[:2], [row], told[:1]))
+    assert "details" not in notes(Rows("made-up", "Made up", COLUMNS[:2], [row], told[starred : starred + 1]))
