@@ -254,3 +254,28 @@ def test_numbers_alone_are_no_sentences_unless_they_are_asked_for(
     told = files_corpus(tsv=file, columns={"source": 1, "target": 2}, holdout=3)
     told.fetch()
     assert told.fingerprint() == files_corpus(tsv=file, holdout=3).fingerprint(), "it is the same text"
+
+
+def write_lines(path: Path, lines: list[str]) -> str:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+def test_several_references_are_files_or_columns_and_the_first_of_them_is_trained_on(tmp_path: Path) -> None:
+    a, b, c = (write_lines(tmp_path / name, [f"{name} 1", f"{name}\t2"]) for name in "abc")
+    rows = write_lines(tmp_path / "rows.tsv", ["a 1\tb 1\tc 1", "a 2\tb 2\tc 2"])
+    files = files_corpus(source=a, target=b, valid={"source": a, "target": b}, test={"source": a, "target": [b, c]})
+    columns = files_corpus(tsv=rows, valid={"tsv": rows}, test={"tsv": rows}, columns={"source": 1, "target": [2, 3]})
+    paired, both = [("a 1", "b 1"), ("a\t2", "b 2")], [("a 1", "b 1\tc 1"), ("a 2", "b 2\tc 2")]
+    assert splits_of(files) == {"train": paired, "valid": paired, "test": [("a 1", "b 1\tc 1"), ("a\t2", "b 2\tc 2")]}
+    assert splits_of(columns) == {"train": [("a 1", "b 1"), ("a 2", "b 2")], "valid": both, "test": both}
+    one = files_corpus(source=a, target=b, valid={"source": a, "target": b}, test={"source": a, "target": b})
+    assert one.fingerprint() != files.fingerprint()
+    assert one.training_fingerprint() == files.training_fingerprint()
+
+
+def test_a_reference_file_of_other_lines_is_named(tmp_path: Path) -> None:
+    a, b, c = (write_lines(tmp_path / name, [name] * lines) for name, lines in (("a", 2), ("b", 2), ("c", 3)))
+    corpus = files_corpus(source=a, target=b, valid={"source": a, "target": b}, test={"source": a, "target": [b, c]})
+    with pytest.raises(UserError, match=r"a has 2 lines but .*c has 3; line k of one"):
+        list(corpus.pairs("test"))

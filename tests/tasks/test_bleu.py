@@ -8,6 +8,8 @@ import sacrebleu
 from etude.errors import UserError
 from etude.tasks.bleu import bleu, options_of, tokenizer_of
 from etude.tasks.bleu_sums import sums
+from etude.tasks.chrf_ter import chrf, ter
+from etude.tasks.paper_bleu import paper_bleu
 
 REFERENCES = ["Der Hund sieht die alte Frau.", "Zwei Männer warten vor dem Haus, es regnet.", "Guten Morgen!"]
 HYPOTHESES = ["Der Hund sieht eine alte Frau.", "Zwei Männer warten vor einem Haus, es regnet.", "Guten Tag!"]
@@ -17,6 +19,26 @@ def test_score_and_signature_are_those_of_sacrebleu() -> None:
     result = bleu(HYPOTHESES, REFERENCES)
     assert result["score"] == sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score
     assert result["signature"] == f"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:{sacrebleu.__version__}"
+
+
+OTHERS = ["Der Hund sieht eine Frau.", "Zwei Männer warten vor einem Haus, und es regnet.", "Guten Tag allerseits!"]
+
+
+@pytest.mark.parametrize("third", ["Hallo!", ""])
+def test_several_references_are_sacrebleus(third: str) -> None:
+    further: list[str | None] = [*OTHERS[:2], third or None]
+    streams = [REFERENCES, further]
+    joined = ["\t".join(refs) for refs in zip(REFERENCES, [*OTHERS[:2], third], strict=True)]
+    result, metric = bleu(HYPOTHESES, joined), sacrebleu.BLEU()
+    assert result["score"] == metric.corpus_score(HYPOTHESES, streams).score > bleu(HYPOTHESES, REFERENCES)["score"]
+    assert result["signature"] == str(metric.get_signature())
+    assert result["signature"].startswith("nrefs:2|" if third else "nrefs:var|")
+    assert chrf(HYPOTHESES, joined, 6, 0)["score"] == sacrebleu.CHRF().corpus_score(HYPOTHESES, streams).score
+    errors = ter(HYPOTHESES, joined, normalized=False, case_sensitive=False)
+    assert errors["score"] == sacrebleu.TER().corpus_score(HYPOTHESES, streams).score
+    of_recipe = [paper_bleu(HYPOTHESES, lines, "de") for lines in (joined, REFERENCES)]
+    assert of_recipe[0]["score"] >= of_recipe[1]["score"]
+    assert of_recipe[0]["signature"].startswith(result["signature"].partition("|")[0])
 
 
 def test_in_lower_case_case_does_not_count_and_the_signature_says_so() -> None:

@@ -20,7 +20,19 @@ def test_bleu_put_together_from_sentences_is_sacrebleus(pairs: list[tuple[str, s
 
 
 @settings(max_examples=200)
-@given(st.lists(st.tuples(LINES | st.text(max_size=20), LINES | st.text(max_size=20), LINES), min_size=1, max_size=4))
+@given(st.lists(st.tuples(LINES, LINES, LINES.filter(bool)), min_size=1, max_size=6))
+def test_with_several_references_too(rows: list[tuple[str, str, str]]) -> None:
+    hypotheses, first, second = ([row[k] for row in rows] for k in range(3))
+    joined = ["\t".join(both) for both in zip(first, second, strict=True)]
+    expected = sacrebleu.corpus_bleu(hypotheses, [first, second]).score
+    assert corpus_bleu(sums([hypotheses], joined).sum(axis=1)) == pytest.approx([expected], rel=1e-13)
+
+
+ANY = LINES | st.text(max_size=20).map(lambda text: text.replace("\t", " "))  # a tab would be between references
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(ANY, ANY, LINES), min_size=1, max_size=4))
 def test_what_a_sentence_brings_is_what_sacrebleu_counts_whatever_stands_beside_it(
     rows: list[tuple[str, str, str]],
 ) -> None:

@@ -29,6 +29,8 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_metrics.py").write_text(
         "def exact(hypotheses, references):\n"
         "    return sum(map(str.__eq__, hypotheses, references)) / len(references)\n"
+        "def kept(sources, references, hypotheses):\n"
+        "    return sum(h == s for h, s in zip(hypotheses, sources)) / len(references)\n"
         "def no_number(hypotheses, references):\n    return float('nan')\n"
         "def nameless(hypotheses, references):\n    return {'f1': 3.0}\n"
         "def broken(hypotheses, references):\n    raise RuntimeError('\\nno such luck')\n"
@@ -61,6 +63,12 @@ def test_bleu_keeps_the_names_that_results_have_had() -> None:
 def test_a_metric_of_the_users_is_a_function_of_hypotheses_and_references() -> None:
     metrics = {"exact": {"_target_": "my_metrics.exact"}}
     assert score_translations(metrics, {}, ["a", "b"], ["a", "c"]) == {"exact": 0.5}
+
+
+@pytest.mark.usefixtures("mine")
+def test_it_may_take_the_sources_too_in_any_order() -> None:
+    metrics = {"kept": {"_target_": "my_metrics.kept"}}
+    assert score_translations(metrics, {}, ["a", "b"], ["a", "c"], ["a", "c"]) == {"kept": 0.5}
 
 
 @pytest.mark.usefixtures("mine")

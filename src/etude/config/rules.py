@@ -238,11 +238,17 @@ def _own_files_are_named(config: Config, at: At) -> None:
         return
     for split in ("valid", "test"):
         files = config["data"].get(split)
-        if not isinstance(files, Mapping) or not all(isinstance(file, str | None) for file in files.values()):
+        if not isinstance(files, Mapping) or not all(
+            isinstance(file, str | None) or (key == "target" and _are_texts(file)) for key, file in files.items()
+        ):
             raise UserError(
                 f"data.{split} must hold names of files, not {files!r}: say data.{split}.tsv=pairs.tsv, or "
-                f"data.{split}.source=a.en and data.{split}.target=a.de"
+                f"data.{split}.source=a.en and data.{split}.target=a.de, or [a.de,b.de] for several references"
             )
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
 
 
 def _contexts_fit(at: At) -> None:

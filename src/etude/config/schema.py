@@ -28,7 +28,7 @@ Parts = dict[str, Part]
 GIVEN = {
     "callbacks": ("dirpath",),
     "logger": ("run", "config", "save_dir"),
-    "metrics": ("hypotheses", "references"),
+    "metrics": ("hypotheses", "references", "sources"),
     "model": ("vocab_size", "seed"),
 }
 """Parameters that the code gives to the parts of these sections that accept them, so that the config need not."""

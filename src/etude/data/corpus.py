@@ -17,7 +17,10 @@ from etude.errors import UserError
 logger = logging.getLogger(__name__)
 
 Pair = tuple[str, str]
-"""A source line and its translation, both stripped, neither holding a line break."""
+"""A source line and its translation, both stripped, neither holding a line break.
+
+In "valid" and "test" a translation may be several references, with tabs between them; see `first_reference`.
+"""
 
 SPLITS = ("train", "valid", "test")
 TRAINING = SPLITS[:2]
@@ -122,6 +125,11 @@ def read_pairs(corpus: Corpus, split: str) -> Iterator[Pair]:
         yield source, target
 
 
+def first_reference(target: str) -> str:
+    """Return the first of the references of a line, which a model is trained and its perplexity is computed on."""
+    return target.partition("\t")[0]
+
+
 def first_pair(corpus: Corpus) -> Pair:
     """Return the first training pair without a blank side; raises as `read_pairs`."""
     return next(filter(all, read_pairs(corpus, "train")))
@@ -129,7 +137,10 @@ def first_pair(corpus: Corpus) -> Pair:
 
 def warn_of_repeated(corpus: Corpus, splits: Iterable[str]) -> None:
     """Log how many pairs of some splits, "valid" or "test", are pairs of the training text too."""
-    held_out = {split: list(filter(all, corpus.pairs(split))) for split in splits}
+    held_out = {
+        split: [(source, first_reference(target)) for source, target in corpus.pairs(split) if source and target]
+        for split in splits
+    }
     asked = {pair for pairs in held_out.values() for pair in pairs}
     seen = asked.intersection(corpus.pairs("train")) if asked else asked
     for split, pairs in held_out.items():

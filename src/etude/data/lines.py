@@ -48,12 +48,20 @@ def read_lines(path: Path) -> Iterator[str]:
         raise UserError(f"{path} is empty; give a file with one sentence a line")
 
 
-def parallel_lines(source: Path, target: Path) -> Iterator[Pair]:
-    """Yield the pairs of two files that are translations of each other line by line.
+def parallel_lines(source: Path, target: Path, *further: Path) -> Iterator[Pair]:
+    """Yield the pairs of files that are translations of each other line by line.
+
+    Of several targets each is a reference of the line, with tabs between them; a tab within a line becomes a space.
 
     Raises:
         UserError: as `read_lines`; or the files differ in their number of lines (both are named).
     """
+    if further:
+        for (left, right), (_, more) in zip(
+            parallel_lines(source, target), parallel_lines(source, *further), strict=True
+        ):
+            yield left, f"{right}\t{more}"
+        return
     sources, targets = read_lines(source), read_lines(target)
     for number, (left, right) in enumerate(zip_longest(sources, targets), start=1):
         if left is None or right is None:
@@ -63,21 +71,21 @@ def parallel_lines(source: Path, target: Path) -> Iterator[Pair]:
                 f"{source} has {counts[0]} lines but {target} has {counts[1]}; "
                 "line k of one must be the translation of line k of the other"
             )
-        yield left.strip(), right.strip()
+        yield left.strip(), right.strip().replace("\t", " ")
 
 
-def tsv_lines(file: Path, columns: tuple[int | str, int | str] = (1, 2)) -> Iterator[Pair]:
+def tsv_lines(file: Path, columns: Sequence[int | str] = (1, 2)) -> Iterator[Pair]:
     """Yield the pairs of a TSV file; an empty line is a blank pair.
 
     Args:
         file: a TSV; if a column is given by name, its first line is a header and no pair.
-        columns: those of source and target, by number from 1 on or by name.
+        columns: those of source and target, by number from 1 on or by name; further ones hold further references.
 
     Raises:
         UserError: as `read_lines`; or a line has too few columns, or not as many as the first line; or no column has
             the name.
     """
-    header, width, source, target = any(isinstance(column, str) for column in columns), 0, 0, 1
+    header, width, found = any(isinstance(column, str) for column in columns), 0, [0, 1]
     for number, line in enumerate(read_lines(file), start=1):
         if not line.strip():
             yield "", ""
@@ -85,15 +93,16 @@ def tsv_lines(file: Path, columns: tuple[int | str, int | str] = (1, 2)) -> Iter
         cells = line.split("\t")
         if first := not width:
             width = len(cells)
-            source, target = (_index(column, cells, file) for column in columns)
-        least = 1 + max(source, target)
+            found = [_index(column, cells, file) for column in columns]
+        least = 1 + max(found)
         if len(cells) != width or width < least:
             raise UserError(
                 f"{file}, line {number}: {len(cells)} column{'s' * (len(cells) != 1)} where "
                 f"{width if width >= least else f'at least {least}'} are due; write source, tab, target on each line"
             )
         if not (first and header):
-            yield cells[source].strip(), cells[target].strip()
+            source, *targets = (cells[index].strip() for index in found)
+            yield source, "\t".join(targets)
 
 
 def _index(column: int | str, cells: Sequence[str], file: Path) -> int:

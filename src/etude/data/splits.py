@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from etude.data.corpus import Pair
+from etude.data.corpus import Pair, first_reference
 from etude.data.tokenizer import EOS, PAD, UNK, Tokenizer
 from etude.errors import UserError
 from etude.files import write_text
@@ -177,7 +177,8 @@ def write_split(
     with source, target:
         while chunk := list(islice(rest, CHUNK_SIZE)):
             sources, targets = [], []
-            for pair, ours, theirs in zip(chunk, *map(tokenizer.encode_all, zip(*chunk, strict=True)), strict=True):
+            lines = ([source for source, _ in chunk], [first_reference(target) for _, target in chunk])
+            for pair, ours, theirs in zip(chunk, *map(tokenizer.encode_all, lines), strict=True):
                 is_long = max(len(ours), len(theirs)) > max_tokens
                 if not (ours and theirs):
                     counts["blank"] += 1

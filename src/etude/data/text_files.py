@@ -14,6 +14,7 @@ from functools import cached_property
 from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from etude.data.corpus import Corpus, Pair, digest, two_languages, warn_of_repeated
 from etude.data.lines import content_sum, parallel_lines, tsv_lines
@@ -26,7 +27,8 @@ class FilesCorpus(Corpus):
     """The user's own text files, as `conf/data/files.yaml` explains.
 
     If all three keys of `valid` or `test` are null, pairs are held out of the training text. `columns` are those of
-    source and target in every TSV; if null, they are the first two, which must not hold numbers alone.
+    source and target in every TSV; if null, they are the first two, which must not hold numbers alone. Several targets
+    are several references of valid and test; the first of several columns is trained on.
     """
 
     def __init__(
@@ -35,20 +37,20 @@ class FilesCorpus(Corpus):
         source: str | None,
         target: str | None,
         tsv: str | None,
-        valid: Mapping[str, str | None],
-        test: Mapping[str, str | None],
+        valid: Mapping[str, str | list[str] | None],
+        test: Mapping[str, str | list[str] | None],
         holdout: int,
         languages: list[str],
         vocab_size: int,
-        columns: dict[str, int | str | None] | None,
+        columns: dict[str, int | str | list[int | str] | None] | None,
     ) -> None:
-        train = {"source": source, "target": target, "tsv": tsv}
+        train: dict[str, str | list[str] | None] = {"source": source, "target": target, "tsv": tsv}
         self._files = {"train": train, "valid": dict(valid), "test": dict(test)}
         self.holdout = holdout
         self.languages = two_languages(languages)
         self.vocab_size = vocab_size
         self._chosen = any(column is not None for column in (columns or {}).values())
-        self._columns = _two_columns(columns or {}) if self._chosen else (1, 2)
+        self._columns = _all_columns(columns or {}) if self._chosen else (1, 2)
         self._key: list[list[int | str]] = [] if self._columns == (1, 2) else [list(self._columns)]
 
     def fingerprint(self) -> str:
@@ -82,20 +84,22 @@ class FilesCorpus(Corpus):
 
     @cached_property
     def _split_files(self) -> dict[str, list[Path]]:
-        """The files of each split that has any: source and target, or one TSV."""
+        """The files of each split that has any: source and targets, or one TSV."""
         files: dict[str, list[Path]] = {}
         for split, paths in self._files.items():
-            given = {key: Path(name).expanduser() for key, name in paths.items() if name is not None}
+            given = {key: name if isinstance(name, list) else [name] for key, name in paths.items() if name is not None}
             if given.keys() in ({"tsv"}, {"source", "target"}):
-                files[split] = [given[key] for key in ("source", "target", "tsv") if key in given]
+                named = [name for key in ("source", "target", "tsv") for name in given.get(key, ())]
+                files[split] = [Path(name).expanduser() for name in named]
             elif given or split == "train":
                 key = "data" if split == "train" else f"data.{split}"
                 raise UserError(f"data=files needs {key}.source and {key}.target, two files, or {key}.tsv alone")
         return files
 
     def _read(self, split: str) -> Iterator[Pair]:
-        source, *target = self._split_files[split]
-        return parallel_lines(source, target[0]) if target else tsv_lines(source, self._columns)
+        source, *targets = self._split_files[split]
+        columns = self._columns[: 2 if split == "train" else None]
+        return parallel_lines(source, *targets) if targets else tsv_lines(source, columns)
 
     def _divide(self, split: str) -> Iterator[Pair]:
         """Yield the pairs of the training files that belong to `split` after the hold-out."""
@@ -131,20 +135,21 @@ class FilesCorpus(Corpus):
         return {key: lacking[rank // self.holdout] for rank, key in enumerate(chosen)}
 
 
-def _two_columns(columns: Mapping[str, int | str | None]) -> tuple[int | str, int | str]:
-    """Return the columns of source and target from `data.columns`.
+def _all_columns(columns: Mapping[str, Any]) -> tuple[int | str, ...]:
+    """Return the columns of source and targets from `data.columns`.
 
     Raises:
         UserError: one of them is missing, or no column.
     """
-    source, target = (columns.get(side) for side in ("source", "target"))
-    for column in (source, target):
+    targets = columns.get("target")
+    found = (columns.get("source"), *(targets if isinstance(targets, list) and targets else [targets]))
+    for column in found:
         if not (isinstance(column, str) or (type(column) is int and column > 0)):
             raise UserError(
                 f"data.columns={dict(columns)} must give source and target, each by number from 1 on or by name in the "
                 "first line of the TSV: data.columns.source=2 data.columns.target=3"
             )
-    return source, target  # type: ignore[return-value]
+    return found
 
 
 def _refuse_numbers(file: Path, pairs: list[Pair]) -> None:

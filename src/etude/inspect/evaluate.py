@@ -50,7 +50,7 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
     overridden = {override_key(override).partition(".")[0] for override in typed}
     metrics = config["metrics"] if "metrics" in overridden else trained.get("metrics", config["metrics"])
     if text:
-        scores |= score_translations(metrics, trained["data"], text["hypotheses"], text["references"])
+        scores |= score_translations(metrics, trained["data"], text["hypotheses"], text["references"], text["sources"])
     return format_scores(split, scores, sentences=len(text.get("references", [])))
 
 

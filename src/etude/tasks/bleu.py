@@ -21,10 +21,10 @@ def bleu(
     lowercase: bool = False,
     tokenize: Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores200", "none"] = "13a",
 ) -> dict[str, Any]:
-    """Compute corpus BLEU of plain, detokenised text, with one reference per line.
+    """Compute corpus BLEU of plain, detokenised text.
 
     Args:
-        hypotheses, references: line by line.
+        hypotheses, references: line by line; several references of a line have tabs between them.
         lowercase: compare both in lower case.
         tokenize: how sacreBLEU splits lines into words; see `tokenizer_of`. 13a, its default, splits at spaces and
             punctuation; ja-mecab, ko-mecab and flores200 need its extras.
@@ -69,8 +69,18 @@ def options_of(signature: str | None) -> dict[str, Any]:
 def score(name: str, metric: Any, hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
     """Compute one of sacreBLEU's metrics, with its signature; raises as `refuse_unequal`."""
     refuse_unequal(name, hypotheses, references)
-    found = metric.corpus_score(hypotheses, [references]).score
+    found = metric.corpus_score(hypotheses, reference_streams(references)).score
     return {"score": found, "signature": str(metric.get_signature())}
+
+
+def reference_streams(references: Sequence[str]) -> list[list[str | None]]:
+    """Return the first reference of all lines, the second, ...: what sacreBLEU takes; None where a line has none."""
+    split = [line.split("\t") for line in references]
+    first: list[str | None] = [line[0] for line in split]
+    return [
+        first,
+        *([line[n] or None if n < len(line) else None for line in split] for n in range(1, max(map(len, split)))),
+    ]
 
 
 def refuse_unequal(metric: str, hypotheses: Sequence[str], references: Sequence[str]) -> None:

@@ -10,21 +10,22 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from etude.tasks.bleu import make_bleu
+from etude.tasks.bleu import make_bleu, reference_streams
 
 
 def sums(
     runs: Sequence[Sequence[str]], references: Sequence[str], tokenize: str = "13a", lowercase: bool = False
 ) -> NDArray[np.float64]:
-    """Count the statistics of each sentence with sacreBLEU, with one reference per sentence.
+    """Count the statistics of each sentence with sacreBLEU.
 
     Args:
         runs: the translations of the same N sentences by each of R runs, plain and detokenised.
-        references: the references of these sentences.
+        references: the references of these sentences; of several, those of a sentence have tabs between them.
         tokenize, lowercase: how lines are compared; see `etude.tasks.bleu`.
 
     Returns:
-        (R, N, 10), whole numbers: words of the translation, words of the reference, matching 1- to 4-grams, 1- to
+        (R, N, 10), whole numbers: words of the translation, words of the reference
+        whose length is closest, matching 1- to 4-grams, 1- to
         4-grams of the translation.
 
     Raises:
@@ -33,7 +34,9 @@ def sums(
     """
     if any(len(translations) != len(references) for translations in runs):
         raise ValueError("there are not as many translations as references")
-    metric = make_bleu(tokenize, lowercase=lowercase, references=[references])  # whose n-grams are counted once
+    metric = make_bleu(
+        tokenize, lowercase=lowercase, references=reference_streams(references)
+    )  # whose n-grams are counted once
     return np.array([metric._extract_corpus_statistics(lines, None) for lines in runs], dtype=np.float64)
 
 

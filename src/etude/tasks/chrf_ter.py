@@ -7,10 +7,10 @@ from etude.tasks.bleu import score
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str], char_order: int, word_order: int) -> dict[str, Any]:
-    """Compute corpus chrF, 0 to 100, of plain text, one reference per line.
+    """Compute corpus chrF, 0 to 100, of plain text.
 
     Args:
-        hypotheses, references: line by line.
+        hypotheses, references: line by line; several references of a line have tabs between them.
         char_order: the longest n-gram of characters.
         word_order: the longest n-gram of words; 0: n-grams of words are not counted.
 
@@ -26,7 +26,7 @@ def ter(hypotheses: Sequence[str], references: Sequence[str], normalized: bool, 
     """Compute corpus TER of plain text, in edits per hundred words of the reference; lower is better.
 
     Args:
-        hypotheses, references: line by line.
+        hypotheses, references: line by line; several references of a line have tabs between them.
         normalized: whether punctuation is split from words.
         case_sensitive: whether case counts.
 

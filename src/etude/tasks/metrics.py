@@ -13,6 +13,7 @@ from typing import Any
 from hydra.utils import instantiate
 
 from etude.config import parts
+from etude.config.signature import signature as config_signature
 from etude.data.corpus import digest
 from etude.data.lines import read_lines
 from etude.errors import UserError
@@ -33,14 +34,19 @@ _DIGITS = {"bits_per_byte": 3}
 
 
 def score_translations(
-    metrics: Mapping[str, Config], data: Config, hypotheses: Sequence[str], references: Sequence[str]
+    metrics: Mapping[str, Config],
+    data: Config,
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    sources: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Score translations by every metric; one that fails or returns no finite number is left out, with a warning.
 
     Args:
         metrics: name -> config of the metric.
         data: the `data` config; a metric whose `language` is "auto" gets its target language, BLEU its tokenizer.
-        hypotheses, references: line by line.
+        hypotheses, references: line by line; several references of a line have tabs between them.
+        sources: line by line, for a metric with a parameter of this name; None if they are not known.
 
     Returns:
         Scores by name, and their signatures, with the keys that they have in a result.
@@ -52,7 +58,12 @@ def score_translations(
             if node.get("language") == "auto":
                 node = node | {"language": parts.make(data).languages[1]}
             metric = instantiate(node | {"_partial_": True}, _convert_="all")
-            score, signature = _parse_result(metric(list(hypotheses), list(references)))
+            texts = {"hypotheses": hypotheses, "references": references, "sources": sources}
+            takes = config_signature(node["_target_"]).keywords
+            given = {key: [*lines] for key, lines in texts.items() if lines is not None and key in takes}
+            by_name = {"hypotheses", "references"} <= given.keys()
+            result = metric(**given) if by_name else metric([*hypotheses], [*references])
+            score, signature = _parse_result(result)
         except Exception as error:  # it may be the user's own code: whatever it raises, the run is not lost
             why = next(filter(str.strip, str(error).splitlines()), "it says no more")
             log.warning("metrics.%s failed, so that the run has no such score: %s: %s", name, type(error).__name__, why)
@@ -123,7 +134,8 @@ def with_missing_metrics(run: RunDir, config: Config, result: Config) -> Config:
     if not missing or divergence(result) or not all(file.is_file() for file in files):
         return result
     hypotheses, references = (list(read_lines(file)) for file in files)
-    scores = score_translations(missing, run.config()["data"], hypotheses, references)
+    sources = list(read_lines(run.sources_file)) if run.sources_file.is_file() else None
+    scores = score_translations(missing, run.config()["data"], hypotheses, references, sources)
     if not scores:
         return result
     by = used | {name: asked[name] for name in missing if name in scores}

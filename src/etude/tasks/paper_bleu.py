@@ -16,10 +16,10 @@ _COMPOUND = re.compile(r"(\S)-(\S)")
 
 
 def paper_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> dict[str, Any]:
-    """Compute corpus BLEU by the paper's recipe, of plain, detokenised text, one reference per line.
+    """Compute corpus BLEU by the paper's recipe, of plain, detokenised text.
 
     Args:
-        hypotheses, references: line by line.
+        hypotheses, references: line by line; several references of a line have tabs between them.
         language: the code of their language, such as "de".
 
     Raises:
@@ -31,7 +31,8 @@ def paper_bleu(hypotheses: Sequence[str], references: Sequence[str], language: s
     replace, moses = MosesPunctNormalizer().replace_unicode_punct, MosesTokenizer(language)
 
     def tokenize(line: str) -> str:
-        return split_compounds(moses.tokenize(replace(line), return_str=True))
+        sides = (moses.tokenize(replace(one), return_str=True) for one in line.split("\t"))
+        return "\t".join(map(split_compounds, sides))
 
     metric = BLEU(tokenize="none", smooth_method="none", force=True)
     found = score("BLEU", metric, *([tokenize(line) for line in side] for side in (hypotheses, references)))

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from etude.data.corpus import first_reference
 from etude.data.splits import SIDES
 from etude.data.store import TokenStore
 from etude.tasks.metrics import BLEU, score_translations
@@ -30,6 +31,7 @@ def describe_text(config: Config, store: TokenStore) -> list[str]:
     if not metrics:
         return []
     sources, references = store.text("test")
+    references = [first_reference(line) for line in references]
     decoded = [store.tokenizer.decode(tokens) for tokens in store.tokenizer.encode_all(references)]
     lost = [pair for pair in zip(references, decoded, strict=True) if pair[0].split() != pair[1].split()]
     found = []

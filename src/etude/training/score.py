@@ -37,7 +37,7 @@ def validate_translations(config: Mapping[str, Any], model: nn.Module, store: To
     except NoNumbers:
         return scores
     metrics = {name: config["metrics"][name] for name in names}
-    return scores | score_translations(metrics, config["data"], text["hypotheses"], text["references"])
+    return scores | score_translations(metrics, config["data"], text["hypotheses"], text["references"], text["sources"])
 
 
 def evaluate(run: RunDir, config: dict[str, Any], model: nn.Module, store: TokenStore) -> dict[str, Any]:
@@ -67,6 +67,8 @@ def evaluate(run: RunDir, config: dict[str, Any], model: nn.Module, store: Token
         write_text(run.path / f"{file}.test.txt", "".join(f"{line}\n" for line in lines))
     if text:
         rows = len(text["references"])
-        found["test"] |= score_translations(config["metrics"], config["data"], text["hypotheses"], text["references"])
+        found["test"] |= score_translations(
+            config["metrics"], config["data"], text["hypotheses"], text["references"], text["sources"]
+        )
     found["test"] |= {"sentences": rows, "pairs": len(store.split("test"))}
     return {**found, "decoding_seconds": round(decoding_seconds, 2)}

@@ -58,6 +58,16 @@ def texts() -> dict[str, list[str]]:
     return {"references": references, "base": spoiled(0.25), "arm": spoiled(0.22)}
 
 
+def test_of_several_references_arms_are_paired_whose_closest_lengths_differ() -> None:
+    joined = [f"{line}\t{line} {line}" for line in REFERENCES]
+    doubled = [f"{line} {line}" for line in REFERENCES]
+    one, other = count("one", [REFERENCES], joined), count("other", [doubled], joined)
+    refuse_unpaired(one, other)
+    assert one.bleu == other.bleu == pytest.approx(100)
+    with pytest.raises(UserError, match=r"one .* third .* different"):
+        refuse_unpaired(one, count("third", [REFERENCES], [f"{line}\tJa." for line in REFERENCES]))
+
+
 def sacrebleus(texts: dict[str, list[str]], kind: str, samples: int) -> sacrebleu.significance.Result:
     systems = [(name, texts[name]) for name in ("base", "arm")]
     test = PairedTest(systems, {"BLEU": sacrebleu.BLEU()}, [texts["references"]], kind, n_samples=samples)
@@ -73,6 +83,18 @@ def folded_p(differences: np.ndarray, seen: float) -> float:
 def test_the_bootstrap_draws_and_scores_what_sacrebleu_does(texts: dict[str, list[str]]) -> None:
     expected = sacrebleus(texts, "bs", 1000)
     arm, base = (resample(count(name, [texts[name]], texts["references"])) for name in ("arm", "base"))
+    assert arm.bleu.mean() == pytest.approx(expected.mean)
+    difference = paired_bootstrap(arm, base).difference
+    assert folded_p(paired_differences(arm, base), difference) == pytest.approx(expected.p_value)
+
+
+def test_with_several_references_too(texts: dict[str, list[str]]) -> None:
+    second = [" ".join(line.split()[1:]) for line in texts["references"]]
+    systems = [(name, texts[name]) for name in ("base", "arm")]
+    metric = sacrebleu.BLEU()
+    expected = PairedTest(systems, {"BLEU": metric}, [texts["references"], second], "bs", n_samples=200)()[1]["BLEU"][1]
+    joined = ["\t".join(both) for both in zip(texts["references"], second, strict=True)]
+    arm, base = (resample(count(name, [texts[name]], joined), 200) for name in ("arm", "base"))
     assert arm.bleu.mean() == pytest.approx(expected.mean)
     difference = paired_bootstrap(arm, base).difference
     assert folded_p(paired_differences(arm, base), difference) == pytest.approx(expected.p_value)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from etude.errors import UserError
 from etude.report.statistics.difference import Comparison
 from etude.report.statistics.scores import Interval, Scores
+from etude.store.identity import digest
 from etude.tasks.bleu import refuse_unequal
 from etude.tasks.bleu_sums import corpus_bleu, sums
 
@@ -33,6 +34,7 @@ class Counts:
 
     arm: str
     counts: NDArray[np.float64]
+    references: str = ""  # a digest of them where a sentence has several, of which the closest length counts
 
     @property
     def runs(self) -> int:
@@ -56,12 +58,12 @@ class Counts:
 
 
 def count(arm: str, runs: Sequence[Sequence[str]], references: Sequence[str], **options: Any) -> Counts:
-    """Count n-grams as sacreBLEU does, with one reference per sentence.
+    """Count n-grams as sacreBLEU does.
 
     Args:
         arm: the name of the arm.
         runs: the detokenised translations of each run, as many lines as `references`.
-        references: one line per sentence.
+        references: one line per sentence, with tabs between several references.
         options: how lines are compared; see `etude.tasks.bleu_sums.sums`.
 
     Raises:
@@ -74,16 +76,22 @@ def count(arm: str, runs: Sequence[Sequence[str]], references: Sequence[str], **
             refuse_unequal("BLEU", hypotheses, references)
         except UserError as error:
             raise UserError(f"{arm}: {error}") from None
-    return Counts(arm, sums(runs, references, **options))
+    several = any("\t" in line for line in references)
+    return Counts(arm, sums(runs, references, **options), digest([*references]) if several else "")
 
 
 def refuse_unpaired(arm: Counts, base: Counts) -> None:
     """Check that two arms translated the same sentences.
 
     Raises:
-        UserError: the number of sentences or the lengths of the references differ.
+        UserError: the number of sentences or the lengths of the references differ; of several, the references.
     """
-    if arm.sentences != base.sentences or (arm.counts[0, :, 1] != base.counts[0, :, 1]).any():
+    several = bool(arm.references or base.references)
+    if (
+        arm.sentences != base.sentences
+        or arm.references != base.references
+        or (not several and (arm.counts[0, :, 1] != base.counts[0, :, 1]).any())
+    ):
         raise UserError(
             f"{arm.arm} ({arm.sentences} sentences) and {base.arm} ({base.sentences}) were tested on different "
             "sentences and cannot be compared; evaluate both on the same test set"
