@@ -13,7 +13,7 @@ from hypothesis.control import assume
 
 from etude.data.running_text import cut
 from etude.data.tokenizer import UNK, SentencePiece, Tokenizer, Vocabulary
-from etude.data.vocabularies import Bytes, Existing, open_tokenizer
+from etude.data.vocabularies import Bytes, Existing, open_tokenizer, write_two
 from etude.errors import UserError
 
 ALPHABET = "abcdef .,\n\tä"
@@ -177,3 +177,18 @@ def test_a_file_of_another_kind_is_refused(package: str, content: str, tmp_path:
     (tmp_path / "file").write_text(content)
     with pytest.raises(UserError, match=r"tokenizer\.file is no (model of sentencepiece, no )?tokenizer\.json"):
         opened(tmp_path, Existing(file=str(tmp_path / "file"), pattern=None, vocab_size=9))
+
+
+def test_two_vocabularies_are_those_of_either_side_alone(tmp_path: Path) -> None:
+    sides = LINES, [line.upper() for line in LINES]
+    learned = [BPE.train(lines) for lines in sides]
+    (file := tmp_path / "tokenizer.model").write_bytes(write_two(*learned))
+    both = open_tokenizer(file)
+    for one, model, line in zip((both.source, both.target), learned, ("bad face", "BAD FACE"), strict=True):
+        (alone := tmp_path / "one.model").write_bytes(model)
+        assert one.encode(line) == open_tokenizer(alone).encode(line)
+        assert one.serialized() == model
+    assert both.decode(both.target.encode("BAD FACE")) == "BAD FACE"
+    assert UNK in both.target.encode("bad face")
+    with pytest.raises(UserError, match="holds two vocabularies, of source and target"):
+        Existing(file=str(file), pattern=None, vocab_size=9).train([])

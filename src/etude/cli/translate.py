@@ -80,7 +80,7 @@ def tell_unknown(blocks: Iterable[list[str]], tokenizer: "Tokenizer") -> Iterato
     unknown, read, lines, told = Counter[str](), 0, 0, False
     for block in blocks:
         if not told:
-            unknown.update("".join(map(tokenizer.unknown, block)))
+            unknown.update("".join(map(tokenizer.source.unknown, block)))
             read, lines = read + sum(len("".join(line.split())) for line in block), lines + len(block)
             if told := 100 * unknown.total() > read:
                 [(first, _)] = unknown.most_common(1)

@@ -12,7 +12,7 @@ from etude.config.rules import check_choices, check_rules
 from etude.errors import UserError
 from etude.store.parent import find_parent
 
-UNSAID = {"init_from": None, "budget.val_metrics": None, "budget.val_sentences": None}
+UNSAID = {"init_from": None, "budget.val_metrics": None, "budget.val_sentences": None, "tokenizer.shared": True}
 """Keys that a config does not have where they have this value and change nothing, as the runs of before lack them."""
 
 

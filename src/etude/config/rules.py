@@ -426,6 +426,8 @@ def _keeps_the_best(config: Config, at: At, keeping: Sequence[str]) -> None:
 
 def _task_fits(config: Config, at: At) -> None:
     """Check that the task can use the model, the decoding and the metrics."""
+    if at("tokenizer.shared") is False and _class_name(config["task"]["_target_"]) not in ("", "Translation"):
+        raise UserError("tokenizer.shared=false: two vocabularies are for task=translation alone: leave it out")
     task, model, encoder = (_class_name(at(f"{part}._target_")) for part in ("task", "model", "model.encoder"))
     if model == "EncoderDecoder" and task == "MaskedLanguageModelling":
         raise UserError(f"{task} reads an encoder alone, and this model has a decoder: say model=encoder_only")

@@ -178,7 +178,8 @@ def write_split(
         while chunk := list(islice(rest, CHUNK_SIZE)):
             sources, targets = [], []
             lines = ([source for source, _ in chunk], [first_reference(target) for _, target in chunk])
-            for pair, ours, theirs in zip(chunk, *map(tokenizer.encode_all, lines), strict=True):
+            tokens = (tokenizer.source.encode_all(lines[0]), tokenizer.target.encode_all(lines[1]))
+            for pair, ours, theirs in zip(chunk, *tokens, strict=True):
                 is_long = max(len(ours), len(theirs)) > max_tokens
                 if not (ours and theirs):
                     counts["blank"] += 1

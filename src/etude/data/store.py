@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,7 +24,7 @@ from etude.data.folder import make_folder
 from etude.data.running_text import RunningText
 from etude.data.splits import TokenSplit, describe_counts, read_text, write_split
 from etude.data.tokenizer import Tokenizer, Vocabulary
-from etude.data.vocabularies import open_tokenizer
+from etude.data.vocabularies import open_tokenizer, write_two
 from etude.errors import UserError
 from etude.files import checksum, disk_mistake, write_json
 
@@ -178,7 +179,7 @@ def find_prepared(text: Text, tokenizer: Vocabulary, cache_dir: Path, max_tokens
 def _locate(text: Text, tokenizer: Vocabulary, cache_dir: Path, max_tokens: int) -> tuple[dict[str, Any], Path]:
     """Return the key that identifies a store, and the folder that is named by its hash."""
     options = asdict(tokenizer) | tokenizer.further_options()
-    config = {name: value for name, value in options.items() if value is not None}
+    config = {name: value for name, value in options.items() if value is not None and (name, value) != ("shared", True)}
     if not type(tokenizer).__module__.startswith("etude."):  # a class of the user's may read a text as it likes
         config["class"] = f"{type(tokenizer).__module__}.{type(tokenizer).__qualname__}"
     key = {"format": FORMAT, "tokenizer": config}
@@ -197,6 +198,9 @@ def _build(building: Path, path: Path, text: Text, tokenizer: Vocabulary, max_to
     logger.info("learning %d subwords", tokenizer.vocab_size)
     if isinstance(text, RunningText):
         model.write_bytes(tokenizer.train(lines_to_learn(text, limit), keep_spaces=True))
+    elif not getattr(tokenizer, "shared", True):
+        sides = (islice(_sentences(cast(Corpus, text), limit), side, None, 2) for side in range(2))
+        model.write_bytes(write_two(*map(tokenizer.train, sides)))
     else:
         model.write_bytes(tokenizer.train(_sentences(cast(Corpus, text), limit)))
     vocabulary = open_tokenizer(model)

@@ -58,6 +58,7 @@ class SentencePiece(Vocabulary):
     hard_vocab_limit: bool  # whether the text must fill the vocabulary; else it may have fewer subwords
     character_coverage: float  # the share of all characters that get a subword of their own; the rest becomes UNK
     normalization: str  # sentencepiece's name of the normalisation rule
+    shared: bool = True  # one vocabulary for both sides of pairs; else one of each
 
     def further_options(self) -> dict[str, Any]:
         """Return further keyword arguments for sentencepiece's trainer, beyond the fields."""
@@ -146,8 +147,12 @@ _AS_IT_IS: dict[str, Any] = {
 class Tokenizer:
     """A learned vocabulary that converts text to tokens and back: one of sentencepiece."""
 
-    def __init__(self, model_file: Path) -> None:
+    def __init__(self, model_file: Path, content: bytes | None = None) -> None:
         """Load a sentencepiece model.
+
+        Args:
+            model_file: the file of the tokenizer.
+            content: the model, if the file holds more than that.
 
         Raises:
             UserError: the file is missing or not a sentencepiece model.
@@ -157,7 +162,7 @@ class Tokenizer:
         self.model_file = model_file
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
-            self._processor.LoadFromSerializedProto(model_file.read_bytes())
+            self._processor.LoadFromSerializedProto(model_file.read_bytes() if content is None else content)
         except FileNotFoundError as error:
             raise UserError(
                 f"{model_file} is missing: prepare the data again or, if it was a run's, delete the run and train again"
@@ -166,9 +171,23 @@ class Tokenizer:
             raise UserError(f"{model_file} is not a tokenizer model ({error}); prepare the data again") from error
         self._keeps_spaces = self._processor.piece_to_id(_LINE_END) != UNK
 
+    @property
+    def source(self) -> "Tokenizer":
+        """The vocabulary of source lines."""
+        return self
+
+    @property
+    def target(self) -> "Tokenizer":
+        """The vocabulary of target lines, which all other methods are of."""
+        return self
+
     def __len__(self) -> int:
         """The vocabulary size V, including the four special tokens."""
         return self._processor.get_piece_size()
+
+    def serialized(self) -> bytes:
+        """Return the model of sentencepiece, of target lines if there are two."""
+        return self._processor.serialized_model_proto()
 
     def encode(self, text: str) -> list[int]:
         """Convert one line to tokens, without BOS and EOS; a blank line gives an empty list."""

@@ -55,6 +55,10 @@ class Existing(Vocabulary):
         content = self._content()
         if content.lstrip()[:1] == b"{":
             is_ours = content.startswith(b'{"kind": ')
+            if is_ours and json.loads(content)["kind"] == "two":
+                raise UserError(
+                    f"tokenizer.file={self.file} holds two vocabularies, of source and target: name a file with one"
+                )
             return content if is_ours else _written("tokenizers", content=content.decode())
         if processor := _sentencepiece(content):
             if keep_spaces and processor.piece_to_id("\n") == processor.unk_id():
@@ -94,7 +98,12 @@ def open_tokenizer(file: Path) -> Tokenizer:
     if not is_ours:
         return Tokenizer(file)
     kinds = {"bytes": ByteTokenizer, "tokenizers": JsonTokenizer, "tiktoken": TiktokenTokenizer}
-    return (kinds | {"sentencepiece": PieceTokenizer})[node["kind"]](file, node)
+    return (kinds | {"sentencepiece": PieceTokenizer, "two": TwoTokenizers})[node["kind"]](file, node)
+
+
+def write_two(source: bytes, target: bytes) -> bytes:
+    """Return what `open_tokenizer` reads: two models of sentencepiece, of source and target lines."""
+    return _written("two", source=base64.b64encode(source).decode(), target=base64.b64encode(target).decode())
 
 
 def _sentencepiece(content: bytes) -> Any:
@@ -154,6 +163,23 @@ class ByteTokenizer(Tokenizer):
 
     def _decode(self, tokens: list[int]) -> str:
         return bytes(tokens).decode("utf-8", errors="replace")
+
+
+class TwoTokenizers(Tokenizer):
+    """A vocabulary of source lines and one of target lines; PAD, BOS, EOS and UNK have the same numbers in both."""
+
+    def __init__(self, model_file: Path, node: dict[str, Any]) -> None:
+        super().__init__(model_file, base64.b64decode(node["target"]))
+        self._source = Tokenizer(model_file, base64.b64decode(node["source"]))
+
+    @property
+    def source(self) -> Tokenizer:
+        """The vocabulary of source lines."""
+        return self._source
+
+    def __len__(self) -> int:
+        """The size V of the larger one, as many rows as each embedding has."""
+        return max(len(self._source), super().__len__())
 
 
 class PieceTokenizer(ByteTokenizer):

@@ -132,6 +132,12 @@ def model(config: Config, vocab_size: int) -> EncoderDecoder:
             raise
         kind = "KeyError: " if isinstance(error, KeyError) else ""  # whose text is the key alone
         raise UserError(f"this model cannot be built: {kind}{' '.join(str(error).splitlines())}{where}") from error
+    embedding = getattr(made, "embedding", None)
+    if config["tokenizer"].get("shared") is False and embedding and embedding.source_table is embedding.target_table:
+        raise UserError(
+            "tokenizer.shared=false: source and target have a vocabulary each, and cannot be tied to one matrix: say "
+            "model/tying=decoder, which ties target and output, or model/tying=none"
+        )
     if lacks := [name for name in task(config).methods if not callable(getattr(made, name, None))]:
         raise UserError(f"model: {node['_target_']} has no {' and no '.join(lacks)}, which training and decoding call")
     # Lightning would convert it too, but only after a checkpoint has been loaded into it, and for training alone.

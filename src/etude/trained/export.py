@@ -24,7 +24,7 @@ SUFFIX = ".safetensors"
 def export(place: Path, config: dict[str, Any], model: nn.Module, tokenizer: Tokenizer) -> None:
     """Write a model, atomically: a file if its name ends in `.safetensors`, else a new folder.
 
-    The folder holds `model.safetensors`, `config.json` and `sentencepiece.model`.
+    The folder holds `model.safetensors`, `config.json` and `sentencepiece.model`, or one of source and one of target.
 
     Raises:
         UserError: the place exists or cannot be written.
@@ -43,7 +43,11 @@ def export(place: Path, config: dict[str, Any], model: nn.Module, tokenizer: Tok
             written.mkdir()
             write_safetensors(written / f"model{SUFFIX}", model.state_dict())
             (written / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
-            shutil.copyfile(tokenizer.model_file, written / "sentencepiece.model")
+            if tokenizer.source is tokenizer.target:
+                shutil.copyfile(tokenizer.model_file, written / "sentencepiece.model")
+            else:
+                for side, one in (("source", tokenizer.source), ("target", tokenizer.target)):
+                    (written / f"sentencepiece.{side}.model").write_bytes(one.serialized())
             written.replace(place)
     except OSError as error:
         raise UserError(f"cannot write {place}: {error.strerror or error}; choose another place") from error

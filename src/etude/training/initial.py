@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from etude.data.splits import SIDES
 from etude.data.tokenizer import Tokenizer
 from etude.data.vocabularies import SPECIAL, open_tokenizer
 from etude.errors import UserError
@@ -51,11 +52,14 @@ def take_weights(model: nn.Module, init_from: Mapping[str, Any], tokenizer: Toke
             raise UserError(f"init_from={path}: adapt compares subwords, and there is no sentencepiece.model beside it")
         for name in _tables(model, len(tokenizer)) & weights.keys():
             if weights[name].shape[1:] == own[name].shape[1:]:
-                rows = _shared(_subwords(tokenizer), _subwords(vocabulary))
+                side = "source" if "source" in name else "target"
+                rows = _shared(*(_subwords(getattr(one, side)) for one in (tokenizer, vocabulary)))
                 taken[name] = own[name].clone()
                 taken[name][[mine for mine, _ in rows]] = weights[name][[its for _, its in rows]].to(own[name])
                 in_part[name] = f"{len(rows)} of {len(own[name])} rows"
-    elif vocabulary and _subwords(vocabulary) != _subwords(tokenizer):
+    elif vocabulary and any(
+        _subwords(getattr(vocabulary, side)) != _subwords(getattr(tokenizer, side)) for side in SIDES
+    ):
         raise UserError(
             f"init_from={path} has other subwords than this text: 'init_from={{run:{path},vocabulary:adapt}}' takes "
             f"the rows of those that both have, tokenizer=existing tokenizer.file={vocabulary.model_file} keeps its own"

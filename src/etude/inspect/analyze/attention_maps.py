@@ -81,7 +81,7 @@ def collect_maps(subject: Subject, text: Text, count: int) -> Iterator[dict[str,
         reads = batch.target_in[0, :m].tolist() if seen["decoder"] or seen["cross"] else []
         sides = {"source": batch.source[0, :n].tolist(), "target": reads}
         yield {
-            **{side: subject.tokenizer.subwords(tokens) for side, tokens in sides.items()},
+            **{side: getattr(subject.tokenizer, side).subwords(tokens) for side, tokens in sides.items()},
             **{kind: [_per_cent(weights) for weights in layers] for kind, layers in seen.items()},
         }
 

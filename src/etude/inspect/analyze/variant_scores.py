@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from etude.data.batching import Batch
+from etude.data.corpus import first_reference
 from etude.inspect.analyze.subject import Pair, Subject, Text
 from etude.inspect.analyze.sums import Sums, change, length_ratio
 from etude.trained.weights import mean_weights
@@ -94,10 +95,20 @@ def score_by_length(
 def join_neighbours(subject: Subject, text: Text, count: int) -> list[Pair]:
     """Join every `count` neighbouring pairs into one; drop those that are too long for the run on either side."""
     starts = range(0, len(text.sources) - count + 1, count)
-    sides = [[" ".join(side[at : at + count]) for at in starts] for side in (text.sources, text.references)]
-    lengths = [[len(tokens) for tokens in subject.tokenizer.encode_all(side)] for side in sides]
+    sides = [
+        [join(side[at : at + count]) for at in starts]
+        for join, side in ((" ".join, text.sources), (_join_references, text.references))
+    ]
+    lines = sides[0], map(first_reference, sides[1])
+    tokenizers = subject.tokenizer.source, subject.tokenizer.target
+    lengths = [map(len, one.encode_all(side)) for one, side in zip(tokenizers, lines, strict=True)]
     fitting = [max(both) <= subject.longest_line for both in zip(*lengths, strict=True)]
     return [pair for pair, fits in zip(zip(*sides, strict=True), fitting, strict=True) if fits]
+
+
+def _join_references(lines: Sequence[str]) -> str:
+    """Join lines with a space; of several references of each, the first of all, the second, ..."""
+    return "\t".join(map(" ".join, zip(*(line.split("\t") for line in lines), strict=False)))
 
 
 def _buckets(

@@ -1,0 +1,55 @@
+"""Source and target may have a vocabulary each, from the text to the translation."""
+
+import pytest
+
+from etude.config.compose import compose
+from etude.config.freeze import freeze
+from etude.config.resolve import resolve_valid
+from etude.data.vocabularies import open_tokenizer
+from etude.errors import UserError
+from etude.inspect.export import export
+from etude.tasks import build
+from etude.trained.load import load_trained
+from etude.training.run import train
+
+from .conftest import TINY, Freeze
+
+TWO = ["tokenizer.shared=false", "model/tying=decoder"]
+
+
+def test_a_run_of_two_vocabularies_trains_translates_and_is_exported(runs: Freeze) -> None:
+    short = ["budget.max_steps=2", "budget.warmup_steps=1"]
+    run = runs("two", *short, *TWO)
+    train(run)
+    config, model, tokenizer = load_trained(run)
+    store = build.token_store(config)
+    split, (sources, references) = store.split("test"), store.text("test")
+    for side, tokens, lines in (("source", split.sources, sources), ("target", split.targets, references)):
+        assert tokens[0].tolist()[:-1] == getattr(tokenizer, side).encode(lines[0])
+    assert model.embedding.source_table.weight.shape == model.embedding.target_table.weight.shape == (30, 8)
+    export(run, run.path / "exported")
+    for side in ("source", "target"):
+        written = open_tokenizer(run.path / "exported" / f"sentencepiece.{side}.model")
+        assert written.encode(sources[0]) == getattr(tokenizer, side).encode(sources[0])
+    one = runs("two", *short, "model/tying=decoder")
+    assert one.training != run.training
+    assert "shared" not in one.config()["tokenizer"]
+
+
+@pytest.mark.parametrize(
+    ("tying", "fits"),
+    [("all", False), ("all_t2t", False), ("soft_cap", False), ("decoder", True), ("none", True), ("none_normed", True)],
+)
+def test_what_cannot_be_tied_is_said(tying: str, fits: bool) -> None:
+    config = resolve_valid(compose([*TINY, "tokenizer.shared=false", f"model/tying={tying}"]))
+    if fits:
+        build.model(config, 40)
+    else:
+        with pytest.raises(UserError, match="cannot be tied to one matrix: say model/tying=decoder"):
+            build.model(config, 40)
+
+
+def test_other_tasks_have_one_vocabulary() -> None:
+    words = ["task=language_modelling", "model/encoder=none", "~decoding", "metrics=none", "tokenizer.shared=false"]
+    with pytest.raises(UserError, match=r"tokenizer\.shared=false: two vocabularies are for task=translation alone"):
+        freeze(compose([*TINY, *words]))
