@@ -10,6 +10,7 @@ import pytest
 
 from etude.cli.report import main as report
 from etude.errors import UserError
+from etude.report.figures.ladder import difference
 from etude.report.ladder import ladder_of_csv, ladder_of_study
 from etude.store.run_dir import RunDir
 from etude.study.metrics import Metric
@@ -67,6 +68,17 @@ def test_a_difference_is_predicted_where_it_comes_to_lie(tmp_path: Path) -> None
     assert found.alone(0).pairs == 6
 
 
+def test_the_page_draws_each_arm_to_the_target(tmp_path: Path) -> None:
+    file = write(rows_of(), tmp_path / "mine.csv")
+    report(["--from", str(file), "--metric", "loss:lower", "--ladder", "--html", str(tmp_path / "page.html")])
+    assert 'id="ladder"' in (tmp_path / "page.html").read_text()
+    found = ladder_of_csv(file, "base", [LOSS])
+    figure = difference(found, "better")
+    assert figure
+    assert figure.plotly().data[4].x[0] == pytest.approx(math.exp(found.target))
+    assert [row[1] for row in figure.rows] == ["came"] * 5 + ["held out, predicted"] * 2 + ["target"]
+
+
 def test_a_column_names_rungs_that_tokens_do_not_tell_apart(tmp_path: Path) -> None:
     rows = rows_of()
     plain = ladder_of_csv(write(rows, tmp_path / "plain.csv"), "base", [LOSS])
@@ -120,7 +132,7 @@ def of(arm: str, rung: int) -> Callable[[Row], bool]:
         (lambda rows: rows, ["--target", "1e12"], "target's compute, 1.0e.12, lies within the ladder"),
         (lambda rows: rows, ["--target", "far"], "--target far: it is the compute"),
         (lambda rows: rows, ["--baseline", "bas"], "no arm 'bas'; did you mean base"),
-        (lambda rows: rows, ["--html", "page.html"], "--html is not for a ladder"),
+        (lambda rows: rows, ["--serve"], "--serve is not for a ladder"),
     ],
 )
 def test_what_makes_no_ladder_is_answered_in_one_sentence(

@@ -114,7 +114,7 @@ def main(words: Sequence[str]) -> None:
     draw = _drawings(args.options)
     files = {option: file for option, file in args.options.items() if option in draw}
     if "--ladder" in args.options:
-        _show(_ladder(args).table(), files, draw)
+        _report_ladder(_ladder(args), args.options.get("--html"), words, files, draw)
         return
     if "--target" in args.options:
         raise UserError("--target is where a ladder leads: say --ladder, too")
@@ -206,6 +206,22 @@ def read_from(place: str, args: Arguments) -> Results:
     )
 
 
+def _report_ladder(
+    ladder: "Ladder",
+    page: str | None,
+    words: Sequence[str],
+    files: Mapping[str, str],
+    draw: Mapping[str, Callable[[Rows], str]],
+) -> None:
+    if page:
+        from etude.report.render.html.ladder_page import ladder_page
+
+        typed = shlex.join([word.replace(page, Path(page).name) for word in ("etude", "report", *words)])
+        write_or_print_page(page, ladder_page(ladder, typed))
+    if files or not page:
+        _show(ladder.table(), files, draw)
+
+
 def _ladder(args: Arguments) -> "Ladder":
     """Read the ladder of a CSV, or that of a study.
 
@@ -214,9 +230,9 @@ def _ladder(args: Arguments) -> "Ladder":
     """
     from etude.report.ladder import ladder_of_csv, ladder_of_study
 
-    for option in ("--html", "--serve", "--wandb"):
+    for option in ("--serve", "--wandb"):
         if option in args.options:
-            raise UserError(f"{option} is not for a ladder; there are {', '.join(_DRAWINGS)}")
+            raise UserError(f"{option} is not for a ladder; there are --html, {', '.join(_DRAWINGS)}")
     typed = args.options.get("--target")
     try:
         target = None if typed is None else float(typed)

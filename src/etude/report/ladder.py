@@ -160,13 +160,14 @@ class Ladder:
     def sentences(self) -> list[str]:
         """Say how predictions of held-out rungs fared, what each rung alone says, and what is said of the target."""
         better = "negative" if self.metric.better == "lower" else "positive"
-        seeds = "; ".join(f"{r.label}: {format_count(sum(map(len, r.runs.values())))}" for r in self.rungs)
+        rungs = [(r.label, format_compute(r.x), format_count(sum(map(len, r.runs.values())))) for r in self.rungs]
+        sizes = "; ".join(", ".join(dict.fromkeys(rung)) for rung in rungs)
         noise = find_noise(self.differences) or {}
         spread = math.sqrt(fmean(variance for variance, _ in noise.values()))
         digits = self.metric.compared_digits
         told = [
             f"{DELTA}: {self.metric.compared_label} less that of {self.baseline} at the same seeds, {better} is "
-            f"better. Rungs are named by the compute of a run, 6 × parameters × tokens ({seeds}). A difference at one "
+            f"better. The compute of a run is 6 × parameters × tokens ({sizes}). A difference at one "
             f"seed varies by {format_fixed(spread, digits)} from seed to seed.",
         ]
         for rung, one in zip(self.rungs[-len(self.judged) :], self.judged, strict=True):
@@ -193,6 +194,10 @@ class Ladder:
             "rung. ± is half of a 90 % interval of the true difference, P(sign) the probability of its sign, compute × "
             f"how much more compute {self.baseline} needs there for the arm's loss."
         )
+        if self.target - self.x[-1] > self.x[-1] - self.x[0]:
+            told.append(
+                "The target is further from the largest rung than the smallest is: a law that bends shows there."
+            )
         if crossing := [
             f"{arm} at {format_compute(law.crossing)}"
             for arm, law in self.laws.items()

@@ -19,7 +19,7 @@ _SECTIONS = {
     "slices": "One key",
     "contour": "Two keys",
 }
-_SCRIPTS = "dom looks table figures made page"
+SCRIPTS = "dom looks table figures made page"
 _ALONG = {"trials": "trials", "steps": "steps", "hours": "time of training"}
 
 
@@ -37,14 +37,15 @@ def search_page(found: Searched, rows: Rows, command: str, further: Sequence[Row
     recipe = found.recorded.recipe
     fixed = " ".join(recipe.get("fixed", []))
     links, tables = further_tables(further)
-    sections = "\n".join(_section(*item) for item in _SECTIONS.items())
+    sections = "\n".join(section(*item) for item in _SECTIONS.items())
     title, setting = f"Search: {name}", f"<code>{escape(fixed)}</code>"
-    frame = Page(name, title, setting, links | _SECTIONS, tables + sections, _SCRIPTS)
+    frame = Page(name, title, setting, links | _SECTIONS, tables + sections, SCRIPTS)
     content = {"study": f"search {name}", "baseline": "", "arms": [], "figures": _figures(found)}
     return page(frame, rows, content, command, refresh)
 
 
-def _section(name: str, title: str) -> str:
+def section(name: str, title: str) -> str:
+    """Render the empty section of a figure, which the scripts of a page draw."""
     return (
         f'<section id="{name}" data-made aria-labelledby="{name}-title" hidden><h2 id="{name}-title">{title}</h2>'
         '<div class="controls"></div><figure></figure></section>'

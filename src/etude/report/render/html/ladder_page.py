@@ -1,0 +1,22 @@
+"""The page of a ladder: its table, and the differences of each arm against compute."""
+
+from etude.report.figures.ladder import difference
+from etude.report.ladder import Ladder
+from etude.report.render.html.document import Page, page
+from etude.report.render.html.search_page import SCRIPTS, section
+
+
+def ladder_page(ladder: Ladder, command: str) -> str:
+    """Render the page.
+
+    Args:
+        ladder: what it shows.
+        command: what was typed to make it.
+    """
+    rows, title = ladder.table(), "Differences against compute"
+    made = {arm: figure for arm in ladder.arms if (figure := difference(ladder, arm))}
+    frame = Page(ladder.name, rows.title, "", {"ladder": title}, section("ladder", title), SCRIPTS)
+    choosers = {"arm": ("Arm", {arm: arm for arm in made})}
+    figures = {"ladder": {"choosers": choosers, "made": made}} if made else {}
+    content = {"study": rows.title, "baseline": "", "arms": [], "figures": figures}
+    return page(frame, rows, content, command)
