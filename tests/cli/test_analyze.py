@@ -162,6 +162,7 @@ def test_a_search_of_ones_own_without_beam_and_alpha_is_not_tried_with_others(tr
 def test_what_cannot_be_kept_is_shown_all_the_same(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("etude.inspect.analyze.analysis.analyze_run", lambda subject, config: {"answer": 42})
     monkeypatch.setattr("etude.inspect.analyze.subject.Subject.of", lambda run, device: None)
+    (tmp_path / "config.yaml").touch()
     (tmp_path / "analysis.json").mkdir()  # in its place no file can be written
     asked = {"run": str(tmp_path), "device": "cpu", "sentences": 1, "maps": 0, "seed": 0, "beams": [1], "alphas": [0]}
     analyze(asked, as_json=True)

@@ -57,8 +57,10 @@ def greedy(model: Any, sentence: int, longest: int) -> tuple[int, ...]:
     return tuple(tokens)
 
 
-def plain_search(model: Any, sentence: int, beam: int, alpha: float, longest: int) -> tuple[tuple[int, ...], float]:
-    """The rules of `BeamSearch` for one sentence, with lists; no hypothesis is given up."""
+def plain_search(
+    model: Any, sentence: int, beam: int, alpha: float, longest: int
+) -> list[tuple[tuple[int, ...], float]]:
+    """The rules of `BeamSearch` for one sentence, with lists, best first; no hypothesis is given up."""
     alive: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     finished: list[tuple[float, tuple[int, ...]]] = []
     vocab_size = model.logits.size(-1)
@@ -77,8 +79,7 @@ def plain_search(model: Any, sentence: int, beam: int, alpha: float, longest: in
         if ended and beam == 1:
             break
         alive = [c for c in candidates if c[1][-1] != EOS][:beam]
-    score, tokens = max(finished)
-    return tokens, score
+    return [(tokens, score) for score, tokens in sorted(finished, reverse=True)]
 
 
 @PROPERTY
@@ -120,9 +121,23 @@ def test_giving_hypotheses_up_early_never_changes_the_answer(
     model = table_model.random(seed, sentences=SENTENCES, vocab_size=6, longest=longest, spread=spread)
     search = BeamSearch(beam=beam, alpha=alpha, max_len_offset=longest - 1)
     for sentence, hypotheses in enumerate(searched(model, search)):
-        tokens, score = plain_search(model, sentence, beam, alpha, longest)
+        tokens, score = plain_search(model, sentence, beam, alpha, longest)[0]
         assert hypotheses[0].tokens == tokens
         assert hypotheses[0].score == pytest.approx(score, abs=1e-5)
+
+
+@PROPERTY
+@given(seed=seeds, beam=st.integers(1, 5), alpha=alphas, spread=spreads, longest=longest_answers, data=st.data())
+def test_as_many_translations_as_are_asked_for_are_the_best_and_the_first_is_that_of_a_search_for_one(
+    table_model: Any, seed: int, beam: int, alpha: float, spread: float, longest: int, data: st.DataObject
+) -> None:
+    n = data.draw(st.integers(1, beam))
+    model = table_model.random(seed, sentences=SENTENCES, vocab_size=6, longest=longest, spread=spread)
+    search = BeamSearch(beam=beam, alpha=alpha, max_len_offset=longest - 1)
+    for sentence, hypotheses in enumerate(search(model, *batch([*range(SENTENCES)]), n_best=n)):
+        expected = plain_search(model, sentence, beam, alpha, longest)[:n]
+        assert [one.tokens for one in hypotheses[:n]] == [tokens for tokens, _ in expected]
+        assert [one.score for one in hypotheses[:n]] == pytest.approx([score for _, score in expected], abs=1e-5)
 
 
 @PROPERTY

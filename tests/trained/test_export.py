@@ -17,6 +17,7 @@ from etude.store.run_dir import RunDir
 from etude.tasks import build
 from etude.trained.export import write_safetensors
 from etude.trained.load import load_trained
+from etude.trained.run import load
 from etude.training.run import train
 
 TYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64, "BOOL": np.bool_}
@@ -64,6 +65,14 @@ def test_the_folder_holds_the_weights_that_are_tested_the_config_and_the_subword
     assert all(torch.equal(one, other) for one, other in zip(model.parameters(), ours.parameters(), strict=True))
     assert config == run.config()
     assert len(pieces) == len(tokenizer)
+
+
+def test_a_file_holds_the_weights_alone(run: RunDir, tmp_path: Path) -> None:
+    assert etude("export", str(run.path), str(tmp_path / "new" / "it.safetensors")) == 0
+    found, ours = read_safetensors(tmp_path / "new" / "it.safetensors"), load(run.path).state_dict()
+    assert found.keys() == ours.keys()
+    assert all(torch.equal(found[name], weight) for name, weight in ours.items())
+    assert [*(tmp_path / "new").iterdir()] == [tmp_path / "new" / "it.safetensors"]
 
 
 def test_tensors_of_every_kind_come_back(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from etude.config.rules import WIDEST_BEAM
 from etude.errors import UserError
 from etude.files import write_text
 from etude.logs import logging_to
-from etude.store.run_dir import RunDir
+from etude.store.find_run import find_run
 from etude.terminal import console
 
 
@@ -35,7 +35,7 @@ def analyze(config: dict[str, Any], *, as_json: bool) -> None:
     from etude.inspect.analyze.subject import Subject  # imports torch, so only after the config is checked
     from etude.inspect.analyze.summary import render_summary
 
-    run = RunDir.at(config["run"])
+    run = find_run(config["run"])
     found = _plain(analyze_run(Subject.of(run, config["device"]), config))
     text = json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if as_json:

@@ -1,6 +1,6 @@
 """Make a part: the object that a config node names by its `_target_`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import signature
 from typing import Any
@@ -11,7 +11,7 @@ from hydra.utils import instantiate
 from etude.config.check import check_part
 from etude.config.explain import explained, missing_target
 from etude.config.signature import signature as config_signature
-from etude.errors import UserError
+from etude.errors import UserError, did_you_mean
 
 Config = dict[str, Any]
 
@@ -37,6 +37,25 @@ def make(node: Config, *positional: Any, **given: Any) -> Any:
         part = instantiate(node, _convert_="all")
         _bind(part, node["_target_"], *positional)
         return part(*positional)
+
+
+def override(node: Config, given: Mapping[str, Any], what: str) -> Config:
+    """Return the config of a part with other options; or `given` itself if it names a class by `_target_`.
+
+    Args:
+        node: the config of the part.
+        given: its options that are to be others.
+        what: what the part is called in a message.
+
+    Raises:
+        UserError: the part has no such option.
+    """
+    if "_target_" in given:
+        return dict(given)
+    known = config_signature(node["_target_"]).keywords.keys()
+    if unknown := given.keys() - known:
+        raise UserError(f"the {what} has no option {min(unknown)!r}; {did_you_mean(min(unknown), known)}")
+    return {**node, **given}
 
 
 def try_out(node: Config, *positional: Any) -> None:

@@ -181,6 +181,12 @@ class Translate:
     """The config of `etude translate`."""
 
     run: str
+    n_best: int
+    scores: bool
+    alignments: bool
+    layer: int | None
+    head: int | None
+    format: str | None
     device: str
     decoding: Part
 

@@ -66,17 +66,19 @@ class Translator:
             UserError: the search does not keep so many hypotheses.
         """
         beam = getattr(self.search, "beam", 1)  # a user's own search need not have it
-        if not 1 <= n_best <= beam:
-            way_out = "say at least 1" if n_best < 1 else f"raise the beam to {n_best}, or lower n_best"
+        if n_best < 1:
+            raise UserError(f"n_best={n_best} must be at least 1")
+        if n_best > beam:
+            kept = "one hypothesis" if beam == 1 else f"{beam} hypotheses"
             raise UserError(
-                f"n_best={n_best}: this search keeps {beam} hypothes{'i' if beam == 1 else 'e'}s: {way_out}"
+                f"n_best={n_best}, and the search keeps {kept}: raise its beam to {n_best}, or lower n_best"
             )
         more = {"n_best": n_best} if n_best > 1 else {}
         decoded = [Decoded(source, []) for source in self._sources(lines)]
         device, training = next(self.model.parameters()).device, self.model.training
         self.model.eval()
         try:
-            for rows in self._batches([len(one.source) for one in decoded]):
+            for rows in batches_by_length([len(one.source) for one in decoded], self.batch_tokens):
                 tokens = [torch.tensor(decoded[row].source) for row in rows]
                 source = pad_sequence(tokens, batch_first=True, padding_value=PAD).to(device)
                 for row, found in zip(rows, self.search(self.model, source, source != PAD, **more), strict=True):
@@ -93,10 +95,16 @@ class Translator:
             logger.warning("%d of %d lines had more than %d subwords and were cut", cut, len(tokens), most)
         return [[*line[:most], EOS] if line else [] for line in tokens]
 
-    def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
-        """Batch rows of similar length, the longest first, so that a batch too large for the memory fails at once."""
-        rows = sorted((row for row, length in enumerate(lengths) if length), key=lambda row: -lengths[row])
-        while rows:
-            held = max(1, self.batch_tokens // lengths[rows[0]])
-            yield rows[:held]
-            rows = rows[held:]
+
+def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Batch rows of similar length, the longest first, so that a batch too large for the memory fails at once.
+
+    Args:
+        lengths: the tokens of each row; rows of none are left out.
+        batch_tokens: tokens that a batch may hold, padding counted; a row that is longer is a batch by itself.
+    """
+    rows = sorted((row for row, length in enumerate(lengths) if length), key=lambda row: -lengths[row])
+    while rows:
+        held = max(1, batch_tokens // lengths[rows[0]])
+        yield rows[:held]
+        rows = rows[held:]

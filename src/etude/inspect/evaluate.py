@@ -7,13 +7,12 @@ from typing import Any
 from etude.data.store import TokenStore
 from etude.errors import UserError
 from etude.logs import logging_to
-from etude.store.divergence import divergence
 from etude.store.run_dir import RunDir
 from etude.study.arms import override_key
 from etude.tasks import build
 from etude.tasks.metrics import format_scores, score_translations
-from etude.trained.checkpoint import read_checkpoint
-from etude.trained.load import load_trained, require_same_subwords
+from etude.trained.load import require_same_subwords
+from etude.trained.run import load
 
 log = logging.getLogger(__name__)
 
@@ -29,18 +28,11 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
         UserError: there is no such run, its checkpoint is missing or damaged, or its text has changed.
     """
     logging_to(None)
-    run = RunDir.at(config["run"])
-    trained, transformer, tokenizer = load_trained(run, config["weights"])
+    opened = load(config["run"], device=config["device"], weights=config["weights"])
+    run, trained, transformer = opened.run_dir, opened.config, opened.model
     search = build.search(trained, config, typed)
-    if run.finished and (why := divergence(run.result())):
-        log.warning("%s diverged, for %s: this is what its last checkpoint holds", run.path, why)
-    elif not run.finished:
-        step, steps = read_checkpoint(run.checkpoint)["global_step"], trained["budget"]["max_steps"]
-        log.warning("%s is not finished: this is what it has learned by step %d of %d", run.path, step, steps)
-    device = build.device(config["device"])
-    transformer.to(device)
     store, split = _token_store(run, trained), config["split"]
-    require_same_subwords(run, store, tokenizer)
+    require_same_subwords(run, store, opened.tokenizer)
     if run.text() not in ("", store.fingerprint):
         log.warning("%s: its text has changed since it was trained: these are scores on the text of today", run.path)
     task = build.task(trained)

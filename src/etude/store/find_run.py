@@ -42,7 +42,7 @@ def find_run(which: Which, runs_dir: str | Path = "runs") -> RunDir:
         given = which.get("path") if isinstance(which, Mapping) else getattr(which, "path", None)
     if not isinstance(given, str | os.PathLike) or not os.fspath(given):
         raise UserError(
-            f"a {type(which).__name__} without a path names no run: give its directory, its hash, study/arm/seed, or a "
+            f"{type(which).__name__} without a path names no run: give its directory, its hash, study/arm/seed, or a "
             "row of etude.results(...)"
         )
     name, runs_dir = os.fspath(given), Path(runs_dir).expanduser()
@@ -77,8 +77,11 @@ def _runs(folder: Path, pattern: str) -> list[Path]:
 def _none(name: str, runs_dir: Path) -> UserError:
     """Return the error for a name that no run has; it suggests those in the folder of an arm, or of a study."""
     where = runs_dir.joinpath(*name.split("/")[:2]) if "/" in name else runs_dir
-    seeds = [f"{name.rpartition('/')[0]}/{path.name.split('-')[0]}" for path in _runs(where, "seed*")]
-    way_out = did_you_mean(name, seeds) if seeds else f"`etude status` lists what {runs_dir} holds"
+    names = [
+        "/".join((*path.parts[-3:-1], path.name.rpartition("-")[0].removeprefix("seed")))
+        for path in _runs(where, "seed*")
+    ]
+    way_out = did_you_mean(name, names) if names else f"`etude status` lists what {runs_dir} holds"
     return UserError(
         f"{name} is not the directory of a run, nor the hash or the study/arm/seed of one in {runs_dir}; {way_out}"
     )

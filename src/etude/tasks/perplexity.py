@@ -54,6 +54,13 @@ def count_batch(model: nn.Module, batch: Batch) -> Tensor:
     return sum_cost(model, batch.source, batch.source_mask, batch.target_in, count)
 
 
+def row_nats(model: nn.Module, batch: Batch) -> Tensor:
+    """Compute -log P(target | source) in nats of each row of a batch, (B,), float64; padding does not count."""
+    logits = model(batch.source, batch.source_mask, batch.target_in).float()
+    losses = F.cross_entropy(logits.transpose(1, 2), batch.target_out, ignore_index=PAD, reduction="none")
+    return losses.sum(dim=1, dtype=torch.float64)
+
+
 def perplexity(nats: float, tokens: int) -> float:
     """Compute exp(nats / tokens); infinity if that is more than a float can hold.
 

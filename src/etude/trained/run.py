@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from etude.data.tokenizer import Tokenizer
     from etude.model.encoder_decoder import EncoderDecoder
+    from etude.trained.attention import Attention
     from etude.trained.translate import Translation
 
 log = logging.getLogger(__name__)
@@ -140,11 +141,174 @@ class TrainedRun:
         """What turns text into tokens and back; errors as for `model`."""
         return self._loaded[1]
 
-    def _require(self, verb: str) -> None:
-        """Raise unless the task of the run knows a verb, such as "translate"."""
+    @overload
+    def translate(self, lines: str, *, n_best: None = None, beam: int | None = None, **decoding: Any) -> str: ...
+    @overload
+    def translate(
+        self, lines: Iterable[str], *, n_best: None = None, beam: int | None = None, **decoding: Any
+    ) -> list[str]: ...
+    @overload
+    def translate(
+        self,
+        lines: str,
+        *,
+        n_best: int,
+        beam: int | None = None,
+        alignments: bool = False,
+        layer: int | None = None,
+        head: int | None = None,
+        **decoding: Any,
+    ) -> "list[Translation]": ...
+    @overload
+    def translate(
+        self,
+        lines: Iterable[str],
+        *,
+        n_best: int,
+        beam: int | None = None,
+        alignments: bool = False,
+        layer: int | None = None,
+        head: int | None = None,
+        **decoding: Any,
+    ) -> "list[list[Translation]]": ...
+    def translate(
+        self,
+        lines: str | Iterable[str],
+        *,
+        n_best: int | None = None,
+        beam: int | None = None,
+        alignments: bool = False,
+        layer: int | None = None,
+        head: int | None = None,
+        **decoding: Any,
+    ) -> Any:
+        """Translate lines, as `etude translate` does.
+
+        Args:
+            lines: the lines; or one, whose translation then is returned by itself.
+            n_best: how many translations of each line are returned, with their scores; at most `beam`.
+            beam: how many hypotheses the search keeps; None: as many as the run's own.
+            alignments: whether to align their words with those of the line; it goes with `n_best`.
+            layer, head: whose cross-attention aligns them, counted from 1; by default the mean over the heads of the
+                last layer but one.
+            decoding: further options of the search that are not to be the run's own: `alpha`, `max_len_offset`,
+                `batch_tokens` (`etude.decoding.beam.BeamSearch`).
+
+        Returns:
+            The translation of each line, blank for a blank line. With `n_best`, a list of `Translation` for each line,
+            best first, empty for a blank line.
+
+        Raises:
+            UserError: the task of the run does not translate; an option of the search is unknown or out of its range;
+                `n_best` is more than `beam`; there is no such layer or head; and errors as for `model`.
+        """
+        from etude.trained.translate import translate
+
+        self._require("translate")
+        if alignments and n_best is None:
+            raise UserError("alignments come with n_best: n_best=1 gives the best translation with its alignment")
+        found = translate(
+            self.config,
+            self.model,
+            self.tokenizer,
+            [lines] if isinstance(lines, str) else lines,
+            n_best=1 if n_best is None else n_best,
+            decoding=decoding if beam is None else {**decoding, "beam": beam},
+            alignments=alignments,
+            layer=layer,
+            head=head,
+        )
+        texts = found if n_best is not None else [one[0].text if one else "" for one in found]
+        return texts[0] if isinstance(lines, str) else texts
+
+    @overload
+    def generate(self, prompts: str = "", *, first: int = 0, **sampling: Any) -> str: ...
+    @overload
+    def generate(self, prompts: Iterable[str], *, first: int = 0, **sampling: Any) -> list[str]: ...
+    def generate(self, prompts: str | Iterable[str] = "", *, first: int = 0, **sampling: Any) -> Any:
+        """Write texts with a language model, as `etude generate` does.
+
+        Args:
+            prompts: how the texts begin; or how one does, which then is returned by itself.
+            first: the number of the first prompt, from 0: what is drawn depends on the seed and this number.
+            sampling: options of the sampling: `temperature`, `top_k`, `top_p`, `max_length` in subwords, the prompt
+                counted, and `seed` (`etude.decoding.sampling.Sampling`).
+
+        Returns:
+            Each text, with its prompt.
+
+        Raises:
+            UserError: the task of the run is not language modelling; an option is unknown or out of its range; and
+                errors as for `model`.
+        """
+        from etude.trained.generate import generate
+
+        given = [prompts] if isinstance(prompts, str) else prompts
+        self._require("generate")
+        texts = generate(self.config, self.model, self.tokenizer, given, first=first, sampling=sampling)
+        return texts[0] if isinstance(prompts, str) else texts
+
+    @overload
+    def score(self, sources: str, targets: str | None = None) -> float: ...  # type: ignore[overload-overlap]
+    @overload
+    def score(self, sources: Iterable[str], targets: Iterable[str] | None = None) -> list[float]: ...
+    def score(self, sources: str | Iterable[str], targets: str | Iterable[str] | None = None) -> Any:
+        """Compute the log-probability that the model gives to texts.
+
+        Args:
+            sources: lines, or one; for a language model, the texts themselves.
+            targets: as many translations, or one; None for a language model.
+
+        Returns:
+            log P(target | source) of each pair in nats, the end of the target counted; or that of one pair. For a
+            language model log P(text); of running text, whose texts may go on, no end is counted.
+
+        Raises:
+            UserError: the task of the run neither translates nor generates; there are not as many targets as sources; a
+                line needs more positions than the run has learned; and errors as for `model`.
+        """
+        from etude.trained.score import score
+
+        if self._translates != (targets is not None):
+            way_out = "score(sources, targets)" if self._translates else "score(texts), without targets"
+            raise UserError(f"{self.path}: its task needs {way_out}")
+        first, second = ([one] if isinstance(one, str) else list(one) for one in (sources, targets or ()))
+        if targets is None:
+            first, second = [""] * len(first), first
+        if len(first) != len(second) or isinstance(sources, str) != isinstance(targets or sources, str):
+            raise UserError(f"{len(first)} sources and {len(second)} targets: give a target for each source")
+        found = score(self.config, self.model, self.tokenizer, first, second)
+        return found[0] if isinstance(sources, str) else found
+
+    def attention(self, text: str, target: str | None = None) -> "Attention":
+        """Read where the model looks in a text: its attention weights as arrays, and drawn by `.plot()`.
+
+        Args:
+            text: a line to translate; for a language model, the text itself.
+            target: its translation, which the decoder reads; None: the model's own.
+
+        Raises:
+            UserError: the task of the run neither translates nor generates; and errors as for `model`.
+        """
+        from etude.trained.attention import read_attention
+
+        read, written = ("", text)
+        if self._translates:
+            read, written = text, self.translate(text) if target is None else target
+        return read_attention(self.model, self.tokenizer, *map(self.tokenizer.encode, (read, written)))
+
+    @property
+    def _translates(self) -> bool:
+        """Whether the task of the run translates.
+
+        Raises:
+            UserError: it neither translates nor generates.
+        """
         from etude.tasks import build
 
-        build.task(self.config, verb)
+        if not (verbs := {"translate", "generate"} & {*build.task(self.config).verbs}):
+            raise UserError(f"{self.path} neither translates nor writes text: its model is .model, its scores .result")
+        return "translate" in verbs
 
     def state_dict(self) -> "dict[str, Tensor]":
         """Return the weights of the model by their names; errors as for `model`."""
@@ -164,45 +328,8 @@ class TrainedRun:
 
         export(Path(place), self.config, self.model, self.tokenizer)
 
-    @overload
-    def translate(self, lines: str, *, n_best: None = None, **decoding: Any) -> str: ...
-    @overload
-    def translate(self, lines: Iterable[str], *, n_best: None = None, **decoding: Any) -> list[str]: ...
-    @overload
-    def translate(
-        self, lines: str, *, n_best: int, alignments: "bool | str" = False, **decoding: Any
-    ) -> "list[Translation]": ...
-    @overload
-    def translate(
-        self, lines: Iterable[str], *, n_best: int, alignments: "bool | str" = False, **decoding: Any
-    ) -> "list[list[Translation]]": ...
-    def translate(
-        self, lines: str | Iterable[str], *, n_best: int | None = None, alignments: bool | str = False, **decoding: Any
-    ) -> Any:
-        """Translate lines, as `etude translate` does.
+    def _require(self, verb: str) -> None:
+        """Raise unless the task of the run knows a verb, such as "translate"."""
+        from etude.tasks import build
 
-        Args:
-            lines: the lines; or one, whose translation then is returned by itself.
-            n_best: how many translations of each line are returned, with their scores; at most `beam`.
-            alignments: whether these have word alignments, of the default heads; or whose, see
-                `etude.trained.alignment`.
-            decoding: options of the search other than the run's own: `beam`, `alpha`, `max_len_offset`,
-                `batch_tokens` (`etude.decoding.beam.BeamSearch`).
-
-        Returns:
-            The translation of each line, blank for a blank line. With `n_best`, a list of `Translation` for each line,
-            best first, empty for a blank line.
-
-        Raises:
-            UserError: the task of the run is not translation; an option of the search is unknown or out of its range;
-                `n_best` is more than `beam`; and errors as for `model`.
-        """
-        from etude.trained.translate import translate
-
-        given = [lines] if isinstance(lines, str) else lines
-        self._require("translate")
-        found = translate(
-            self.config, self.model, self.tokenizer, given, n_best=1 if n_best is None else n_best, decoding=decoding
-        )
-        texts = found if n_best is not None else [one[0].text if one else "" for one in found]
-        return texts[0] if isinstance(lines, str) else texts
+        build.task(self.config, verb)

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from etude.config.parts import make
-from etude.config.signature import signature
+from etude.config.parts import make, override
 from etude.data.tokenizer import Tokenizer
-from etude.errors import UserError, did_you_mean
+from etude.errors import UserError
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.tasks import build
+from etude.trained.align import align
 
 Config = dict[str, Any]
 
@@ -45,6 +45,9 @@ def translate(
     *,
     n_best: int,
     decoding: Mapping[str, Any],
+    alignments: bool = False,
+    layer: int | None = None,
+    head: int | None = None,
 ) -> list[list[Translation]]:
     """Return the `n_best` best translations of each line.
 
@@ -53,24 +56,27 @@ def translate(
         lines: the lines.
         n_best: how many, at most as many as the search keeps.
         decoding: options of the search other than the run's own; or the config of another search, with its `_target_`.
+        alignments: whether to align their words.
+        layer, head: by which heads; see `etude.trained.align.align`.
 
     Raises:
-        UserError: an option of the search is unknown or out of its range, or it keeps fewer hypotheses.
+        UserError: an option of the search is unknown or out of its range, or it keeps fewer hypotheses; or the model
+            has no such heads.
     """
-    translator = build.translator(config, model, tokenizer, make(_search(config, decoding)))
+    if not alignments and (layer, head) != (None, None):
+        raise UserError("layer and head say by which heads words are aligned: say alignments=true, too")
+    search = make(build.check_search(config, override(config["decoding"], decoding, "search")))
+    translator = build.translator(config, model, tokenizer, search)
     with build.autocast(config, model):
         found = translator.decode(lines, n_best)
+        pairs = [(decoded.source, one.tokens) for decoded in found for one in decoded.hypotheses]
+        size = translator.batch_tokens
+        aligned = iter(
+            align(model, tokenizer, pairs, batch_tokens=size, layer=layer, head=head)
+            if alignments
+            else [None] * len(pairs)
+        )
     return [
-        [Translation(translator.text(one), one.score, one.log_probability) for one in decoded.hypotheses]
+        [Translation(translator.text(one), one.score, one.log_probability, next(aligned)) for one in decoded.hypotheses]
         for decoded in found
     ]
-
-
-def _search(config: Config, decoding: Mapping[str, Any]) -> Config:
-    if "_target_" in decoding:
-        return build.check_search(config, dict(decoding))
-    own = config["decoding"]
-    if unknown := decoding.keys() - signature(own["_target_"]).keywords.keys():
-        known = [key for key in own if not key.startswith("_")]
-        raise UserError(f"the search has no option {min(unknown)!r}; {did_you_mean(min(unknown), known)}")
-    return build.check_search(config, own | decoding)

@@ -20,7 +20,8 @@ from etude.model.encoder_decoder import EncoderDecoder
 from etude.store.run_dir import RunDir
 from etude.tasks import build
 from etude.tasks.bleu import options_of
-from etude.trained.load import load_trained, require_same_subwords
+from etude.trained.load import require_same_subwords
+from etude.trained.run import TrainedRun
 
 Pair = tuple[str, str]
 
@@ -68,11 +69,12 @@ class Subject:
         """
         if run.config_file.is_file() and not run.finished:
             raise UserError(f"{run.path} is not finished: let its training end first, the same command goes on with it")
-        config, model, tokenizer = load_trained(run)
+        opened = TrainedRun(run, device)
+        model, config = opened.model, opened.config
         build.task(config, "analyze")
         if build.is_running(config):
             raise UserError(f"{run.path} was trained on running text, and `etude analyze` looks at lines alone")
-        return cls(run, config, model.to(build.device(device)), tokenizer)
+        return cls(run, config, model, opened.tokenizer)
 
     @property
     def metric(self) -> str:

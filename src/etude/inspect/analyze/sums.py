@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from etude.data.batching import Batch
 from etude.data.tokenizer import PAD
 from etude.tasks import bleu_sums
 from etude.tasks.bracket_f1 import count_brackets
+from etude.tasks.perplexity import row_nats
 
 _SAMPLES = 1000
 
@@ -74,9 +74,7 @@ def sum_nll(model: nn.Module, batches: Iterable[Batch]) -> Sums:
     """
     found: dict[int, tuple[float, int]] = {}
     for batch in batches:
-        logits = model(batch.source, batch.source_mask, batch.target_in).float()
-        losses = F.cross_entropy(logits.transpose(1, 2), batch.target_out, ignore_index=PAD, reduction="none")
-        nats = losses.sum(dim=1, dtype=torch.float64).tolist()
+        nats = row_nats(model, batch).tolist()
         tokens = (batch.target_out != PAD).sum(dim=1).tolist()
         found.update(zip(batch.rows.tolist(), zip(nats, tokens, strict=True), strict=True))
     return Sums(np.array([found[row] for row in range(len(found))]), perplexity)

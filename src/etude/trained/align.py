@@ -1,0 +1,107 @@
+"""Align the words of translations with those of their sources, by where the decoder looks (Garg et al. 2019)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from etude.data.tokenizer import BOS, PAD, UNK, Tokenizer
+from etude.decoding.translator import batches_by_length
+from etude.errors import UserError
+from etude.model.encoder_decoder import EncoderDecoder
+from etude.trained.heads import attention_weights, places
+
+Tokens = Sequence[int]
+Alignment = list[tuple[int, int]]
+
+
+def align(
+    model: EncoderDecoder,
+    tokenizer: Tokenizer,
+    pairs: Sequence[tuple[Tokens, Tokens]],
+    *,
+    batch_tokens: int,
+    layer: int | None = None,
+    head: int | None = None,
+) -> list[Alignment]:
+    """Align every word of each translation with the word of its source that the decoder looks at most.
+
+    The model reads the pair once more. The weights of a word are the mean over its subwords of where the decoder looks
+    to write them, summed over the subwords of each source word; what falls on the end of the source is left out.
+
+    Args:
+        model: in evaluation mode.
+        tokenizer: its tokenizer.
+        pairs: the tokens of each source, with its end token, and of its translation, without.
+        batch_tokens: tokens that a batch may hold on either side, padding counted.
+        layer: the layer of cross-attention, from 1; None: the last but one, or the only one.
+        head: the head, from 1; None: the mean over all.
+
+    Returns:
+        For each pair a list of (source word, word of the translation), counted from 0, in the order of the translation.
+
+    Raises:
+        UserError: the model has no cross-attention that can be read, or no such layer or head.
+    """
+    layer = _check(model, layer, head)
+    device = next(model.parameters()).device
+    found: list[Alignment] = [[] for _ in pairs]
+    for rows in batches_by_length([max(map(len, pair)) if pair[1] else 0 for pair in pairs], batch_tokens):
+        source, target_in = (
+            pad_sequence([torch.tensor(line) for line in lines], batch_first=True, padding_value=PAD).to(device)
+            for lines in ([pairs[row][0] for row in rows], [[BOS, *pairs[row][1]] for row in rows])
+        )
+        seen = attention_weights(model, source, source != PAD, target_in, kinds=["cross"])["cross"][layer - 1]
+        weights = (seen.mean(dim=1) if head is None else seen[:, head - 1]).float().cpu().numpy()  # (B, T, S)
+        for row, of_pair in zip(rows, weights, strict=True):
+            found[row] = _align_words(of_pair, *pairs[row], tokenizer)
+    return found
+
+
+def _check(model: EncoderDecoder, layer: int | None, head: int | None) -> int:
+    """Return the number of the layer."""
+    cross = [place for place in places(model) if place.kind == "cross"]
+    if not cross:
+        raise UserError("this model has no cross-attention that can be read, so there are no alignments")
+    layer = max(1, len(cross) - 1) if layer is None else layer
+    if not 1 <= layer <= len(cross):
+        raise UserError(f"layer={layer}: the cross-attention of this model has the layers 1 to {len(cross)}")
+    if head is not None and not 1 <= head <= cross[layer - 1].heads:
+        raise UserError(f"head={head}: layer {layer} of this model has the heads 1 to {cross[layer - 1].heads}")
+    return layer
+
+
+def _align_words(weights: np.ndarray, source: Tokens, target: Tokens, tokenizer: Tokenizer) -> Alignment:
+    """Align the words of a pair, given the weights (T, S) of its tokens."""
+    source = source[:-1]
+    of_source, of_target = word_numbers(tokenizer, source, as_read=True), word_numbers(tokenizer, target)
+    if not (of_source and of_target):
+        return []
+    words = np.zeros((max(of_target) + 1, max(of_source) + 1))
+    for row, word in enumerate(of_target):
+        np.add.at(words[word], of_source, weights[row, : len(source)])
+    return [(int(best), word) for word, best in enumerate(words.argmax(axis=1))]
+
+
+def word_numbers(tokenizer: Tokenizer, tokens: Tokens, *, as_read: bool = False) -> list[int]:
+    """Return for each token which word of the text it belongs to, from 0; words are separated by white space.
+
+    Args:
+        tokenizer: decodes the tokens.
+        tokens: without an end token; of no word, the list is empty.
+        as_read: whether the words are those of the text that was read, in which an unknown part of a word separates
+            nothing, and not those of the text that is written, in which it is a word, ⁇.
+    """
+    if as_read and UNK in tokens:
+        begins = [piece.startswith("▁") for piece in tokenizer.subwords(tokens)]
+        return [max(0, sum(begins[: n + 1]) - 1) for n in range(len(tokens))]
+    texts = [tokenizer.decode(tokens[:n]).split() for n in range(len(tokens) + 1)]
+    if not texts[-1]:
+        return []
+    number, numbers = len(texts[-1]) - 1, []
+    for before, text in zip(reversed(texts[:-1]), reversed(texts[1:]), strict=True):
+        if "".join(before) != "".join(text):  # else it is a space, and belongs to the word that it begins
+            number = max(0, len(text) - 1)
+        numbers.append(number)
+    return numbers[::-1]

@@ -1,0 +1,211 @@
+"""`etude.load`: what a run says and does in Python is what its files say and its verbs do."""
+
+import io
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import etude
+from etude.cli.main import main
+from etude.config.compose import compose
+from etude.config.freeze import freeze
+from etude.errors import UserError
+from etude.store.run_dir import RunDir
+from etude.trained.run import TrainedRun
+from etude.training.run import train
+
+TINY = ["model.d_model=16", "model.d_ff=16", "model.heads=2", "model.n_layers=2", "model.dropout=0", "trainer=cpu"]
+TINY += ["budget=smoke", "budget.max_steps=6", "budget.val_every=3", "logger=none"]
+LINES = ["a b c", "", "h g f e d c", "b"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., RunDir]:
+    """Trains runs of six steps."""
+    place = tmp_path_factory.mktemp("place")
+    rows = [" ".join("abcdefgh"[(k * j + k // 8) % 8] for j in range(1, 3 + k % 6)) for k in range(1, 200)]
+    (place / "pairs.tsv").write_text("".join(f"{row} {k % 8}\t{row} {k % 8}\n" for k, row in enumerate(rows)))
+    text = ["data=files", f"data.tsv={place / 'pairs.tsv'}", "data.holdout=4", "tokenizer.vocab_size=30"]
+    folders = [f"runs_dir={place / 'runs'}", f"cache_dir={place / 'cache'}"]
+
+    def make(*overrides: str) -> RunDir:
+        made = freeze(compose([*TINY, *text, *folders, *overrides]))
+        train(made)
+        return made
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def done(trained: Callable[..., RunDir]) -> RunDir:
+    return trained("decoding.max_len_offset=2", "decoding.alpha=3")  # so that it writes words, little as it knows
+
+
+@pytest.fixture(scope="module")
+def run(done: RunDir) -> TrainedRun:
+    return etude.load(done.path)
+
+
+@pytest.fixture(scope="module")
+def language_model(trained: Callable[..., RunDir]) -> TrainedRun:
+    return etude.load(trained("task=language_modelling").path)
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """What a verb prints for some lines."""
+
+    def verb(*words: str, lines: list[str] = LINES) -> str:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("".join(f"{one}\n" for one in lines).encode())))
+        with pytest.raises(SystemExit) as end:
+            main(list(words))
+        told = capsys.readouterr()
+        assert end.value.code == 0, told.err
+        return told.out
+
+    return verb
+
+
+def test_the_door_opens_quickly_and_files_are_read_without_torch(done: RunDir) -> None:
+    code = "import etude, sys; run = etude.load(sys.argv[1]); run.config, run.metrics, run.result"
+    asked = f"{code}; assert not {{'torch', 'lightning', 'hydra'}} & {{*sys.modules}}, sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", asked, str(done.path)], check=True)
+    light = "import etude, sys; assert not {'numpy', 'pandas', 'torch', 'omegaconf'} & {*sys.modules}; etude.load"
+    subprocess.run([sys.executable, "-c", light], check=True)
+
+
+def test_a_run_says_what_its_files_say(run: TrainedRun, done: RunDir) -> None:
+    assert run.config == done.config()
+    assert run.result == done.result()
+    curves = run.metrics
+    assert curves["step"].tolist() == sorted(curves["step"])
+    assert curves["valid_perplexity"].dropna().iloc[-1] == pytest.approx(done.result()["valid"]["perplexity"])
+    assert not run.model.training
+    assert {*run.state_dict()} == {*run.model.state_dict()}
+    assert eval(repr(run), {"etude": etude}).path == done.path
+
+
+@pytest.mark.parametrize("search", [{}, {"beam": 1}, {"beam": 3, "alpha": 0.0}])
+def test_a_run_translates_what_its_verb_prints(run: TrainedRun, printed: Callable[..., str], search: dict) -> None:
+    typed = [f"decoding.{key}={value}" for key, value in search.items()]
+    told = run.translate(LINES, **search)
+    assert printed("translate", f"run={run.path}", "device=cpu", *typed) == "".join(f"{one}\n" for one in told)
+    assert any(told)
+    assert told[1] == ""
+    assert run.translate(LINES[2], **search) == told[2]
+
+
+def test_the_verb_writes_every_translation_with_its_scores_and_alignment(
+    run: TrainedRun, printed: Callable[..., str]
+) -> None:
+    asked = ["translate", f"run={run.path}", "device=cpu", "n_best=3", "scores=true", "alignments=true"]
+    found = run.translate(LINES, n_best=3, alignments=True)
+    assert [len(one) for one in found] == [3, 0, 3, 3]
+    header, *rows = printed(*asked).removesuffix("\n").split("\n")
+    assert header == "line\trank\ttranslation\tscore\tlog_probability\talignment"
+    table = [dict(zip(header.split("\t"), row.split("\t"), strict=True)) for row in rows]
+    told = [[row for row in table if row["line"] == str(n)] for n in range(1, 5)]
+    for line, translations in zip(told, found, strict=True):
+        assert [row["translation"] for row in line] == [one.text for one in translations] or not translations
+        assert [row["alignment"] for row in line] == [one.pharaoh for one in translations] or not translations
+        for row, one in zip(line, translations, strict=False):
+            assert float(row["score"]) == pytest.approx(one.score, abs=1e-4)
+            assert len(one.alignment or []) == len(one.text.split())
+    assert [row["translation"] for row in told[1]] == [""]
+    objects = [json.loads(line) for line in printed(*asked, "format=jsonl").splitlines()]
+    assert [one["source"] for one in objects] == LINES
+    assert [[row["alignment"] for row in line] for line in told if line[0]["score"]] == [
+        [one["alignment"] for one in told["translations"]] for told in objects if told["translations"]
+    ]
+
+
+def test_a_translation_s_log_probability_is_the_score_of_its_text(run: TrainedRun) -> None:
+    """The search, step by step, against all tokens at once; wherever the text is cut into the same subwords."""
+    found = run.translate(LINES, n_best=4)
+    pairs = [(line, one) for line, of_line in zip(LINES, found, strict=True) for one in of_line if one.text]
+    scores = run.score([line for line, _ in pairs], [one.text for _, one in pairs])
+    assert scores == pytest.approx([run.score(line, one.text) for line, one in pairs], abs=1e-4)
+    agreeing = [abs(one.log_probability - score) < 1e-3 for (_, one), score in zip(pairs, scores, strict=True)]
+    assert sum(agreeing) > len(pairs) / 2
+
+
+def test_a_language_model_writes_what_its_verb_prints_and_scores_texts(
+    language_model: TrainedRun, printed: Callable[..., str]
+) -> None:
+    sampling = {"max_length": 8, "seed": 3}
+    told = language_model.generate(LINES, **sampling)
+    typed = [f"sampling.{key}={value}" for key, value in sampling.items()]
+    assert printed("generate", f"run={language_model.path}", "device=cpu", *typed) == "".join(f"{t}\n" for t in told)
+    assert language_model.generate("a b", **sampling) == language_model.generate(["a b"], **sampling)[0]
+    assert language_model.generate(LINES[2:], first=2, **sampling) == told[2:]
+    ends = [-score for score in language_model.score(["", "a", "a b"])]
+    assert all(nats > 0 for nats in ends)
+    assert language_model.score("a b") == pytest.approx(-ends[2], abs=1e-4)
+
+
+def test_where_a_model_looks_is_a_distribution_over_what_it_reads(run: TrainedRun, language_model: TrainedRun) -> None:
+    found = run.attention("a b c", "c b a")
+    assert (found.source[-1], found.target[0]) == ("</s>", "<s>")
+    sizes = {"encoder": (found.source,) * 2, "decoder": (found.target,) * 2, "cross": (found.target, found.source)}
+    assert found.weights.keys() == sizes.keys()
+    for kind, (rows, columns) in sizes.items():
+        assert [layer.shape for layer in found.weights[kind]] == [(2, len(rows), len(columns))] * 2
+        assert all(layer.sum(axis=-1) == pytest.approx(1) for layer in found.weights[kind])
+        [drawn] = found.plot(kind, layer=1, head=2).data
+        assert (drawn.z == found.weights[kind][0][1]).all()
+    assert {*language_model.attention("a b").weights} == {"decoder"}
+    with pytest.raises(UserError, match="layer=3: there are the layers 1 to 2"):
+        found.plot(layer=3)
+    with pytest.raises(UserError, match="no attention 'crosss'; did you mean cross"):
+        found.plot("crosss")
+
+
+@pytest.mark.parametrize(
+    ("ask", "told"),
+    [
+        (lambda run, _: run.translate("a", n_best=5), "the search keeps 4 hypotheses: raise its beam to 5"),
+        (lambda run, _: run.translate("a", n_best=2, beam=1), "n_best=2, and the search keeps one hypothesis"),
+        (lambda run, _: run.translate("a", n_best=0), "n_best=0 must be at least 1"),
+        (lambda run, _: run.translate("a", beem=2), "the search has no option 'beem'; did you mean beam"),
+        (lambda run, _: run.translate("a", alignments=True), "alignments come with n_best"),
+        (lambda run, _: run.translate("a", n_best=1, head=1), "say alignments=true, too"),
+        (lambda run, _: run.translate("a", n_best=1, alignments=True, layer=3), "has the layers 1 to 2"),
+        (lambda run, _: run.translate("a", n_best=1, alignments=True, head=3), "layer 1 of this model has the heads"),
+        (lambda run, _: run.generate("a"), "`etude generate` has no use for a run whose task is Translation"),
+        (lambda run, _: run.score(["a"], ["a", "b"]), "1 sources and 2 targets"),
+        (lambda run, _: run.score("a"), r"its task needs score\(sources, targets\)"),
+        (lambda run, _: run.export(run.path), "is there already"),
+        (lambda run, _: etude.load(run.path, device="cuda:99").model, "device=cuda:99 is not available"),
+        (lambda _, lm: lm.translate("a"), "`etude translate` has no use for a run whose task is LanguageModelling"),
+        (lambda _, lm: lm.score("a", "b"), r"its task needs score\(texts\), without targets"),
+        (lambda _, lm: lm.generate("a", top=3), "the sampling has no option 'top'; did you mean top_"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_is_one_sentence(
+    ask: Callable[[TrainedRun, TrainedRun], object], told: str, run: TrainedRun, language_model: TrainedRun
+) -> None:
+    with pytest.raises(UserError, match=told) as error:
+        ask(run, language_model)
+    assert "\n" not in str(error.value)
+
+
+def test_a_run_that_is_not_finished_has_curves_and_the_model_of_its_last_checkpoint(
+    done: RunDir, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    copy = tmp_path / "runs" / "single" / "base" / done.path.name
+    copy.parent.mkdir(parents=True)
+    (tmp_path / "runs" / ".trainings").symlink_to(done.runs_dir / ".trainings")
+    subprocess.run(["cp", "-r", done.path, copy], check=True)
+    (copy / "result.json").unlink()
+    unfinished = etude.load(copy)
+    with pytest.raises(UserError, match=r"is not finished by step 6 of 6, so it has no result"):
+        unfinished.result  # noqa: B018
+    assert len(unfinished.metrics)
+    with caplog.at_level(logging.WARNING):
+        assert unfinished.translate("a b c") == etude.load(done.path).translate("a b c")
+    assert "is not finished: this is what it has learned by step 6 of 6" in caplog.text
