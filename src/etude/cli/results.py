@@ -36,7 +36,7 @@ step that it came to, and its scores there and at the end.
                     wandb:[ENTITY/]PROJECT, instead of those in runs_dir
   --metric LIST     the metrics in a CSV: test_loss:lower,accuracy:higher
 
-In Python: etude.report.results("table3").frame() is a pandas.DataFrame
+In Python: etude.results("table3") is a pandas.DataFrame
 """
 
 

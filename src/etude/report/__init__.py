@@ -15,13 +15,14 @@ may be copied to from any machine. `results_of_csv` reads the runs of another tr
 
 import glob
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from etude.errors import UserError, did_you_mean
-from etude.report import frame
+from etude.report import figures, frame
+from etude.report.arms_frame import arms_frame
 from etude.report.compare import compare
 from etude.report.comparison import Compared
 from etude.report.grouping import by_setting, make_study, with_settings
@@ -39,14 +40,22 @@ from etude.study.study import Paper, Study, load_study, study_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from plotly.graph_objects import Figure
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Results:
     """The runs of a study that belong in one table. If the study tunes its arms: the runs with the shared value."""
 
     study: Study
     selection: Selection
+
+    def __repr__(self) -> str:
+        arms = len({run.arm for run in self.selection.runs})
+        return (
+            f"<Results of {self.study.name}: {len(self.selection.runs)} runs of {arms} of {len(self.study.arms)} arms; "
+            ".frame() has a row a run, .compare() the table, .notes what was left out>"
+        )
 
     @property
     def notes(self) -> list[str]:
@@ -80,15 +89,63 @@ class Results:
         return compare(study, self.selection)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
-    """The comparison of a study's arms as a table that rich can print, and that converts to Markdown and LaTeX."""
+    """The comparison of a study's arms as a table that shows itself, in a terminal, in a notebook or with rich.
+
+    Attributes:
+        compared: all numbers: means, intervals, differences, tests.
+        rows: the table as it is shown.
+    """
 
     compared: Compared
     rows: Rows
 
+    def __repr__(self) -> str:
+        """The table and notes as the terminal shows them, cut if they are too long; it says how to see the rest."""
+        from etude.report.render.notebook import as_text
+
+        return as_text(self.rows, ".frame() has all numbers, .markdown() all text")
+
+    def _repr_html_(self) -> str:
+        """The table of the page, with its notes folded below it."""
+        from etude.report.render.notebook import as_html
+
+        return as_html(self.rows)
+
     def __rich__(self) -> RenderedTable:
         return RenderedTable(self.rows)
+
+    def frame(self) -> "DataFrame":
+        """Return a pandas DataFrame with a row per arm; its columns stand in `etude.report.arms_frame`."""
+        return arms_frame(self.compared)
+
+    def figure(self, name: str = "forest", metric: str = "", over: str = "") -> "Figure":
+        """Draw a figure of the page with plotly.
+
+        Args:
+            name: "forest", each arm's difference with its interval; "cost", the metric over what an arm costs; or
+                "paper", our differences over those of the paper.
+            metric: the metric, such as "ppl"; by default the one that decides.
+            over: of "cost", which: "parameters", "flops", "tokens" or "seconds"; by default the first that is known.
+
+        Raises:
+            UserError: there is no such figure, metric or cost, or no number to draw.
+        """
+        metric = metric or self.compared.study.headline.name
+        costs = figures.costs(self.compared)
+        draw: dict[str, Callable[[], figures.Figure | None]] = {
+            "forest": lambda: figures.forest(self.compared, metric),
+            "cost": lambda: figures.cost(self.compared, metric, over or next(iter(costs), "")),
+            "paper": lambda: figures.agreement(self.compared),
+        }
+        for word, known in ((name, draw), (metric, self.compared.study.metrics), (over, ["", *costs])):
+            if word not in known:
+                raise UserError(f"{self.rows.name} has no {word!r} to draw; {did_you_mean(word, filter(None, known))}")
+        drawn = draw[name]() if costs or name != "cost" else None
+        if drawn is None:
+            raise UserError(f"{self.rows.name} has no numbers for the figure {name!r} yet")
+        return drawn.plotly()
 
     def markdown(self) -> str:
         """Render the table and its notes in Markdown."""

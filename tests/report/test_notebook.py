@@ -1,0 +1,116 @@
+"""`etude.results` and `etude.compare`: what a notebook shows is what the report says, and never fills the screen."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import etude
+from etude.errors import UserError
+from etude.paths import shipped
+from etude.report import Report, make_report, results_of_csv
+
+RECORDS = sorted(shipped("experiments").glob("*/record.csv"))
+
+
+@cache
+def recorded(name: str) -> Report:
+    return make_report(results_of_csv(shipped("experiments") / name / "record.csv", name))
+
+
+@pytest.mark.parametrize("name", ["axes", "history", "multi30k", "table3"])  # 69 arms, 6, 1 and 20 with many columns
+def test_a_report_of_any_study_fits_a_screen_and_says_what_it_does_not_show(name: str) -> None:
+    made = recorded(name)
+    text = repr(made)
+    assert text.startswith(made.rows.title)
+    assert len(text) < 3000
+    shown = [row for row in made.rows.rows if f"\n{row.texts[0]}" in text]
+    assert shown == made.rows.rows[: len(shown)]
+    left = len(made.rows.rows) - len(shown)
+    assert (f"Not shown: {left} of {len(made.rows.rows)} arms" in text) == (left > 0)
+    assert ("Not shown" in text) == (left > 0 or str(made.rows.paragraphs[-1]).split()[-1] not in text)
+
+
+def test_runs_of_a_study_are_told_in_a_line() -> None:
+    found = results_of_csv(shipped("experiments") / "table3" / "record.csv", "table3")
+    assert repr(found).startswith("<Results of table3: 60 runs of 20 of 20 arms;")
+    assert len(repr(found)) < 200
+
+
+def test_a_notebook_gets_the_table_of_the_page_and_all_notes() -> None:
+    made = recorded("history")
+    page = made._repr_html_()
+    assert all(f"{row.texts[0]}" in page for row in made.rows.rows)
+    assert page.count("<p>") == 1 + len(made.rows.paragraphs)
+    assert "<script" not in page
+
+
+def test_a_frame_of_arms_has_the_numbers_of_the_comparison() -> None:
+    made = recorded("table3")
+    rows = made.frame().set_index("arm")
+    assert [*rows.index] == [arm.arm for arm in made.compared.arms]
+    for arm in made.compared.arms:
+        row = rows.loc[arm.arm]
+        assert (row["seeds"], row["parameters"]) == (len(arm.runs), arm.costs["parameters"])
+        assert row["ppl"] == arm.means["ppl"].value
+        if arm.against is None:
+            assert row.isna()["ppl_difference"]
+        else:
+            found = arm.against.differences["ppl"]
+            ends = [row["ppl_difference_low"], row["ppl_difference_high"]]
+            assert (row["ppl_difference"], *ends) == (found.test.difference, *found.test.interval)
+            assert (row["ppl_p"], row["ppl_significant"], row["against"]) == (found.holm, found.star, "base")
+
+
+@pytest.mark.parametrize("name", ["forest", "cost", "paper"])
+def test_a_figure_of_the_page_is_one_of_plotly(name: str) -> None:
+    drawn = recorded("table3").figure(name)
+    assert {arm for trace in drawn.data for arm in trace.y or ()}
+    assert drawn.layout.title.text
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"name": "forrest"}, "history has no 'forrest' to draw; did you mean forest"),
+        ({"metric": "blue"}, "history has no 'blue' to draw; did you mean bleu"),
+        ({"name": "cost", "over": "money"}, "history has no 'money' to draw; choose one of flops"),
+        ({"name": "paper"}, "history has no numbers for the figure 'paper' yet"),
+    ],
+)
+def test_a_figure_that_is_not_there_is_one_sentence(asked: dict[str, str], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        recorded("history").figure(**asked)
+
+
+def test_the_door_is_the_report(make_run: Callable[..., object], runs_dir: Path) -> None:
+    for seed in (1, 2):
+        make_run("base", seed)
+        make_run("A1", seed)
+    make_run("E1").path.parent.rename(runs_dir / "heads" / "other")  # type: ignore[attr-defined]
+    rows = etude.results("heads")
+    assert [*zip(rows["arm"], rows["seed"], strict=True)] == [("base", 1), ("base", 2), ("A1", 1), ("A1", 2)]
+    assert ["no arm other" in note for note in rows.attrs["notes"]] == [True]
+    assert etude.load(rows.iloc[2]).path == Path(rows["path"][2])
+    assert "\\begin{tabular}" in etude.compare("heads").latex()
+    assert etude.compare("heads", "A1").compared.baseline.arm == "A1"
+    assert "A1" in repr(etude.compare("heads"))
+    with pytest.raises(UserError, match="did you mean heads"):
+        etude.results("head")
+    with pytest.raises(UserError, match="heads has no arm 'A3'; did you mean A[12] or A[12]"):
+        etude.compare("heads", "A3")
+
+
+def test_a_comparison_is_made_without_torch(make_run: Callable[..., object], runs_dir: Path) -> None:
+    make_run("base")
+    asked = "import etude, sys; repr(etude.compare('heads')); etude.results('heads'); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", asked], check=True)
+
+
+def test_a_name_that_the_package_does_not_have_is_an_attribute_error() -> None:
+    assert {"load", "results", "compare"} <= {*dir(etude)}
+    with pytest.raises(AttributeError, match="module 'etude' has no attribute 'lod'"):
+        etude.lod  # type: ignore[attr-defined]  # noqa: B018
