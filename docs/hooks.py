@@ -14,7 +14,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("*.md", "docs/**/*.md", "experiments/*/*.md", "sweeps/*.md", "benchmarks/*.md")
-AS_THEY_ARE = (".md", ".svg", ".png", ".css", ".html")
+AS_THEY_ARE = (".md", ".svg", ".png", ".css", ".html", ".ipynb")
 DOCUMENTED = re.compile(r"^- \[(etude[\w.]+)\]\([^)]*\)(?:: (.+))?$", re.MULTILINE)
 LINK = re.compile(r"(?<=\]\()[^)#:\s]+(?=[)#])")
 

@@ -100,7 +100,7 @@ def test_the_door_is_the_report(make_run: Callable[..., object], runs_dir: Path)
     assert "A1" in repr(etude.compare("heads"))
     with pytest.raises(UserError, match="did you mean heads"):
         etude.results("head")
-    with pytest.raises(UserError, match="heads has no arm 'A3'; did you mean A[12] or A[12]"):
+    with pytest.raises(UserError, match=r"heads has no arm 'A3'; did you mean A[12] or A[12]"):
         etude.compare("heads", "A3")
 
 
