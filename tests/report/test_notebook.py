@@ -34,6 +34,15 @@ def test_a_report_of_any_study_fits_a_screen_and_says_what_it_does_not_show(name
     assert ("Not shown" in text) == (left > 0 or str(made.rows.paragraphs[-1]).split()[-1] not in text)
 
 
+def test_a_notebook_shows_a_table_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """There, rich displays whatever is printed, though it is to be a text."""
+    plain = repr(recorded("history"))
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr("rich.jupyter.display", lambda *shown: print(shown))
+    assert repr(recorded("history")) == plain
+    assert capsys.readouterr().out == ""
+
+
 def test_runs_of_a_study_are_told_in_a_line() -> None:
     found = results_of_csv(shipped("experiments") / "table3" / "record.csv", "table3")
     assert repr(found).startswith("<Results of table3: 60 runs of 20 of 20 arms;")
@@ -52,6 +61,7 @@ def test_a_frame_of_arms_has_the_numbers_of_the_comparison() -> None:
     made = recorded("table3")
     rows = made.frame().set_index("arm")
     assert [*rows.index] == [arm.arm for arm in made.compared.arms]
+    assert {str(rows[column].dtype) for column in rows if column.startswith("bleu")} == {"Float64", "boolean"}
     for arm in made.compared.arms:
         row = rows.loc[arm.arm]
         assert (row["seeds"], row["parameters"]) == (len(arm.runs), arm.costs["parameters"])

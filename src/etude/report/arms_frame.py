@@ -25,7 +25,13 @@ def arms_frame(compared: Compared) -> "DataFrame":
     import pandas as pd
 
     rows = [_row(arm, [*compared.study.metrics]) for arm in compared.arms]
-    return pd.DataFrame({key: pd.array([row[key] for row in rows]) for key in rows[0]})
+    return pd.DataFrame({key: pd.array([row[key] for row in rows], dtype=_dtype(key)) for key in rows[0]})
+
+
+def _dtype(column: str) -> str:
+    """Return the type of a column, whether or not a value of it is known."""
+    words = dict.fromkeys(("arm", "overrides", "against"), "string") | {"seeds": "Int64"}
+    return words.get(column, "boolean" if column.endswith("_significant") else "Float64")
 
 
 def _row(arm: ArmResult, metrics: list[str]) -> dict[str, Any]:

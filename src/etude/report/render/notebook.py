@@ -51,9 +51,11 @@ def _most(count: int, render: Callable[[int], str]) -> int:
 
 
 def _print(rows: Rows) -> str:
-    recording = console(width=PIPE_WIDTH, file=StringIO(), record=True)
-    recording.print(RenderedTable(rows), crop=False)
-    return "\n".join(line.rstrip() for line in recording.export_text().splitlines()).strip("\n")
+    out = StringIO()
+    # In a notebook, rich would show what is printed anywhere.
+    plain = console(width=PIPE_WIDTH, file=out, force_jupyter=False, force_terminal=False, color_system=None)
+    plain.print(RenderedTable(rows), crop=False)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).strip("\n")
 
 
 def as_html(rows: Rows) -> str:
