@@ -2,6 +2,7 @@
 
 import csv
 import math
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 
@@ -66,6 +67,19 @@ def test_a_difference_is_predicted_where_it_comes_to_lie(tmp_path: Path) -> None
     assert found.laws["better"].at(found.target).sign > 0.99
     assert [len(one.came) for one in found.judged] == [3, 3]
     assert found.alone(0).pairs == 6
+
+
+def test_the_example_of_the_document_is_what_the_command_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    monkeypatch.setattr("sys.argv", ["simulate_ladders.py", "example"])
+    runpy.run_path(str(docs / "simulate_ladders.py"), run_name="__main__")
+    file = tmp_path / "ladder.csv"
+    file.write_text(capsys.readouterr().out)
+    printed = [line.split() for line in (docs / "ladders.md").read_text(encoding="utf-8").splitlines()]
+    for row in ladder_of_csv(file, "base", [LOSS], target=1e15).table().rows:
+        assert " ".join(row.texts).split() in printed
 
 
 def test_the_page_draws_each_arm_to_the_target(tmp_path: Path) -> None:

@@ -28,6 +28,12 @@ def test_every_arm_runs_on_every_rung_with_its_seeds(folder: Path) -> None:
     assert "hydra.sweeper.ladder=true" in sweep_overrides("mine", ["ladder=true"])
 
 
+def test_the_study_of_the_document_is_one(folder: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "ladders.md").read_text(encoding="utf-8")
+    (folder / "study.yaml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
+    assert len(planned_runs("mine", ["ladder=true"])) == 3 * 9
+
+
 def test_a_run_of_a_rung_is_the_run_that_anybody_would_type(folder: Path) -> None:
     """So that what a study has at a rung is not trained again."""
     write(folder, f"{{rungs: {RUNGS}, seeds: [2, 1, 1, 1]}}")

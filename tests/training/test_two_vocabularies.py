@@ -1,13 +1,13 @@
 """Source and target may have a vocabulary each, from the text to the translation."""
 
 import pytest
+from etude.inspect.export import export
 
 from etude.config.compose import compose
 from etude.config.freeze import freeze
 from etude.config.resolve import resolve_valid
 from etude.data.vocabularies import open_tokenizer
 from etude.errors import UserError
-from etude.inspect.export import export
 from etude.tasks import build
 from etude.trained.load import load_trained
 from etude.training.run import train
