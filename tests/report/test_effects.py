@@ -8,6 +8,7 @@ import pytest
 from etude.errors import UserError
 from etude.report import results_of_csv
 from etude.report.effects import on_company, on_effects
+from etude.report.figures import effects
 from etude.study.arms import choose_generators, products_of
 from etude.study.metrics import Metric
 from etude.study.study import load_study
@@ -46,6 +47,9 @@ def test_a_grid_tells_what_two_changes_do_together(folder: Path) -> None:
         "heads=4 and position=rope: together 0.050 [0.047, 0.053] better than the sum*."
     ]
     assert len(pairs) == 3
+    figure = effects(results_of_csv(folder / "runs.csv", "mine", metrics=[LOSS]).compare())
+    assert figure
+    assert np.array(figure.traces[0]["z"]) == pytest.approx(np.array([[-25, -50, 0], [-50, -125, 0], [0, 0, 0]]) / 1e3)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from etude.cli.report import main as report
 from etude.errors import UserError
 from etude.report.figures.ladder import difference
 from etude.report.ladder import ladder_of_csv, ladder_of_study
+from etude.report.ladder_table import sentences, table
 from etude.store.run_dir import RunDir
 from etude.study.metrics import Metric
 from etude.study.study import load_study
@@ -78,7 +79,7 @@ def test_the_example_of_the_document_is_what_the_command_says(
     file = tmp_path / "ladder.csv"
     file.write_text(capsys.readouterr().out)
     printed = [line.split() for line in (docs / "ladders.md").read_text(encoding="utf-8").splitlines()]
-    for row in ladder_of_csv(file, "base", [LOSS], target=1e15).table().rows:
+    for row in table(ladder_of_csv(file, "base", [LOSS], target=1e15)).rows:
         assert " ".join(row.texts).split() in printed
 
 
@@ -117,7 +118,7 @@ def test_an_arm_that_diverged_has_no_law_and_is_named(tmp_path: Path) -> None:
     next(row for row in rows if row["arm"] == "worse" and row["parameters"] == 2e6)["loss"] = "nan"
     found = ladder_of_csv(write(rows, tmp_path / "mine.csv"), "base", [LOSS])
     assert found.arms == ["better", "even"]
-    assert "Without a law, because a run diverged: worse." in found.sentences()
+    assert "Without a law, because a run diverged: worse." in sentences(found)
 
 
 def of(arm: str, rung: int) -> Callable[[Row], bool]:
@@ -180,4 +181,4 @@ def test_the_ladder_of_a_study_is_that_of_its_finished_runs(make_run: Callable[.
     found = ladder_of_study(study, [*rungs, "w3"], [*places, unfinished], target=1e16)
     assert [rung.label for rung in found.rungs] == ["w0", "w1", "w2", "w3"]
     assert found.laws["A1"].at(found.x[-1]).value == pytest.approx(0.09 * 2**-0.45, abs=0.01)
-    assert "Not finished: 1 run." in found.sentences()
+    assert "Not finished: 1 run." in sentences(found)

@@ -213,13 +213,15 @@ def _report_ladder(
     files: Mapping[str, str],
     draw: Mapping[str, Callable[[Rows], str]],
 ) -> None:
+    from etude.report import ladder_table
+
     if page:
         from etude.report.render.html.ladder_page import ladder_page
 
         typed = shlex.join([word.replace(page, Path(page).name) for word in ("etude", "report", *words)])
-        write_or_print_page(page, ladder_page(ladder, typed))
+        write_or_print_page(page, ladder_page(ladder, ladder_table.table(ladder), typed))
     if files or not page:
-        _show(ladder.table(), files, draw)
+        _show(ladder_table.table(ladder), files, draw)
 
 
 def _ladder(args: Arguments) -> "Ladder":

@@ -32,13 +32,13 @@ def on_effects(compared: Compared) -> list[str]:
     if not found:
         return []
     mains = [one for one in found if len(one.values) == 1]
-    alone = "; ".join(f"{_named(one)} {_estimate(one, metric, corrected)}" for one in mains)
+    alone = "; ".join(f"{name_values(one)} {_estimate(one, metric, corrected)}" for one in mains)
     how = "over seeds (moderated)" if all(one.moderated for one in found) else "of what the model leaves over"
     told = [
         f"Effects on {metric.compared_label} in the grid, averaged over the other keys, with 95 % intervals from the "
         f"variance {how}; * after Holm over all effects: {alone}."
     ]
-    told += [f"{_named(one)}: {_together(one, metric, corrected)}." for one in found if len(one.values) == 2]
+    told += [f"{name_values(one)}: {_together(one, metric, corrected)}." for one in found if len(one.values) == 2]
     return [*told, *_on_aliases(compared.study.grid)]
 
 
@@ -71,8 +71,10 @@ def _short(key: str) -> str:
     return key.rpartition("/")[2].rpartition(".")[2]
 
 
-def _named(effect: Effect) -> str:
-    return " and ".join(f"{_short(key)}={value}" for key, value in effect.values)
+def name_values(effect: Effect, at: int | None = None) -> str:
+    """Name the values of an effect, or the one at a place: "heads=4 and position=rope"."""
+    values = effect.values if at is None else effect.values[at : at + 1]
+    return " and ".join(f"{_short(key)}={value}" for key, value in values)
 
 
 def _estimate(effect: Effect, metric: Metric, corrected: dict[tuple[tuple[str, str], ...], float]) -> str:

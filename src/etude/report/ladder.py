@@ -4,7 +4,7 @@
 
     found = ladder_of_csv("ladder.csv", baseline="base", metrics=[Metric("loss", "loss", "loss", "lower")])
     found.laws["rope"].at(math.log(1e21)).interval    # of the difference, at a compute of 1e21
-    found.table()                                     # what `etude report --ladder` prints
+    ladder_table.table(found)                         # what `etude report --ladder` prints
 
 The compute of a rung is 6 x parameters x tokens, those of the baseline there.
 """
@@ -18,9 +18,6 @@ from statistics import fmean
 
 from etude.errors import UserError, did_you_mean
 from etude.report import frame
-from etude.report.notes import Note
-from etude.report.render.rows import DELTA, Cell, Column, Row, Rows
-from etude.report.search import read_finished
 from etude.report.statistics import (
     Curve,
     Decisions,
@@ -35,7 +32,7 @@ from etude.report.statistics import (
     judge,
 )
 from etude.report.wording import format_count, format_fixed, join_words
-from etude.store.records import Run
+from etude.store.records import Run, leaving_out, read_run
 from etude.store.run_dir import RunDir
 from etude.study.ladder import FEWEST, SIZES
 from etude.study.metrics import DEFAULT, Metric
@@ -130,102 +127,10 @@ class Ladder:
         guess, came = ({arm: fmean(rungs[at]) for arm, rungs in known.items()} for at in (rung, -1))
         return decide(guess, came, {arm: noise[arm][0] / len(rungs[-1]) for arm, rungs in known.items()})
 
-    def table(self) -> Rows:
-        """Make the table: the differences at each rung, what was predicted of the last two, and the target."""
-        metric, digits, held = self.metric, self.metric.compared_digits, self.rungs[-len(self.judged) :]
-        header = f"{DELTA} {metric.compared_label}"
-        columns = [Column("arm", words=True), *(Column(header, rung.label) for rung in self.rungs)]
-        columns += [Column("predicted", rung.label, breaks=n == 0) for n, rung in enumerate(held)]
-        columns += [Column(header, format_compute(self.target), breaks=True), Column("P(sign)"), Column("compute ×")]
-        rows = []
-        for arm in self.arms:
-            cells = [Cell(arm)]
-            cells += [Cell(fmean(d), digits, sign=True) if d else Cell("–") for d in self.differences[arm]]
-            for one in self.judged:
-                found = one.predicted.get(arm)
-                mark = "" if arm in one.covered else " ✗"
-                cells.append(_around(found.value, found.interval.high, digits, mark) if found else Cell("–"))
-            if law := self.laws.get(arm):
-                at = law.at(self.target)
-                cells += [_around(at.value, at.interval.high, digits), Cell(at.sign, 2)]
-                factor = self.multiplier(arm)
-                cells.append(
-                    Cell({None: "–", math.inf: "∞"}[factor]) if factor in (None, math.inf) else Cell(factor, 2)
-                )
-            else:
-                cells += [Cell("–")] * 3
-            rows.append(Row("", cells, run=arm in self.laws))
-        return Rows(self.name, f"{self.name}: the ladder", columns, rows, [*map(Note, self.sentences())])
-
-    def sentences(self) -> list[str]:
-        """Say how predictions of held-out rungs fared, what each rung alone says, and what is said of the target."""
-        better = "negative" if self.metric.better == "lower" else "positive"
-        rungs = [(r.label, format_compute(r.x), format_count(sum(map(len, r.runs.values())))) for r in self.rungs]
-        sizes = "; ".join(", ".join(dict.fromkeys(rung)) for rung in rungs)
-        noise = find_noise(self.differences) or {}
-        spread = math.sqrt(fmean(variance for variance, _ in noise.values()))
-        digits = self.metric.compared_digits
-        told = [
-            f"{DELTA}: {self.metric.compared_label} less that of {self.baseline} at the same seeds, {better} is "
-            f"better. The compute of a run is 6 × parameters × tokens ({sizes}). A difference at one "
-            f"seed varies by {format_fixed(spread, digits)} from seed to seed.",
-        ]
-        for rung, one in zip(self.rungs[-len(self.judged) :], self.judged, strict=True):
-            told.append(
-                f"{rung.label}, held out and predicted from the rungs below the two largest: {len(one.covered)} of "
-                f"{len(one.predicted)} differences came within their 90 % intervals (✗: did not); interval score "
-                f"{format_fixed(one.score, digits)}, carrying the last of those rungs forward "
-                f"{format_fixed(one.carried, digits)} (less is better); {_decided(one.decisions)}."
-            )
-        whole = sum(rung.compute for rung in self.rungs)
-        alone = [
-            f"{rung.label}, {format_fixed(100 * rung.compute / whole, 0)} % of the compute: {of.pairs - of.right} of "
-            f"{of.pairs}"
-            for n, rung in enumerate(self.rungs[:-1])
-            if (of := self.alone(n)).pairs
-        ]
-        if alone:
-            told.append(
-                f"Pairs of arms that one rung alone puts in another order than the largest: {'; '.join(alone)}."
-            )
-        away = math.exp(self.target - self.x[-1])
-        told.append(
-            f"{format_compute(self.target)} is predicted: {format_fixed(away, 1)} times the compute of the largest "
-            "rung. ± is half of a 90 % interval of the true difference, P(sign) the probability of its sign, compute × "
-            f"how much more compute {self.baseline} needs there for the arm's loss."
-        )
-        if self.target - self.x[-1] > self.x[-1] - self.x[0]:
-            told.append(
-                "The target is further from the largest rung than the smallest is: a law that bends shows there."
-            )
-        if crossing := [
-            f"{arm} at {format_compute(law.crossing)}"
-            for arm, law in self.laws.items()
-            if self.x[-1] < law.crossing < self.target
-        ]:
-            told.append(f"The sign changes between the largest rung and the target: {', '.join(crossing)}.")
-        covered = sum(len(one.covered) for one in self.judged)
-        predicted = sum(len(one.predicted) for one in self.judged)
-        if predicted and covered < 0.75 * predicted:
-            told.append(
-                "Fewer than three in four held-out differences came within their intervals: the laws bend here, and "
-                "what is said of the target is worth less than its intervals say."
-            )
-        return [*told, *self.notes]
-
 
 def format_compute(x: float) -> str:
     """Format ln compute: 1.2e+18."""
     return f"{math.exp(x):.1e}"
-
-
-def _around(value: float, high: float, digits: int, marks: str = "") -> Cell:
-    return Cell(value, digits, high - value, sign=True, marks=marks)
-
-
-def _decided(of: Decisions) -> str:
-    clear = f", and {of.clear_right} of the {of.clear} that are more than two standard errors apart" if of.clear else ""
-    return f"{of.right} of {of.pairs} pairs of arms have the predicted order{clear}"
 
 
 def ladder_of_csv(
@@ -281,7 +186,12 @@ def ladder_of_study(
     Raises:
         UserError: its runs make no ladder.
     """
-    found, notes = read_finished(dict.fromkeys(places))
+    found: dict[RunDir, Run] = {}
+    notes: list[str] = []
+    for place in dict.fromkeys(places):
+        with leaving_out(place.path, notes):
+            if place.finished:
+                found[place] = read_run(place)
     if not found:
         raise UserError(" ".join([f"no run of this ladder is finished: etude sweep {study.name} ladder=true", *notes]))
     there = [(rung, found[place]) for rung, place in zip(rungs, places, strict=True) if place in found]

@@ -9,9 +9,10 @@ numbers as a table; or None if there is nothing to draw.
 """
 
 from etude.report.figures.cost import cost, costs
+from etude.report.figures.effects import effects
 from etude.report.figures.figure import Figure
 from etude.report.figures.forest import forest
 from etude.report.figures.heads import SHOWN, heads, probes
 from etude.report.figures.paper import agreement, order
 
-__all__ = ["SHOWN", "Figure", "agreement", "cost", "costs", "forest", "heads", "order", "probes"]
+__all__ = ["SHOWN", "Figure", "agreement", "cost", "costs", "effects", "forest", "heads", "order", "probes"]

@@ -80,6 +80,7 @@ def _figures(compared: Compared, analysed: dict[str, Any]) -> dict[str, Any]:
             {"y": ("Show", labels), "x": ("over", named)},
             {f"{name} {of}": figures.cost(compared, name, of) for name in labels for of in named},
         ),
+        "effects": ({}, {"": figures.effects(compared)}),
         "paper": ({"y": ("Show", {key: paper_labels[key] for key in papers if papers[key]})}, papers),
         "analysis": (
             {"arm": ("Arm", {arm: arm for arm in analysed}), "what": ("Show", shown)},

@@ -30,6 +30,7 @@ _LINKS = {
     "curves": "Learning curves",
     "forest": "Differences",
     "cost": "Cost and quality",
+    "effects": "Together and alone",
     "paper": "The paper and ours",
     "arms": "Two arms",
     "analysis": "Heads and attention",

@@ -4,16 +4,18 @@ from etude.report.figures.ladder import difference
 from etude.report.ladder import Ladder
 from etude.report.render.html.document import Page, page
 from etude.report.render.html.search_page import SCRIPTS, section
+from etude.report.render.rows import Rows
 
 
-def ladder_page(ladder: Ladder, command: str) -> str:
+def ladder_page(ladder: Ladder, rows: Rows, command: str) -> str:
     """Render the page.
 
     Args:
         ladder: what it shows.
+        rows: its table.
         command: what was typed to make it.
     """
-    rows, title = ladder.table(), "Differences against compute"
+    title = "Differences against compute"
     made = {arm: figure for arm in ladder.arms if (figure := difference(ladder, arm))}
     frame = Page(ladder.name, rows.title, "", {"ladder": title}, section("ladder", title), SCRIPTS)
     choosers = {"arm": ("Arm", {arm: arm for arm in made})}
