@@ -102,13 +102,15 @@ def under_way(runs: Sequence[Run]) -> Rows | None:
     """Make the table of unfinished runs: how far they are and how fast, or why they are not; None if there are none."""
     order = [*STYLES]
     begun = [run for run in runs if not run.finished]
+    common = set.intersection(*(set(run.typed.items()) for run in begun)) if begun else set()  # no run is told apart
     words = {"run": True, "state": True, "step": False, "loss": False, "tokens/s": False, "left": True, "why": True}
     rows = []
     for run in sorted(begun, key=lambda run: (order.index(run.state), run.arm, run.seed)):
         now = run.progress
         of = f" / {now.max_steps:,}" if now.max_steps else ""
         step = "" if now.step is None else f"{now.step:,}{of}"
-        typed = "".join(f", {key}={shorten_value(value)}" for key, value in run.typed.items())
+        own = (pair for pair in run.typed.items() if pair not in common)
+        typed = "".join(f", {key}={shorten_value(value)}" for key, value in own)
         told = [f"{run.arm}, seed {run.seed}{typed}", str(now.doing or run.state), step, format_number(now.loss, 3)]
         told += [format_number(now.tokens_per_second, 0), format_duration(now.seconds_left)]
         why = run.error or _WHY.get(run.state)
