@@ -31,8 +31,9 @@ from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import search
 from etude.report.searched import Searched, read_search
 from etude.search import sweep_file
+from etude.store.records import studies_in
 from etude.study.metrics import Metric
-from etude.study.study import load_study, study_names
+from etude.study.study import load_study, no_such_study, study_names
 from etude.terminal import PIPE_WIDTH, console
 
 if TYPE_CHECKING:
@@ -173,6 +174,10 @@ def _report_several(
     where = Arguments(["", *(word for word in args.words if "=" in word)], {}).where
     of_runs = [name for name in names if _names_runs(name)]
     studies = dict.fromkeys(name for name in names if name not in of_runs)
+    known = {*study_names(), *(studies_in(args.runs_dir)[0] if args.runs_dir.is_dir() else ())}
+    if unknown := next((name for name in studies if name not in known), ""):
+        why = no_such_study(unknown, known)
+        raise UserError(f"{unknown!r} is not key=value, such as scale=small, and {why}") from why
     found = [find_results(name, args.runs_dir, where) for name in studies]
     found += [results_of_runs(of_runs, where)] if of_runs else []
     made = [make_report(one, args.options.get("--baseline", "")) for one in together(found)]
