@@ -39,9 +39,11 @@ def read(document: str) -> str:
 
 
 def commands(text: str) -> list[str]:
-    """The lines of the fenced blocks that a person would type, comments and what stands before étude cut off."""
+    """The lines of the fenced blocks that a person would type; comments, files and what stands before étude cut off."""
     blocks = [block["text"].replace("\\\n", "") for block in BLOCK.finditer(text) if block["language"] in ("", "bash")]
-    lines = [line.split("   #")[0].strip().removesuffix(" &") for block in blocks for line in block.splitlines()]
+    lines = [
+        re.split(r"   #| [<>] ", line)[0].strip().removesuffix(" &") for block in blocks for line in block.splitlines()
+    ]
     lines = [re.sub(r"^(ssh \w+ |[A-Z_]+=\S+ |\.venv/bin/)+", "", line) for line in lines]
     return [line for line in lines if re.match(r"(etude|make|pip|echo) ", line)]
 
