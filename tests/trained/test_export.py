@@ -15,7 +15,6 @@ from etude.config.compose import compose
 from etude.config.freeze import freeze
 from etude.store.run_dir import RunDir
 from etude.tasks import build
-from etude.trained.export import write_safetensors
 from etude.trained.load import load_trained
 from etude.trained.run import load
 from etude.training.run import train
@@ -73,22 +72,6 @@ def test_a_file_holds_the_weights_alone(run: RunDir, tmp_path: Path) -> None:
     assert found.keys() == ours.keys()
     assert all(torch.equal(found[name], weight) for name, weight in ours.items())
     assert [*(tmp_path / "new").iterdir()] == [tmp_path / "new" / "it.safetensors"]
-
-
-def test_tensors_of_every_kind_come_back(tmp_path: Path) -> None:
-    tensors = {
-        "a": torch.randn(3, 4).T,
-        "b": torch.randn(2, dtype=torch.float64),
-        "scalar": torch.tensor(7),
-        "none": torch.zeros(0, 5),
-        "é": torch.tensor([True, False, True]),
-    }
-    write_safetensors(tmp_path / "made", tensors)
-    found = read_safetensors(tmp_path / "made")
-    assert found.keys() == tensors.keys()
-    assert all(
-        found[name].dtype == tensor.dtype and torch.equal(found[name], tensor) for name, tensor in tensors.items()
-    )
 
 
 @pytest.mark.parametrize(

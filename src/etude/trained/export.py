@@ -2,21 +2,18 @@
 
 import json
 import shutil
-import struct
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from etude.data.tokenizer import Tokenizer
 from etude.errors import UserError
 from etude.files import replacing
-
-_DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.bool: "BOOL"}
-
 
 SUFFIX = ".safetensors"
 
@@ -36,12 +33,12 @@ def export(place: Path, config: dict[str, Any], model: nn.Module, tokenizer: Tok
         place.parent.mkdir(parents=True, exist_ok=True)
         if place.suffix == SUFFIX:
             with replacing(place) as temporary:
-                write_safetensors(temporary, model.state_dict())
+                _write(temporary, model.state_dict())
             return
         with TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as folder:
             written = Path(folder) / "model"
             written.mkdir()
-            write_safetensors(written / f"model{SUFFIX}", model.state_dict())
+            _write(written / f"model{SUFFIX}", model.state_dict())
             (written / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
             if tokenizer.source is tokenizer.target:
                 shutil.copyfile(tokenizer.model_file, written / "sentencepiece.model")
@@ -53,16 +50,6 @@ def export(place: Path, config: dict[str, Any], model: nn.Module, tokenizer: Tok
         raise UserError(f"cannot write {place}: {error.strerror or error}; choose another place") from error
 
 
-def write_safetensors(file: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors in the format safetensors: the length of a JSON header in 8 bytes, the header, the values."""
-    header, start = {}, 0
-    for name, tensor in tensors.items():
-        end = start + tensor.nbytes
-        header[name] = {"dtype": _DTYPES[tensor.dtype], "shape": [*tensor.shape], "data_offsets": [start, end]}
-        start = end
-    head = json.dumps(header).encode()
-    head += b" " * (-len(head) % 8)  # so that the values are aligned
-    with file.open("wb") as out:
-        out.write(struct.pack("<Q", len(head)) + head)
-        for tensor in tensors.values():
-            out.write(tensor.cpu().numpy().tobytes())
+def _write(file: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors by their names, each whole: those that share memory, as tied matrices do, too."""
+    save_file({name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}, file)

@@ -1,13 +1,12 @@
 """Begin a training with the weights of another run, or of a file (`init_from`): those of the same name and shape."""
 
-import json
 import logging
-import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from etude.data.splits import SIDES
@@ -22,8 +21,6 @@ from etude.trained.checkpoint import hash_weights
 from etude.trained.weights import final_weights
 
 Weights = Mapping[str, Tensor]
-
-_DTYPES = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64}
 
 log = logging.getLogger(__name__)
 
@@ -96,24 +93,11 @@ def _read_file(file: Path) -> tuple[Weights, Tokenizer | None]:
     beside = next(
         (f for name in ("sentencepiece.model", "tokenizer.model") if (f := file.with_name(name)).is_file()), None
     )
-    content = bytearray(file.read_bytes())
     try:
-        begin = 8 + struct.unpack("<Q", content[:8])[0]
-        header = {name: one for name, one in json.loads(content[8:begin]).items() if name != "__metadata__"}
-        weights = {
-            name: torch.frombuffer(
-                content, dtype=_DTYPES[one["dtype"]], offset=begin + one["data_offsets"][0], count=_count(one["shape"])
-            ).reshape(one["shape"])
-            for name, one in header.items()
-            if one["dtype"] in _DTYPES
-        }
-    except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
+        weights = load_file(file)
+    except (SafetensorError, OSError) as error:
         raise UserError(f"init_from={file} is not a whole file of safetensors ({error}): name another") from error
     return weights, open_tokenizer(beside) if beside else None
-
-
-def _count(shape: Sequence[int]) -> int:
-    return torch.Size(shape).numel()
 
 
 def _tables(model: nn.Module, subwords: int) -> set[str]:
