@@ -180,17 +180,18 @@ def test_an_arm_is_another_model_or_another_training_than_its_reference(arm):
 
 def test_an_arm_starts_with_the_baselines_weights_wherever_name_and_shape_agree(arm):
     """W_Q, W_K and W_V start by the size of all three together: where another of them changed, with the same numbers
-    times a factor. An arm that is about the start has its own in the linear layers."""
+    times a factor. An arm that is about the start has its own in the linear layers, and GPT-2's in the tables too."""
     ours, theirs = (model_of(resolved(name)) for name in (arm, reference(arm)))
     about_start = any(override.startswith("model/init=") for override in overrides(arm))
-    linear = {f"{name}.weight" for name, part in ours.named_modules() if isinstance(part, torch.nn.Linear)}
+    drawn = (torch.nn.Linear, torch.nn.Embedding) if "model/init=gpt2" in overrides(arm) else torch.nn.Linear
+    own = {f"{name}.weight" for name, part in ours.named_modules() if isinstance(part, drawn)}
     weights, others = dict(ours.named_parameters()), dict(theirs.named_parameters())
     shared = [name for name in weights if name in others and weights[name].shape == others[name].shape]
     as_wide = ours.embedding.source_table.weight.shape == theirs.embedding.source_table.weight.shape
     assert ("embedding.source_table.weight" in shared) == as_wide
     for name in shared:
         weight, other = weights[name], others[name]
-        if torch.equal(weight, other) or (about_start and name in linear):
+        if torch.equal(weight, other) or (about_start and name in own):
             continue
         assert name.rpartition("attention.")[2] in {"q_proj.weight", "k_proj.weight", "v_proj.weight"}, name
         assert torch.allclose(weight * (other.norm() / weight.norm()), other), name
