@@ -136,6 +136,13 @@ def test_what_cannot_be_begun_from_is_refused_in_one_sentence(
         find_parent(named.get(spoilt, str(run.path)))  # type: ignore[arg-type]
 
 
+def test_a_parent_is_found_by_its_hash_and_by_study_arm_and_seed(parent: RunDir) -> None:
+    study, arm, name = parent.path.parts[-3:]
+    seed, _, digits = name.removeprefix("seed").partition("-")
+    for named in (digits, f"{study}/{arm}/{seed}"):
+        assert find_parent(named, str(parent.path.parents[2])) == find_parent(str(parent.path))
+
+
 def test_weights_none_of_which_fits_or_torn_ones_are_refused(file: Path, tmp_path: Path, runs: Freeze) -> None:
     (torn := tmp_path / "torn.safetensors").write_bytes(file.read_bytes()[:-100])
     wider = ["model.d_model=16", "model.d_ff=24"]

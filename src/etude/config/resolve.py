@@ -83,5 +83,5 @@ def _resolve(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]:
     if "precision" in plain:  # commands that do not train have none
         plain["precision"] = choose_precision(plain["precision"], (plain.get("trainer") or {}).get("accelerator", ""))
     if "init_from" in plain:
-        plain["init_from"] = find_parent(plain["init_from"])
+        plain["init_from"] = find_parent(plain["init_from"], plain["runs_dir"])
     return plain | {"choices": {k: v for k, v in sorted(choices.items()) if not k.startswith("hydra/")}}

@@ -6,6 +6,7 @@ from typing import Any
 
 from etude.errors import UserError, did_you_mean
 from etude.store.divergence import divergence
+from etude.store.find_run import find_run
 from etude.store.own_parts import hash_content
 from etude.store.run_dir import RunDir
 from etude.store.tested_weights import tested_weights
@@ -14,10 +15,11 @@ VOCABULARIES = ("same", "adapt")
 _SUFFIX = ".safetensors"
 
 
-def find_parent(named: str | Mapping[str, Any]) -> dict[str, Any]:
+def find_parent(named: str | Mapping[str, Any], runs_dir: str = "runs") -> dict[str, Any]:
     """Return what `init_from` names, complete: `run`, the path; `vocabulary`; and `parent`, by which it is identified.
 
-    That is the training of a run and which of its weights are tested, or the SHA-256 of a file.
+    That is the training of a run and which of its weights are tested, or the SHA-256 of a file. A run is named as
+    `etude.store.find_run.find_run` has it, by its hash or `study/arm/seed` too, and then looked for in `runs_dir`.
 
     Raises:
         UserError: there is no such run or file, the run is not finished or has diverged, or a key is unknown.
@@ -34,7 +36,10 @@ def find_parent(named: str | Mapping[str, Any]) -> dict[str, Any]:
         )
     if vocabulary not in VOCABULARIES:
         raise UserError(f"init_from.vocabulary={vocabulary}: say {' or '.join(VOCABULARIES)}")
-    return {"run": path, "vocabulary": vocabulary, "parent": _identify(path)}
+    if is_file(path):
+        return {"run": path, "vocabulary": vocabulary, "parent": _identify_file(path)}
+    run = find_run(Path(path).expanduser(), runs_dir)
+    return {"run": str(run.path), "vocabulary": vocabulary, "parent": _identify_run(run)}
 
 
 def is_file(path: str) -> bool:
@@ -42,16 +47,15 @@ def is_file(path: str) -> bool:
     return path.endswith(_SUFFIX)
 
 
-def _identify(path: str) -> dict[str, str]:
-    if is_file(path):
-        if not (file := Path(path).expanduser()).is_file():
-            raise UserError(f"init_from={path}: there is no such file")
-        return {"sha256": hash_content(file)}
-    run = RunDir.at(str(Path(path).expanduser()))
-    if not run.config_file.is_file():
-        raise UserError(f"init_from: {run.not_a_run}")
+def _identify_file(path: str) -> dict[str, str]:
+    if not (file := Path(path).expanduser()).is_file():
+        raise UserError(f"init_from={path}: there is no such file")
+    return {"sha256": hash_content(file)}
+
+
+def _identify_run(run: RunDir) -> dict[str, str]:
     if not run.finished:
-        raise UserError(f"init_from={path} is not finished: train it to its end first")
+        raise UserError(f"init_from={run.path} is not finished: train it to its end first")
     if how := divergence(run.result()):
-        raise UserError(f"init_from={path} diverged ({how}): begin from another run")
+        raise UserError(f"init_from={run.path} diverged ({how}): begin from another run")
     return {"training": run.training, "weights": tested_weights(run.config())}
