@@ -1,7 +1,6 @@
 """Source and target may have a vocabulary each, from the text to the translation."""
 
 import pytest
-from etude.inspect.export import export
 
 from etude.config.compose import compose
 from etude.config.freeze import freeze
@@ -10,6 +9,7 @@ from etude.data.vocabularies import open_tokenizer
 from etude.errors import UserError
 from etude.tasks import build
 from etude.trained.load import load_trained
+from etude.trained.run import TrainedRun
 from etude.training.run import train
 
 from .conftest import TINY, Freeze
@@ -27,7 +27,7 @@ def test_a_run_of_two_vocabularies_trains_translates_and_is_exported(runs: Freez
     for side, tokens, lines in (("source", split.sources, sources), ("target", split.targets, references)):
         assert tokens[0].tolist()[:-1] == getattr(tokenizer, side).encode(lines[0])
     assert model.embedding.source_table.weight.shape == model.embedding.target_table.weight.shape == (30, 8)
-    export(run, run.path / "exported")
+    TrainedRun(run).export(run.path / "exported")
     for side in ("source", "target"):
         written = open_tokenizer(run.path / "exported" / f"sentencepiece.{side}.model")
         assert written.encode(sources[0]) == getattr(tokenizer, side).encode(sources[0])
