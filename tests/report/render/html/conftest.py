@@ -213,7 +213,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 WORDS = [f"{start}{end}" for start in ("ba", "de", "gi", "lo", "mu", "tra") for end in ("k", "nen", "r", "st", "")]
-METRICS = "step,tokens,seconds,loss,learning_rate,tokens_per_second,valid_loss,valid_perplexity"
+METRICS = "step,tokens,seconds,loss,learning_rate,tokens_per_second,valid_loss,valid_perplexity,valid_bleu"
 Fabricate = Callable[..., Compared]
 
 
@@ -279,7 +279,7 @@ def fabricate(tmp_path_factory: pytest.TempPathFactory) -> Fabricate:
                 costs = {"parameters": 1000 * (k + 1), "steps": 100, "tokens": 5000.0, "seconds": 60.0 + k}
                 run.write_result({**costs, "test": test, "store": "s0", "finished": True})
                 rows = [
-                    f"{step},{50 * step},{step / 10},{100 / step + seed / 50},,,,{20 / step + k + seed / 50}"
+                    f"{step},{50 * step},{step / 10},{100 / step + seed / 50},,,,{20 / step + k + seed / 50},{step / 50}"
                     for step in range(1, 1001)
                 ]
                 run.metrics_file.write_text("\n".join([METRICS, *rows]) + "\n")

@@ -166,6 +166,9 @@ def test_curves_have_a_band_and_other_axes(tab: Any) -> None:
     assert "the loss it was trained on: where label smoothing differs" in caption(tab, "#curves")
     tab.choose("#curves-y", "valid_perplexity")
     assert "label smoothing" not in caption(tab, "#curves")
+    tab.choose("#curves-y", "valid_bleu")
+    assert "Validation BLEU" in plotted(tab, "#curves", "layout.yaxis.title.text")
+    assert plotted(tab, "#curves", "data[2].y.at(-1)") == 20
 
 
 def test_perplexity_over_other_word_pieces_is_not_drawn_beside_the_baselines(

@@ -3,6 +3,9 @@
 (() => {
   const NAMES = { valid_perplexity: "Validation perplexity", loss: "Training loss" };
   const X = { step: "steps", tokens: "target tokens", seconds: "seconds" };
+  for (const key of DATA.arms.flatMap((arm) => Object.keys(arm.curves))) {
+    NAMES[key] ??= `Validation ${key.replace("valid_", "").replace("bleu", "BLEU")}`;  // of budget.val_metrics
+  }
   const withCurves = DATA.arms.filter((arm) => arm.curves.valid_perplexity || arm.curves.loss);
   if (!withCurves.length) return;
 
