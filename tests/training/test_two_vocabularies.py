@@ -1,6 +1,7 @@
 """Source and target may have a vocabulary each, from the text to the translation."""
 
 import pytest
+import torch
 
 from etude.config.compose import compose
 from etude.config.freeze import freeze
@@ -10,6 +11,7 @@ from etude.errors import UserError
 from etude.tasks import build
 from etude.trained.load import load_trained
 from etude.trained.run import TrainedRun
+from etude.training.initial import take_weights
 from etude.training.run import train
 
 from .conftest import TINY, Freeze
@@ -31,6 +33,22 @@ def test_a_run_of_two_vocabularies_trains_translates_and_is_exported(runs: Freez
     for side in ("source", "target"):
         written = open_tokenizer(run.path / "exported" / f"sentencepiece.{side}.model")
         assert written.encode(sources[0]) == getattr(tokenizer, side).encode(sources[0])
+    file = run.path / "exported" / "model.safetensors"
+    child = runs(
+        "adapted", *short, *TWO, "tokenizer.vocab_size=28", f"init_from={{run:'{file}',vocabulary:adapt}}"
+    ).config()
+    begun, own = build.model(child, 28), build.token_store(child).tokenizer
+    take_weights(begun, child["init_from"], own, None)
+    for side in ("source", "target"):  # a subword that both know has the row that it had
+        theirs = getattr(tokenizer, side).subwords(range(30))
+        rows = [
+            (row, theirs.index(known))
+            for row, known in enumerate(getattr(own, side).subwords(range(28)))
+            if known in theirs
+        ]
+        assert len(rows) > 10
+        table, before = (getattr(one.embedding, f"{side}_table").weight for one in (begun, model))
+        assert all(torch.equal(table[row], before[its]) for row, its in rows)
     one = runs("two", *short, "model/tying=decoder")
     assert one.training != run.training
     assert "shared" not in one.config()["tokenizer"]

@@ -101,6 +101,11 @@ def open_tokenizer(file: Path) -> Tokenizer:
     return (kinds | {"sentencepiece": PieceTokenizer, "two": TwoTokenizers})[node["kind"]](file, node)
 
 
+def open_two(source: Path, target: Path) -> Tokenizer:
+    """Open two models of sentencepiece, of source and of target lines, as one tokenizer."""
+    return TwoTokenizers(target, json.loads(write_two(source.read_bytes(), target.read_bytes())))
+
+
 def write_two(source: bytes, target: bytes) -> bytes:
     """Return what `open_tokenizer` reads: two models of sentencepiece, of source and target lines."""
     return _written("two", source=base64.b64encode(source).decode(), target=base64.b64encode(target).decode())

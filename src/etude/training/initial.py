@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from etude.data.splits import SIDES
 from etude.data.tokenizer import Tokenizer
-from etude.data.vocabularies import SPECIAL, open_tokenizer
+from etude.data.vocabularies import SPECIAL, open_tokenizer, open_two
 from etude.errors import UserError
 from etude.files import write_json
 from etude.store.parent import find_parent, is_file
@@ -90,14 +90,19 @@ def _read_run(path: str) -> tuple[Weights, Tokenizer]:
 
 def _read_file(file: Path) -> tuple[Weights, Tokenizer | None]:
     """Read a file in the format safetensors, and the subwords that `etude export` writes beside it."""
-    beside = next(
-        (f for name in ("sentencepiece.model", "tokenizer.model") if (f := file.with_name(name)).is_file()), None
-    )
     try:
         weights = load_file(file)
     except (SafetensorError, OSError) as error:
         raise UserError(f"init_from={file} is not a whole file of safetensors ({error}): name another") from error
-    return weights, open_tokenizer(beside) if beside else None
+    return weights, _vocabulary_beside(file)
+
+
+def _vocabulary_beside(file: Path) -> Tokenizer | None:
+    one = [f for name in ("sentencepiece.model", "tokenizer.model") if (f := file.with_name(name)).is_file()]
+    two = [file.with_name(f"sentencepiece.{side}.model") for side in SIDES]
+    if one:
+        return open_tokenizer(one[0])
+    return open_two(*two) if all(model.is_file() for model in two) else None
 
 
 def _tables(model: nn.Module, subwords: int) -> set[str]:

@@ -279,7 +279,8 @@ def fabricate(tmp_path_factory: pytest.TempPathFactory) -> Fabricate:
                 costs = {"parameters": 1000 * (k + 1), "steps": 100, "tokens": 5000.0, "seconds": 60.0 + k}
                 run.write_result({**costs, "test": test, "store": "s0", "finished": True})
                 rows = [
-                    f"{step},{50 * step},{step / 10},{100 / step + seed / 50},,,,{20 / step + k + seed / 50},{step / 50}"
+                    f"{step},{50 * step},{step / 10},{100 / step + seed / 50},,,,"
+                    f"{20 / step + k + seed / 50},{step / 50}"
                     for step in range(1, 1001)
                 ]
                 run.metrics_file.write_text("\n".join([METRICS, *rows]) + "\n")
