@@ -74,6 +74,7 @@ class SweepFileSweeper(_LaunchingSweeper):
         tuned: whether to run each arm of a study with its own best hyperparameters as well.
         confirm: how many of the best trials of a search are trained on fresh seeds, beside the baseline; None: none.
         ladder: whether to run each arm of a study on the rungs of its ladder.
+        until: "decided" adds seeds to the arms of a study until each is decided; None: no.
         params: key -> values, as Hydra's basic sweeper has them; what is typed wins.
         others: keys that it does not have.
 
@@ -90,6 +91,7 @@ class SweepFileSweeper(_LaunchingSweeper):
         tuned: bool,
         confirm: int | None,
         ladder: bool,
+        until: str | None,
         params: Mapping[str, Any] | None,
         **others: Any,
     ) -> None:
@@ -99,11 +101,11 @@ class SweepFileSweeper(_LaunchingSweeper):
 
             key, known = (
                 f"hydra.sweeper.{next(iter(others))}",
-                ("file", "run_cap", "search_seed", "tuned", "confirm", "ladder", "params"),
+                ("file", "run_cap", "search_seed", "tuned", "confirm", "ladder", "until", "params"),
             )
             raise other_sweeper(key) or no_such_key(key, "hydra.sweeper", known)
         self.file, self.run_cap, self.search_seed, self.tuned = file, run_cap, search_seed, tuned
-        self.confirm, self.ladder = confirm, ladder
+        self.confirm, self.ladder, self.until = confirm, ladder, until
         self.params = params or {}
 
     def sweep(self, arguments: list[str]) -> list[Sequence[JobReturn]]:
@@ -127,6 +129,8 @@ class SweepFileSweeper(_LaunchingSweeper):
         runs = sweep_runs(arguments, file=self.file, run_cap=self.run_cap, search_seed=self.search_seed)
         if self.ladder:
             runs = [run for rung in on_rungs(runs).values() for run in rung]
+        if self.until:
+            return self._until_decided(runs)
         if not self.tuned:
             return [self._launch(runs, 0)]
         from etude.search.tuning import at_their_best, tuned_study
@@ -142,6 +146,35 @@ class SweepFileSweeper(_LaunchingSweeper):
         if without:  # told after the runs that can be made
             raise UserError("; ".join(without))
         return [first, judged]
+
+    def _until_decided(self, runs: Sequence[Sequence[str]]) -> list[Sequence[JobReturn]]:
+        """Launch the arms of a study with the least seeds, then with one more and one more, those that are not decided.
+
+        Raises:
+            UserError: the study does not say how many seeds.
+            SweepFailed: some runs failed; the others are finished.
+        """
+        from etude.report import undecided
+        from etude.search.sweep_file import arm_of, seeds_of, with_seed
+        from etude.store.run_dir import RunDir
+
+        study, seeds = seeds_of(runs)
+        plan = study.until_decided
+        assert plan is not None
+        done = [self._launch([run for s in seeds[: plan.least] for run in with_seed(runs, s)], 0)]
+        for seed in seeds[plan.least :]:
+            places = [RunDir(Path(str(job.working_dir))) for jobs in done for job in jobs]
+            if not all(place.finished for place in places):  # a launcher may submit and not wait
+                logger.warning("the runs are not finished: typed again when they are, this adds seeds where needed")
+                break
+            left = undecided(study, places)
+            others = {study.baseline, *map(study.reference, left)}
+            if not left:
+                break
+            logger.info("a further seed, %d, for what is not decided: %s", seed, ", ".join(left))
+            going = [run for run in runs if arm_of(run) in {*left, *others}]
+            done.append(self._launch(with_seed(going, seed), sum(map(len, done))))
+        return done
 
     def _try_all(self, study: "Tuned", runs: Sequence[Sequence[str]]) -> "tuple[Sequence[JobReturn], Places]":
         """Launch the trials of all values of a study; return what came of them, and their directories."""

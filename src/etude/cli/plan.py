@@ -175,7 +175,7 @@ def _on_saving(plans: Sequence["RunPlan"], saving: Saving) -> str:
 
     most = format_hours(sum(plan.hours for plan in plans if not plan.done))
     if saving.share is None:
-        return f"At most {most} hours: trials that are stopped early cost less."
+        return f"At most {most} hours: trials that are stopped early and arms that are decided early cost less."
     return (
         f"At most {most} hours, if every trial came to its end; about {format_hours(_hours(plans, saving))} with "
         f"promotion, which is expected to train {saving.share:.0%} of the steps of the trials."

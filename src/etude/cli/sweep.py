@@ -13,6 +13,7 @@ Runs all that FILE (a W&B sweep file: grid, random or bayes) or STUDY asks for,
 each run in its own process, as many at once as there are GPUs, or cores. It
 skips finished runs and resumes unfinished ones. Overrides apply to all runs.
 ladder=true runs each arm on the rungs of the study's ladder, with their seeds.
+until=decided adds seeds to each arm of a study until its report decides on it.
 run_cap=N stops after N runs, search_seed=S draws others, and tuned=true also
 runs each arm of a study at its own best values, if study.yaml says what to try.
 Of a search (method bayes, early_terminate or a block `search:`), confirm=K also
@@ -23,6 +24,7 @@ trains the best K trials, and the baseline, on three fresh seeds.
   etude sweep table3 tuned=true seed=1,2,3
   etude sweep sweeps/search.yaml confirm=3
   etude sweep STUDY ladder=true
+  etude sweep STUDY until=decided
 
   --path  print the path of a sweep file, and run nothing
 

@@ -31,6 +31,7 @@ from etude.report.render.rows import Rows, make_rows
 from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import read_finished
 from etude.report.selection import Selection, select
+from etude.report.sequential import not_decided
 from etude.report.together import join_studies
 from etude.report.wording import format_count
 from etude.store.records import Run, leaving_out, read_rows, read_run
@@ -154,6 +155,13 @@ class Report:
     def latex(self, notes: latex.Notes = "full", columns: int = 2) -> str:
         """Render the table and its notes for `\\input`; arguments as in `etude.report.render.latex.latex`."""
         return latex.latex(self.rows, notes, columns)
+
+
+def undecided(study: Study, run_dirs: Sequence[RunDir]) -> list[str]:
+    """Return the arms of a study, of those that have runs, that are not decided by some runs (`sequential.py`)."""
+    compared = compare(study, select(study, [read_run(run) for run in run_dirs], {}))
+    begun = {arm.arm for arm in compared.arms if arm.runs or arm.diverged}
+    return [arm for arm in not_decided(compared) if arm in begun]
 
 
 def results(study: str, runs_dir: str | Path = "runs", where: Mapping[str, str] | None = None) -> Results:

@@ -12,6 +12,7 @@ from etude.report.comparison import BUDGET, TOLERANCE, Against, Agreement, ArmRe
 from etude.report.grouping import edited_arms
 from etude.report.scores import TestSet, measure_arm, scores, test_set
 from etude.report.selection import Selection
+from etude.report.sequential import test_until_decided
 from etude.report.wording import name_arms
 from etude.store.records import Run
 from etude.study.criteria import Criteria
@@ -27,6 +28,8 @@ def compare(study: Study, selection: Selection) -> Compared:
     found = {arm: _collect(study, arm, selection, base_set) for arm in study.arms}
     pairs = _pair(study, selection, found)
     tests = test_arms(study, pairs)
+    if study.until_decided:
+        tests = test_until_decided(study, selection.runs, tests, lambda alone, runs: _against(alone, selection, runs))
     base = found[study.baseline]
     arms = [
         replace(
@@ -59,6 +62,12 @@ def compare(study: Study, selection: Selection) -> Compared:
         readings=selection.readings,
         tuned=compare(study, _tuned(selection)) if selection.best else None,
     )
+
+
+def _against(study: Study, selection: Selection, runs: list[Run]) -> dict[str, Against]:
+    """Test the arms of a study by some of the selected runs."""
+    arms = compare(study, replace(selection, runs=runs, best=[])).arms
+    return {arm.arm: arm.against for arm in arms if arm.against}
 
 
 def _tuned(selection: Selection) -> Selection:

@@ -10,6 +10,7 @@ from etude.report.confounds import find_confounds
 from etude.report.differences import on_differences
 from etude.report.effects import on_company, on_effects
 from etude.report.more_trials import on_more_trials
+from etude.report.sequential import on_looks
 from etude.report.wording import SUPERSCRIPTS, format_fixed, format_range, format_value, name_arms
 from etude.store.identity import find_copies
 from etude.store.provenance import explain_marks, is_one_code, marks_on_code, notes_on_libraries
@@ -147,8 +148,8 @@ def _only_tuned(tuned: Compared, compared: Compared) -> list[str]:
 def _on_seeds(compared: Compared) -> list[str]:
     """Say which arms have more or fewer seeds than the study fixed in advance."""
     fixed_before = compared.study.seeds
-    if not fixed_before:
-        return []
+    if not isinstance(fixed_before, int):
+        return on_looks(compared)
     counts = {arm.arm: len(arm.runs) + len(arm.diverged) for arm in compared.arms if arm.runs or arm.diverged}
     more = [arm for arm, seeds in counts.items() if seeds > fixed_before]
     fewer = [arm for arm, seeds in counts.items() if seeds < fixed_before]

@@ -23,7 +23,7 @@ from etude.search.wandb_sweep import WandbSweep, read_sweep
 from etude.store.run_dir import RunDir
 from etude.study.arm_names import is_arm
 from etude.study.arms import override_key, split_override
-from etude.study.study import find_study, load_study, study_names
+from etude.study.study import Study, find_study, load_study, study_names
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +33,7 @@ _SWEEP_KEYS = (
     "tuned",
     "confirm",
     "ladder",
+    "until",
 )  # options of the sweep, not overrides of its runs
 
 
@@ -44,7 +45,8 @@ def sweep_overrides(name: str, extra: Sequence[str] = ()) -> list[str]:
             user's own file or study comes before those of étude.
         extra: overrides typed after the name, which win over those of the file. `run_cap=N` ends the sweep after N
             runs, `search_seed=S` draws other values in a random search, and `tuned=true` also runs each arm of a study
-            with its own best values (`tuning.py`), `ladder=true` runs them on the rungs of its ladder.
+            with its own best values (`tuning.py`), `ladder=true` runs them on the rungs of its ladder,
+            `until=decided` adds seeds until each is decided.
 
     Returns:
         For example ["experiment=table3/base,table3/A1", "seed=1", "scale=pocket"].
@@ -87,10 +89,12 @@ def planned_runs(name: str, extra: Sequence[str] = ()) -> list[list[str]]:
     """
     options, overrides = _read_sweep(name, extra)
     tuned, _ = options.pop("tuned", False), options.pop("confirm", None)
-    ladder = options.pop("ladder", False)
+    ladder, until = options.pop("ladder", False), options.pop("until", None)
     runs = sweep_runs(with_written_params(overrides), **options)
     if ladder:
         return [run for rung in on_rungs(runs).values() for run in rung]
+    if until:
+        return [run for seed in seeds_of(runs)[1] for run in with_seed(runs, seed)]
     if not tuned:
         return runs
     study = tuned_study(runs)
@@ -106,23 +110,62 @@ def on_rungs(runs: Sequence[Sequence[str]]) -> dict[str, list[list[str]]]:
     Raises:
         UserError: they have seeds, they belong to no study or to several, or the study has no ladder.
     """
-    pairs = [split_override(word) for run in runs for word in run]
-    named = {value.partition("/")[0] for key, value in pairs if key == "experiment"}
-    study = load_study(named.pop()) if len(named) == 1 else None
-    if study is None:
-        raise UserError("ladder=true is for the arms of one study, such as: etude sweep NAME ladder=true")
+    study = _study_of(runs, "ladder=true")
     if study.ladder is None:
         raise UserError(
             f"ladder=true: study {study.name} has no ladder; add to its study.yaml  "
             "ladder: {rungs: {NAME: [override, ...], ...}, seeds: [3, 3, 1, 1]}"
         )
     set_there = {"seed", *(override_key(word) for words in study.ladder.rungs.values() for word in words)}
-    if typed := set_there & {key for key, _ in pairs}:
+    if typed := set_there & {override_key(word) for run in runs for word in run}:
         raise UserError(f"ladder=true: the rungs of {study.name} set {', '.join(sorted(typed))}: leave it out here")
     return {
         rung: [[*run, *words, f"seed={seed}"] for run in runs for seed in range(1, seeds + 1)]
         for (rung, words), seeds in zip(study.ladder.rungs.items(), study.ladder.seeds, strict=True)
     }
+
+
+def _study_of(runs: Sequence[Sequence[str]], option: str) -> Study:
+    """Return the study of some runs.
+
+    Raises:
+        UserError: they belong to no study or to several.
+    """
+    named = {dict(map(split_override, run)).get("experiment", "").partition("/")[0] for run in runs}
+    if len(named) != 1 or not all(named):
+        raise UserError(f"{option} is for the arms of one study, such as: etude sweep NAME {option}")
+    return load_study(named.pop())
+
+
+def seeds_of(runs: Sequence[Sequence[str]]) -> tuple[Study, list[int]]:
+    """Return the study of some runs, and the seeds that its arms have at most, until each is decided.
+
+    Args:
+        runs: overrides of the arms, without seeds.
+
+    Raises:
+        UserError: they have seeds, they belong to no study or to several, or its seeds are a fixed number.
+    """
+    study = _study_of(runs, "until=decided")
+    plan = study.until_decided
+    if plan is None:
+        raise UserError(
+            f"until=decided: study {study.name} does not say from how many seeds to how many; in its study.yaml say  "
+            "seeds: {least: 2, most: 8, until: decided}"
+        )
+    if any(override_key(word) == "seed" for run in runs for word in run):
+        raise UserError(f"until=decided: the seeds are those that study {study.name} says: leave seed out here")
+    return study, study.judged_seeds(plan.most)
+
+
+def arm_of(run: Sequence[str]) -> str:
+    """Return the arm of a run of a study."""
+    return dict(map(split_override, run))["experiment"].partition("/")[2]
+
+
+def with_seed(runs: Sequence[Sequence[str]], seed: int) -> list[list[str]]:
+    """Return the runs with a seed."""
+    return [[*run, f"seed={seed}"] for run in runs]
 
 
 def ladder_runs_of(name: str, extra: Sequence[str] = ()) -> tuple[list[str], list[RunDir]]:
@@ -157,6 +200,8 @@ def saving_of(name: str, extra: Sequence[str], runs: Sequence[Sequence[str]]) ->
         UserError: as in `planned_runs`.
     """
     options, _ = _read_sweep(name, extra)
+    if options.get("until"):
+        return Saving(None)
     if options.get("tuned"):
         study = tuned_study(runs)
         promotion, count, pilots = options_of(study).promotion, study.draws.get("trials", 0), study.pilots
@@ -278,8 +323,13 @@ def _read_sweep(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[s
         if sweep.method != "grid" or sweep.is_search:
             options = {"file": str(file), **options}
     keys = {override_key(word) for word in typed}
-    if options.get("ladder") and (other := next((key for key in options if key != "ladder"), "")):
-        raise UserError(f"ladder=true runs all arms of a study on all rungs: leave out {other}")
+    for key, what in (
+        ("ladder=true", "runs all arms on all rungs"),
+        ("until=decided", "chooses the seeds of the arms"),
+    ):
+        own = key.partition("=")[0]
+        if options.get(own) and (other := next((one for one in options if one != own), "")):
+            raise UserError(f"{key} {what} of a study: leave out {other}")
     if "experiment" in map(override_key, written) and (key := next(iter(keys & {"arm", "study"}), "")):
         raise UserError(f"{key}=... would give all arms one name: `etude train experiment=STUDY/ARM` runs one arm")
     return options, [override for override in written if override_key(override) not in keys] + typed
@@ -287,6 +337,8 @@ def _read_sweep(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[s
 
 def _parse_option(key: str, text: str) -> Any:
     """Parse the value of an option of the sweep; `check_run_options` checks `run_cap` and `search_seed`."""
+    if key == "until" and text != "decided":
+        raise UserError(f"until={text}: say until=decided, or leave it out")
     if key not in ("tuned", "ladder"):
         return int(text) if text.isdecimal() else text
     if text not in ("true", "false"):

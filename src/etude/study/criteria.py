@@ -41,6 +41,19 @@ class Criteria:
     margin: float
 
 
+@dataclass(frozen=True)
+class UntilDecided:
+    """Seeds that are added until an arm is decided: it has a star, or a tie is shown.
+
+    Attributes:
+        least: the seeds that every arm gets.
+        most: the seeds that an arm gets which is never decided; the baseline gets as many as any arm.
+    """
+
+    least: int
+    most: int
+
+
 def read_against(file: Path, given: Any, arms: Mapping[str, list[str]], baseline: str) -> dict[str, str]:
     """Read the reference arms that are not the baseline: arm -> reference."""
     if given is None:
@@ -56,8 +69,18 @@ def read_against(file: Path, given: Any, arms: Mapping[str, list[str]], baseline
     return dict(given)
 
 
-def read_seeds(file: Path, given: Any) -> int | None:
-    """Read the planned number of runs per arm."""
+def read_seeds(file: Path, given: Any) -> int | UntilDecided | None:
+    """Read the planned number of runs per arm: `3`, or `{least: 2, most: 8, until: decided}`."""
+    if isinstance(given, dict):
+        least, most = (given.get(key) for key in ("least", "most"))
+        if given.keys() != {"least", "most", "until"} or given["until"] != "decided":
+            raise UserError(f"{file}: seeds must be a number, or such as {{least: 2, most: 8, until: decided}}")
+        if type(least) is not int or type(most) is not int or not 2 <= least < most:
+            raise UserError(
+                f"{file}: seeds.least and seeds.most must be whole numbers, such as 2 and 8: from one seed nothing can "
+                "be decided, and most is more than least"
+            )
+        return UntilDecided(least, most)
     if given is not None and (type(given) is not int or given < 1):
         raise UserError(f"{file}: seeds must be a whole number of runs an arm, such as 3, not {given!r}")
     return given

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of, note_on_missing, refuse_study_file
 from etude.study.arms import override_key, read_arms, read_grid, split_override
-from etude.study.criteria import Criteria, read_against, read_criteria, read_seeds, read_tuning
+from etude.study.criteria import Criteria, UntilDecided, read_against, read_criteria, read_seeds, read_tuning
 from etude.study.ladder import StudyLadder, read_ladder
 from etude.study.metrics import DEFAULT, Metric, default_metrics, read_metrics
 from etude.yaml_file import read_yaml
@@ -43,7 +44,7 @@ class Study:
     columns: dict[str, str]  # the config values that the table shows: header -> dotted key
     paper: Paper  # what it reproduces, if anything
     against: dict[str, str] = field(default_factory=dict)  # arm -> its reference, if that is not the baseline
-    seeds: int | None = None  # the number of seeds per arm, fixed before the runs are looked at
+    seeds: int | UntilDecided | None = None  # the number of seeds per arm, fixed before the runs are looked at
     criteria: Criteria | None = None  # what counts as agreement with the paper, also fixed before
     tune: dict[str, Any] = field(default_factory=dict)  # keys to tune for each arm -> values to try, or a distribution
     draws: dict[str, Any] = field(default_factory=dict)  # how many trials are drawn from these, and how; else all
@@ -66,6 +67,15 @@ class Study:
     def lead(self) -> Metric:
         """The metric for agreement with the paper: the first on a logarithmic scale, or the first."""
         return next((metric for metric in self.metrics.values() if metric.is_log), next(iter(self.metrics.values())))
+
+    @property
+    def until_decided(self) -> UntilDecided | None:
+        """How many seeds an arm has, if that depends on how soon it is decided."""
+        return self.seeds if isinstance(self.seeds, UntilDecided) else None
+
+    def judged_seeds(self, number: int) -> list[int]:
+        """Return the first seeds, from 1, that are no pilots."""
+        return list(islice((seed for seed in count(1) if seed not in self.pilots), number))
 
     def reference(self, arm: str) -> str:
         """Return the arm that `arm` is compared with."""

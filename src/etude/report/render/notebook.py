@@ -16,7 +16,7 @@ MOST = 2900
 
 _STYLE = """<style>
 .etude-report table { font-variant-numeric: tabular-nums; }
-.etude-report th, .etude-report td { text-align: right; vertical-align: bottom; }
+.etude-report th, .etude-report td { text-align: right; vertical-align: bottom; white-space: nowrap; }
 .etude-report .words, .etude-report th:first-child { text-align: left; }
 .etude-report .begins > * { border-top: 1px solid currentColor; }
 .etude-report button { all: unset; }

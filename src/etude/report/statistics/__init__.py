@@ -11,6 +11,7 @@ The question that each function answers, about arms trained with several seeds a
 - Is it better than another decoding of the same trainings? `paired_test`; for BLEU `combined_test` with `shared`.
 - What do two changes do together, in a grid of several? `fit_effects`.
 - Are two arms equal within a margin? `equivalence`.
+- And if one looks after each seed, and stops when it is decided? `nominal_levels`.
 - By how many standard deviations of a run do they differ? `hedges_g`.
 - Is it better, for the same runs on other sentences? `paired_bootstrap`, `approximate_randomisation`.
 - Which variance is larger, over seeds or over test sets? `variances`.
@@ -68,3 +69,4 @@ from etude.report.statistics.sentences import (
     paired_bootstrap,
     resample,
 )
+from etude.report.statistics.sequential import nominal_levels
