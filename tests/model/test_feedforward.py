@@ -89,6 +89,16 @@ def test_every_activation_is_its_formula_with_and_without_a_gate(name):
     assert_allclose(gated(x).detach(), inner @ weight(gated.outer), atol=1e-12)
 
 
+def test_biases_are_those_of_every_matrix_or_of_none():
+    x = inputs()
+    bare = network(PlainFeedForward, activation="swish", bias=False)
+    assert {name for name, _ in bare.named_parameters()} == {"inner.weight", "outer.weight"}
+    gated = network(GatedFeedForward, activation="identity", match_parameters=True, bias=True)
+    one, other = (x.numpy() @ weight(part) + part.bias.detach().numpy() for part in (gated.gate, gated.inner))
+    expected = (one * other) @ weight(gated.outer) + gated.outer.bias.detach().numpy()
+    assert_allclose(gated(x).detach(), expected, atol=1e-12)
+
+
 @settings(max_examples=40, deadline=None)
 @given(d_model=st.integers(1, 64), d_ff=st.integers(1, 512))
 def test_two_thirds_of_the_units_make_a_gated_network_as_large_as_a_plain_one(d_model, d_ff):

@@ -53,6 +53,12 @@ LIMITS = {  # what the part is at its limit: the plain model, the other, and wha
     "positions everywhere": (ROPE, [*SOME, "model.position.pattern=[rope]"], unchanged),
     "positions nowhere": (["model/position=none"], [*SOME, "model.position.pattern=[none]"], unchanged),
     "a layer scale of one": (PRE, ["model/residual=layer_scale", "model.residual.initial_scale=1.0"], unchanged),
+    "a share of all numbers": (["model/norm=rms"], ["model/norm=partial_rms", "model.norm.share=1.0"], unchanged),
+    "no norm before rezero": (
+        ["model/residual=rezero", "model/norm=none"],
+        ["model/residual=rezero_pre", "model/norm=none"],
+        unchanged,
+    ),
     "one stream": (PRE, ["model/residual=hyper", "model.residual.streams=1"], unchanged),
     "one expert": ([], ["model/feedforward=experts", "model.feedforward.experts=1"], unchanged),
     "swish with a gate": (["model/feedforward=swiglu"], [*GATED, "model.feedforward.activation=swish"], unchanged),

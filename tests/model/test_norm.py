@@ -1,12 +1,14 @@
 """Norms against their formulas."""
 
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from etude.model.norm import DynamicTanh, LayerNorm, NoNorm, RmsNorm
+from etude.model.norm import DynamicTanh, LayerNorm, NoNorm, PartialRmsNorm, RmsNorm
 
 
 def drawn(kind, d_model, eps):
@@ -35,6 +37,17 @@ def test_root_mean_square_normalisation_is_its_formula(d_model, eps):
     norm, x = drawn(RmsNorm, d_model, eps), inputs(d_model)
     assert_close(norm(x), norm.weight * x / (x.square().mean(-1, keepdim=True) + eps).sqrt())
     assert [name for name, _ in norm.named_parameters()] == ["weight"]
+
+
+def test_a_partial_norm_divides_by_the_mean_of_the_first_numbers():
+    norm, x = drawn(partial(PartialRmsNorm, share=0.3), 8, 1e-2), inputs(8)
+    assert_close(norm(x), norm.weight * x / (x[..., :2].square().mean(-1, keepdim=True) + 1e-2).sqrt())
+
+
+@pytest.mark.parametrize("share", [0, 1.5])
+def test_a_share_of_nothing_or_of_more_than_all_is_refused(share):
+    with pytest.raises(ValueError, match=rf"model\.norm\.share must be above 0 and at most 1, not {share}"):
+        PartialRmsNorm(d_model=8, share=share, eps=1e-6)
 
 
 @pytest.mark.parametrize("kind", [LayerNorm, RmsNorm])

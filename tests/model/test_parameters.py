@@ -69,7 +69,7 @@ COUNTS = {
     },
     "norm": {
         "layer": lambda m: 2 * m["d_model"],
-        "rms": lambda m: m["d_model"],
+        **dict.fromkeys(("rms", "partial_rms"), lambda m: m["d_model"]),
         "dynamic_tanh": lambda m: 2 * m["d_model"] + 1,
         "none": nothing,
     },
@@ -96,6 +96,7 @@ RESIDUALS = {
     "pre": (1, 0, 1),
     "sandwich": (2, 0, 1),
     "rezero": (0, 1, 0),
+    "rezero_pre": (1, 1, 1),
     "peri": (2, 0, 2),
     "layer_scale": (1, D, 1),
     "hyper": (2, N * N + 2 * N + D * (N + 2) + 2, 1),

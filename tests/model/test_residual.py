@@ -9,7 +9,16 @@ from torch.testing import assert_close
 
 from etude.model.norm import LayerNorm, NoNorm
 from etude.model.numbered import number_layers
-from etude.model.residual import HyperConnection, LayerScale, PeriNorm, PostNorm, PreNorm, ReZero, Sandwich
+from etude.model.residual import (
+    HyperConnection,
+    LayerScale,
+    PeriNorm,
+    PostNorm,
+    PreNorm,
+    ReZero,
+    ReZeroPreNorm,
+    Sandwich,
+)
 
 layer_norm = partial(LayerNorm, d_model=6, eps=1e-6)
 CLOSING = {PostNorm: nn.Identity, PreNorm: LayerNorm, Sandwich: LayerNorm, ReZero: nn.Identity}
@@ -56,6 +65,13 @@ def test_a_sandwich_adds_as_much_however_loud_its_sublayer_is():
 def test_rezero_multiplies_what_the_sublayer_adds():
     around, x = jittered(ReZero(layer_norm, dropout=0.1)), inputs()
     assert_close(around(x, sublayer), x + around.alpha * sublayer(x))
+
+
+def test_rezero_before_a_norm_multiplies_what_the_sublayer_adds_and_starts_as_the_identity():
+    around, x = ReZeroPreNorm(layer_norm, dropout=0.1).eval(), inputs()
+    assert torch.equal(around(x, sublayer), x)
+    jittered(around)
+    assert_close(around(x, sublayer), x + around.alpha * sublayer(around.norm(x)))
 
 
 def test_rezero_starts_as_the_identity_and_learns_from_the_first_step():

@@ -16,6 +16,7 @@ from etude.errors import UserError
 from etude.model.experts import mixtures
 from etude.paths import shipped
 from etude.study.arm_names import arm_names
+from etude.study.arms import override_key, split_override
 from etude.study.study import load_study
 from etude.tasks import build
 from etude.training.experts import balancing_cost
@@ -89,7 +90,7 @@ def changed(one: dict, other: dict) -> set[str]:
 
 def sections(override: str) -> list[str]:
     """Where an override may write: its key; or the section of the file that it chooses, or what that file names."""
-    key, _, value = override.partition("=")
+    key, value = split_override(override)
     file = shipped("conf") / key / f"{value}.yaml"
     if not file.is_file():
         return [key]
@@ -173,7 +174,7 @@ def differences(config, other) -> set[str]:
 
 def test_an_arm_is_another_model_or_another_training_than_its_reference(arm):
     found = differences(resolved(arm), resolved(reference(arm)))
-    keys = [override.partition("=")[0] for override in overrides(arm)]
+    keys = [override_key(override) for override in overrides(arm)]
     assert found
     assert found <= set().union(*(MAY_DIFFER[re.split(r"[./]", key)[0]] for key in keys))
 

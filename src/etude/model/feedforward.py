@@ -28,14 +28,14 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    """Base class: `activation(x W1 + b1) W2 + b2`, with `d_ff` inner units."""
+    """Base class: `activation(x W1 + b1) W2 + b2`, with `d_ff` inner units; without `bias`, no b1 and b2."""
 
     activation: Callable[..., Tensor]  # elementwise
 
-    def __init__(self, *, d_model: int, d_ff: int) -> None:
+    def __init__(self, *, d_model: int, d_ff: int, bias: bool = True) -> None:
         super().__init__()
-        self.inner = nn.Linear(d_model, d_ff)
-        self.outer = nn.Linear(d_ff, d_model)
+        self.inner = nn.Linear(d_model, d_ff, bias=bias)
+        self.outer = nn.Linear(d_ff, d_model, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, T, D) to (B, T, D), each position by itself."""
@@ -63,13 +63,13 @@ class SquaredReluFeedForward(FeedForward):
 class PlainFeedForward(FeedForward):
     """`activation(x W1 + b1) W2 + b2` with any of the activations."""
 
-    def __init__(self, *, d_model: int, d_ff: int, activation: Activation) -> None:
-        super().__init__(d_model=d_model, d_ff=d_ff)
+    def __init__(self, *, d_model: int, d_ff: int, activation: Activation, bias: bool = True) -> None:
+        super().__init__(d_model=d_model, d_ff=d_ff, bias=bias)
         self.activation = ACTIVATIONS[activation]
 
 
 class GatedFeedForward(nn.Module):
-    """`(activation(x W) * x V) W2` without biases, with any of the activations (Shazeer 2020).
+    """`(activation(x W) * x V) W2` with any of the activations, and without biases unless asked for (Shazeer 2020).
 
     It has three matrices instead of two. With `match_parameters`, the number of inner units is therefore two thirds of
     `d_ff`, rounded, which gives as many parameters and as much computation as the other networks have.
@@ -77,13 +77,15 @@ class GatedFeedForward(nn.Module):
 
     activation: Callable[..., Tensor]  # elementwise
 
-    def __init__(self, *, d_model: int, d_ff: int, activation: Activation, match_parameters: bool) -> None:
+    def __init__(
+        self, *, d_model: int, d_ff: int, activation: Activation, match_parameters: bool, bias: bool = False
+    ) -> None:
         super().__init__()
         self.activation = ACTIVATIONS[activation]
         units = round(2 * d_ff / 3) if match_parameters else d_ff
-        self.gate = nn.Linear(d_model, units, bias=False)
-        self.inner = nn.Linear(d_model, units, bias=False)
-        self.outer = nn.Linear(units, d_model, bias=False)
+        self.gate = nn.Linear(d_model, units, bias=bias)
+        self.inner = nn.Linear(d_model, units, bias=bias)
+        self.outer = nn.Linear(units, d_model, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, T, D) to (B, T, D), each position by itself."""

@@ -18,6 +18,32 @@ class RmsNorm(nn.RMSNorm):
         super().__init__(d_model, eps=eps)
 
 
+class PartialRmsNorm(nn.Module):
+    """Root-mean-square normalisation by the mean over the first numbers alone (Zhang and Sennrich 2019).
+
+    Args:
+        d_model: D.
+        share: of the D numbers, how many enter the mean, rounded, at least one.
+        eps: is added to the mean.
+
+    Raises:
+        ValueError: `share` is not above zero and at most one.
+    """
+
+    def __init__(self, *, d_model: int, share: float, eps: float) -> None:
+        super().__init__()
+        if not 0 < share <= 1:
+            raise ValueError(f"model.norm.share must be above 0 and at most 1, not {share}")
+        self.first, self.eps = max(1, round(share * d_model)), eps
+        self.weight = nn.Parameter(torch.ones(d_model))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise a tensor (..., D); the mean is computed in float32 at least, as in PyTorch's norms."""
+        exact = x[..., : self.first].to(torch.promote_types(x.dtype, torch.float32))
+        factor = (exact.square().mean(dim=-1, keepdim=True) + self.eps).rsqrt()
+        return self.weight * (x * factor.to(x.dtype))
+
+
 class DynamicTanh(nn.Module):
     """`gain * tanh(alpha x) + bias` in place of a norm, with a learned alpha (Zhu et al. 2025).
 

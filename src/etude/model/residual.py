@@ -86,6 +86,21 @@ class ReZero(nn.Module):
         return nn.Identity()
 
 
+class ReZeroPreNorm(PreNorm):
+    """`x + alpha * Dropout(Sublayer(Norm(x)))`, alpha learned, from zero, and one norm after the last layer.
+
+    ReZero with the norms that it was to replace (Narang et al. 2021).
+    """
+
+    def __init__(self, norm: Norm, *, dropout: float) -> None:
+        super().__init__(norm, dropout=dropout)
+        self.alpha = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        """Map (B, T, D) to (B, T, D)."""
+        return x + self.alpha * self.dropout(sublayer(self.norm(x)))
+
+
 class PeriNorm(Sandwich):
     """A norm before and after each sub-layer, of the embeddings and after the last layer (Kim et al. 2025)."""
 

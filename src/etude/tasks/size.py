@@ -18,7 +18,7 @@ from etude.model.encoder_decoder import EncoderDecoder
 from etude.model.experts import MixtureOfExperts
 from etude.model.feedforward import NormFormerFeedForward
 from etude.model.position import Position
-from etude.model.residual import HyperConnection, LayerScale, PeriNorm
+from etude.model.residual import HyperConnection, LayerScale, PeriNorm, ReZeroPreNorm
 from etude.model.transformer import TransformerDecoder, TransformerEncoder
 from etude.store.own_parts import blame
 from etude.tasks import build
@@ -32,6 +32,7 @@ _COUNTED = (
     MixtureOfExperts,
     NormFormerFeedForward,
     PeriNorm,
+    ReZeroPreNorm,
 )  # parts that keep or multiply more
 _BY_FORMULA = (EncoderDecoder, TransformerEncoder, TransformerDecoder, MultiHeadAttention, LocalAttention)
 NUMBER = 4  # bytes of a number in float32
